@@ -30,6 +30,10 @@ const std::vector<std::vector<Override>> kSettings = {
     {{"fsdp.wrap", "module:Linear"}},
     {{"fsdp.wrap", "module:Block,Linear,ReLU"}},
     {{"fsdp.wrap", "size:60000"}, {"fsdp.sharding_strategy", "SHARD_GRAD_OP"}},
+    {{"fsdp.wrap", "every:2,Block,Linear"}},
+    {{"fsdp.wrap", "module:Block,Linear"}, {"fsdp.exclude", "every:2,Linear"}},
+    {{"fsdp.wrap", "module:Block"}, {"fsdp.unit", "every:2,Block=false"}},
+    {{"fsdp.layout", "fsdp1"}, {"fsdp.wrap", "every:2,Block"}, {"fsdp.unit", "module:Block=false"}},
     {{"fsdp.cpu_offload", "true"}, {"precision.param", "bf16"}},
     {{"fsdp.layout", "fsdp1"}, {"fsdp.backward_prefetch", "NONE"}, {"fsdp.wrap", "module:Linear"}},
     {{"fsdp.layout", "fsdp1"},
@@ -79,6 +83,9 @@ class CPUOffload:
     def __init__(self, offload_params=False): pass
 class ModuleWrapPolicy:
     def __init__(self, module_classes): assert all(issubclass(c, Module) for c in module_classes)
+class CustomPolicy:
+    def __init__(self, lambda_fn):
+        for module in model_of_policy.modules(): assert lambda_fn(module) in (True, False) or "sharding_strategy" in lambda_fn(module)
 def size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_params=0): pass
 def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None): assert len(mesh_shape) == len(mesh_dim_names)
 stub("torch", bfloat16="bfloat16", float32="float32")
@@ -91,11 +98,12 @@ stub("torch.distributed.fsdp", fully_shard=fully_shard, MixedPrecisionPolicy=Mix
      CPUOffload=CPUOffload,
      ShardingStrategy=Names("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"),
      BackwardPrefetch=Names("BACKWARD_PRE", "BACKWARD_POST"))
-stub("torch.distributed.fsdp.wrap", ModuleWrapPolicy=ModuleWrapPolicy,
+stub("torch.distributed.fsdp.wrap", ModuleWrapPolicy=ModuleWrapPolicy, CustomPolicy=CustomPolicy,
      size_based_auto_wrap_policy=size_based_auto_wrap_policy)
 def paste(text):
+    global model_of_policy
     sharded.clear()
-    model = Module(Block(kinds["Linear"](), kinds["ReLU"]()), Block(kinds["Linear"](), kinds["ReLU"]()))
+    model_of_policy = model = Module(Block(kinds["Linear"](), kinds["ReLU"]()), Block(kinds["Linear"](), kinds["ReLU"]()))
     names = {"model": model, "Block": Block}
     exec(compile(text, "pasted", "exec"), names)
     assert not sharded or sharded[-1] is model

@@ -151,6 +151,13 @@ std::vector<Changes> Tries::all() {
                             "recorded",
                             own.key));
         }
+        for (const std::string& value : own.values) {
+            if (value.find("path:") == std::string::npos) continue;
+            throw JobError(
+                fmt::format("command line: --{}={}: a trace names modules by class and number, not by path; "
+                            "use module:NAME or every:K,NAME",
+                            own.key, value));
+        }
     }
     const bool asks = std::any_of(given_.begin(), given_.end(),
                                   [](const planner::Given& g) { return g.key.starts_with("fsdp."); });

@@ -71,25 +71,78 @@ bool is_often_own(std::string_view name) {
            name.starts_with("Transformer");
 }
 
-// The units' classes as code writes them, with prefixes, and the imports that they need.
+// The class as code writes it.
+std::string python_class(const std::string& name) {
+    return (std::binary_search(kOfTorch.begin(), kOfTorch.end(), name) ? "nn." : "") + name;
+}
+
+// The classes that code names, and the imports that they need.
 struct UnitClasses {
-    std::vector<std::string> names;  // "nn.Linear", "Block"
+    std::vector<std::string> names;  // of the units, as code writes them: "nn.Linear", "Block"
     bool of_torch = false;           // some are from torch.nn
     std::string own;                 // list of the model's own classes; "" none
     std::string doubtful;            // list of those from torch.nn or the model itself; "" none
+
+    void add(const std::string& name) {
+        const bool torch = python_class(name) != name;
+        of_torch = of_torch || torch;
+        if (!torch) own += (own.empty() ? "" : ", ") + name;
+        if (torch && is_often_own(name)) doubtful += (doubtful.empty() ? "" : ", ") + name;
+    }
 };
 
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
     const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
+    const auto units = as_recorded ? recorded_units(lifted) : job.fsdp.wrap.modules.names;
+    std::set<std::string> all(job.fsdp.exclude.names.begin(), job.fsdp.exclude.names.end());
+    for (const UnitRule& rule : job.fsdp.unit) all.insert(rule.units.names.begin(), rule.units.names.end());
     UnitClasses out;
-    for (const std::string& name : as_recorded ? recorded_units(lifted) : job.fsdp.wrap.modules.names) {
-        const bool of_torch = std::binary_search(kOfTorch.begin(), kOfTorch.end(), name);
-        out.names.push_back(of_torch ? "nn." + name : name);
-        out.of_torch = out.of_torch || of_torch;
-        if (!of_torch) out.own += (out.own.empty() ? "" : ", ") + name;
-        if (of_torch && is_often_own(name)) out.doubtful += (out.doubtful.empty() ? "" : ", ") + name;
+    for (const std::string& name : units) {
+        out.names.push_back(python_class(name));
+        out.add(name);
+        all.erase(name);
     }
+    for (const std::string& name : all) out.add(name);
     return out;
+}
+
+std::string one_or_tuple(const std::vector<std::string>& names) {
+    return names.size() == 1 ? names.front() : fmt::format("({})", traces::joined(names, ", "));
+}
+
+// A Python list of the modules.
+std::string list_of(const ModuleSelection& modules) {
+    std::string list;
+    for (const std::string& name : modules.names) {
+        list += fmt::format("{}[m for m in model.modules() if isinstance(m, {})]", list.empty() ? "" : " + ",
+                            python_class(name));
+        if (modules.every > 1) list += fmt::format("[::{}]", modules.every);
+    }
+    return list;
+}
+
+// Whether a class alone does not say which modules are units, or how they are treated.
+bool chosen_singly(const FsdpSection& fsdp) {
+    return fsdp.wrap.modules.every > 1 || !fsdp.exclude.names.empty() || !fsdp.unit.empty();
+}
+
+// Lists the units, and with rules of single ones whether each is freed after its forward.
+void add_units(std::vector<std::string>& lines, const FsdpSection& fsdp, const UnitClasses& classes) {
+    const bool counted = fsdp.wrap.modules.every > 1;
+    lines.push_back("units = " + (counted ? list_of(fsdp.wrap.modules)
+                                          : fmt::format("[m for m in model.modules() if isinstance(m, {})]",
+                                                        one_or_tuple(classes.names))));
+    if (!fsdp.exclude.names.empty()) {
+        lines.push_back("excluded = " + list_of(fsdp.exclude));
+        lines.emplace_back("units = [m for m in units if m not in excluded]");
+    }
+    if (fsdp.unit.empty()) return;
+    lines.push_back(fmt::format("reshard = dict.fromkeys(units, {})",
+                                traits(fsdp.sharding_strategy).frees_after_forward ? "True" : "False"));
+    for (const UnitRule& rule : fsdp.unit) {
+        lines.push_back(fmt::format("reshard.update(dict.fromkeys({}, {}))", list_of(rule.units),
+                                    rule.reshard_after_forward ? "True" : "False"));
+    }
 }
 
 void add_imports(std::vector<std::string>& lines, bool torch, bool nn) {
@@ -147,12 +200,13 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
     const std::string inner =
         options + (traits(fsdp.sharding_strategy).frees_after_forward ? "" : ", reshard_after_forward=False");
     if (!classes.names.empty()) {
-        const std::string names = classes.names.size() == 1
-                                      ? classes.names.front()
-                                      : fmt::format("({})", traces::joined(classes.names, ", "));
+        const bool singly = chosen_singly(fsdp);
+        if (singly) add_units(out.lines, fsdp, classes);
         out.lines.emplace_back("for module in reversed(list(model.modules())):  # those inside first");
-        out.lines.push_back(
-            fmt::format("    if isinstance(module, {}): fully_shard(module{})", names, inner));
+        out.lines.push_back(fmt::format(
+            "    if {}: fully_shard(module{})",
+            singly ? "module in units" : fmt::format("isinstance(module, {})", one_or_tuple(classes.names)),
+            fsdp.unit.empty() ? inner : options + ", reshard_after_forward=reshard[module]"));
     } else if (by_size) {
         out.lines.emplace_back(
             "def shard_large(module):  # those inside first; returns what is left for this one");
@@ -180,7 +234,19 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
     PytorchLines out{"FSDP1", {}};
     add_imports(out.lines, half, classes.of_torch);
     std::string policy;
-    if (!classes.names.empty()) {
+    std::vector<std::string> units;
+    if (!classes.names.empty() && chosen_singly(fsdp)) {
+        policy = "from torch.distributed.fsdp.wrap import CustomPolicy";
+        add_units(units, fsdp, classes);
+        const bool groups = fsdp.shard_group > 0;
+        line += fmt::format(
+            ", auto_wrap_policy=CustomPolicy(lambda m: {})",
+            fsdp.unit.empty() ? "m in units"
+                              : fmt::format("{{\"sharding_strategy\": ShardingStrategy.{} if reshard[m] else "
+                                            "ShardingStrategy.{}}} if m in units else False",
+                                            groups ? "HYBRID_SHARD" : "FULL_SHARD",
+                                            groups ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"));
+    } else if (!classes.names.empty()) {
         policy = "from torch.distributed.fsdp.wrap import ModuleWrapPolicy";
         line +=
             fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", traces::joined(classes.names, ", "));
@@ -216,6 +282,7 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
     out.lines.push_back(import);
     if (!policy.empty()) out.lines.push_back(policy);
     add_what_is_missing(out.lines, classes, missing);
+    out.lines.insert(out.lines.end(), units.begin(), units.end());
     out.lines.push_back(line + ", use_orig_params=True)");
     return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <fmt/core.h>
@@ -22,11 +23,27 @@ std::int64_t count_classes(const Module& module, Classes& classes) {
     return elements;
 }
 
-std::int64_t count_classes(const Job& job, Classes& classes) {
+std::unique_ptr<Module> plain_model(const Job& job) {
     Job plain = job;
     plain.memory.activation_checkpointing.names.clear();
     plain.train.freeze.names.clear();
-    return count_classes(*make_model(plain), classes);
+    return make_model(plain);
+}
+
+std::int64_t count_classes(const Job& job, Classes& classes) {
+    return count_classes(*plain_model(job), classes);
+}
+
+// The path of the last module of the class; empty if there is none.
+std::string last_of(const Module& module, const std::string& class_name, const std::string& path) {
+    std::string last = module.class_name() == class_name ? path : "";
+    for (const auto& child : module.children()) {
+        const std::string& own = child->attribute();
+        std::string inside =
+            last_of(*child, class_name, path + (path.empty() || own.empty() ? "" : ".") + own);
+        if (!inside.empty()) last = std::move(inside);
+    }
+    return last;
 }
 
 // Classes that repeat and contain at least half of the model; those with the largest modules first.
@@ -58,9 +75,21 @@ std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements)
     std::vector<std::string> wraps;
     const auto repeated = repeated_of(classes, elements);
     for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
+    if (!repeated.empty() && repeated.front().second.modules >= 4)
+        wraps.push_back("every:2," + repeated.front().first);
     if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
     wraps.emplace_back("root");
     return wraps;
+}
+
+std::optional<KeptLast> kept_last(const Job& job) {
+    Classes classes;
+    const std::unique_ptr<Module> model = plain_model(job);
+    const std::int64_t elements = count_classes(*model, classes);
+    const auto repeated = repeated_of(classes, elements);
+    if (repeated.empty()) return std::nullopt;
+    const std::string& largest = repeated.front().first;
+    return KeptLast{"module:" + largest, "path:" + last_of(*model, largest, "") + "=false"};
 }
 
 std::vector<std::string> checkpointings_for(const Job& job) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ struct ClassFacts {
 using Classes = std::map<std::string, ClassFacts>;
 
 // Wrap policies that suit a model: the root alone, each class that repeats and contains at least half of the
-// parameters, and the size of the largest such module.
+// parameters, every second module of the largest such class if there are four or more, and the size of the
+// largest such module.
 std::vector<std::string> wraps_for(const Job& job);
 std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements);
+// A wrap by the largest class that repeats, and fsdp.unit so that its last module is kept until the backward,
+// which needs it first.
+struct KeptLast {
+    std::string wrap, unit;
+};
+std::optional<KeptLast> kept_last(const Job& job);
 // The checkpointing candidates: none, and each such class whose modules contain others.
 std::vector<std::string> checkpointings_for(const Job& job);
 

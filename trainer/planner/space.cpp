@@ -28,6 +28,7 @@ struct Strategy {
     bool units = false;    // it has units, which may hold parameters in bf16
     bool shards = false;   // it shards parameters, which may be offloaded
     bool gathers = false;  // it gathers: prefetch and limiter matter
+    bool frees = false;    // it frees units after their forward
 };
 
 // Keys that the strategies and the axes below decide.
@@ -47,6 +48,7 @@ constexpr const char* kLayout = "fsdp.layout";
 constexpr const char* kAccumulation = "train.accumulation";
 constexpr const char* kAttention = "model.attention";
 constexpr const char* kForwardPrefetch = "fsdp.forward_prefetch";
+constexpr const char* kUnit = "fsdp.unit";
 constexpr std::array kDecided = {kMode,     kSharding, kShardGroup, kShardOptimizer, kOffload, kWrap,
                                  kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch,   kLayout};
 
@@ -86,6 +88,7 @@ class Space {
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
     std::vector<std::vector<Override>> halves() const;
+    void keep_last(std::vector<std::vector<Override>>& all) const;
     void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
     void combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
                  std::vector<std::vector<Override>>& into) const;
@@ -107,7 +110,7 @@ Values Space::shard_groups() const {
 }
 
 void Space::add_sharded(const std::string& name, std::vector<Strategy>& into) const {
-    Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true};
+    Strategy strategy{{{kMode, "fsdp"}, {kSharding, name}}, true, true, true, name == "FULL_SHARD"};
     if (name.starts_with("HYBRID")) {
         Values groups = shard_groups();
         if (groups.empty() && given(kSharding)) groups = {"0"};  // requested: the job reports what is missing
@@ -217,7 +220,20 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
     for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
+    if (fully && strategy.frees && job_.fsdp.unit.empty() && !given(kUnit)) keep_last(all);
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+}
+
+// Adds, for each combination with the usual wrap, one whose last unit stays until the backward.
+void Space::keep_last(std::vector<std::vector<Override>>& all) const {
+    const auto last = kept_last(job_);
+    if (!last) return;
+    for (std::size_t i = 0, before = all.size(); i < before; ++i) {
+        if (std::find(all[i].begin(), all[i].end(), Override{kWrap, last->wrap}) == all[i].end()) continue;
+        std::vector<Override> kept = all[i];
+        kept.push_back({kUnit, last->unit});
+        all.push_back(std::move(kept));
+    }
 }
 
 // The last options if nothing fits: everything sharded, in each layout, with as little other memory as

@@ -86,6 +86,11 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         infos_.push_back(state.unit->info());
         units_.push_back(std::move(state));
     }
+    // fully_shard is told the order (set_modules_to_forward_prefetch).
+    if (options_.layout == FsdpLayout::fsdp2) {
+        for (std::size_t u = 0; u < units_.size(); ++u) pre_forward_order_.push_back(static_cast<int>(u));
+        order_known_ = true;
+    }
     // With lean, the unit whose forward ends last (except the root's) is the first that the backward needs.
     if (options.lean) {
         const int last = last_to_end(*tree.root);
@@ -263,7 +268,10 @@ void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Te
         const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
         leave_backward_nodes(graph, next);
     }
-    if (options_.forward_prefetch && order_known_ && builder().phase() == Phase::forward && !evaluating_)
+    // fully_shard also prefetches in a forward that is recomputed, unless the unit's backward has begun.
+    const bool first = builder().phase() == Phase::forward;
+    const bool again = options_.layout == FsdpLayout::fsdp2 && !at(id).in_backward;
+    if (options_.forward_prefetch && order_known_ && !evaluating_ && (first || again))
         prefetch_forward(graph, id);
 }
 

@@ -93,7 +93,8 @@ class Fsdp final : public Parallelism {
     std::vector<UnitInfo> infos_;
     std::vector<int> unit_of_;             // indexed by parameter id
     std::vector<int> post_forward_order_;  // units, in the order in which their forward ended
-    // Order in the first forward of the run, which forward_prefetch follows.
+    // Order in the first forward of the run, which forward_prefetch follows; fully_shard's is that of the
+    // modules.
     std::vector<int> pre_forward_order_;
     bool order_known_ = false;
 
