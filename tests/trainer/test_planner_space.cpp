@@ -41,6 +41,16 @@ TEST(PlannerSpace, WrapsByTheClassesThatHoldTheModel) {
     EXPECT_THAT(planner::checkpointings_for(job), ElementsAre("none", "module:Block"));
 }
 
+TEST(PlannerSpace, LoopsAroundFullyShardMayChooseBlocks) {
+    const auto all = Planned("").candidates({});
+    EXPECT_THAT(values_of(all, "fsdp.unit"), ElementsAre("", "path:blocks.3=false"));
+    for (const Candidate& candidate : all) {
+        const bool chosen =
+            value_of(candidate, "fsdp.wrap") == "every:2,Block" || !value_of(candidate, "fsdp.unit").empty();
+        EXPECT_TRUE(!chosen || value_of(candidate, "fsdp.layout") == "fsdp2");
+    }
+}
+
 TEST(PlannerSpace, BeginsWithTheJobItself) {
     const Planned planned("[fsdp]\nwrap = \"module:Linear\"\nbackward_prefetch = \"NONE\"\n");
     const auto all = planned.candidates({});
@@ -51,9 +61,10 @@ TEST(PlannerSpace, BeginsWithTheJobItself) {
 // 5 wraps x 2 offload x 2 checkpointing x 3 prefetch x 2 limiter x 2 precision = 240 of each of two
 // strategies, and 40 each of fully_shard and of half the batch, without prefetch and limiter; NO_SHARD: 5
 // wraps x 2 x 2 precision = 20, twice; ddp with and without a sharded optimizer: 2 x 2 checkpointing, twice.
+// With fully_shard 8 of each strategy wrap every second block, and 8 of FULL_SHARD keep the last one.
 TEST(PlannerSpace, KeysWithoutEffectKeepOneValue) {
     const auto all = Planned("").candidates({});
-    EXPECT_EQ(all.size(), 2u * 320 + 40 + 8);
+    EXPECT_EQ(all.size(), 2u * 320 + 40 + 8 + 2 * 8 + 8);
     for (const Candidate& candidate : all) {
         if (value_of(candidate, "fsdp.sharding_strategy") != "NO_SHARD") continue;
         EXPECT_EQ(value_of(candidate, "fsdp.backward_prefetch"), "BACKWARD_PRE");
@@ -160,7 +171,7 @@ TEST(PlannerSpace, KeysOfTheCommandLineStayFixed) {
 
 TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
     const auto all = Planned("").candidates({{"fsdp.sharding_strategy", {"SHARD_GRAD_OP"}}});
-    EXPECT_EQ(all.size(), 320u);
+    EXPECT_EQ(all.size(), 320u + 8);
     EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("SHARD_GRAD_OP"));
     EXPECT_THAT(values_of(all, "parallel.mode"), ElementsAre("fsdp"));
     EXPECT_THAT(values_of(Planned("").candidates({{"parallel.mode", {"ddp"}}}), "parallel.mode"),
@@ -169,7 +180,7 @@ TEST(PlannerSpace, AStrategyOnTheCommandLineLeavesNoOther) {
 
 TEST(PlannerSpace, AnyKeyCanHaveSeveralValues) {
     const auto all = Planned("").candidates({{"train.accumulation", {"1", "2"}}});
-    EXPECT_EQ(all.size(), 2u * (504 + 80));
+    EXPECT_EQ(all.size(), 2u * (504 + 80 + 2 * 8 + 8));
     EXPECT_THAT(values_of(all, "train.accumulation"), ElementsAre("1", "2"));
 }
 

@@ -75,21 +75,20 @@ std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements)
     std::vector<std::string> wraps;
     const auto repeated = repeated_of(classes, elements);
     for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
-    if (!repeated.empty() && repeated.front().second.modules >= 4)
-        wraps.push_back("every:2," + repeated.front().first);
     if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
     wraps.emplace_back("root");
     return wraps;
 }
 
-std::optional<KeptLast> kept_last(const Job& job) {
+std::optional<Loop> loop_for(const Job& job) {
     Classes classes;
     const std::unique_ptr<Module> model = plain_model(job);
     const std::int64_t elements = count_classes(*model, classes);
     const auto repeated = repeated_of(classes, elements);
     if (repeated.empty()) return std::nullopt;
-    const std::string& largest = repeated.front().first;
-    return KeptLast{"module:" + largest, "path:" + last_of(*model, largest, "") + "=false"};
+    const auto& [largest, facts] = repeated.front();
+    return Loop{"module:" + largest, facts.modules >= 4 ? "every:2," + largest : "",
+                fmt::format("path:{}=false", last_of(*model, largest, ""))};
 }
 
 std::vector<std::string> checkpointings_for(const Job& job) {

@@ -22,16 +22,16 @@ struct ClassFacts {
 using Classes = std::map<std::string, ClassFacts>;
 
 // Wrap policies that suit a model: the root alone, each class that repeats and contains at least half of the
-// parameters, every second module of the largest such class if there are four or more, and the size of the
-// largest such module.
+// parameters, and the size of the largest such module.
 std::vector<std::string> wraps_for(const Job& job);
 std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements);
-// A wrap by the largest class that repeats, and fsdp.unit so that its last module is kept until the backward,
-// which needs it first.
-struct KeptLast {
-    std::string wrap, unit;
+// What a loop around fully_shard may do instead of wrapping each module of the largest class that repeats.
+struct Loop {
+    std::string wrap;       // by that class
+    std::string every;      // fsdp.wrap: every second one; empty if there are fewer than four
+    std::string keep_last;  // fsdp.unit: the last one is kept until the backward, which needs it first
 };
-std::optional<KeptLast> kept_last(const Job& job);
+std::optional<Loop> loop_for(const Job& job);
 // The checkpointing candidates: none, and each such class whose modules contain others.
 std::vector<std::string> checkpointings_for(const Job& job);
 

@@ -88,7 +88,7 @@ class Space {
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
     std::vector<std::vector<Override>> halves() const;
-    void keep_last(std::vector<std::vector<Override>>& all) const;
+    void add_loops(const Strategy& strategy, std::vector<std::vector<Override>>& all) const;
     void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
     void combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
                  std::vector<std::vector<Override>>& into) const;
@@ -220,18 +220,26 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
     if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
     for (const auto& [key, key_values] : axes) multiply(all, key, key_values);
-    if (fully && strategy.frees && job_.fsdp.unit.empty() && !given(kUnit)) keep_last(all);
+    if (fully && !given(kWrap)) add_loops(strategy, all);
     into.insert(into.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
 }
 
-// Adds, for each combination with the usual wrap, one whose last unit stays until the backward.
-void Space::keep_last(std::vector<std::vector<Override>>& all) const {
-    const auto last = kept_last(job_);
-    if (!last) return;
+// Adds, for each combination that makes a unit of each block, those of which fewer are units or the last one
+// is kept.
+void Space::add_loops(const Strategy& strategy, std::vector<std::vector<Override>>& all) const {
+    const auto loop = loop_for(job_);
+    if (!loop) return;
+    const bool keeps = strategy.frees && job_.fsdp.unit.empty() && !given(kUnit);
     for (std::size_t i = 0, before = all.size(); i < before; ++i) {
-        if (std::find(all[i].begin(), all[i].end(), Override{kWrap, last->wrap}) == all[i].end()) continue;
-        std::vector<Override> kept = all[i];
-        kept.push_back({kUnit, last->unit});
+        const auto wrap = std::find(all[i].begin(), all[i].end(), Override{kWrap, loop->wrap});
+        if (wrap == all[i].end()) continue;
+        std::vector<Override> every = all[i], kept = all[i];
+        if (!loop->every.empty()) {
+            every[static_cast<std::size_t>(wrap - all[i].begin())].value = loop->every;
+            all.push_back(std::move(every));
+        }
+        if (!keeps) continue;
+        kept.push_back({kUnit, loop->keep_last});
         all.push_back(std::move(kept));
     }
 }
