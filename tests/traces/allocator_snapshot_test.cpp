@@ -14,9 +14,11 @@
 #include "tests/traces/run_builder.h"
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/analysis/advice/advice.h"
 #include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/caching_allocator.h"
 #include "traces/import/pickle/pickle.h"
+#include "traces/report/html_report.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/load/loader.h"
@@ -158,10 +160,21 @@ TEST(AllocatorReport, SaysWhatAFailedRequestNeeded) {
     const std::string text = render(report, Format::table);
     EXPECT_THAT(text, AllOf(HasSubstr("no, 20.00 MB are missing"), HasSubstr("yes, with 0.00 MB left"),
                             HasSubstr("The replay equals the recording"), HasSubstr("failed: 56.00 MB")));
+    const AdviceReport advised = advice(*trace);
+    EXPECT_TRUE(std::any_of(advised.findings.begin(), advised.findings.end(), [](const Finding& f) {
+        return f.expected.find("expandable_segments:True, the request fits, with 0") != std::string::npos;
+    }));
     // With more memory everything fits.
     const AllocatorReport larger = allocator_report(*trace, {}, {.settings = {}, .limit = 200 * kMb});
     EXPECT_EQ(larger.ranks[0].failures[0].fits, true);
     EXPECT_EQ(larger.ranks[0].failures[0].left, 80 * kMb);
+}
+
+TEST(AllocatorReport, IsPartOfTheHtmlReport) {
+    const auto trace = load(fragmented().snapshot());
+    EXPECT_THAT(html_report({reported_run(*trace, "made.pickle", {})}, {}),
+                AllOf(HasSubstr("Reserved memory with other settings"), HasSubstr("expandable_segments:True"),
+                      HasSubstr("no, 20.00 MB are missing")));
 }
 
 TEST(AllocatorReport, StartsInTheMiddleOfAHistory) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/analysis/memory/allocator_report.h"
+#include "traces/report/memory_parts.h"
 #include "traces/report/print.h"
 
 namespace shardscope::traces {
@@ -43,31 +44,21 @@ std::string head_of(const RankAllocator& rank, std::size_t width) {
     return paragraph(text, width);
 }
 
-// "At 0.052 ms 600.00 MB failed. Would have fitted with expandable_segments:True: yes, with 312.00 MB left."
+constexpr std::size_t kMostFailuresShown = 40;
+
 std::string fits_text(const FailedRequest& failure) {
-    if (!failure.fits) return "unknown, because the trace does not record how much there was";
+    if (!failure.fits) return "unknown";
     return *failure.fits ? fmt::format("yes, with {} MB left", mb(failure.left.value_or(0)))
                          : fmt::format("no, {} MB are missing", mb(-failure.left.value_or(0)));
 }
 
 std::string failures_text(const RankAllocator& rank, std::size_t width) {
-    constexpr std::size_t kMostRows = 40;
     if (rank.failures.empty()) return {};
-    ResultTable table = empty_table(failed_request_fields());
-    const auto fits = static_cast<std::size_t>(
-        std::find_if(table.columns.begin(), table.columns.end(),
-                     [](const ResultColumn& column) { return column.key == "fits"; }) -
-        table.columns.begin());
-    for (const FailedRequest& failure : rank.failures) {
-        if (table.rows.size() == kMostRows) break;
-        add_cells(table.rows.emplace_back(), failed_request_fields(), failure);
-        table.rows.back()[fits] = fits_text(failure);
-    }
     std::string text = "\nRequests that failed, and whether they would have fitted\n" +
-                       text_of(without(std::move(table), {"left_bytes"}), width, 3);
-    if (rank.failures.size() > kMostRows)
+                       text_of(failed_requests_table(rank), width, 3);
+    if (rank.failures.size() > kMostFailuresShown)
         text += fmt::format("{} more; --format json has all.\n",
-                            grouped(static_cast<std::int64_t>(rank.failures.size() - kMostRows)));
+                            grouped(static_cast<std::int64_t>(rank.failures.size() - kMostFailuresShown)));
     return text;
 }
 
@@ -143,6 +134,20 @@ std::string csv_text(const AllocatorReport& report) {
 }
 
 }  // namespace
+
+ResultTable failed_requests_table(const RankAllocator& rank) {
+    ResultTable table = empty_table(failed_request_fields());
+    const auto fits = static_cast<std::size_t>(
+        std::find_if(table.columns.begin(), table.columns.end(),
+                     [](const ResultColumn& column) { return column.key == "fits"; }) -
+        table.columns.begin());
+    for (const FailedRequest& failure : rank.failures) {
+        if (table.rows.size() == kMostFailuresShown) break;
+        add_cells(table.rows.emplace_back(), failed_request_fields(), failure);
+        table.rows.back()[fits] = fits_text(failure);
+    }
+    return without(std::move(table), {"left_bytes"});
+}
 
 std::string render(const AllocatorReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
