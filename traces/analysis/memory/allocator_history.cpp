@@ -353,7 +353,8 @@ class HistoryReader {
                             unknown_places_ == 1 ? "is" : "are"));
         }
         if (unplaced_ > 0)
-            say(fmt::format("{} without an address in a segment are not replayed.", mb_and_bytes(unplaced_)));
+            say(fmt::format("{} have no address in the trace or in a segment of it and are not replayed.",
+                            mb_and_bytes(unplaced_)));
         if (unknown_frees_ > 0) {
             say(fmt::format("{} without an allocation {} ignored.", counted(unknown_frees_, "free", "frees"),
                             unknown_frees_ == 1 ? "is" : "are"));

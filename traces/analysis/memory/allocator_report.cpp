@@ -152,12 +152,15 @@ class RankReport {
 
     void try_settings(const NamedSettings& choice) {
         ReservedRow row{.settings = choice.name};
-        if (choice.settings.garbage_collection > 0 && history_.limit == 0) {
+        const bool collects = choice.settings.garbage_collection > 0;
+        std::int64_t limit = history_.limit;
+        if (collects && limit == 0) limit = trace_.ranks[rank_.at()].device_memory;
+        if (collects && limit <= 0) {
             row.note = "the threshold is a share of the device's memory, which is unknown: use --limit MB";
         } else if (choice.settings.empty_cache && trace_.steps.empty()) {
             row.note = "the trace has no steps at whose end the cache could be emptied";
         } else {
-            add(choice.name, replay_allocator(history_, choice.settings, history_.limit, selected_));
+            add(choice.name, replay_allocator(history_, choice.settings, limit, selected_));
             return;
         }
         result_.reserved.push_back(std::move(row));

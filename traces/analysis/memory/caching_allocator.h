@@ -160,8 +160,8 @@ class CachingAllocator {
     std::vector<Index> unused_;  // of blocks_
     std::vector<Pool> pools_;
     std::map<std::pair<int, bool>, std::uint32_t> pool_index_;  // of pools_, by owner and small
-    std::unordered_map<std::uint64_t, Index> live_;  // by id
-    std::set<std::uint64_t> pending_;                // ids whose free is requested
+    std::unordered_map<std::uint64_t, Index> live_;             // by id
+    std::set<std::uint64_t> pending_;                           // ids whose free is requested
     std::map<std::pair<std::int64_t, int>, std::deque<std::uint64_t>> offered_;
     std::uint64_t next_address_ = std::uint64_t{1} << 57;  // beyond those of any device
     std::int64_t reserved_ = 0, allocated_ = 0, segments_ = 0, retries_ = 0;
