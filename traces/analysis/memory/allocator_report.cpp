@@ -111,7 +111,7 @@ class RankReport {
         result_.reserved.push_back(std::move(row));
     }
 
-    void add(std::string name, const AllocatorReplay& replay) {
+    void add(const std::string& name, const AllocatorReplay& replay) {
         const AllocatorState& peak = replay.peak;
         ReservedRow row{.settings = name};
         row.reserved = peak.reserved;

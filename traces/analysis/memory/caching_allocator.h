@@ -33,7 +33,9 @@ struct AllocatorPiece {
 struct AllocatorPlace {
     int stream = 0, pool = 0;
     bool small = false;
-    auto operator<=>(const AllocatorPlace&) const = default;
+    bool operator<(const AllocatorPlace& other) const {
+        return std::tie(stream, pool, small) < std::tie(other.stream, other.pool, other.small);
+    }
 };
 
 // Memory taken from the device (bytes > 0) or returned to it (bytes < 0).
