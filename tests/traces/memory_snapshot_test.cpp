@@ -18,6 +18,7 @@
 #include "traces/import/pickle/pickle.h"
 #include "traces/report/report.h"
 #include "traces/store/columns/column_sink.h"
+#include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/memory_origin.h"
 #include "traces/store/stack_text.h"
 

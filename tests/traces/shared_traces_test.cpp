@@ -33,6 +33,7 @@
 #include "traces/import/input/input.h"
 #include "traces/import/open.h"
 #include "traces/import/pytorch_memory/memory_snapshot.h"
+#include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/sqlite.h"
 

@@ -18,6 +18,7 @@ namespace shardscope::traces {
 
 Work summary_verb(Options& options);
 Work memory_verb(Options& options);
+Work allocator_verb(Options& options);
 Work scaling_verb(Options& options);
 Work idle_verb(Options& options);
 Work kernels_verb(Options& options);
@@ -85,6 +86,9 @@ constexpr Verb kVerbs[] = {
     {"modules", "Module View: the module tree with host and device time", Reads::selection,
      analysis<module_view>},
     {"memory", "Peak memory of each rank and what was allocated at the peak", Reads::selection, memory_verb},
+    {"allocator",
+     "Reserved memory replayed under other settings of PyTorch's allocator; what would have fitted",
+     Reads::selection, allocator_verb},
     {"collectives", "Collectives by operation: counts, bytes, time, bandwidth", Reads::selection,
      analysis<collectives_report>},
     {"units", "FSDP units: gathers, reductions, waits, and what hid them", Reads::selection,

@@ -174,6 +174,16 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     return html;
 }
 
+// What the caching allocator would reserve with other settings.
+std::string reserved_memory(const RankAllocator& rank, const Redactor& redact) {
+    if (rank.requests == 0) return {};
+    std::string html = "<h3>Reserved memory with other settings</h3>\n" +
+                       html_of(result_table(reserved_fields(), rank.reserved), redact);
+    if (!rank.failures.empty())
+        html += "<h3>Requests that failed</h3>\n" + html_of(failed_requests_table(rank), redact);
+    return html;
+}
+
 }  // namespace
 
 std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMemory& rank, int width,
@@ -263,6 +273,9 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
         html +=
             fmt::format("<h3>Rank {}, with the highest peak of {}</h3>\n", ranks[fullest].rank, ranks.size());
     html += rank_memory(ranks[fullest], curve(fullest), redact);
+    for (const RankAllocator& allocator : run.allocator.ranks) {
+        if (allocator.rank == ranks[fullest].rank) html += reserved_memory(allocator, redact);
+    }
     if (ranks.size() > 1) {
         HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});
         for (const RankMemory& rank : ranks) {

@@ -14,6 +14,7 @@
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
+#include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/time/overlap.h"
@@ -29,6 +30,7 @@ struct ReportedRun {
     ModuleView modules;
     MemoryReport memory;
     std::vector<std::vector<MemoryPoint>> curves;  // curves of the ranks of `memory`, in the selected time
+    AllocatorReport allocator;                     // of traces with segments
     std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
     CollectivesReport collectives;
     OverlapReport overlap;

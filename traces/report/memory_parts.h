@@ -13,6 +13,8 @@
 
 namespace shardscope::traces {
 
+struct RankAllocator;
+
 // "Allocated device memory" or, if bytes count until their last use, "Active device memory ...".
 std::string counted_title(const MemoryReport& report);
 std::string counted_title(bool until_last_use, MemorySpace space = MemorySpace::device);
@@ -33,6 +35,9 @@ std::string growth_text(const RankMemory& rank, std::size_t width);
 
 nlohmann::ordered_json bytes_by_category(const CategoryBytes& bytes);
 nlohmann::ordered_json memory_json(const RankMemory& rank);
+
+// The failed requests (the first 40), each with whether it would have fitted in words.
+ResultTable failed_requests_table(const RankAllocator& rank);
 
 // One row per part, with the given columns in their order; columns of predictions are dropped if no part has
 // one. Long names are shortened.

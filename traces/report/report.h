@@ -14,6 +14,7 @@ namespace shardscope::traces {
 
 struct AdviceReport;
 struct AllocationsReport;
+struct AllocatorReport;
 struct CollectivesReport;
 struct Comparison;
 struct CriticalPathReport;
@@ -49,6 +50,7 @@ std::string render(const MemoryReport& report, Format format, std::size_t width 
 // JSON: the keys of MemoryReport and others. CSV: its rows and others, with two more columns.
 std::string render(const MemoryExplanation& explanation, Format format, std::size_t width = kTableWidth);
 std::string render(const AllocationsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const AllocatorReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const CollectivesReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const Comparison& comparison, Format format, std::size_t width = kTableWidth);
 // JSON: the keys of Comparison and others.

@@ -55,6 +55,7 @@ ReportedRun reported_run(const Trace& trace, const std::string& path, const Sele
         run.curves.push_back(
             selected_memory_curve(trace, rank_of_number(trace, memory.rank).value(), selection));
     }
+    if (trace.segments.size() > 0) run.allocator = allocator_report(trace, selection);
     run.info.counts = row_counts(trace, selection);
     run.part = part_of(trace, selection);
     for (const Rank& rank : trace.ranks) {

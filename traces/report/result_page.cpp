@@ -12,6 +12,7 @@
 #include "traces/analysis/compare/scaling.h"
 #include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/memory/allocations.h"
+#include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
@@ -60,6 +61,9 @@ std::vector<ResultRows> all_rows() {
         rows_of("memory", "ranks[].allocations[], with --allocations", true, allocation_fields()),
         rows_of("memory", "ranks[].categories[], units[], modules[] and buffers[], with --explain", true,
                 memory_part_fields()),
+        rows_of("allocator", "ranks[].reserved[]", true, reserved_fields()),
+        rows_of("allocator", "ranks[].failures[]", false, failed_request_fields()),
+        rows_of("allocator", "ranks[].account[]", false, device_account_fields()),
         rows_of("units", "ranks[].units[]", true, unit_fields()),
         rows_of("units", "ranks[]", false, unit_rank_fields()),
         rows_of("steps", "ranks[].steps[]", true, step_fields()),

@@ -102,6 +102,14 @@ inline constexpr int kFlightStates = 3;
 inline constexpr std::array<std::string_view, kFlightStates> kFlightStateNames = {"scheduled", "started",
                                                                                   "completed"};
 
+// What the caching allocator recorded beyond its allocations and segments (SHARD_ALLOCATOR_EVENTS).
+enum class AllocatorEventKind : std::uint8_t {
+    free_requested = 0,  // the program freed a block that a stream still used
+    failed = 1,          // a request for which the device did not have enough left
+    last_segment = 2     // a segment at the end of the recording
+};
+inline constexpr int kAllocatorEventKinds = 3;
+
 inline std::string_view name(MemoryCategory v) {
     return kMemoryCategoryNames[static_cast<std::size_t>(v)];
 }
@@ -142,6 +150,10 @@ constexpr int size_of(LinkKind) {
 }
 constexpr int size_of(FlightState) {
     return kFlightStates;
+}
+
+constexpr int size_of(AllocatorEventKind) {
+    return kAllocatorEventKinds;
 }
 
 // NVTX_EVENTS.eventType, as Nsight Systems numbers them.

@@ -399,6 +399,29 @@ struct SegmentRow {
     int stream = -1;
 };
 
+// What PyTorch's caching allocator recorded beyond its allocations and segments.
+struct AllocatorEventRow {
+    static constexpr std::string_view kTable = "SHARD_ALLOCATOR_EVENTS";
+    std::int64_t time = 0;
+    int rank = 0;
+    AllocatorEventKind kind = AllocatorEventKind::free_requested;
+    std::uint64_t address = 0;  // 0 for a failed request
+    std::int64_t bytes = 0;
+    int stream = 0;
+    int pool = 0;                   // of a segment: the number of its private pool; 0: the common pool
+    bool small = false;             // of a segment: it serves requests up to 1 MiB
+    std::int64_t device_free = -1;  // of a failed request: what the device had left; -1 unknown
+
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.time);
+    }
+    auto order() const { return std::tie(rank, time); }
+    struct Kept {
+        std::vector<AllocatorEventRow> allocator_events;  // AllocatorEventRow::rank is the rank number
+    };
+};
+
 // The entry of PyTorch's NCCL flight recorder for one collective of one rank.
 struct FlightRow {
     static constexpr std::string_view kTable = "SHARD_FLIGHT_RECORDS";
@@ -634,13 +657,14 @@ struct DiagnosticRow {
 
 // Every kind of row that a source hands to a sink. A new kind is its struct, this line, and the columns of
 // its table.
-using AnyRow = std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow,
-                            CollectiveRow, MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow,
-                            ProcessRow, ThreadRow, StreamRow, ModuleRow, UnitRow, PredictionRow,
-                            PredictionPartRow, DiagnosticRow, PayloadSchemaRow, PayloadEnumRow, ScopeRow,
-                            CudaEventRow, OverheadRow, GraphTraceRow, CudaMemoryRow, CudaPoolRow, GpuRow,
-                            CudaContextRow, CudaStreamRow, NcclCommunicatorRow, NcclOperationRow, LinkRow,
-                            SegmentRow, FlightRow, ClockRow, StopRow, PlanRow, ProfilerOverheadRow>;
+using AnyRow =
+    std::variant<KernelRow, MemcpyRow, MemsetRow, RuntimeRow, SynchronizationRow, RangeRow, CollectiveRow,
+                 MemoryRow, CounterRow, StepRow, LossRow, RunInfoRow, RankRow, ProcessRow, ThreadRow,
+                 StreamRow, ModuleRow, UnitRow, PredictionRow, PredictionPartRow, DiagnosticRow,
+                 PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
+                 CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
+                 NcclOperationRow, LinkRow, SegmentRow, AllocatorEventRow, FlightRow, ClockRow, StopRow,
+                 PlanRow, ProfilerOverheadRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

@@ -76,6 +76,26 @@ constexpr std::array kSegments = {
     SchemaColumn{"streamId", kInt, "id", "The stream that it serves.", unless_negative<&SegmentRow::stream>},
 };
 
+constexpr std::array kAllocatorEvents = {
+    SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.",
+                 from<&AllocatorEventRow::time>},
+    with(kRank, from<&AllocatorEventRow::rank>),
+    SchemaColumn{"kind", kIntNN, "enum",
+                 "0 a free that waits for a stream, 1 a request that failed, 2 a segment at the end.",
+                 from<&AllocatorEventRow::kind>},
+    SchemaColumn{"address", kIntNN, "address", "Of the block or segment; 0 of a request that failed.",
+                 from<&AllocatorEventRow::address>},
+    SchemaColumn{"bytes", kIntNN, "bytes", "Of the block, the request or the segment.",
+                 from<&AllocatorEventRow::bytes>},
+    SchemaColumn{"streamId", kIntNN, "id", "The stream that it serves.", from<&AllocatorEventRow::stream>},
+    SchemaColumn{"pool", kIntNN, "", "Of a segment: its private pool; 0 the common one.",
+                 from<&AllocatorEventRow::pool>},
+    SchemaColumn{"small", kIntNN, "0/1", "Of a segment: 1 if it serves requests up to 1 MiB.",
+                 from<&AllocatorEventRow::small>},
+    SchemaColumn{"deviceFree", kInt, "bytes", "Of a request that failed: what the device had left.",
+                 unless_negative<&AllocatorEventRow::device_free>},
+};
+
 constexpr std::array kLinks = {
     SchemaColumn{"kind", kIntNN, "enum", "0: from an operator to the operator of its backward.",
                  from<&LinkRow::kind>},
@@ -202,7 +222,7 @@ constexpr std::array kTotals = {
     SchemaColumn{"longest", kIntNN, "ns", "Longest of them.", from<&TotalRow::longest>},
 };
 
-constexpr std::array<SchemaTable, 10> kTables = {{
+constexpr std::array<SchemaTable, 11> kTables = {{
     {"SHARD_COLLECTIVES", "Collectives, one row for each rank that takes part.", kCollectives},
     {"SHARD_MEMORY", "Allocations and frees by category, in all spaces.", kMemory},
     {"SHARD_COUNTERS", "Values that change over time.", kCounters},
@@ -228,6 +248,11 @@ constexpr std::array<SchemaTable, 10> kTables = {{
      kSegments,
      {},
      4},
+    {"SHARD_ALLOCATOR_EVENTS",
+     "What PyTorch's caching allocator recorded beyond allocations and segments. Since schema version 6.",
+     kAllocatorEvents,
+     {},
+     6},
     {"SHARD_FLIGHT_RECORDS",
      "What PyTorch's NCCL flight recorder dumped. Since schema version 4.",
      kFlightRecords,

@@ -7,6 +7,7 @@
 
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/memory/allocator_report.h"
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
@@ -25,6 +26,26 @@ bool went_on(const AdviceFacts& f, const RankMemory& rank) {
             return true;
     }
     return false;
+}
+
+// Whether the rank's last failed request fits if segments can grow; empty: the trace does not say.
+std::string fit_if_segments_grow(const AdviceFacts& f, int rank) {
+    constexpr const char* kGrowing = "expandable_segments:True";
+    Selection only = f.selection;
+    only.rank = rank;
+    const AllocatorReport report = allocator_report(f.trace, only, {.settings = {kGrowing}});
+    std::string text;
+    for (const RankAllocator& allocator : report.ranks) {
+        for (const FailedRequest& request : allocator.failures) {
+            if (request.settings != kGrowing || !request.fits) continue;
+            text = *request.fits
+                       ? fmt::format("fits, with {} left", bytes_text(*request.left))
+                       : fmt::format("does not fit either: {} are missing", bytes_text(-*request.left));
+        }
+    }
+    return text.empty()
+               ? text
+               : fmt::format("Replayed with PYTORCH_CUDA_ALLOC_CONF={}, the request {}.", kGrowing, text);
 }
 
 void out_of_memory(const AdviceFacts& f, Findings& found) {
@@ -72,6 +93,10 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
                          " {}.",
                          why)
                    : fmt::format("Unknown, {}.", why);
+    if (failed != nullptr) {
+        if (std::string fit = fit_if_segments_grow(f, failed->rank); !fit.empty())
+            finding.expected = std::move(fit);
+    }
     found.push_back(std::move(finding));
 }
 

@@ -19,7 +19,7 @@ bool is_simulated(const Trace& trace) {
 }
 
 // "peak 23974738120 bytes" -> "peak 23,974,738,120 bytes"; digits after a decimal point are unchanged.
-std::string grouped(std::string_view text) {
+std::string with_separators(std::string_view text) {
     std::string out;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t digits = std::min(text.find_first_not_of("0123456789", at), text.size()) - at;
@@ -53,7 +53,8 @@ std::string shown_ranks_sentence(const Trace& trace) {
     return fmt::format(
         "{} of the {} ranks that were simulated are shown in full: each of the others did what one of these "
         "did",
-        grouped(std::to_string(trace.ranks.size())), grouped(std::to_string(ranks_of_run(trace))));
+        with_separators(std::to_string(trace.ranks.size())),
+        with_separators(std::to_string(ranks_of_run(trace))));
 }
 
 std::vector<std::string> ranks_like_it(const Trace& trace) {
@@ -61,7 +62,7 @@ std::vector<std::string> ranks_like_it(const Trace& trace) {
     for (const auto& [key, value] : trace.config) {
         if (key.starts_with(kAsRank))
             sentences.push_back(
-                fmt::format("Rank {} represents {}.", key.substr(kAsRank.size()), grouped(value)));
+                fmt::format("Rank {} represents {}.", key.substr(kAsRank.size()), with_separators(value)));
     }
     return sentences;
 }

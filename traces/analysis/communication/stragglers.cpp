@@ -14,7 +14,7 @@
 namespace shardscope::traces {
 namespace {
 
-struct Sums {
+struct ArrivalSums {
     std::int64_t collectives = 0;
     std::vector<Arrivals> ranks;  // by index into Trace::ranks
 };
@@ -24,7 +24,7 @@ struct Part {
     std::int64_t ns;
 };
 
-void add(std::span<const Part> parts, Sums& sums) {
+void add(std::span<const Part> parts, ArrivalSums& sums) {
     std::int64_t shortest = parts[0].ns, longest = shortest;
     for (const Part& part : parts) {
         shortest = std::min(shortest, part.ns);
@@ -51,7 +51,7 @@ void add(std::span<const Part> parts, Sums& sums) {
     }
 }
 
-std::vector<Arrivals> latest_first(const Trace& trace, const Sums& sums, const Selection& selection) {
+std::vector<Arrivals> latest_first(const Trace& trace, const ArrivalSums& sums, const Selection& selection) {
     std::vector<Arrivals> ranks;
     for (std::size_t r = 0; r < sums.ranks.size(); ++r) {
         if (sums.ranks[r].collectives == 0) continue;
@@ -86,8 +86,8 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
     const std::vector<bool> selected = selected_events(trace, steps, without_warm_up(when, report.warm_up));
     const Communications all = match_communications(trace);
     const std::vector<Arrivals> none(trace.ranks.size());
-    std::array<Sums, kOperations> kinds;
-    Sums whole{.collectives = 0, .ranks = none};
+    std::array<ArrivalSums, kOperations> kinds;
+    ArrivalSums whole{.collectives = 0, .ranks = none};
     std::vector<Part> parts;
     for (const CollectiveMatch& match : all.matches) {
         parts.clear();
@@ -103,7 +103,7 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
             report.unmatched += static_cast<std::int64_t>(parts.size());
         }
         if (parts.size() < 2) continue;
-        Sums& kind = kinds[static_cast<std::size_t>(all.parts[match.begin].operation)];
+        ArrivalSums& kind = kinds[static_cast<std::size_t>(all.parts[match.begin].operation)];
         if (kind.ranks.empty()) kind.ranks = none;
         add(parts, kind);
         add(parts, whole);

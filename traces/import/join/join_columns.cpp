@@ -286,6 +286,8 @@ class ColumnJoin {
         events.add_if_any(&MemoryEvents::stack, texts(), StringId::empty);
         events.add_if_any(
             &MemoryEvents::device, [](std::size_t, std::uint16_t device) { return device; }, 0);
+        events.add_if_any(
+            &MemoryEvents::stream, [](std::size_t, std::int32_t stream) { return stream; }, -1);
 
         const Places segments_order = by_time(&Trace::segments);
         const auto segments = columns(&Trace::segments, segments_order);

@@ -18,18 +18,22 @@
 namespace shardscope::traces {
 namespace {
 
-// Writes the settings of the allocator as the run's configuration.
-void write_settings(const Value& root, EventSink& sink) {
-    const Value settings = root["allocator_settings"];
+constexpr std::string_view kSettingPrefix = "allocator.";
+
+// Writes the settings of the allocator as the run's configuration; a setting by size has a key for each size
+// where it is not 0.
+void write_settings(const Value& settings, const std::string& prefix, EventSink& sink) {
     for (std::size_t i = 0; i < settings.size() && i < 100; ++i) {
-        const std::string key = "allocator." + std::string(settings.key(i).text());
+        const std::string key = prefix + std::string(settings.key(i).text());
         const Value value = settings.value(i);
         if (value.is_text() && !value.text().empty()) sink.add(RunInfoRow{key, std::string(value.text())});
         if (value.kind() == ValueKind::boolean)
             sink.add(RunInfoRow{key, value.integer() == 1 ? "true" : "false"});
-        if (value.kind() == ValueKind::integer && value.integer())
+        const bool by_size = prefix != kSettingPrefix;
+        if (value.kind() == ValueKind::integer && value.integer() && !(by_size && *value.integer() == 0))
             sink.add(RunInfoRow{key, std::to_string(*value.integer())});
         if (value.kind() == ValueKind::real) sink.add(RunInfoRow{key, fmt::format("{}", *value.real())});
+        if (value.is_dictionary() && !by_size) write_settings(value, key + ".", sink);
     }
 }
 
@@ -98,7 +102,7 @@ FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& p
     }
     sink.add(RunInfoRow{"import.format", "pytorch_memory_snapshot"});
     sink.add(RunInfoRow{std::string(kMemoryCountedKey), std::string(kMemoryCountedActive)});
-    write_settings(root, sink);
+    write_settings(root["allocator_settings"], std::string(kSettingPrefix), sink);
     if (request.one_of_several && devices.size() > 1) keep_busiest(devices, sink);
 
     std::optional<std::int64_t> start_us;

@@ -17,10 +17,6 @@
 
 namespace shardscope::traces {
 
-// MemoryRow::annotation of blocks that no event allocates.
-inline constexpr std::string_view kBeforeRecording = "(before the recording)",
-                                  kRoundingOfBlocks = "(rounding of blocks)";
-
 bool is_memory_snapshot(const Value& root);
 
 // `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and nothing can

@@ -44,7 +44,11 @@ class DeviceRows {
             last_ns_ = std::max(last_ns_, time);
             open_.advance(annotations_, device_.annotations.end(), event.time_us);
             write(event, time, lives_in_step_[i]);
+            const bool deferred = event.action == SnapshotAction::free_requested &&
+                                  !(i + 1 < device_.events.size() && completes(device_.events[i + 1], event));
+            if (deferred) keep(AllocatorEventKind::free_requested, time, event);
         }
+        for (const SnapshotSegment& segment : device_.segments) write(segment);
         write_steps();
         return std::max(last_ns_, write_annotations());
     }
@@ -98,7 +102,7 @@ class DeviceRows {
             blocks.lives_at_end({block.address, block.bytes, frames.size()});
             frames.push_back(block.frames);
         }
-        for (const auto& [address, bytes] : device_.segments) segments.add(address, bytes);
+        for (const SnapshotSegment& segment : device_.segments) segments.add(segment.address, segment.bytes);
         const std::size_t unknown = frames.size();
         for (auto event = device_.events.rbegin(); event != device_.events.rend(); ++event) {
             if (event->action == SnapshotAction::allocate) blocks.allocated(event->address, event->bytes);
@@ -153,6 +157,7 @@ class DeviceRows {
                 break;
             case SnapshotAction::out_of_memory:
                 tell_failure(event, time);
+                keep(AllocatorEventKind::failed, time, event);
                 break;
             case SnapshotAction::free_requested:
                 requested_.insert(event.address);
@@ -161,6 +166,41 @@ class DeviceRows {
             case SnapshotAction::other:
                 break;
         }
+    }
+
+    static bool completes(const SnapshotEvent& event, const SnapshotEvent& request) {
+        return event.action == SnapshotAction::free && event.address == request.address;
+    }
+
+    // Writes an event that only a replay of the allocator needs.
+    void keep(AllocatorEventKind kind, std::int64_t time, const SnapshotEvent& event) {
+        AllocatorEventRow row{.time = time,
+                              .rank = rank_,
+                              .kind = kind,
+                              .address = event.address,
+                              .bytes = event.bytes,
+                              .stream = stream(event.stream)};
+        if (kind == AllocatorEventKind::failed) {
+            row.address = 0;
+            row.device_free = device_free(event);
+        }
+        sink_.add(row);
+    }
+
+    void write(const SnapshotSegment& segment) {
+        sink_.add(AllocatorEventRow{.time = last_ns_,
+                                    .rank = rank_,
+                                    .kind = AllocatorEventKind::last_segment,
+                                    .address = segment.address,
+                                    .bytes = segment.bytes,
+                                    .stream = stream(segment.stream),
+                                    .pool = segment.pool,
+                                    .small = segment.small});
+    }
+
+    static std::int64_t device_free(const SnapshotEvent& failure) {
+        return static_cast<std::int64_t>(
+            std::min(failure.address, static_cast<std::uint64_t>(kMostSnapshotBytes)));
     }
 
     static MemoryCategory category(const OriginRule* rule, bool in_step) {
@@ -246,11 +286,9 @@ class DeviceRows {
         std::string text =
             fmt::format("{}{}: requested {}; {} were active, {} reserved by the allocator", kOutOfMemory,
                         rank_, in_words(event.bytes), in_words(total_), in_words(reserved_));
-        const std::int64_t device_free = static_cast<std::int64_t>(
-            std::min(event.address, static_cast<std::uint64_t>(kMostSnapshotBytes)));
-        text += fmt::format(", {} free on the device", in_words(device_free));
-        if (event.bytes > device_free)
-            text += fmt::format(": {} were missing", in_words(event.bytes - device_free));
+        const std::int64_t left = device_free(event);
+        text += fmt::format(", {} free on the device", in_words(left));
+        if (event.bytes > left) text += fmt::format(": {} were missing", in_words(event.bytes - left));
         if (reserved_ > total_)
             text += fmt::format("; of the reserved memory {} were cached, but no block was large enough",
                                 in_words(reserved_ - total_));

@@ -75,7 +75,9 @@ class SnapshotValues {
             ++owner.skipped;
             return;
         }
-        owner.segments.emplace_back(*start, *size);
+        owner.segments.push_back({*start, *size, segment["stream"].address().value_or(0),
+                                  pool_of(segment["segment_pool_id"]),
+                                  segment["segment_type"].text() == "small"});
         const Value blocks = segment["blocks"];
         std::uint64_t next = *start;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -92,6 +94,13 @@ class SnapshotValues {
             const Value frames = block["frames"].is_list() ? block["frames"] : block["history"][0]["frames"];
             owner.live.push_back({address, *bytes, frames});
         }
+    }
+
+    // A pool is named by two numbers, the common one by (0, 0).
+    int pool_of(const Value& id) {
+        const std::pair name(id[0].integer().value_or(0), id[1].integer().value_or(0));
+        if (name == std::pair<std::int64_t, std::int64_t>()) return 0;
+        return pools_.try_emplace(name, static_cast<int>(pools_.size()) + 1).first->second;
     }
 
     static void add_event(SnapshotDevice& device, const Value& entry) {
@@ -138,6 +147,7 @@ class SnapshotValues {
     }
 
     std::map<int, SnapshotDevice> devices_;
+    std::map<std::pair<std::int64_t, std::int64_t>, int> pools_;
 };
 
 }  // namespace

@@ -41,12 +41,20 @@ struct SnapshotBlock {
     Value frames;
 };
 
+struct SnapshotSegment {
+    std::uint64_t address = 0;
+    std::int64_t bytes = 0;
+    std::uint64_t stream = 0;
+    int pool = 0;        // the number of its private pool; 0: the common one
+    bool small = false;  // serves requests up to 1 MiB
+};
+
 // All that the snapshot contains for one device.
 struct SnapshotDevice {
     int number = 0;
     std::vector<SnapshotEvent> events;
-    std::vector<SnapshotBlock> live;  // at the end
-    std::vector<std::pair<std::uint64_t, std::int64_t>> segments;
+    std::vector<SnapshotBlock> live;        // at the end
+    std::vector<SnapshotSegment> segments;  // at the end
     AnnotationList annotations;
     std::int64_t skipped = 0;  // number of entries that cannot be understood
     bool timed = true;

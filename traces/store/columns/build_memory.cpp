@@ -70,7 +70,7 @@ void each_column(Visit visit) {
     using M = PendingMemory;
     const auto all = [&](auto... columns) { (visit(columns), ...); };
     all(&M::time, &M::bytes, &M::address, &M::unit, &M::module, &M::name, &M::rank_slot, &M::category,
-        &M::space, &M::phase, &M::annotation, &M::stack, &M::device);
+        &M::space, &M::phase, &M::annotation, &M::stack, &M::device, &M::stream);
 }
 
 // A key of the row's rank and space.
@@ -222,6 +222,7 @@ void sort_by_time(PendingMemory& m) {
     fill_rare(m.annotation, size, StringId::empty);
     fill_rare(m.stack, size, StringId::empty);
     fill_rare(m.device, size, std::uint16_t{0});
+    fill_rare(m.stream, size, -1);
     const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
     each_column([&](auto column) { reorder(m.*column, order); });
     for (auto* column : {&m.global_tid, &m.total, &m.reserved}) reorder(*column, order);

@@ -154,6 +154,7 @@ struct ColumnSink::Keeping {
         put_rare(m.annotation, at, row.annotation, StringId::empty);
         put_rare(m.stack, at, row.stack, StringId::empty);
         put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
+        put_rare(m.stream, at, row.stream, -1);
     }
 
     static void keep(Impl& impl, const CounterRow& row) {

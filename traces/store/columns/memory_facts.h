@@ -14,6 +14,11 @@ inline constexpr std::string_view kMemoryCountedKey = "memory.counted", kMemoryC
 // explain: before the first of them, and later. They have no address.
 inline constexpr std::string_view kBeforeTheTrace = "before the trace", kNotInTheTrace = "not in the trace";
 
+// MemoryRow::annotation of a memory snapshot's blocks that no event allocates: those that were allocated
+// before the recording, and what blocks are larger than their requests.
+inline constexpr std::string_view kBeforeRecording = "(before the recording)",
+                                  kRoundingOfBlocks = "(rounding of blocks)";
+
 // The beginning of a diagnostic's text about a failed allocation: "Out of memory on rank 3: ...".
 inline constexpr std::string_view kOutOfMemory = "Out of memory on rank ";
 

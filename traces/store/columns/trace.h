@@ -151,6 +151,7 @@ struct MemoryEvents {
     std::vector<StringId> annotation, stack;  // as in MemoryRow
     // The index of the device among the rank's; empty: the events of each rank belong to one device.
     std::vector<std::uint16_t> device;
+    std::vector<std::int32_t> stream;  // as in MemoryRow; empty if no event of the trace has one
     std::size_t size() const { return time.size(); }
 };
 

@@ -42,6 +42,7 @@ void load_allocations(LoadSource& source) {
             put_rare(m.annotation, at, source.string_or_empty(r, 13), StringId::empty);
             put_rare(m.stack, at, source.string_or_empty(r, 14), StringId::empty);
             put_rare(m.device, at, device_of_stream(narrow(r.integer(15))), std::uint16_t{0});
+            put_rare(m.stream, at, narrow(r.integer_or(15, -1)), -1);
         });
 }
 
