@@ -252,7 +252,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         for (const Op& op : program.step(program.warm_up_steps()).ops)
             if (op.kind == OpKind::collective) out.moved_bytes += op.bytes;
         sim::SimOptions options;
-        const sim::SimResult result = sim::simulate(program, cluster, options);
+        const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), options);
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {

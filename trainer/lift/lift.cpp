@@ -13,6 +13,7 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/trace.h"
 #include "trainer/lift/host_points.h"
+#include "trainer/lift/host_trace.h"
 #include "trainer/lift/mean_step.h"
 #include "trainer/lift/recorded_costs.h"
 #include "trainer/lift/settings.h"
@@ -46,9 +47,11 @@ std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
 
 class Lifting {
   public:
-    explicit Lifting(const Trace& trace)
+    // `hosts`: the trace is one that as_device_trace() has made.
+    explicit Lifting(const Trace& trace, bool hosts = false)
         : trace_(trace), roles_(trace), cores_(trace, traces::match_communications(trace)) {
         out_.file = trace.path;
+        out_.hosts = hosts;
     }
 
     Lifted run();
@@ -110,6 +113,7 @@ StepLifterOptions Lifting::options() const {
     options.launch_ns = launch_ns_;
     options.fully_shard = is_fully_shard(trace_);
     options.shard_ranks = shard_ranks_of(trace_);
+    options.hosts = out_.hosts;
     options.cores = &cores_;
     return options;
 }
@@ -119,25 +123,27 @@ void Lifting::read_steps() {
     if (steps_.empty()) {
         refuse(out_.file, "no step of its first rank is complete; record a few steps more than one");
     }
-    const HostPoints points(trace_, roles_, rank_);
+    const HostPoints points(trace_, roles_, rank_, out_.hosts);
     const auto lift_all = [&] {
         recordings_.clear();
         for (const StepWindow& step : steps_)
             recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
     };
     lift_all();
-    // A second pass, in which a call's excess over the typical launching call counts as the host's own time.
-    std::vector<std::int64_t> launches;
-    for (const LiftedRecording& recording : recordings_)
-        launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
-    if (launches.empty()) {
-        refuse(
-            out_.file,
-            "no kernel is tied to the call that launched it, so its place in the step is not known; record "
-            "CPU activities beside the device's (ProfilerActivity.CPU)");
+    if (!out_.hosts) {
+        // A second pass, in which a call's excess over the typical launching call counts as the host's own time.
+        std::vector<std::int64_t> launches;
+        for (const LiftedRecording& recording : recordings_)
+            launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
+        if (launches.empty()) {
+            refuse(
+                out_.file,
+                "no kernel is tied to the call that launched it, so its place in the step is not known; record "
+                "CPU activities beside the device's (ProfilerActivity.CPU)");
+        }
+        launch_ns_ = median(std::move(launches));
+        lift_all();
     }
-    launch_ns_ = median(std::move(launches));
-    lift_all();
 
     std::vector<std::pair<std::int64_t, std::size_t>> lengths;
     for (std::size_t s = 0; s < steps_.size(); ++s) lengths.emplace_back(steps_[s].window.length(), s);
@@ -274,8 +280,10 @@ void Lifting::know_memory() {
 void Lifting::know_costs() {
     const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
     out_.cluster =
-        cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, cores_, out_.notes);
+        cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_, out_.notes);
     const Program program = program_of(out_, job_of(out_, {}));
+    out_.cluster.host.carries_out = out_.hosts;
+    out_.blocking = out_.hosts && collectives_block(trace_);
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
     if (host.step_ns > 0)
@@ -363,7 +371,14 @@ Lifted Lifting::run() {
 }  // namespace
 
 Lifted lift(const Trace& trace) {
-    return Lifting(trace).run();
+    if (!ran_on_hosts(trace)) return Lifting(trace).run();
+    const Trace converted = as_device_trace(trace);
+    return Lifting(converted, true).run();
+}
+
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job) {
+    cluster.collectives.blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+    return cluster;
 }
 
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {

@@ -39,6 +39,8 @@ struct Lifted {
     int steps = 0;            // steps analysed
     bool modules = false;     // the module tree is known
     bool memory = false;      // allocations are known: peaks are complete
+    bool hosts = false;       // the ranks' threads computed themselves, without a device
+    bool blocking = false;    // and waited for each of FSDP's collectives
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank
@@ -49,6 +51,10 @@ struct Lifted {
 
 // Throws LiftError, ClusterError.
 Lifted lift(const traces::Trace& trace);
+
+// The cluster on which a job is replayed: DDP's reductions run beside the backward even where FSDP's collectives
+// stop the host.
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job);
 
 // The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);

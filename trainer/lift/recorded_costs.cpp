@@ -233,14 +233,14 @@ std::int64_t exposed_waiting(const Trace& trace, int rank_index, const std::vect
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }
 
-std::string base_cluster_of(const Trace& trace) {
+std::string base_cluster_of(const Trace& trace, bool hosts) {
     const std::string_view own = trace.config_value("sim.cluster");
     const std::string_view device = trace.config_value("run.device");
     if (device == "sim" && !own.empty()) {
         const std::vector<std::string> shipped = sim::shipped_clusters();
         if (std::find(shipped.begin(), shipped.end(), own) != shipped.end()) return std::string(own);
     }
-    if (device == "cpu") return "laptop";
+    if (device == "cpu" || hosts) return "laptop";
     const std::string name = trace.ranks.empty() ? "" : trace.ranks.front().device_name;
     for (const auto& [word, cluster] :
          {std::pair("H200", "h200_nvlink"), std::pair("H100", "h100_ib"), std::pair("V100", "v100_pcie")})

@@ -51,6 +51,7 @@ std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
                              const std::vector<traces::Interval>& windows, const SharedCores& cores);
 
 // The name of the shipped cost model for the trace's devices.
-std::string base_cluster_of(const traces::Trace& trace);
+// `hosts`: the ranks' processors.
+std::string base_cluster_of(const traces::Trace& trace, bool hosts);
 
 }  // namespace shardscope::trainer::lift

@@ -55,6 +55,7 @@ struct StepLifterOptions {
         false;                 // nothing is sharded: each buffer of category `gradients` is one parameter's
     bool fully_shard = false;  // recorded under fully_shard, which shards each parameter separately
     int shard_ranks = 1;       // ranks among which a unit is sharded
+    bool hosts = false;        // the ranks' threads carried out the work themselves (host_trace.h)
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 

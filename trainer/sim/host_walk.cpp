@@ -211,6 +211,14 @@ void HostWalk::launch(const Op& op) {
 void HostWalk::end_launch() {
     launching_ = false;
     enqueue(*op_);
+    if (!is_followed(*op_)) return;
+    follows_ = true;
+    wait_for({order().last()[static_cast<std::size_t>(op_->stream)]});
+}
+
+// Whether the host waits for the end of what it has just launched.
+bool HostWalk::is_followed(const Op& op) const {
+    return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking : walk_.cluster.host.carries_out;
 }
 
 StreamEvent HostWalk::start(const Op& op, const Waits& waits) {
@@ -256,6 +264,10 @@ void HostWalk::wait_for(Waits waits) {
 
 void HostWalk::end_wait() {
     if (!drains_ && op_->kind == OpKind::allocate) return;  // to be tried again
+    if (std::exchange(follows_, false)) {
+        settle();
+        return report_memory();
+    }
     clock_ += cost(walk_.cluster.host.event);
     settle();
     if (!drains_) walk_.observer.waited(class_, since_, clock_, op_->event(), ++correlation_);
