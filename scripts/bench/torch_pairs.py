@@ -12,6 +12,7 @@ wait). All steps of a round begin together, so that their ratios do not depend o
 """
 import json
 import os
+import random
 import sys
 import time
 
@@ -235,9 +236,10 @@ def measure(name, rounds, out, configurations):
         one = "one" in configuration.split("+")
         jobs.append(Job(name, configuration, alone if one else None) if rank == 0 or not one else None)
     times = [[] for _ in jobs]
+    order = list(range(len(jobs)))
     for number in range(rounds + 2):
-        for j in range(len(jobs)):
-            j = (j + number) % len(jobs)
+        random.Random(number).shuffle(order)  # what a step leaves in caches and heaps meets each of the others
+        for j in order:
             dist.barrier()
             start = time.perf_counter()
             if jobs[j]:

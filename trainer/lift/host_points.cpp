@@ -50,7 +50,7 @@ bool is_wrapper(std::string_view class_name) {
     return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
 }
 
-HostRangeRoles::HostRangeRoles(const Trace& trace)
+HostRangeRoles::HostRangeRoles(const Trace& trace, bool hosts)
     : roles_(trace.ranges.size(), 0), node_(trace.ranges.size(), -1), forward_(trace.ranges.size(), -1) {
     const traces::HostRanges& ranges = trace.ranges;
     const traces::AutogradNodes nodes(trace);
@@ -65,7 +65,8 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
     std::vector<bool> evaluates(trace.strings.size(), false);
     for (std::size_t s = 0; s < by_name.size(); ++s) {
         const std::string_view text = trace.strings[static_cast<StringId>(s)];
-        by_name[s] = is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
+        const bool adds = hosts && text == "torch::autograd::AccumulateGrad";  // into DDP's bucket
+        by_name[s] = adds || is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
         // A range of autograd, or of a module's backward (samples/pytorch).
         evaluates[s] = text.starts_with("autograd::engine::evaluate_function") ||
                        (text.starts_with(traces::kModulePrefix) && text.ends_with(traces::kBackwardSuffix));

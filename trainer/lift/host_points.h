@@ -36,7 +36,8 @@ struct Point {
 
 class HostRangeRoles {
   public:
-    explicit HostRangeRoles(const traces::Trace& trace);
+    // `hosts`: see HostPoints; the work that adds up gradients then is DDP's, if it is not a view.
+    explicit HostRangeRoles(const traces::Trace& trace, bool hosts = false);
 
     bool engine(std::int32_t range) const { return has(range, kEngine); }        // FSDP's or DDP's
     bool optimizer(std::int32_t range) const { return has(range, kOptimizer); }  // step, zero_grad, clipping

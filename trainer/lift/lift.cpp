@@ -49,7 +49,7 @@ class Lifting {
   public:
     // `hosts`: the trace is one that as_device_trace() has made.
     explicit Lifting(const Trace& trace, bool hosts = false)
-        : trace_(trace), roles_(trace), cores_(trace, traces::match_communications(trace)) {
+        : trace_(trace), roles_(trace, hosts), cores_(trace, traces::match_communications(trace)) {
         out_.file = trace.path;
         out_.hosts = hosts;
     }
@@ -63,6 +63,7 @@ class Lifting {
     void know_buckets(const std::vector<std::int64_t>& recorded);
     void know_memory();
     void know_costs();
+    void know_hosts(const RecordedFigures& figures);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -80,10 +81,11 @@ class Lifting {
 };
 
 void Lifting::check() const {
-    if (trace_.ranks.empty() || trace_.device.size() == 0) {
+    if (trace_.ranks.empty() || trace_.device.size() == 0) {  // nor did threads of Gloo or MPI communicate
         refuse(out_.file,
-               "nothing ran on a device in this trace, so there are no times to replay; record kernels "
-               "(ProfilerActivity.CUDA, or shardscope-train --trace)");
+               "nothing ran on a device in this trace, and no ranks communicated over Gloo or MPI, so there is "
+               "nothing to replay; record kernels (ProfilerActivity.CUDA, or shardscope-train --trace), or a job "
+               "of several ranks on processors");
     }
     if (trace_.steps.empty()) {
         refuse(out_.file,
@@ -181,6 +183,8 @@ void Lifting::know_settings() {
     out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
     out_.modules = base.has_modules;
     out_.parameters = base.parameters;
+    out_.batch = base.batch;
+    if (out_.batch > 0) out_.settings.push_back({"data.batch", std::to_string(out_.batch)});
     if (out_.step.parameters.empty()) {
         refuse(out_.file,
                "the sizes of its parameters are not known: no shapes of operators, no gathers of units, no "
@@ -279,15 +283,34 @@ void Lifting::know_memory() {
 
 void Lifting::know_costs() {
     const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
-    out_.cluster =
-        cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_, out_.notes);
+    out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_,
+                              out_.notes, out_.hosts);
+    if (out_.hosts) return know_hosts(figures);
     const Program program = program_of(out_, job_of(out_, {}));
-    out_.cluster.host.carries_out = out_.hosts;
-    out_.blocking = out_.hosts && collectives_block(trace_);
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
     if (host.step_ns > 0)
         out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
+}
+
+// Where ranks carry out everything on their own threads, the time around the model depends on the calls of FSDP, and
+// waiting on the places where all ranks meet.
+void Lifting::know_hosts(const RecordedFigures& figures) {
+    out_.cluster.host.carries_out = true;
+    out_.blocking = collectives_block(trace_);
+    std::vector<std::int64_t> overheads, numbers;
+    const auto name = trace_.strings.find(kHostOperator);
+    for (std::size_t c = 0; c < trace_.runtime.size(); ++c)
+        if (trace_.runtime.name[c] == name) overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
+    for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
+    const Program program = program_of(out_, job_of(out_, {}));
+    calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+    out_.cluster.host.operation = 0;
+    out_.engine = HostEngine(program, figures.engine.host_ns, median(std::move(overheads)));
+    out_.skew = RankSkew(trace_, rank_, numbers);
+    if (figures.engine.optimizer_host_ns > 0)
+        out_.step.tail.push_back(
+            {.kind = Item::Kind::host, .index = -1, .host_ns = figures.engine.optimizer_host_ns});
 }
 
 // A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others
@@ -362,7 +385,7 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
-    spread_waiting();
+    if (!out_.hosts) spread_waiting();
     know_costs();
     tell_what_is_missing();
     return std::move(out_);
@@ -396,7 +419,25 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
 }
 
 Program program_of(const Lifted& lifted, const Job& job) {
-    return {job, workload_of(lifted.step, lifted.costs, lifted.units && !job.origins.contains("fsdp.wrap"))};
+    const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
+    const double batch =
+        lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
+    LiftedCosts costs = lifted.costs;
+    if (lifted.hosts) {
+        // What the host does beside the model, and where it waits, depend on the Plan.
+        const Program plain(job, workload_of(lifted.step, costs, units, batch));
+        const Plan& plan = plain.step(plain.warm_up_steps());
+        costs.step_ns = lifted.engine.step_ns(plain);
+        double work = static_cast<double>(costs.step_ns), kernels = 0;
+        for (const Op& op : plan.ops) {
+            work += static_cast<double>(op.recorded_ns);
+            if (op.kind == OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
+        }
+        const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+        if (job.run.ranks > 1 && kernels > 0)
+            costs.kernel_factor += lifted.skew.waiting(meeting_shares(plan, blocking)) * work / kernels;
+    }
+    return {job, workload_of(lifted.step, costs, units, batch)};
 }
 
 }  // namespace shardscope::trainer::lift

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "trainer/job/job.h"
+#include "trainer/lift/host_engine.h"
 #include "trainer/lift/lifted.h"
+#include "trainer/lift/rank_skew.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/lift/workload.h"
 #include "trainer/sharding/program.h"
@@ -41,6 +43,9 @@ struct Lifted {
     bool memory = false;      // allocations are known: peaks are complete
     bool hosts = false;       // the ranks' threads computed themselves, without a device
     bool blocking = false;    // and waited for each of FSDP's collectives
+    RankSkew skew;            // of such ranks
+    HostEngine engine;        // FSDP's work on their threads
+    std::int64_t batch = 0;   // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank

@@ -53,8 +53,10 @@ traces::Interval last_to_arrive(const Trace& trace, const traces::Communications
 
 // Median transfer times, by operation and size. Traces of several ranks separate transfer from waiting; a
 // trace of one rank has only their sum.
-std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
-                                                                const SharedCores& cores) {
+// Gloo's threads are delayed now and then, which belongs to a step's time: `hosts` takes means, and a reduce_scatter for
+// the all_reduce that it is.
+std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace, const SharedCores& cores,
+                                                                bool hosts) {
     std::map<std::tuple<int, double, double>, std::vector<double>> times;  // operation, share, bytes
     const traces::Communications communications = traces::match_communications(trace);
     for (const traces::CollectiveMatch& match : communications.matches) {
@@ -64,7 +66,8 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
         const double members = std::max(trace.collectives.group_size[row], 1);
         const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
         if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::Phase::setup) continue;
-        const Operation operation = trace.collectives.operation[row];
+        const Operation asked = trace.collectives.operation[row];
+        const Operation operation = hosts && asked == Operation::reduce_scatter ? Operation::all_reduce : asked;
         const std::int64_t transfer = cores.count() == 0
                                           ? match.transfer_ns
                                           : cores.transfer_ns(last_to_arrive(trace, communications, match),
@@ -76,7 +79,10 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
     std::array<std::vector<Sample>, traces::kOperations> samples;
     for (auto& [key, seconds] : times) {
         const auto& [operation, share, bytes] = key;
-        samples[static_cast<std::size_t>(operation)].push_back({bytes, share, median(std::move(seconds))});
+        const double typical = hosts ? std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+                                            static_cast<double>(seconds.size())
+                                      : median(std::move(seconds));
+        samples[static_cast<std::size_t>(operation)].push_back({bytes, share, typical});
     }
     return samples;
 }
@@ -121,7 +127,7 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
 void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
                       double assumed_latency,
                       std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
-                      std::vector<std::string>& notes) {
+                      std::vector<std::string>& notes, bool hosts) {
     std::vector<Sample> all, telling;
     for (const std::vector<Sample>& own : samples) {
         all.insert(all.end(), own.begin(), own.end());
@@ -137,7 +143,8 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
     for (std::size_t o = 0; o < samples.size(); ++o) {
         const std::vector<Sample>& own = samples[o];
         const auto operation = static_cast<Operation>(o);
-        const bool of_plans = operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+        const bool of_plans = operation == Operation::all_gather ||
+                              (operation == Operation::reduce_scatter && !hosts) ||
                               operation == Operation::all_reduce;
         if (own.empty()) {
             if (!of_plans && operation != Operation::broadcast) continue;
@@ -249,7 +256,7 @@ std::string base_cluster_of(const Trace& trace, bool hosts) {
 }
 
 sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        const SharedCores& cores, std::vector<std::string>& notes) {
+                        const SharedCores& cores, std::vector<std::string>& notes, bool hosts) {
     sim::Cluster cluster = base;
     cluster.name = "as recorded";
     cluster.nodes = 0;
@@ -268,9 +275,28 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.event = figures.event_s;
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
-    know_collectives(samples_of(trace, cores), base.intra.latency + base.collectives.latency,
-                     cluster.collectives.measured, notes);
+    know_collectives(samples_of(trace, cores, hosts), base.intra.latency + base.collectives.latency,
+                     cluster.collectives.measured, notes, hosts);
+    // Gloo has no reduce_scatter: it sums the whole buffer on every rank.
+    auto& measured = cluster.collectives.measured;
+    const auto& sums = measured[static_cast<std::size_t>(Operation::all_reduce)];
+    if (hosts) measured[static_cast<std::size_t>(Operation::reduce_scatter)] = {sums.latency, sums.bandwidth / 2};
     return cluster;
+}
+
+std::vector<double> meeting_shares(const Plan& plan, bool blocking) {
+    std::vector<double> meetings;
+    double work = 0;
+    std::int32_t micro = -1;
+    for (const Op& op : plan.ops) {
+        work += static_cast<double>(op.recorded_ns);
+        if (op.kind != OpKind::collective) continue;
+        if (!blocking && op.micro == micro) meetings.pop_back();
+        meetings.push_back(work);
+        micro = op.micro;
+    }
+    for (double& at : meetings) at /= std::max(work, 1.0);
+    return meetings;
 }
 
 EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster) {

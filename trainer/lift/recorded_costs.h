@@ -33,13 +33,17 @@ struct RecordedFigures {
 
 // Figures that no trace shows (copies to the host under offload) are those of `base`.
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        const SharedCores& cores, std::vector<std::string>& notes);
+                        const SharedCores& cores, std::vector<std::string>& notes, bool hosts);
 
 // Host time around the model.
 struct EngineHost {
     std::int64_t operation_ns = 0;  // for each range of FSDP or DDP
     std::int64_t step_ns = 0;  // per step, under any sharding: the optimizer's, and what belongs to no range
 };
+
+// The share of a Plan's recorded work that is done at each place where all ranks meet: each collective that stops the
+// host, or the last of a micro-batch's if none does (`blocking`).
+std::vector<double> meeting_shares(const Plan& plan, bool blocking);
 
 // Sets the rates with which the engine's work in `plan`, the Plan of the recorded step, takes its recorded
 // time.

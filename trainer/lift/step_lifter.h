@@ -43,6 +43,7 @@ struct LiftedRecording {
     std::int64_t element_bytes = 4;     // bytes per element in gathers or buckets, as inferred from shapes
     bool more_than_buckets = false;     // the shapes contain more elements than DDP's buckets
     std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
+    std::int64_t batch = 0;             // first dimension of the first layer's input; 0: unknown
     std::int64_t gathers = 0;           // unit gathers in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // durations of single calls
 };
