@@ -3,7 +3,7 @@
 another, next to what both took in one job.
 
     torch_pairs_table.py TOOL FOLDER MODEL ...      FOLDER/MODEL.json, FOLDER/MODEL/CONFIGURATION/
-    torch_pairs_table.py --list two|one             the configurations that the pairs need: of two ranks, of one
+    torch_pairs_table.py --list two|one|all         the configurations to record with two ranks or one; to measure
 """
 import json
 import random
@@ -85,9 +85,9 @@ def percent(value):
 
 def main():
     if sys.argv[1:2] == ["--list"]:
-        alone = sys.argv[2] == "one"
-        needed = dict.fromkeys(a for a, _ in PAIRS if ("one" in a.split("+")) == alone)
-        print(*needed)
+        of = {"two": lambda a: "one" not in a, "one": lambda a: "one" in a, "all": lambda a: True}[sys.argv[2]]
+        names = [name for pair in PAIRS for name in (pair if sys.argv[2] == "all" else pair[:1])]
+        print(*dict.fromkeys(name for name in names if of(name.split("+"))))
         return
     random.seed(1)
     tool, folder = sys.argv[1], sys.argv[2]

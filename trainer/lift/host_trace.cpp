@@ -73,6 +73,7 @@ class Conversion {
     void find_overheads();
     void find_collectives();
     bool works_inside(int rank, traces::Interval time) const;
+    std::int64_t end_before(int rank, std::int64_t time) const;
     void add_operators();
     void add_collectives();
     void add_waits_at_gaps();
@@ -117,19 +118,19 @@ void Conversion::copy_rest() {
     }
 }
 
-// The outermost operators on threads that are not the library's, without those of a collective's call.
+// The outermost operators on threads that are not the library's; those of a collective's call (copies) are among them.
 void Conversion::find_operators() {
     const traces::HostRanges& ranges = from_.ranges;
     library_threads_.assign(from_.threads.size(), false);
-    std::vector<std::int8_t> kinds(from_.strings.size(), 0);  // 1: an operator, 2: a request, 3: the library's
+    std::vector<std::int8_t> kinds(from_.strings.size(), 0);  // 1: an operator, 2: the library's
     for (std::size_t s = 0; s < kinds.size(); ++s) {
         const std::string_view name = text(static_cast<StringId>(s));
-        kinds[s] = !traces::host_library(name).empty() ? 3 : name.starts_with("c10d::") ? 2 : is_operator(name) ? 1 : 0;
+        kinds[s] = !traces::host_library(name).empty() ? 2 : is_operator(name) ? 1 : 0;
     }
     for (std::size_t r = 0; r < ranges.size(); ++r)
-        if (kinds[static_cast<std::size_t>(ranges.name[r])] == 3) library_threads_[ranges.thread[r]] = true;
+        if (kinds[static_cast<std::size_t>(ranges.name[r])] == 2) library_threads_[ranges.thread[r]] = true;
     operators_.resize(from_.ranks.size());
-    std::vector<bool> inside(ranges.size(), false);  // an operator or a request, or within one
+    std::vector<bool> inside(ranges.size(), false);  // an operator, or within one
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int32_t parent = ranges.parent[r];
         if (parent >= 0 && inside[static_cast<std::size_t>(parent)]) {
@@ -139,9 +140,9 @@ void Conversion::find_operators() {
         const int rank = from_.threads[ranges.thread[r]].rank;
         const std::int8_t kind = kinds[static_cast<std::size_t>(ranges.name[r])];
         if (rank < 0 || library_threads_[ranges.thread[r]] || ranges.kind[r] != RangeKind::operation) continue;
-        if (kind != 1 && kind != 2) continue;
+        if (kind != 1) continue;
         inside[r] = true;
-        if (kind == 1) operators_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(r));
+        operators_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(r));
     }
 }
 
@@ -209,6 +210,14 @@ bool Conversion::works_inside(int rank, traces::Interval time) const {
     return next != own.end() && time_of(*next).start < time.end;
 }
 
+// When the rank's last operator that began before a time ended.
+std::int64_t Conversion::end_before(int rank, std::int64_t time) const {
+    const std::vector<std::int32_t>& own = operators_[static_cast<std::size_t>(rank)];
+    const auto next =
+        std::partition_point(own.begin(), own.end(), [&](std::int32_t r) { return time_of(r).start < time; });
+    return next == own.begin() ? 0 : time_of(*std::prev(next)).end;
+}
+
 void Conversion::add_operators() {
     const StringId call_name = out_.strings.intern(kHostOperator);
     for (std::size_t rank = 0; rank < operators_.size(); ++rank) {
@@ -241,7 +250,9 @@ void Conversion::add_collectives() {
         if (own.range < 0) continue;
         const auto r = static_cast<std::size_t>(own.range);
         const traces::Interval asked = time_of(own.range);
-        const traces::Interval call{asked.start, std::max(asked.start, own.collective.start)};
+        // It begins after the copies that the request makes first.
+        const std::int64_t begin = std::max(asked.start, end_before(own.collective.rank, own.collective.start));
+        const traces::Interval call{begin, std::max(begin, own.collective.start)};
         own.blocks = !works_inside(own.collective.rank, {call.start, own.collective.end});
         events_.push_back({.start = own.collective.start,
                            .end = own.collective.end,

@@ -12,6 +12,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/trace.h"
+#include "trainer/lift/host_collective_costs.h"
 #include "trainer/lift/host_points.h"
 #include "trainer/lift/host_trace.h"
 #include "trainer/lift/mean_step.h"
@@ -64,6 +65,7 @@ class Lifting {
     void know_memory();
     void know_costs();
     void know_hosts(const RecordedFigures& figures);
+    void know_unseen_waiting(const Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -183,7 +185,7 @@ void Lifting::know_settings() {
     out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
     out_.modules = base.has_modules;
     out_.parameters = base.parameters;
-    out_.batch = base.batch;
+    out_.batch = is_ours(trace_) ? recorded_batch(trace_) : base.batch;
     if (out_.batch > 0) out_.settings.push_back({"data.batch", std::to_string(out_.batch)});
     if (out_.step.parameters.empty()) {
         refuse(out_.file,
@@ -308,9 +310,29 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
     out_.cluster.host.operation = 0;
     out_.engine = HostEngine(program, figures.engine.host_ns, median(std::move(overheads)));
     out_.skew = RankSkew(trace_, rank_, numbers);
+    if (out_.skew.known()) know_unseen_waiting(program);
     if (figures.engine.optimizer_host_ns > 0)
         out_.step.tail.push_back(
             {.kind = Item::Kind::host, .index = -1, .host_ns = figures.engine.optimizer_host_ns});
+}
+
+// The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each replay.
+void Lifting::know_unseen_waiting(const Program& recorded) {
+    std::vector<traces::Interval> windows;
+    double length = 0;
+    for (const std::size_t s : middle_) {
+        windows.push_back(steps_[s].window);
+        length += static_cast<double>(steps_[s].window.length());
+    }
+    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
+    const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
+    const double work = length - waiting - collectives;
+    if (work <= 0) return;
+    const bool blocking = out_.blocking && recorded.job().parallel.mode == ParallelMode::fsdp;
+    const auto shares = meeting_shares(recorded.step(recorded.warm_up_steps()), blocking);
+    out_.waiting_s = waiting / static_cast<double>(middle_.size()) * kNs;
+    out_.unseen_waiting = waiting / work - out_.skew.waiting(shares);
 }
 
 // A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others
@@ -435,7 +457,8 @@ Program program_of(const Lifted& lifted, const Job& job) {
         }
         const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
         if (job.run.ranks > 1 && kernels > 0)
-            costs.kernel_factor += lifted.skew.waiting(meeting_shares(plan, blocking)) * work / kernels;
+            costs.kernel_factor +=
+                std::max(0.0, lifted.skew.waiting(meeting_shares(plan, blocking)) + lifted.unseen_waiting) * work / kernels;
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

@@ -12,8 +12,14 @@ namespace {
 
 using traces::Interval;
 
+struct Operators {
+    std::vector<double> ends;
+    std::vector<traces::StringId> names;
+    double all = 0;
+};
+
 // The time of a step until each of its operators ends, without the waits in between.
-std::vector<double> work_of(const traces::Trace& trace, int rank, Interval step) {
+Operators work_of(const traces::Trace& trace, int rank, Interval step) {
     std::vector<Interval> waits;
     for (std::size_t w = 0; w < trace.synchronizations.size(); ++w) {
         const Interval wait{trace.synchronizations.start[w], trace.synchronizations.end[w]};
@@ -21,7 +27,7 @@ std::vector<double> work_of(const traces::Trace& trace, int rank, Interval step)
             waits.push_back(wait);
     }
     const traces::IntervalSet waiting = traces::make_union(std::move(waits));
-    std::vector<double> work;
+    Operators work;
     std::int64_t waited = 0;
     auto next = waiting.begin();
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
@@ -29,8 +35,11 @@ std::vector<double> work_of(const traces::Trace& trace, int rank, Interval step)
         const std::int64_t end = trace.device.end[e];
         if (end <= step.start || end > step.end) continue;
         for (; next != waiting.end() && next->end <= end; ++next) waited += next->length();
-        work.push_back(static_cast<double>(end - step.start - waited));
+        work.ends.push_back(static_cast<double>(end - step.start - waited));
+        work.names.push_back(trace.device.name[e]);
     }
+    for (; next != waiting.end(); ++next) waited += next->length();
+    work.all = static_cast<double>(step.length() - waited);
     return work;
 }
 
@@ -41,18 +50,27 @@ RankSkew::RankSkew(const traces::Trace& converted, int rank_index, const std::ve
     if (converted.ranks.size() < 2) return;
     for (const std::int64_t number : steps) {
         StepWork made;
+        std::vector<Operators> all;
         for (std::size_t r = 0; r < converted.ranks.size(); ++r) {
             const auto step = std::find_if(converted.steps.begin(), converted.steps.end(), [&](const auto& own) {
                 return own.rank == static_cast<int>(r) && own.number == number;
             });
             if (step == converted.steps.end()) break;
-            made.ranks.push_back(work_of(converted, static_cast<int>(r), {step->start, step->end}));
+            all.push_back(work_of(converted, static_cast<int>(r), {step->start, step->end}));
         }
-        const bool alike = made.ranks.size() == converted.ranks.size() &&
-                           std::all_of(made.ranks.begin(), made.ranks.end(), [&](const Work& own) {
-                               return !own.empty() && own.size() == made.ranks.front().size();
-                           });
-        if (!alike) continue;
+        if (all.size() != converted.ranks.size()) continue;
+        std::size_t common = all.front().names.size();
+        for (const Operators& own : all) {
+            const auto apart = std::mismatch(own.names.begin(), own.names.end(), all.front().names.begin(),
+                                             all.front().names.end());
+            common = std::min(common, static_cast<std::size_t>(apart.first - own.names.begin()));
+        }
+        if (common == 0) continue;
+        for (Operators& own : all) {
+            own.ends.resize(common);
+            own.ends.push_back(std::max(own.all, own.ends.back()));
+            made.ranks.push_back(std::move(own.ends));
+        }
         made.mean.assign(made.ranks.front().size(), 0);
         for (const Work& own : made.ranks)
             for (std::size_t k = 0; k < own.size(); ++k)

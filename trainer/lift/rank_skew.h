@@ -20,14 +20,15 @@ class RankSkew {
     // `converted`: a trace that as_device_trace() has made. `steps`: numbers of the steps to look at.
     RankSkew(const traces::Trace& converted, int rank_index, const std::vector<std::int64_t>& steps);
 
-    // False if the trace has one rank only, or the ranks did not carry out the same operators.
+    // False if the trace has one rank only.
     bool known() const { return !steps_.empty(); }
     // The rank's mean waiting per step, as a share of its work, if all ranks meet at these shares (0 to 1, rising)
     // of their work.
     double waiting(const std::vector<double>& shares) const;
 
   private:
-    // The nanoseconds of work that a rank has done at the end of each operator of a step.
+    // The nanoseconds of work that a rank has done at the end of each operator of a step, as long as all carry out
+    // the same ones (optimizers of unlike shards do not), and at the end of the step.
     using Work = std::vector<double>;
     struct StepWork {
         std::vector<Work> ranks;  // by rank index

@@ -15,6 +15,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/joined.h"
 #include "traces/store/columns/trace.h"
+#include "trainer/lift/host_collective_costs.h"
 #include "trainer/lift/settings.h"
 #include "trainer/sim/collective_cost.h"
 
@@ -33,11 +34,7 @@ constexpr double kBoundless = 1e30;            // stands for no limit
 // The time of a collective with fewer bytes is all latency and does not show the bandwidth.
 constexpr double kTellsBandwidth = 64 << 10;
 
-struct Sample {
-    double bytes = 0;    // size of the full buffer
-    double share = 0;    // bytes on the busiest wire
-    double seconds = 0;  // median of all collectives of this size
-};
+using Sample = CollectiveSample;
 
 // The event of the last member to arrive, which waited for no other.
 traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
@@ -53,10 +50,8 @@ traces::Interval last_to_arrive(const Trace& trace, const traces::Communications
 
 // Median transfer times, by operation and size. Traces of several ranks separate transfer from waiting; a
 // trace of one rank has only their sum.
-// Gloo's threads are delayed now and then, which belongs to a step's time: `hosts` takes means, and a reduce_scatter for
-// the all_reduce that it is.
-std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace, const SharedCores& cores,
-                                                                bool hosts) {
+std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
+                                                                const SharedCores& cores) {
     std::map<std::tuple<int, double, double>, std::vector<double>> times;  // operation, share, bytes
     const traces::Communications communications = traces::match_communications(trace);
     for (const traces::CollectiveMatch& match : communications.matches) {
@@ -66,8 +61,7 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
         const double members = std::max(trace.collectives.group_size[row], 1);
         const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
         if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::Phase::setup) continue;
-        const Operation asked = trace.collectives.operation[row];
-        const Operation operation = hosts && asked == Operation::reduce_scatter ? Operation::all_reduce : asked;
+        const Operation operation = trace.collectives.operation[row];
         const std::int64_t transfer = cores.count() == 0
                                           ? match.transfer_ns
                                           : cores.transfer_ns(last_to_arrive(trace, communications, match),
@@ -79,10 +73,7 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
     std::array<std::vector<Sample>, traces::kOperations> samples;
     for (auto& [key, seconds] : times) {
         const auto& [operation, share, bytes] = key;
-        const double typical = hosts ? std::accumulate(seconds.begin(), seconds.end(), 0.0) /
-                                            static_cast<double>(seconds.size())
-                                      : median(std::move(seconds));
-        samples[static_cast<std::size_t>(operation)].push_back({bytes, share, typical});
+        samples[static_cast<std::size_t>(operation)].push_back({bytes, share, median(std::move(seconds))});
     }
     return samples;
 }
@@ -98,9 +89,8 @@ std::string list_of(const std::vector<Operation>& operations) {
     return traces::joined(names, ", ");
 }
 
-// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
-// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
-// `latency` is assumed, but at most half of each time.
+}  // namespace
+
 sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, double latency) {
     double w = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (const Sample& s : samples) {
@@ -123,11 +113,13 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
     return {latency, 1 / slope};
 }
 
+namespace {
+
 // If no collective is large enough to show the bandwidth, small ones are used, with a note that says so.
 void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
                       double assumed_latency,
                       std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
-                      std::vector<std::string>& notes, bool hosts) {
+                      std::vector<std::string>& notes) {
     std::vector<Sample> all, telling;
     for (const std::vector<Sample>& own : samples) {
         all.insert(all.end(), own.begin(), own.end());
@@ -143,8 +135,7 @@ void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>
     for (std::size_t o = 0; o < samples.size(); ++o) {
         const std::vector<Sample>& own = samples[o];
         const auto operation = static_cast<Operation>(o);
-        const bool of_plans = operation == Operation::all_gather ||
-                              (operation == Operation::reduce_scatter && !hosts) ||
+        const bool of_plans = operation == Operation::all_gather || operation == Operation::reduce_scatter ||
                               operation == Operation::all_reduce;
         if (own.empty()) {
             if (!of_plans && operation != Operation::broadcast) continue;
@@ -275,12 +266,12 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.event = figures.event_s;
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
-    know_collectives(samples_of(trace, cores, hosts), base.intra.latency + base.collectives.latency,
-                     cluster.collectives.measured, notes, hosts);
-    // Gloo has no reduce_scatter: it sums the whole buffer on every rank.
-    auto& measured = cluster.collectives.measured;
-    const auto& sums = measured[static_cast<std::size_t>(Operation::all_reduce)];
-    if (hosts) measured[static_cast<std::size_t>(Operation::reduce_scatter)] = {sums.latency, sums.bandwidth / 2};
+    const double latency = base.intra.latency + base.collectives.latency;
+    if (hosts) {
+        know_host_collectives(trace, cluster.collectives.measured, notes);
+    } else {
+        know_collectives(samples_of(trace, cores), latency, cluster.collectives.measured, notes);
+    }
     return cluster;
 }
 

@@ -162,6 +162,10 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
     return settings;
 }
 
+std::int64_t recorded_batch(const Trace& trace) {
+    return std::max(integer(trace.config_value("data.batch")), 0);
+}
+
 std::string wrap_of(const LiftedStep& step) {
     std::set<std::string> wrapped;
     for (std::size_t n = 1; n < step.nodes.size(); ++n)
