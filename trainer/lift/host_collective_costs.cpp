@@ -40,18 +40,28 @@ std::vector<traces::IntervalSet> operators_of(const Trace& trace) {
     return sets;
 }
 
+// By how much collectives beside operators, of which Gloo's threads carry out several at a time, are slower together than
+// those that ranks waited for; as many threads again share the cores where the trace has none of them.
+double slowdown(const std::map<double, Sum>& beside, const traces::IntervalSet& transfers,
+                const sim::CollectiveModel::Measured& line) {
+    constexpr double kAssumed = 2;
+    double alone = 0;
+    for (const auto& [share, sum] : beside) alone += sum.count * (line.latency + share / line.bandwidth);
+    return alone > 0 ? std::max(static_cast<double>(traces::length(transfers)) * kNs / alone, 1.0) : kAssumed;
+}
+
 double share_of(Operation operation, double members) {
     return sim::bus_share(operation == Operation::reduce_scatter ? Operation::all_reduce : operation, members);
 }
 
 }  // namespace
 
-void know_host_collectives(const Trace& converted,
-                           std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
-                           std::vector<std::string>& notes) {
+void know_host_collectives(const Trace& converted, const std::vector<Interval>& windows,
+                           sim::CollectiveModel& model, std::vector<std::string>& notes) {
     const std::vector<traces::IntervalSet> operators = operators_of(converted);
     const traces::Communications communications = traces::match_communications(converted);
     std::map<double, Sum> alone, beside;  // by share
+    std::vector<Interval> transfers;      // beside operators, on the first rank
     int members = 0;
     for (const traces::CollectiveMatch& match : communications.matches) {
         const traces::Communication& part = communications.parts[match.begin];
@@ -61,11 +71,20 @@ void know_host_collectives(const Trace& converted,
         const auto bytes = static_cast<double>(converted.collectives.bytes[row]);
         if (own_members < 2 || bytes <= 0) continue;
         members = std::max(members, own_members);
+        if (part.event < 0) continue;
+        const std::int64_t start = converted.device.start[static_cast<std::size_t>(part.event)];
+        if (std::none_of(windows.begin(), windows.end(),
+                         [&](const Interval& own) { return own.start <= start && start < own.end; }))
+            continue;
         std::int64_t busy = 0;
         for (const traces::Communication& own : communications.of(match)) {
             if (own.event < 0) continue;
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(own.event)];
             busy = std::max(busy, traces::length_within(operators[own.rank], {end - match.transfer_ns, end}));
+        }
+        if (2 * busy > match.transfer_ns) {
+            const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
+            transfers.push_back({end - match.transfer_ns, end});
         }
         Sum& sum = (2 * busy > match.transfer_ns ? beside : alone)[bytes * share_of(converted.collectives.operation[row],
                                                                                     own_members)];
@@ -73,7 +92,8 @@ void know_host_collectives(const Trace& converted,
         sum.bytes += bytes;
         ++sum.count;
     }
-    if (alone.empty()) alone = std::move(beside);
+    const bool has_alone = !alone.empty();
+    if (!has_alone) alone = beside;
     if (alone.empty()) {
         notes.emplace_back(
             "No collective between ranks was recorded: their times are those of the cost model \"laptop\".");
@@ -93,6 +113,8 @@ void know_host_collectives(const Trace& converted,
         }
         line = {kGlooLatency, weights / slope};
     }
+    model.beside_work = has_alone ? slowdown(beside, traces::make_union(std::move(transfers)), line) : 1;
+    auto& measured = model.measured;
     for (const Operation operation : {Operation::all_gather, Operation::all_reduce, Operation::broadcast})
         measured[static_cast<std::size_t>(operation)] = line;
     const double of_sums = share_of(Operation::reduce_scatter, members);

@@ -65,6 +65,7 @@ class Lifting {
     void know_memory();
     void know_costs();
     void know_hosts(const RecordedFigures& figures);
+    std::vector<traces::Interval> middle_windows() const;
     void know_unseen_waiting(const Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
@@ -295,11 +296,20 @@ void Lifting::know_costs() {
         out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
 }
 
+// The windows of the steps that stand for the median one, sorted.
+std::vector<traces::Interval> Lifting::middle_windows() const {
+    std::vector<traces::Interval> windows;
+    for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
+    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    return windows;
+}
+
 // Where ranks carry out everything on their own threads, the time around the model depends on the calls of FSDP, and
 // waiting on the places where all ranks meet.
 void Lifting::know_hosts(const RecordedFigures& figures) {
     out_.cluster.host.carries_out = true;
     out_.blocking = collectives_block(trace_);
+    know_host_collectives(trace_, middle_windows(), out_.cluster.collectives, out_.notes);
     std::vector<std::int64_t> overheads, numbers;
     const auto name = trace_.strings.find(kHostOperator);
     for (std::size_t c = 0; c < trace_.runtime.size(); ++c)
@@ -318,13 +328,8 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
 
 // The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each replay.
 void Lifting::know_unseen_waiting(const Program& recorded) {
-    std::vector<traces::Interval> windows;
-    double length = 0;
-    for (const std::size_t s : middle_) {
-        windows.push_back(steps_[s].window);
-        length += static_cast<double>(steps_[s].window.length());
-    }
-    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    const std::vector<traces::Interval> windows = middle_windows();
+    const auto length = static_cast<double>(traces::length(windows));
     const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
     const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
     const double work = length - waiting - collectives;
@@ -339,9 +344,7 @@ void Lifting::know_unseen_waiting(const Program& recorded) {
 // does not belong to its collectives (with fewer of them it would wait as long, in fewer places), so it is
 // spread over its kernels.
 void Lifting::spread_waiting() {
-    std::vector<traces::Interval> windows;
-    for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
-    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    const std::vector<traces::Interval> windows = middle_windows();
     const double waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_)) /
                            static_cast<double>(windows.size());
     double kernels = 0;

@@ -15,7 +15,6 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/joined.h"
 #include "traces/store/columns/trace.h"
-#include "trainer/lift/host_collective_costs.h"
 #include "trainer/lift/settings.h"
 #include "trainer/sim/collective_cost.h"
 
@@ -267,11 +266,7 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
     const double latency = base.intra.latency + base.collectives.latency;
-    if (hosts) {
-        know_host_collectives(trace, cluster.collectives.measured, notes);
-    } else {
-        know_collectives(samples_of(trace, cores), latency, cluster.collectives.measured, notes);
-    }
+    if (!hosts) know_collectives(samples_of(trace, cores), latency, cluster.collectives.measured, notes);
     return cluster;
 }
 

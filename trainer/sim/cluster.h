@@ -117,6 +117,7 @@ struct CollectiveModel {
     };
     std::array<Measured, traces::kOperations> measured{};
     bool blocking = false;  // the host waits for each before it continues (Gloo); never read from a file
+    double beside_work = 1;  // factor of the time of one beside which the host goes on to work; not from a file
 };
 
 struct Cluster {

@@ -216,6 +216,15 @@ void HostWalk::end_launch() {
     wait_for({order().last()[static_cast<std::size_t>(op_->stream)]});
 }
 
+// Whether the host works beside the collective that it has just launched: only the last of a micro-batch is waited for.
+bool HostWalk::is_beside_work() const {
+    if (walk_.cluster.collectives.beside_work == 1 || walk_.cluster.collectives.blocking) return false;
+    const auto rest = plan().ops.begin() + static_cast<std::ptrdiff_t>(next_op_);
+    return std::any_of(rest, plan().ops.end(), [&](const Op& later) {
+        return later.kind == OpKind::collective && later.micro == op_->micro;
+    });
+}
+
 // Whether the host waits for the end of what it has just launched.
 bool HostWalk::is_followed(const Op& op) const {
     return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking : walk_.cluster.host.carries_out;
@@ -237,7 +246,9 @@ StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, 
     item.communicator = communicator;
     item.sequence = sequence;
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
-    item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
+    const double factor = is_beside_work() ? walk_.cluster.collectives.beside_work : 1;
+    item.duration =
+        cost(factor * collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
     const StreamEvent event = put(op, item);
     close_range();
     return event;
