@@ -267,12 +267,12 @@ def record(name, folder, configurations):
         dist.barrier()
         with profile(
             activities=[ProfilerActivity.CPU],
-            schedule=schedule(wait=0, warmup=1, active=9, repeat=1),
+            schedule=schedule(wait=0, warmup=1, active=12, repeat=1),
             record_shapes=True,
             profile_memory=True,
             on_trace_ready=lambda p, to=to: p.export_chrome_trace(f"{to}/rank{dist.get_rank()}.pt.trace.json.gz"),
         ) as profiler:
-            for _ in range(10):
+            for _ in range(13):
                 job.step()
                 profiler.step()
         del job

@@ -12,7 +12,7 @@ namespace {
 struct Typical {
     double parameters_per_call = 0, overheads_per_parameter = 0;
 };
-constexpr Typical kFullyShard{3.3, 25}, kFlatParameters{16, 15};
+constexpr Typical kFullyShard{5, 25}, kFlatParameters{33, 10};
 
 const Typical& typical(FsdpLayout layout) {
     return layout == FsdpLayout::fsdp2 ? kFullyShard : kFlatParameters;

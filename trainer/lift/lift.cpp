@@ -20,6 +20,7 @@
 #include "trainer/lift/settings.h"
 #include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
+#include "trainer/plan/account.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::lift {
@@ -67,6 +68,7 @@ class Lifting {
     void know_hosts(const RecordedFigures& figures);
     std::vector<traces::Interval> middle_windows() const;
     void know_unseen_waiting(const Program& recorded);
+    void know_host_peak(const Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -279,7 +281,7 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
 void Lifting::know_memory() {
     out_.memory = std::any_of(trace_.memory.bytes.begin(), trace_.memory.bytes.end(),
                               [](std::int64_t bytes) { return bytes > 0; });
-    if (!out_.memory) return;
+    if (!out_.memory || out_.hosts) return;
     for (const traces::RankMemory& own : traces::memory_report(trace_).ranks)
         if (own.rank == out_.rank) out_.peak_bytes = own.peak_bytes;
 }
@@ -321,9 +323,27 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
     out_.engine = HostEngine(program, figures.engine.host_ns, median(std::move(overheads)));
     out_.skew = RankSkew(trace_, rank_, numbers);
     if (out_.skew.known()) know_unseen_waiting(program);
+    if (out_.memory) know_host_peak(program);
     if (figures.engine.optimizer_host_ns > 0)
         out_.step.tail.push_back(
             {.kind = Item::Kind::host, .index = -1, .host_ns = figures.engine.optimizer_host_ns});
+}
+
+// PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the recorded peak
+// is the step's rise above what the Plan has at a step's start.
+void Lifting::know_host_peak(const Program& recorded) {
+    MemoryAccount account;
+    account.walk(recorded.setup());
+    for (std::size_t s = 0; s <= recorded.warm_up_steps(); ++s) account.walk(recorded.step(s));
+    const traces::Interval step = steps_[base_].host;
+    std::int64_t live = 0, most = 0;
+    for (std::size_t m = 0; m < trace_.memory.size(); ++m) {
+        const std::int64_t time = trace_.memory.time[m];
+        if (trace_.memory.rank[m] != rank_ || time < step.start || time >= step.end) continue;
+        live += trace_.memory.bytes[m];
+        most = std::max(most, live);
+    }
+    out_.peak_bytes = account.counter().live_bytes() + most;
 }
 
 // The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each replay.
