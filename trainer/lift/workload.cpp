@@ -56,9 +56,13 @@ class Player {
 
     void begin_micro_batch() {
         owed_ = 0;
+        needs_gradients_ = false;
         std::fill(calls_.begin(), calls_.end(), 0);
         calls_.resize(step_.nodes.size(), 0);
     }
+    // A module's input has a gradient once a module with parameters has been called before it.
+    void called(const Node& node) { needs_gradients_ = needs_gradients_ || !node.parameters.empty(); }
+    bool needs_gradients() const { return needs_gradients_; }
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
     // The last of `items` that stays live until the loop's variables go out of scope: probably the loss.
@@ -113,6 +117,7 @@ class Player {
     std::vector<Tensor> live_;        // by buffer
     std::vector<bool> freed_;         // by buffer: freed before the step ends
     std::vector<std::size_t> calls_;  // by node, in this micro-batch
+    bool needs_gradients_ = false;
     std::int64_t owed_ = 0;           // host time of ranges, to subtract from that of later items
 };
 
@@ -195,7 +200,8 @@ class LiftedModule final : public Module {
         return shared;
     }
 
-    Tensor forward(Graph& graph, const Tensor& /*input*/) override {
+    Tensor forward(Graph& graph, const Tensor& input) override {
+        hand_on(graph, input.value);
         const Node& own = player_.node(node_);
         const std::size_t number = std::min(player_.next_call(node_), own.calls.size() - 1);
         player_.owes_range();
@@ -204,17 +210,22 @@ class LiftedModule final : public Module {
         for (std::size_t c = 0; c < recorded.children.size(); ++c) {
             const auto at = std::find(own.children.begin(), own.children.end(), recorded.children[c]) -
                             own.children.begin();
-            const Tensor output = call(graph, child(static_cast<std::size_t>(at)), {});
-            // What the recorded backward hands on has no identity; a checkpointed module asks for its own.
-            graph.tape.node("", [&tape = graph.tape, value = output.value] { tape.accumulate(value, {}); }, false);
+            Tensor between;
+            if (graph.tape.recording() && player_.needs_gradients()) between.value = graph.tape.new_value();
+            hand_on(graph, call(graph, child(static_cast<std::size_t>(at)), between).value);
             segment(graph, recorded.own[c + 1]);
         }
+        player_.called(own);
         if (checkpointed && !graph.tape.recording() && !graph.builder.muted()) player_.keep_output(node_);
         // Wrappers need only the value's identity.
         return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
     }
 
   private:
+    // What the recorded backward hands on has no identity; a checkpointed module asks for its gradients.
+    static void hand_on(Graph& graph, int value) {
+        if (value >= 0) graph.tape.node("", [&tape = graph.tape, value] { tape.accumulate(value, {}); }, false);
+    }
     void segment(Graph& graph, const Segment& own) {
         player_.play(graph.builder, nullptr, own.forward);
         if (own.backward.empty()) return;
