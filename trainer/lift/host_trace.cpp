@@ -251,7 +251,8 @@ void Conversion::add_collectives() {
         const auto r = static_cast<std::size_t>(own.range);
         const traces::Interval asked = time_of(own.range);
         // It begins after the copies that the request makes first.
-        const std::int64_t begin = std::max(asked.start, end_before(own.collective.rank, own.collective.start));
+        const std::int64_t begin = std::max(
+            asked.start, end_before(own.collective.rank, std::min(own.collective.start, asked.end)));
         const traces::Interval call{begin, std::max(begin, own.collective.start)};
         own.blocks = !works_inside(own.collective.rank, {call.start, own.collective.end});
         events_.push_back({.start = own.collective.start,
@@ -263,7 +264,7 @@ void Conversion::add_collectives() {
                            .collective = static_cast<int>(c),
                            .call = calls_.size()});
         calls_.push_back({.start = call.start,
-                          .end = own.blocks ? call.end : std::min(call.end, asked.end),
+                          .end = own.blocks ? call.end : std::clamp(asked.end, call.start, call.end),
                           .name = call_name,
                           .thread = from_.ranges.thread[r],
                           .range = own.range,

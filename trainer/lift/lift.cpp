@@ -203,9 +203,12 @@ void Lifting::know_settings() {
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
     if (base.element_bytes == 2 && fsdp) {
+        const bool wide = reduces_wider(trace_);
         out_.settings.push_back({"precision.param", "bf16"});
-        out_.notes.emplace_back(
-            "Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in fp32.");
+        out_.settings.push_back({"precision.reduce", wide ? "fp32" : "bf16"});
+        out_.notes.push_back(
+            fmt::format("Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in {}.",
+                        wide ? "fp32" : "bf16"));
     } else if (base.element_bytes == 2) {
         out_.notes.emplace_back(
             "DDP's buckets have two bytes per element; they are replayed in fp32, with twice the bytes.");
