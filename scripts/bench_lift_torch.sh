@@ -18,30 +18,31 @@ if [ -z "$folder" ]; then
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
 fi
+mkdir -p "$folder"
 read -ra models <<< "${MODELS:-gpt llama mlp}"
 
-# glibc returns large buffers to the system when they are freed: their pages, which then fault again, cost up to 50 times
-# as much as the copies into them, in steps that depend on all that the process did before. It keeps them here.
-export MALLOC_TRIM_THRESHOLD_=4294967296 MALLOC_MMAP_MAX_=0
+# Fresh pages make a copy into a large buffer up to 50 times as slow, and glibc's malloc gives fresh ones in some steps and
+# not in others, depending on all that the process did before. jemalloc keeps them, if it is there (libjemalloc2).
+malloc=${MALLOC-$(ldconfig -p | sed -n 's/.*=> \(.*libjemalloc\.so\.2\)$/\1/p' | head -n 1)} # MALLOC: another library
 export OMP_NUM_THREADS=1 KINETO_LOG_LEVEL=5
 job() { # RANKS ARGUMENT ...
-    "$python" -m torch.distributed.run --nproc_per_node "$1" --standalone scripts/bench/torch_pairs.py "${@:2}" \
+    env LD_PRELOAD="$malloc" MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 \
+        "$python" -m torch.distributed.run --nproc_per_node "$1" --standalone scripts/bench/torch_pairs.py "${@:2}" \
         > "$folder/log" 2>&1 || { cat "$folder/log" >&2 && exit 1; }
 }
 read -ra two < <("$python" scripts/bench/torch_pairs_table.py --list two)
 read -ra one < <("$python" scripts/bench/torch_pairs_table.py --list one)
 read -ra all < <("$python" scripts/bench/torch_pairs_table.py --list all)
 for model in "${models[@]}"; do
-    for configuration in "${two[@]}"; do
-        [ -e "$folder/$model/$configuration" ] || job 2 record "$model" "$folder/$model" "$configuration"
-    done
-    for configuration in "${one[@]}"; do
-        [ -e "$folder/$model/$configuration" ] || job 1 record "$model" "$folder/$model" "$configuration"
-    done
+    [ -e "$folder/$model" ] || {
+        job 2 record "$model" "$folder/$model" "${two[@]}"
+        job 1 record "$model" "$folder/$model" "${one[@]}"
+    }
     [ -e "$folder/$model.json" ] || job 2 measure "$model" "${ROUNDS:-40}" "$folder/$model.json" "${all[@]}"
 done
 
+name=$(basename "${malloc:-malloc of glibc}")
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-echo "$("$python" scripts/bench/torch_pairs.py version), gloo, 2 ranks of one thread; $cpu, $(nproc) cores, load average $(cut -d ' ' -f 1 /proc/loadavg)."
+echo "$("$python" scripts/bench/torch_pairs.py version), gloo, 2 ranks of one thread, $name; $cpu, $(nproc) cores, load average $(cut -d ' ' -f 1 /proc/loadavg)."
 echo
 "$python" scripts/bench/torch_pairs_table.py "$bin/shardscope-train" "$folder" "${models[@]}"

@@ -1,5 +1,5 @@
-// Writes what PyTorch's profiler writes for the ranks of a job on processors: operators on the main thread, collectives
-// that it requests and a thread of Gloo's carries out.
+// Writes what PyTorch's profiler writes for the ranks of a job on processors: operators on the main thread,
+// collectives that it requests and a thread of Gloo's carries out.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class GlooTrace {
         Json types = Json::array();
         for (std::size_t i = 0; i < dims.size(); ++i) types.push_back("float");
         took *= slow_[turn_++ % slow_.size()];
-        events_.push_back(event(name, "cpu_op", kMain, now_, took, {{"Input Dims", dims}, {"Input type", types}}));
+        events_.push_back(
+            event(name, "cpu_op", kMain, now_, took, {{"Input Dims", dims}, {"Input type", types}}));
         now_ += took;
     }
     void node(const std::string& name, int key, const Body& body) {
@@ -63,15 +64,16 @@ class GlooTrace {
             "cpu_op");
     }
     // Gloo's thread begins 10 us after the request, and takes `took`. `blocks`: the main thread waits for it.
-    void collective(const std::string& asked, const std::string& carried_out, std::int64_t part, std::int64_t full,
-                    double took, bool blocks) {
+    void collective(const std::string& asked, const std::string& carried_out, std::int64_t part,
+                    std::int64_t full, double took, bool blocks) {
         events_.push_back(event("c10d::" + asked, "cpu_op", kMain, now_, 5,
                                 {{"Input Dims", Json::array({Json::array({full}), Json::array({part})})},
                                  {"Input type", {"float", "float"}}}));
         const double start = std::max(now_ + 10, gloo_);
         const std::int64_t own = carried_out == "all_gather" ? part : full;
-        events_.push_back(event("gloo:" + carried_out, "user_annotation", kGloo, start, took,
-                                {{"Input Dims", Json::array({Json::array({own})})}, {"Input type", {"float"}}}));
+        events_.push_back(
+            event("gloo:" + carried_out, "user_annotation", kGloo, start, took,
+                  {{"Input Dims", Json::array({Json::array({own})})}, {"Input type", {"float"}}}));
         gloo_ = start + took;
         now_ = blocks ? gloo_ + 2 : now_ + 5;
     }
@@ -92,7 +94,7 @@ class GlooTrace {
     int pid() const { return 100 + rank_; }
     Json event(const std::string& name, const char* category, int thread, double start, double took,
                Json arguments) const {
-        return {{"ph", "X"},      {"cat", category}, {"name", name}, {"pid", pid()},
+        return {{"ph", "X"},     {"cat", category}, {"name", name}, {"pid", pid()},
                 {"tid", thread}, {"ts", start},     {"dur", took},  {"args", std::move(arguments)}};
     }
 

@@ -1,5 +1,5 @@
-// Jobs whose ranks compute on processors, with collectives by Gloo: as PyTorch's profiler records them, lifted and
-// replayed.
+// Jobs whose ranks compute on processors, with collectives by Gloo: as PyTorch's profiler records them,
+// lifted and replayed.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -14,12 +14,12 @@
 namespace shardscope::trainer::lift {
 namespace TEST_FILE {
 
-using testing::GlooTrace;
 using ::testing::Contains;
+using testing::GlooTrace;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kWidth = 512, kBlocks = 4, kBatch = 64;
-constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;  // elements of a block
+constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;                   // elements of a block
 constexpr double kForward = 2000, kBackward = 4000, kGather = 600, kSum = 1500;  // us
 
 void forward_of(GlooTrace& trace, int block) {
@@ -34,7 +34,8 @@ void gather(GlooTrace& trace, int block) {
     });
 }
 
-// Blocks of a Linear, each a unit of fully_shard, under a root without parameters; or under DDP, with two buckets.
+// Blocks of a Linear, each a unit of fully_shard, under a root without parameters; or under DDP, with two
+// buckets.
 void train(GlooTrace& trace, bool fsdp, int steps) {
     for (int step = 0; step < steps; ++step) {
         trace.range("ProfilerStep#" + std::to_string(step), [&] {
@@ -57,17 +58,20 @@ void train(GlooTrace& trace, bool fsdp, int steps) {
                 trace.node("AddmmBackward0", block + 1, [&] {
                     trace.operation("aten::mm", {{kBatch, kWidth}, {kWidth, kWidth}}, kBackward);
                     if (!fsdp && block % 2 == 0)
-                        trace.collective("allreduce_", "all_reduce", 2 * kParameters, 2 * kParameters, 2 * kSum, false);
+                        trace.collective("allreduce_", "all_reduce", 2 * kParameters, 2 * kParameters,
+                                         2 * kSum, false);
                 });
                 if (fsdp) {
                     trace.range("FSDP::post_backward_reduce (blocks." + std::to_string(block) + ")", [&] {
-                        trace.collective("_reduce_scatter_base_", "all_reduce", kParameters / 2, kParameters, kSum, true);
+                        trace.collective("_reduce_scatter_base_", "all_reduce", kParameters / 2, kParameters,
+                                         kSum, true);
                     });
                 }
             }
             trace.wait();
-            trace.range("Optimizer.step#SGD.step",
-                        [&] { trace.operation("aten::add_", {{kWidth, kWidth}, {kWidth, kWidth}}, 500); });
+            trace.range("Optimizer.step#SGD.step", [&] {
+                trace.operation("aten::add_", {{kWidth, kWidth}, {kWidth, kWidth}}, 500);
+            });
         });
     }
 }
@@ -114,8 +118,9 @@ TEST(LiftedHosts, ReductionsOfDdpRunBesideTheBackwardAndThoseOfFsdpDoNot) {
     EXPECT_NEAR(unmodified.step_s, own.step_s, 0.05 * own.step_s);
     // The last of two buckets is waited for, the first is not.
     EXPECT_NEAR(unmodified.exposed_s, 2e-6 * kSum, 1e-4);
-    const Replay fsdp = replay(own, own.cluster,
-                               {{"parallel.mode", "fsdp"}, {"fsdp.layout", "fsdp2"}, {"fsdp.wrap", "module:Block"}}, 1);
+    const Replay fsdp =
+        replay(own, own.cluster,
+               {{"parallel.mode", "fsdp"}, {"fsdp.layout", "fsdp2"}, {"fsdp.wrap", "module:Block"}}, 1);
     ASSERT_TRUE(fsdp.can_be()) << fsdp.impossible;
     EXPECT_GT(fsdp.step_s, unmodified.step_s + 1e-6 * 2 * kSum);
 }
@@ -128,8 +133,8 @@ TEST(LiftedHosts, AReduceScatterTakesAsLongAsTheSumOfTheWholeBuffer) {
     EXPECT_NEAR(cost(traces::Operation::reduce_scatter), cost(traces::Operation::all_reduce), 1e-9);
 }
 
-// Rank 1 is slow in every second operator: where both meet once per step, it has made up for none of it; where they meet
-// after each operator, each slow one of either rank costs.
+// Rank 1 is slow in every second operator: where both meet once per step, it has made up for none of it;
+// where they meet after each operator, each slow one of either rank costs.
 TEST(LiftedHosts, RanksThatMeetMoreOftenWaitMore) {
     const Lifted own = lifted(true, {1.2, 0.8});
     ASSERT_TRUE(own.skew.known());
@@ -149,7 +154,8 @@ TEST(LiftedHosts, BatchRanksAccumulationAndCheckpointingCanBeChanged) {
     const double forward = 1e-6 * kBlocks * kForward, backward = 1e-6 * kBlocks * kBackward;
     const auto of = [&](const char* key, const char* value) {
         Question question;
-        question.given = {{key, {value}}, {"fsdp.wrap", {"module:Block"}}, {"fsdp.sharding_strategy", {"FULL_SHARD"}}};
+        question.given = {
+            {key, {value}}, {"fsdp.wrap", {"module:Block"}}, {"fsdp.sharding_strategy", {"FULL_SHARD"}}};
         const Replay row = replay(own, own.cluster, changes_to_try(own, question).back(), 1);
         EXPECT_TRUE(row.can_be()) << row.impossible;
         return row.step_s;

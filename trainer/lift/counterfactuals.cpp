@@ -155,15 +155,18 @@ std::vector<Changes> Tries::all() {
     for (const planner::Given& own : given_) {
         const Key* key = find_key(own.key);
         if (!key || !may_vary(*key, own.key)) {
-            throw JobError(fmt::format(
-                "command line: --{}: a recorded run can be replayed under other keys of [parallel], [fsdp] and "
-                "[ddp], under {}, and with --bandwidth or --cluster; the rest of the model, and the precision, "
-                "are what was recorded",
-                own.key, traces::joined(kOthers, ", ")));
+            throw JobError(
+                fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
+                            "[parallel], [fsdp] and "
+                            "[ddp], under {}, and with --bandwidth or --cluster; the rest of the model, and "
+                            "the precision, "
+                            "are what was recorded",
+                            own.key, traces::joined(kOthers, ", ")));
         }
         if (own.key == "data.batch" && lifted_.batch == 0) {
             throw JobError(
-                "command line: --data.batch: the trace does not show how many samples a batch has; record with "
+                "command line: --data.batch: the trace does not show how many samples a batch has; record "
+                "with "
                 "record_shapes=True");
         }
     }

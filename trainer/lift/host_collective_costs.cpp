@@ -19,7 +19,8 @@ using traces::Interval;
 using traces::Operation;
 using traces::Trace;
 
-constexpr double kTellsLatency = 256 << 10;  // bytes on the wire below which a collective's time is mostly latency
+constexpr double kTellsLatency =
+    256 << 10;  // bytes on the wire below which a collective's time is mostly latency
 // Between threads of one machine that share cores, as measured with Gloo for collectives of 64 to 256 KiB.
 constexpr double kGlooLatency = 0.5e-3;
 
@@ -40,8 +41,9 @@ std::vector<traces::IntervalSet> operators_of(const Trace& trace) {
     return sets;
 }
 
-// By how much collectives beside operators, of which Gloo's threads carry out several at a time, are slower together than
-// those that ranks waited for; as many threads again share the cores where the trace has none of them.
+// By how much collectives beside operators, of which Gloo's threads carry out several at a time, are slower
+// together than those that ranks waited for; as many threads again share the cores where the trace has none
+// of them.
 double slowdown(const std::map<double, Sum>& beside, const traces::IntervalSet& transfers,
                 const sim::CollectiveModel::Measured& line) {
     constexpr double kAssumed = 2;
@@ -51,7 +53,8 @@ double slowdown(const std::map<double, Sum>& beside, const traces::IntervalSet& 
 }
 
 double share_of(Operation operation, double members) {
-    return sim::bus_share(operation == Operation::reduce_scatter ? Operation::all_reduce : operation, members);
+    return sim::bus_share(operation == Operation::reduce_scatter ? Operation::all_reduce : operation,
+                          members);
 }
 
 }  // namespace
@@ -86,8 +89,9 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
             transfers.push_back({end - match.transfer_ns, end});
         }
-        Sum& sum = (2 * busy > match.transfer_ns ? beside : alone)[bytes * share_of(converted.collectives.operation[row],
-                                                                                    own_members)];
+        Sum& sum = (2 * busy > match.transfer_ns
+                        ? beside
+                        : alone)[bytes * share_of(converted.collectives.operation[row], own_members)];
         sum.seconds += static_cast<double>(match.transfer_ns) * kNs;
         sum.bytes += bytes;
         ++sum.count;
@@ -108,7 +112,8 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
         double slope = 0, weights = 0;
         for (const CollectiveSample& sample : samples) {
             const double weight = sample.share / sample.seconds;  // of least relative error
-            slope += weight * weight * std::max(sample.seconds - kGlooLatency, sample.seconds / 2) / sample.share;
+            slope +=
+                weight * weight * std::max(sample.seconds - kGlooLatency, sample.seconds / 2) / sample.share;
             weights += weight * weight;
         }
         line = {kGlooLatency, weights / slope};

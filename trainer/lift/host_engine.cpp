@@ -6,9 +6,9 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-// Measured with PyTorch 2.15 on two ranks, under its profiler, from units of 2 to 57 parameters: what a collective's
-// hooks cost beside the handling of its parameters, as a number of parameters, and what a parameter costs, as a number
-// of overheads of small operators.
+// Measured with PyTorch 2.15 on two ranks, under its profiler, from units of 2 to 57 parameters: what a
+// collective's hooks cost beside the handling of its parameters, as a number of parameters, and what a
+// parameter costs, as a number of overheads of small operators.
 struct Typical {
     double parameters_per_call = 0, overheads_per_parameter = 0;
 };
@@ -52,7 +52,8 @@ HostEngine::HostEngine(const Program& recorded, std::int64_t host_ns, std::int64
 }
 
 std::int64_t HostEngine::step_ns(const Program& program) const {
-    if (program.job().parallel.mode != ParallelMode::fsdp) return ddp_ ? static_cast<std::int64_t>(other_ns_) : 0;
+    if (program.job().parallel.mode != ParallelMode::fsdp)
+        return ddp_ ? static_cast<std::int64_t>(other_ns_) : 0;
     return static_cast<std::int64_t>(shares_of(program) *
                                      share_ns_[program.job().fsdp.layout == FsdpLayout::fsdp2]);
 }

@@ -1,5 +1,6 @@
-// The host's own work of FSDP, where a rank's thread does everything itself: hooks, views and calls around each
-// collective, beside the copies. A recorded run of FSDP shows its sum; for one of DDP a typical cost is assumed.
+// The host's own work of FSDP, where a rank's thread does everything itself: hooks, views and calls around
+// each collective, beside the copies. A recorded run of FSDP shows its sum; for one of DDP a typical cost is
+// assumed.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace shardscope::trainer::lift {
 class HostEngine {
   public:
     HostEngine() = default;
-    // `recorded`: the replay of the recorded settings. `host_ns`: its engine's own time per step. `operator_ns`: the
-    // overhead of a typical operator, which scales what is assumed.
+    // `recorded`: the replay of the recorded settings. `host_ns`: its engine's own time per step.
+    // `operator_ns`: the overhead of a typical operator, which scales what is assumed.
     HostEngine(const Program& recorded, std::int64_t host_ns, std::int64_t operator_ns);
 
     // Nanoseconds per step of a job.

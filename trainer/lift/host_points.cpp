@@ -195,7 +195,8 @@ void HostPoints::add_engine(std::size_t thread, traces::Interval host, std::vect
     for (const std::int32_t r : ranges_[thread]) {
         const auto i = static_cast<std::size_t>(r);
         const std::int64_t start = trace_.ranges.start[i], end = trace_.ranges.end[i];
-        if (start < host.start || start >= host.end || !around(r) || around(trace_.ranges.parent[i])) continue;
+        if (start < host.start || start >= host.end || !around(r) || around(trace_.ranges.parent[i]))
+            continue;
         points.push_back({Point::Kind::enter, start, start, r, r});
         points.push_back({Point::Kind::leave, end, end, r, r});
     }

@@ -118,7 +118,8 @@ void Conversion::copy_rest() {
     }
 }
 
-// The outermost operators on threads that are not the library's; those of a collective's call (copies) are among them.
+// The outermost operators on threads that are not the library's; those of a collective's call (copies) are
+// among them.
 void Conversion::find_operators() {
     const traces::HostRanges& ranges = from_.ranges;
     library_threads_.assign(from_.threads.size(), false);
@@ -139,7 +140,8 @@ void Conversion::find_operators() {
         }
         const int rank = from_.threads[ranges.thread[r]].rank;
         const std::int8_t kind = kinds[static_cast<std::size_t>(ranges.name[r])];
-        if (rank < 0 || library_threads_[ranges.thread[r]] || ranges.kind[r] != RangeKind::operation) continue;
+        if (rank < 0 || library_threads_[ranges.thread[r]] || ranges.kind[r] != RangeKind::operation)
+            continue;
         if (kind != 1) continue;
         inside[r] = true;
         operators_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(r));
@@ -182,7 +184,8 @@ void Conversion::find_collectives() {
         own.bytes = collective.bytes;
         std::vector<std::int32_t>& open = requests[collective.rank];
         const auto fits = [&](std::int32_t range) {
-            const Operation asked = traces::operation_of_range(text(from_.ranges.name[static_cast<std::size_t>(range)]));
+            const Operation asked =
+                traces::operation_of_range(text(from_.ranges.name[static_cast<std::size_t>(range)]));
             return time_of(range).start <= collective.start &&
                    (asked == collective.operation ||
                     (asked == Operation::reduce_scatter && collective.operation == Operation::all_reduce));
@@ -195,8 +198,8 @@ void Conversion::find_collectives() {
         }
         if (own.bytes == 0 && collective.operation == Operation::all_gather && !from_.ranges.detail.empty()) {
             // The rank's own part, in the list form of the call.
-            const auto part = traces::input_tensors(
-                text(from_.ranges.detail[static_cast<std::size_t>(collective.range)]));
+            const auto part =
+                traces::input_tensors(text(from_.ranges.detail[static_cast<std::size_t>(collective.range)]));
             own.bytes = part ? part->sum * members : 0;
         }
         requested_.push_back(own);
@@ -244,15 +247,16 @@ void Conversion::add_operators() {
 }
 
 void Conversion::add_collectives() {
-    const StringId call_name = out_.strings.intern(kHostCollective), wait_name = out_.strings.intern(kHostWait);
+    const StringId call_name = out_.strings.intern(kHostCollective),
+                   wait_name = out_.strings.intern(kHostWait);
     for (std::size_t c = 0; c < requested_.size(); ++c) {
         Requested& own = requested_[c];
         if (own.range < 0) continue;
         const auto r = static_cast<std::size_t>(own.range);
         const traces::Interval asked = time_of(own.range);
         // It begins after the copies that the request makes first.
-        const std::int64_t begin = std::max(
-            asked.start, end_before(own.collective.rank, std::min(own.collective.start, asked.end)));
+        const std::int64_t begin =
+            std::max(asked.start, end_before(own.collective.rank, std::min(own.collective.start, asked.end)));
         const traces::Interval call{begin, std::max(begin, own.collective.start)};
         own.blocks = !works_inside(own.collective.rank, {call.start, own.collective.end});
         events_.push_back({.start = own.collective.start,
@@ -348,7 +352,8 @@ void Conversion::write() {
         device.range.set(i, calls.range[call]);
         device.rank.push_back(static_cast<std::uint16_t>(own.rank));
         device.stream.push_back(static_cast<std::uint16_t>(2 * own.rank + own.stream));
-        device.kind.push_back(own.collective < 0 ? traces::DeviceKind::kernel : traces::DeviceKind::communication);
+        device.kind.push_back(own.collective < 0 ? traces::DeviceKind::kernel
+                                                 : traces::DeviceKind::communication);
         device.copy_kind.push_back(0);
         if (own.collective < 0) continue;
         device.collective.set(i, static_cast<std::int32_t>(collectives.size()));
@@ -360,13 +365,15 @@ void Conversion::write() {
         collectives.unit.push_back(-1);
         collectives.event.push_back(static_cast<std::int32_t>(i));
         collectives.rank.push_back(static_cast<std::uint16_t>(own.rank));
-        collectives.operation.push_back(requested_[static_cast<std::size_t>(own.collective)].collective.operation);
+        collectives.operation.push_back(
+            requested_[static_cast<std::size_t>(own.collective)].collective.operation);
         collectives.phase.push_back(traces::Phase::none);
         collectives.bytes.push_back(own.bytes);
     }
 }
 
-// An address that is allocated again although its free was not recorded belonged to one of the library's threads.
+// An address that is allocated again although its free was not recorded belonged to one of the library's
+// threads.
 void Conversion::convert_memory() {
     const traces::MemoryEvents& all = from_.memory;
     std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> live;
@@ -392,7 +399,8 @@ void Conversion::convert_memory() {
         out.name.push_back(all.name[m]);
         out.rank.push_back(all.rank[m]);
         out.category.push_back(all.category[m]);
-        out.space.push_back(all.space[m] == traces::MemorySpace::host ? traces::MemorySpace::device : all.space[m]);
+        out.space.push_back(all.space[m] == traces::MemorySpace::host ? traces::MemorySpace::device
+                                                                      : all.space[m]);
         out.phase.push_back(all.phase[m]);
     }
 }

@@ -87,10 +87,12 @@ class Lifting {
 
 void Lifting::check() const {
     if (trace_.ranks.empty() || trace_.device.size() == 0) {  // nor did threads of Gloo or MPI communicate
-        refuse(out_.file,
-               "nothing ran on a device in this trace, and no ranks communicated over Gloo or MPI, so there is "
-               "nothing to replay; record kernels (ProfilerActivity.CUDA, or shardscope-train --trace), or a job "
-               "of several ranks on processors");
+        refuse(
+            out_.file,
+            "nothing ran on a device in this trace, and no ranks communicated over Gloo or MPI, so there is "
+            "nothing to replay; record kernels (ProfilerActivity.CUDA, or shardscope-train --trace), or a "
+            "job "
+            "of several ranks on processors");
     }
     if (trace_.steps.empty()) {
         refuse(out_.file,
@@ -138,15 +140,16 @@ void Lifting::read_steps() {
     };
     lift_all();
     if (!out_.hosts) {
-        // A second pass, in which a call's excess over the typical launching call counts as the host's own time.
+        // A second pass, in which a call's excess over the typical launching call counts as the host's own
+        // time.
         std::vector<std::int64_t> launches;
         for (const LiftedRecording& recording : recordings_)
             launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
         if (launches.empty()) {
-            refuse(
-                out_.file,
-                "no kernel is tied to the call that launched it, so its place in the step is not known; record "
-                "CPU activities beside the device's (ProfilerActivity.CPU)");
+            refuse(out_.file,
+                   "no kernel is tied to the call that launched it, so its place in the step is not known; "
+                   "record "
+                   "CPU activities beside the device's (ProfilerActivity.CPU)");
         }
         launch_ns_ = median(std::move(launches));
         lift_all();
@@ -206,9 +209,9 @@ void Lifting::know_settings() {
         const bool wide = reduces_wider(trace_);
         out_.settings.push_back({"precision.param", "bf16"});
         out_.settings.push_back({"precision.reduce", wide ? "fp32" : "bf16"});
-        out_.notes.push_back(
-            fmt::format("Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in {}.",
-                        wide ? "fp32" : "bf16"));
+        out_.notes.push_back(fmt::format(
+            "Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in {}.",
+            wide ? "fp32" : "bf16"));
     } else if (base.element_bytes == 2) {
         out_.notes.emplace_back(
             "DDP's buckets have two bytes per element; they are replayed in fp32, with twice the bytes.");
@@ -309,8 +312,8 @@ std::vector<traces::Interval> Lifting::middle_windows() const {
     return windows;
 }
 
-// Where ranks carry out everything on their own threads, the time around the model depends on the calls of FSDP, and
-// waiting on the places where all ranks meet.
+// Where ranks carry out everything on their own threads, the time around the model depends on the calls of
+// FSDP, and waiting on the places where all ranks meet.
 void Lifting::know_hosts(const RecordedFigures& figures) {
     out_.cluster.host.carries_out = true;
     out_.blocking = collectives_block(trace_);
@@ -318,7 +321,8 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
     std::vector<std::int64_t> overheads, numbers;
     const auto name = trace_.strings.find(kHostOperator);
     for (std::size_t c = 0; c < trace_.runtime.size(); ++c)
-        if (trace_.runtime.name[c] == name) overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
+        if (trace_.runtime.name[c] == name)
+            overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
     for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
     const Program program = program_of(out_, job_of(out_, {}));
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
@@ -332,8 +336,8 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
             {.kind = Item::Kind::host, .index = -1, .host_ns = figures.engine.optimizer_host_ns});
 }
 
-// PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the recorded peak
-// is the step's rise above what the Plan has at a step's start.
+// PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the
+// recorded peak is the step's rise above what the Plan has at a step's start.
 void Lifting::know_host_peak(const Program& recorded) {
     MemoryAccount account;
     account.walk(recorded.setup());
@@ -349,7 +353,8 @@ void Lifting::know_host_peak(const Program& recorded) {
     out_.peak_bytes = account.counter().live_bytes() + most;
 }
 
-// The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each replay.
+// The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each
+// replay.
 void Lifting::know_unseen_waiting(const Program& recorded) {
     const std::vector<traces::Interval> windows = middle_windows();
     const auto length = static_cast<double>(traces::length(windows));
@@ -484,7 +489,8 @@ Program program_of(const Lifted& lifted, const Job& job) {
         const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
         if (job.run.ranks > 1 && kernels > 0)
             costs.kernel_factor +=
-                std::max(0.0, lifted.skew.waiting(meeting_shares(plan, blocking)) + lifted.unseen_waiting) * work / kernels;
+                std::max(0.0, lifted.skew.waiting(meeting_shares(plan, blocking)) + lifted.unseen_waiting) *
+                work / kernels;
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

@@ -31,7 +31,8 @@ Operators work_of(const traces::Trace& trace, int rank, Interval step) {
     std::int64_t waited = 0;
     auto next = waiting.begin();
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] != rank || trace.device.kind[e] == traces::DeviceKind::communication) continue;
+        if (trace.device.rank[e] != rank || trace.device.kind[e] == traces::DeviceKind::communication)
+            continue;
         const std::int64_t end = trace.device.end[e];
         if (end <= step.start || end > step.end) continue;
         for (; next != waiting.end() && next->end <= end; ++next) waited += next->length();
@@ -52,9 +53,9 @@ RankSkew::RankSkew(const traces::Trace& converted, int rank_index, const std::ve
         StepWork made;
         std::vector<Operators> all;
         for (std::size_t r = 0; r < converted.ranks.size(); ++r) {
-            const auto step = std::find_if(converted.steps.begin(), converted.steps.end(), [&](const auto& own) {
-                return own.rank == static_cast<int>(r) && own.number == number;
-            });
+            const auto step = std::find_if(
+                converted.steps.begin(), converted.steps.end(),
+                [&](const auto& own) { return own.rank == static_cast<int>(r) && own.number == number; });
             if (step == converted.steps.end()) break;
             all.push_back(work_of(converted, static_cast<int>(r), {step->start, step->end}));
         }

@@ -52,8 +52,8 @@ struct EngineHost {
     std::int64_t step_ns = 0;  // per step, under any sharding: the optimizer's, and what belongs to no range
 };
 
-// The share of a Plan's recorded work that is done at each place where all ranks meet: each collective that stops the
-// host, or the last of a micro-batch's if none does (`blocking`).
+// The share of a Plan's recorded work that is done at each place where all ranks meet: each collective that
+// stops the host, or the last of a micro-batch's if none does (`blocking`).
 std::vector<double> meeting_shares(const Plan& plan, bool blocking);
 
 // Sets the rates with which the engine's work in `plan`, the Plan of the recorded step, takes its recorded

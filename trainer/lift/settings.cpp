@@ -171,7 +171,8 @@ bool reduces_wider(const Trace& trace) {
     for (std::size_t c = 0; c < trace.collectives.size(); ++c) {
         const Operation operation = trace.collectives.operation[c];
         if (operation == Operation::all_gather) gathered = std::max(gathered, trace.collectives.bytes[c]);
-        if (operation == Operation::reduce_scatter) scattered = std::max(scattered, trace.collectives.bytes[c]);
+        if (operation == Operation::reduce_scatter)
+            scattered = std::max(scattered, trace.collectives.bytes[c]);
     }
     return 2 * scattered >= 3 * gathered;
 }

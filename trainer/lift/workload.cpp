@@ -82,7 +82,8 @@ class Player {
         std::vector<int> allocated;
         collect(node, allocated);
         std::erase_if(allocated, [&](int buffer) { return !live_[static_cast<std::size_t>(buffer)]; });
-        for (std::size_t i = 0; i + 1 < allocated.size(); ++i) live_[static_cast<std::size_t>(allocated[i])] = {};
+        for (std::size_t i = 0; i + 1 < allocated.size(); ++i)
+            live_[static_cast<std::size_t>(allocated[i])] = {};
     }
     void drop_all() {
         for (Tensor& tensor : live_) tensor = {};
@@ -118,7 +119,7 @@ class Player {
     std::vector<bool> freed_;         // by buffer: freed before the step ends
     std::vector<std::size_t> calls_;  // by node, in this micro-batch
     bool needs_gradients_ = false;
-    std::int64_t owed_ = 0;           // host time of ranges, to subtract from that of later items
+    std::int64_t owed_ = 0;  // host time of ranges, to subtract from that of later items
 };
 
 void Player::host(PlanBuilder& builder, std::int64_t ns) {
@@ -130,13 +131,14 @@ void Player::host(PlanBuilder& builder, std::int64_t ns) {
 void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
     host(builder, item.host_ns);
     const auto i = static_cast<std::size_t>(item.index);
-    const std::int64_t took = std::max<std::int64_t>(1, std::llround(static_cast<double>(item.device_ns) * scale(item)));
+    const std::int64_t took =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(item.device_ns) * scale(item)));
     switch (item.kind) {
         case Item::Kind::allocate: {
             const LiftedBuffer& buffer = step_.buffers[i];
             const bool on_device = buffer.space == MemorySpace::device;
-            const BufferId id = builder.new_buffer(
-                {buffer.name, buffer.category, buffer.space, scaled(buffer.bytes), builder.unit(), builder.module()});
+            const BufferId id = builder.new_buffer({buffer.name, buffer.category, buffer.space,
+                                                    scaled(buffer.bytes), builder.unit(), builder.module()});
             builder.allocate(id, on_device ? Stream::compute : Stream::host);
             live_[i] = {std::make_shared<Storage>(builder, id), builder.whole(id), -1, DType::fp32};
             return;
@@ -224,7 +226,9 @@ class LiftedModule final : public Module {
   private:
     // What the recorded backward hands on has no identity; a checkpointed module asks for its gradients.
     static void hand_on(Graph& graph, int value) {
-        if (value >= 0) graph.tape.node("", [&tape = graph.tape, value] { tape.accumulate(value, {}); }, false);
+        if (value >= 0)
+            graph.tape.node(
+                "", [&tape = graph.tape, value] { tape.accumulate(value, {}); }, false);
     }
     void segment(Graph& graph, const Segment& own) {
         player_.play(graph.builder, nullptr, own.forward);
@@ -258,7 +262,8 @@ class LiftedWorkload final : public Workload {
 
     std::unique_ptr<Module> model(const Job& job) override {
         auto model = std::make_unique<LiftedModule>(player_, 0);
-        checkpoint_modules(*model, job.memory.activation_checkpointing, where(job, "memory.activation_checkpointing"));
+        checkpoint_modules(*model, job.memory.activation_checkpointing,
+                           where(job, "memory.activation_checkpointing"));
         return model;
     }
     std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job) override {

@@ -216,7 +216,8 @@ void HostWalk::end_launch() {
     wait_for({order().last()[static_cast<std::size_t>(op_->stream)]});
 }
 
-// Whether the host works beside the collective that it has just launched: only the last of a micro-batch is waited for.
+// Whether the host works beside the collective that it has just launched: only the last of a micro-batch is
+// waited for.
 bool HostWalk::is_beside_work() const {
     if (walk_.cluster.collectives.beside_work == 1 || walk_.cluster.collectives.blocking) return false;
     const auto rest = plan().ops.begin() + static_cast<std::ptrdiff_t>(next_op_);
@@ -227,7 +228,8 @@ bool HostWalk::is_beside_work() const {
 
 // Whether the host waits for the end of what it has just launched.
 bool HostWalk::is_followed(const Op& op) const {
-    return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking : walk_.cluster.host.carries_out;
+    return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking
+                                         : walk_.cluster.host.carries_out;
 }
 
 StreamEvent HostWalk::start(const Op& op, const Waits& waits) {
