@@ -353,8 +353,7 @@ void Lifting::know_host_peak(const Program& recorded) {
     out_.peak_bytes = account.counter().live_bytes() + most;
 }
 
-// The ranks' skew does not explain all waiting (threads of Gloo's wait, too). The rest is the same in each
-// replay.
+// The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.
 void Lifting::know_unseen_waiting(const Program& recorded) {
     const std::vector<traces::Interval> windows = middle_windows();
     const auto length = static_cast<double>(traces::length(windows));
@@ -365,7 +364,10 @@ void Lifting::know_unseen_waiting(const Program& recorded) {
     const bool blocking = out_.blocking && recorded.job().parallel.mode == ParallelMode::fsdp;
     const auto shares = meeting_shares(recorded.step(recorded.warm_up_steps()), blocking);
     out_.waiting_s = waiting / static_cast<double>(middle_.size()) * kNs;
-    out_.unseen_waiting = waiting / work - out_.skew.waiting(shares);
+    const double unseen = waiting - work * out_.skew.waiting(shares);
+    out_.unseen_waiting_s =
+        unseen / static_cast<double>(middle_.size() * std::max<std::size_t>(shares.size(), 1)) * kNs;
+    if (getenv("DBG")) fmt::print(stderr, "DBG waiting {:.1f} model {:.1f} meetings {}\n", out_.waiting_s*1e3, work * out_.skew.waiting(shares)/middle_.size()*1e-6, shares.size());
 }
 
 // A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others
@@ -471,6 +473,16 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     return parse_job("", lifted.file, settings);
 }
 
+namespace {
+
+// What a rank waits for the others in a step in which they meet at these shares of its work.
+double waiting_ns(const Lifted& lifted, const std::vector<double>& shares, double work_ns) {
+    const double unseen = lifted.unseen_waiting_s / kNs * static_cast<double>(shares.size());
+    return std::max(0.0, lifted.skew.waiting(shares) * work_ns + unseen);
+}
+
+}  // namespace
+
 Program program_of(const Lifted& lifted, const Job& job) {
     const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
     const double batch =
@@ -488,9 +500,7 @@ Program program_of(const Lifted& lifted, const Job& job) {
         }
         const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
         if (job.run.ranks > 1 && kernels > 0)
-            costs.kernel_factor +=
-                std::max(0.0, lifted.skew.waiting(meeting_shares(plan, blocking)) + lifted.unseen_waiting) *
-                work / kernels;
+            costs.kernel_factor += waiting_ns(lifted, meeting_shares(plan, blocking), work) / kernels;
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

@@ -44,7 +44,7 @@ struct Lifted {
     bool hosts = false;         // the ranks' threads computed themselves, without a device
     bool blocking = false;      // and waited for each of FSDP's collectives
     RankSkew skew;              // of such ranks
-    double unseen_waiting = 0;  // waiting beside what follows from it, as a share of the work
+    double unseen_waiting_s = 0;  // waiting beside what follows from it, at each place where ranks meet
     HostEngine engine;          // FSDP's work on their threads
     std::int64_t batch = 0;     // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;

@@ -132,6 +132,7 @@ void HostWalk::look() {
         if (!walk_.device.happened(event)) return;
     }
     waiting_ = false;
+    walk_.device.hosts_work();
     if (walk_.device.now() > since_) {
         const double wake = walk_.cluster.host.wake;
         clock_ = walk_.device.now() + (wake > 0 ? cost(wake) : 0);
@@ -216,16 +217,6 @@ void HostWalk::end_launch() {
     wait_for({order().last()[static_cast<std::size_t>(op_->stream)]});
 }
 
-// Whether the host works beside the collective that it has just launched: only the last of a micro-batch is
-// waited for.
-bool HostWalk::is_beside_work() const {
-    if (walk_.cluster.collectives.beside_work == 1 || walk_.cluster.collectives.blocking) return false;
-    const auto rest = plan().ops.begin() + static_cast<std::ptrdiff_t>(next_op_);
-    return std::any_of(rest, plan().ops.end(), [&](const Op& later) {
-        return later.kind == OpKind::collective && later.micro == op_->micro;
-    });
-}
-
 // Whether the host waits for the end of what it has just launched.
 bool HostWalk::is_followed(const Op& op) const {
     return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking
@@ -248,9 +239,8 @@ StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, 
     item.communicator = communicator;
     item.sequence = sequence;
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
-    const double factor = is_beside_work() ? walk_.cluster.collectives.beside_work : 1;
-    item.duration =
-        cost(factor * collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
+    if (!walk_.cluster.collectives.blocking) item.beside_work = walk_.cluster.collectives.beside_work;
+    item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
     const StreamEvent event = put(op, item);
     close_range();
     return event;
@@ -273,6 +263,7 @@ void HostWalk::wait_for(Waits waits) {
     wanted_ = waits;
     waiting_ = true;
     look();
+    if (waiting_) walk_.device.hosts_wait();
 }
 
 void HostWalk::end_wait() {

@@ -93,7 +93,6 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     void open_range(std::string_view name, int module);
     void end_launch();
     bool is_followed(const Op& op) const;
-    bool is_beside_work() const;
     void end_host_work();
     StreamEvent put(const Op& op, StreamItem item);
     void wait_for(Waits waits);
