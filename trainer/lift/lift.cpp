@@ -327,13 +327,10 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
     const Program program = program_of(out_, job_of(out_, {}));
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.cluster.host.operation = 0;
-    out_.engine = HostEngine(program, figures.engine.host_ns, median(std::move(overheads)));
+    out_.engine = HostEngine(program, figures.engine, median(std::move(overheads)));
     out_.skew = RankSkew(trace_, rank_, numbers);
     if (out_.skew.known()) know_unseen_waiting(program);
     if (out_.memory) know_host_peak(program);
-    if (figures.engine.optimizer_host_ns > 0)
-        out_.step.tail.push_back(
-            {.kind = Item::Kind::host, .index = -1, .host_ns = figures.engine.optimizer_host_ns});
 }
 
 // PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the
@@ -367,7 +364,6 @@ void Lifting::know_unseen_waiting(const Program& recorded) {
     const double unseen = waiting - work * out_.skew.waiting(shares);
     out_.unseen_waiting_s =
         unseen / static_cast<double>(middle_.size() * std::max<std::size_t>(shares.size(), 1)) * kNs;
-    if (getenv("DBG")) fmt::print(stderr, "DBG waiting {:.1f} model {:.1f} meetings {}\n", out_.waiting_s*1e3, work * out_.skew.waiting(shares)/middle_.size()*1e-6, shares.size());
 }
 
 // A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others

@@ -37,16 +37,16 @@ struct Lifted {
     bool units = false;              // no wrap policy reproduces its units: they are wrapped as recorded
     std::string wrap;                // "module:Block", "root", or "as recorded"
 
-    int rank = 0, ranks = 1;    // rank index of the step, number of ranks
-    int steps = 0;              // steps analysed
-    bool modules = false;       // the module tree is known
-    bool memory = false;        // allocations are known: peaks are complete
-    bool hosts = false;         // the ranks' threads computed themselves, without a device
-    bool blocking = false;      // and waited for each of FSDP's collectives
-    RankSkew skew;              // of such ranks
+    int rank = 0, ranks = 1;      // rank index of the step, number of ranks
+    int steps = 0;                // steps analysed
+    bool modules = false;         // the module tree is known
+    bool memory = false;          // allocations are known: peaks are complete
+    bool hosts = false;           // the ranks' threads computed themselves, without a device
+    bool blocking = false;        // and waited for each of FSDP's collectives
+    RankSkew skew;                // of such ranks
     double unseen_waiting_s = 0;  // waiting beside what follows from it, at each place where ranks meet
-    HostEngine engine;          // FSDP's work on their threads
-    std::int64_t batch = 0;     // samples per rank and micro-batch; 0: unknown
+    HostEngine engine;            // FSDP's work on their threads
+    std::int64_t batch = 0;       // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank

@@ -245,6 +245,7 @@ void StepLifter::work(const Point& point) {
     const std::int64_t took = device.end[e] - device.start[e];
     if (is_engine(point)) {
         out_.engine.optimizer_launches += roles_.optimizer(point.range);
+        if (roles_.optimizer(point.range)) out_.engine.optimizer_calls_ns += point.end - point.time;
         charge_engine(point);
         engine_since_ = true;
         std::int64_t& stream = stream_end_[device.stream[e]];

@@ -20,8 +20,8 @@ namespace shardscope::trainer::lift {
 struct EngineFigures {
     // The host's own time, without waits and launches: of FSDP or DDP, and of the optimizer.
     std::int64_t host_ns = 0, optimizer_host_ns = 0;
-    std::int64_t optimizer_launches = 0;
-    std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work except communication
+    std::int64_t optimizer_launches = 0, optimizer_calls_ns = 0;  // and the durations of these calls
+    std::int64_t optimizer_ns = 0, kernels_ns = 0;                // device work except communication
 };
 
 // The source of the modules' parameters.

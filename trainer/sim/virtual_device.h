@@ -26,8 +26,8 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;      // if it runs alone; for a collective, from the last member's arrival
-    int communicator = -1;  // collective: index into RankClasses::communicators
+    Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
+    int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
     Waits waits;
     // For the listener.
@@ -115,9 +115,9 @@ class VirtualDevice {
     std::vector<bool> host_works_;                   // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
-    int running_work_ = 0;  // kernels, copies and memsets
-    bool waiting_ = false;  // the hosts
-    bool slowed_ = false;   // a collective beside their work runs
+    int running_work_ = 0;    // kernels, copies and memsets
+    bool waiting_ = false;    // the hosts
+    bool slowed_ = false;     // a collective beside their work runs
     std::int64_t freed_ = 0;  // ranks whose work ended just now and whose cores have no new work yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;
