@@ -93,7 +93,7 @@ def main():
     tool, folder = sys.argv[1], sys.argv[2]
     print("| model | recorded with | replayed as | predicted ms | predicted change | measured change | error |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    errors, replays = [], {}
+    errors, replays, peaks = [], {}, {}
     for model in sys.argv[3:]:
         with open(f"{folder}/{model}.json") as file:
             measured = json.load(file)
@@ -104,7 +104,9 @@ def main():
             unmodified, row = result["unmodified"], result["rows"][-1]
             if "step_us" not in row:
                 sys.exit(f"{model} {a} as {b}: {row}")
-            replays[model, a] = unmodified["step_us"] / result["recorded"]["step_us"] - 1
+            recorded = result["recorded"]
+            replays[model, a] = unmodified["step_us"] / recorded["step_us"] - 1
+            peaks[model, a] = unmodified["peak_bytes"] / recorded["peak_bytes"] - 1
             predicted = row["step_us"] / unmodified["step_us"]
             real, half = ratio(measured[a], measured[b])
             error = predicted / real - 1
@@ -113,12 +115,24 @@ def main():
                 f"| {model} | {a} | {b} | {row['step_us'] / 1e3:.1f} | {percent(predicted - 1)} "
                 f"| {percent(real - 1)} ± {100 * half:.0f} | {percent(error)} |"
             )
-    worst = max(errors)
-    unmodified = [abs(own) for own in replays.values()]
-    print(f"\n{len(errors)} pairs: median error {100 * statistics.median(e[0] for e in errors):.1f} %, worst "
-          f"{100 * worst[0]:.1f} % ({worst[1]}: {worst[2]} as {worst[3]}).")
-    print(f"Unmodified replays of {len(unmodified)} traces: median error {100 * statistics.median(unmodified):.1f} %, worst "
-          f"{100 * max(unmodified):.1f} %.")
+    print()
+    for what, chosen in [
+        ("pairs", [e for e in errors if ("one" in e[2]) == ("one" in e[3])]),
+        ("pairs of other numbers of ranks", [e for e in errors if ("one" in e[2]) != ("one" in e[3])]),
+    ]:
+        if not chosen:
+            continue
+        worst = max(chosen)
+        print(
+            f"{len(chosen)} {what}: median error {100 * statistics.median(e[0] for e in chosen):.1f} %, worst "
+            f"{100 * worst[0]:.1f} % ({worst[1]}: {worst[2]} as {worst[3]})."
+        )
+    for what, of in [("step", replays), ("peak", peaks)]:
+        off = [abs(own) for own in of.values()]
+        print(
+            f"Unmodified replays of {len(off)} traces: median error of the {what} {100 * statistics.median(off):.1f} %, "
+            f"worst {100 * max(off):.1f} %."
+        )
 
 
 if __name__ == "__main__":

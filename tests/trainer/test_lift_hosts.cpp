@@ -19,8 +19,8 @@ using testing::GlooTrace;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kWidth = 512, kBlocks = 4, kBatch = 64;
-constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;                   // elements of a block
-constexpr double kForward = 2000, kBackward = 4000, kGather = 600, kSum = 1500;  // us
+constexpr std::int64_t kParameters = kWidth * kWidth + kWidth;                    // elements of a block
+constexpr double kForward = 2000, kBackward = 4000, kGather = 1000, kSum = 1500;  // us
 
 void forward_of(GlooTrace& trace, int block) {
     trace.module("Linear_" + std::to_string(block), [&] {
@@ -105,7 +105,8 @@ TEST(LiftedHosts, FullyShardOnGlooIsLiftedAndReplayed) {
     EXPECT_EQ(own.step.elements(), kBlocks * kParameters);
     const Replay unmodified = replay_unmodified(own);
     ASSERT_TRUE(unmodified.can_be()) << unmodified.impossible;
-    EXPECT_NEAR(unmodified.step_s, own.step_s, 0.03 * own.step_s);
+    // The trace has none of FSDP's copies, which take the assumed bandwidth in the replay.
+    EXPECT_NEAR(unmodified.step_s, own.step_s, 0.06 * own.step_s);
     // Nothing runs beside a collective that stops the host.
     EXPECT_NEAR(unmodified.exposed_s, 1e-6 * kBlocks * (2 * kGather + kSum), 6e-4);
 }
