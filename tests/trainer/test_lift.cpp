@@ -251,10 +251,10 @@ TEST_F(LiftedRun, TriesTheRecordedRunFirstAndEachCombinationOnce) {
 TEST_F(LiftedRun, OtherKeysAreRefusedWithThePossibleOnes) {
     const lift::Lifted lifted = LiftedRun::lifted(with_wrap(gpt_job(text_, 1, 2), "root"));
     try {
-        lift::changes_to_try(lifted, {{{"data.batch", {"4"}}}, 0, ""});
+        lift::changes_to_try(lifted, {{{"precision.param", {"bf16"}}}, 0, ""});
         FAIL();
     } catch (const JobError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("--data.batch"));
+        EXPECT_THAT(error.what(), HasSubstr("--precision.param"));
         EXPECT_THAT(error.what(), HasSubstr("[fsdp]"));
     }
 }

@@ -136,8 +136,8 @@ int TracePlanning::run() {
     if (const Replay* row = shown_row(result); row && !options_.files.empty()) {
         if (!row->can_be()) throw JobError(row->impossible);
         for (const std::string& file : options_.files) {
-            write_simulation(lift::program_of(lifted, row->job), cluster, {}, 1,
-                             {{"lift.trace", lifted.file}, {"lift.row", std::to_string(row->number)}},
+            write_simulation(lift::program_of(lifted, row->job), lift::cluster_for(lifted, cluster, row->job),
+                             {}, 1, {{"lift.trace", lifted.file}, {"lift.row", std::to_string(row->number)}},
                              writer_options(file, options_.overwrite));
         }
     }

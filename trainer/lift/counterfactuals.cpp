@@ -1,11 +1,13 @@
 #include "trainer/lift/counterfactuals.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/parallel.h"
@@ -19,6 +21,16 @@ using Values = std::vector<std::string>;
 using Changes = std::vector<Override>;
 
 constexpr std::size_t kMostReplays = 5000;
+
+// Keys of other sections that a replay can change.
+constexpr std::array<std::string_view, 5> kOthers = {"run.ranks", "data.batch", "train.accumulation",
+                                                     "train.accumulation_sync",
+                                                     "memory.activation_checkpointing"};
+
+bool may_vary(const Key& key, std::string_view name) {
+    return key.section == "parallel" || key.section == "fsdp" || key.section == "ddp" ||
+           std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+}
 
 // --- configurations to try --------------------------------------------------------------------------------
 
@@ -142,14 +154,20 @@ void Tries::fsdp() {
 std::vector<Changes> Tries::all() {
     for (const planner::Given& own : given_) {
         const Key* key = find_key(own.key);
-        if (!key || (key->section != "parallel" && key->section != "fsdp" && key->section != "ddp")) {
+        if (!key || !may_vary(*key, own.key)) {
             throw JobError(
                 fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
                             "[parallel], [fsdp] and "
-                            "[ddp], and with --bandwidth or --cluster; the model, the batch and the "
-                            "precision are what was "
-                            "recorded",
-                            own.key));
+                            "[ddp], under {}, and with --bandwidth or --cluster; the rest of the model, and "
+                            "the precision, "
+                            "are what was recorded",
+                            own.key, traces::joined(kOthers, ", ")));
+        }
+        if (own.key == "data.batch" && lifted_.batch == 0) {
+            throw JobError(
+                "command line: --data.batch: the trace does not show how many samples a batch has; record "
+                "with "
+                "record_shapes=True");
         }
         for (const std::string& value : own.values) {
             if (value.find("path:") == std::string::npos) continue;
@@ -182,7 +200,9 @@ std::vector<Changes> Tries::all() {
         }
         std::vector<Changes> all = {{{"parallel.mode", mode}}};
         for (const planner::Given& own : given_) {
-            if (mode == "ddp" && own.key.starts_with("ddp.")) planner::multiply(all, own.key, own.values);
+            const bool of_mode = mode == "ddp" && own.key.starts_with("ddp.");
+            const bool of_all = std::find(kOthers.begin(), kOthers.end(), own.key) != kOthers.end();
+            if (of_mode || of_all) planner::multiply(all, own.key, own.values);
         }
         for (Changes& changes : all) add(std::move(changes));
     }
@@ -259,7 +279,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         for (const Op& op : program.step(program.warm_up_steps()).ops)
             if (op.kind == OpKind::collective) out.moved_bytes += op.bytes;
         sim::SimOptions options;
-        const sim::SimResult result = sim::simulate(program, cluster, options);
+        const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), options);
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {

@@ -50,7 +50,7 @@ bool is_wrapper(std::string_view class_name) {
     return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";
 }
 
-HostRangeRoles::HostRangeRoles(const Trace& trace)
+HostRangeRoles::HostRangeRoles(const Trace& trace, bool hosts)
     : roles_(trace.ranges.size(), 0), node_(trace.ranges.size(), -1), forward_(trace.ranges.size(), -1) {
     const traces::HostRanges& ranges = trace.ranges;
     const traces::AutogradNodes nodes(trace);
@@ -65,7 +65,8 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
     std::vector<bool> evaluates(trace.strings.size(), false);
     for (std::size_t s = 0; s < by_name.size(); ++s) {
         const std::string_view text = trace.strings[static_cast<StringId>(s)];
-        by_name[s] = is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
+        const bool adds = hosts && text == "torch::autograd::AccumulateGrad";  // into DDP's bucket
+        by_name[s] = adds || is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
         // A range of autograd, or of a module's backward (samples/pytorch).
         evaluates[s] = text.starts_with("autograd::engine::evaluate_function") ||
                        (text.starts_with(traces::kModulePrefix) && text.ends_with(traces::kBackwardSuffix));
@@ -98,10 +99,11 @@ HostRangeRoles::HostRangeRoles(const Trace& trace)
     }
 }
 
-HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank_index)
+HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank_index, bool hosts)
     : trace_(trace),
       roles_(roles),
       rank_(rank_index),
+      hosts_(hosts),
       ranges_(trace.threads.size()),
       event_of_call_(trace.runtime.size(), -1),
       waits_(trace.runtime.size(), false) {
@@ -187,10 +189,26 @@ void HostPoints::add_calls(std::size_t thread, traces::Interval host, std::vecto
     close_until(std::numeric_limits<std::int64_t>::max());
 }
 
+// The outermost ranges of FSDP, DDP and the optimizer, so that the host's time in them is not the model's.
+void HostPoints::add_engine(std::size_t thread, traces::Interval host, std::vector<Point>& points) const {
+    const auto around = [&](std::int32_t r) { return roles_.engine(r) || roles_.optimizer(r); };
+    for (const std::int32_t r : ranges_[thread]) {
+        const auto i = static_cast<std::size_t>(r);
+        const std::int64_t start = trace_.ranges.start[i], end = trace_.ranges.end[i];
+        if (start < host.start || start >= host.end || !around(r) || around(trace_.ranges.parent[i]))
+            continue;
+        points.push_back({Point::Kind::enter, start, start, r, r});
+        points.push_back({Point::Kind::leave, end, end, r, r});
+    }
+}
+
 std::vector<Point> HostPoints::of(traces::Interval host) const {
     std::vector<Point> points;
     const auto inside = [&](std::int64_t time) { return host.start <= time && time < host.end; };
-    for (std::size_t t = 0; t < ranges_.size(); ++t) add_calls(t, host, points);
+    for (std::size_t t = 0; t < ranges_.size(); ++t) {
+        add_calls(t, host, points);
+        if (hosts_) add_engine(t, host, points);
+    }
     const traces::RuntimeCalls& calls = trace_.runtime;
     for (std::size_t c = 0; c < calls.size(); ++c) {
         if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;

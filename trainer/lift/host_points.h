@@ -19,6 +19,8 @@ struct Point {
     enum class Kind : std::uint8_t {
         close,  // `index` in HostRanges, of a module's range; the calls of a thread nest
         open,
+        enter,     // `index` in HostRanges: FSDP's, DDP's or the optimizer's outermost range; only if
+        leave,     // hosts carried out the work
         work,      // `index` in DeviceEvents, launched from `time` to `end`
         allocate,  // `index` in MemoryEvents
         free,
@@ -34,7 +36,8 @@ struct Point {
 
 class HostRangeRoles {
   public:
-    explicit HostRangeRoles(const traces::Trace& trace);
+    // `hosts`: see HostPoints; the work that adds up gradients then is DDP's, if it is not a view.
+    explicit HostRangeRoles(const traces::Trace& trace, bool hosts = false);
 
     bool engine(std::int32_t range) const { return has(range, kEngine); }        // FSDP's or DDP's
     bool optimizer(std::int32_t range) const { return has(range, kOptimizer); }  // step, zero_grad, clipping
@@ -60,7 +63,8 @@ bool is_wrapper(std::string_view class_name);
 
 class HostPoints {
   public:
-    HostPoints(const traces::Trace& trace, const HostRangeRoles& roles, int rank_index);
+    // `hosts`: the trace is one that as_device_trace() has made.
+    HostPoints(const traces::Trace& trace, const HostRangeRoles& roles, int rank_index, bool hosts = false);
 
     int rank() const { return rank_; }  // index into Trace::ranks
     std::vector<Point> of(traces::Interval host) const;
@@ -72,10 +76,12 @@ class HostPoints {
   private:
     std::int32_t innermost(std::size_t thread, std::int64_t time) const;
     void add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const;
+    void add_engine(std::size_t thread, traces::Interval host, std::vector<Point>& points) const;
 
     const traces::Trace& trace_;
     const HostRangeRoles& roles_;
     const int rank_;
+    const bool hosts_;
     std::vector<std::vector<std::int32_t>> ranges_;  // by thread of the trace, in order of start
     std::vector<std::int32_t> event_of_call_;        // by runtime call; -1 none
     std::vector<bool> waits_;                        // by runtime call

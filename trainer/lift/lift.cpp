@@ -12,12 +12,15 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/trace.h"
+#include "trainer/lift/host_collective_costs.h"
 #include "trainer/lift/host_points.h"
+#include "trainer/lift/host_trace.h"
 #include "trainer/lift/mean_step.h"
 #include "trainer/lift/recorded_costs.h"
 #include "trainer/lift/settings.h"
 #include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
+#include "trainer/plan/account.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::lift {
@@ -46,9 +49,11 @@ std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
 
 class Lifting {
   public:
-    explicit Lifting(const Trace& trace)
-        : trace_(trace), roles_(trace), cores_(trace, traces::match_communications(trace)) {
+    // `hosts`: the trace is one that as_device_trace() has made.
+    explicit Lifting(const Trace& trace, bool hosts = false)
+        : trace_(trace), roles_(trace, hosts), cores_(trace, traces::match_communications(trace)) {
         out_.file = trace.path;
+        out_.hosts = hosts;
     }
 
     Lifted run();
@@ -60,6 +65,10 @@ class Lifting {
     void know_buckets(const std::vector<std::int64_t>& recorded);
     void know_memory();
     void know_costs();
+    void know_hosts(const RecordedFigures& figures);
+    std::vector<traces::Interval> middle_windows() const;
+    void know_unseen_waiting(const Program& recorded);
+    void know_host_peak(const Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -77,10 +86,13 @@ class Lifting {
 };
 
 void Lifting::check() const {
-    if (trace_.ranks.empty() || trace_.device.size() == 0) {
-        refuse(out_.file,
-               "nothing ran on a device in this trace, so there are no times to replay; record kernels "
-               "(ProfilerActivity.CUDA, or shardscope-train --trace)");
+    if (trace_.ranks.empty() || trace_.device.size() == 0) {  // nor did threads of Gloo or MPI communicate
+        refuse(
+            out_.file,
+            "nothing ran on a device in this trace, and no ranks communicated over Gloo or MPI, so there is "
+            "nothing to replay; record kernels (ProfilerActivity.CUDA, or shardscope-train --trace), or a "
+            "job "
+            "of several ranks on processors");
     }
     if (trace_.steps.empty()) {
         refuse(out_.file,
@@ -110,6 +122,7 @@ StepLifterOptions Lifting::options() const {
     options.launch_ns = launch_ns_;
     options.fully_shard = is_fully_shard(trace_);
     options.shard_ranks = shard_ranks_of(trace_);
+    options.hosts = out_.hosts;
     options.cores = &cores_;
     return options;
 }
@@ -119,25 +132,28 @@ void Lifting::read_steps() {
     if (steps_.empty()) {
         refuse(out_.file, "no step of its first rank is complete; record a few steps more than one");
     }
-    const HostPoints points(trace_, roles_, rank_);
+    const HostPoints points(trace_, roles_, rank_, out_.hosts);
     const auto lift_all = [&] {
         recordings_.clear();
         for (const StepWindow& step : steps_)
             recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
     };
     lift_all();
-    // A second pass, in which a call's excess over the typical launching call counts as the host's own time.
-    std::vector<std::int64_t> launches;
-    for (const LiftedRecording& recording : recordings_)
-        launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
-    if (launches.empty()) {
-        refuse(
-            out_.file,
-            "no kernel is tied to the call that launched it, so its place in the step is not known; record "
-            "CPU activities beside the device's (ProfilerActivity.CPU)");
+    if (!out_.hosts) {
+        // A second pass, in which a call's excess over the typical launching call counts as the host's own
+        // time.
+        std::vector<std::int64_t> launches;
+        for (const LiftedRecording& recording : recordings_)
+            launches.insert(launches.end(), recording.launch_ns.begin(), recording.launch_ns.end());
+        if (launches.empty()) {
+            refuse(out_.file,
+                   "no kernel is tied to the call that launched it, so its place in the step is not known; "
+                   "record "
+                   "CPU activities beside the device's (ProfilerActivity.CPU)");
+        }
+        launch_ns_ = median(std::move(launches));
+        lift_all();
     }
-    launch_ns_ = median(std::move(launches));
-    lift_all();
 
     std::vector<std::pair<std::int64_t, std::size_t>> lengths;
     for (std::size_t s = 0; s < steps_.size(); ++s) lengths.emplace_back(steps_[s].window.length(), s);
@@ -175,6 +191,8 @@ void Lifting::know_settings() {
     out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
     out_.modules = base.has_modules;
     out_.parameters = base.parameters;
+    out_.batch = is_ours(trace_) ? recorded_batch(trace_) : base.batch;
+    if (out_.batch > 0) out_.settings.push_back({"data.batch", std::to_string(out_.batch)});
     if (out_.step.parameters.empty()) {
         refuse(out_.file,
                "the sizes of its parameters are not known: no shapes of operators, no gathers of units, no "
@@ -188,9 +206,12 @@ void Lifting::know_settings() {
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
     if (base.element_bytes == 2 && fsdp) {
+        const bool wide = reduces_wider(trace_);
         out_.settings.push_back({"precision.param", "bf16"});
-        out_.notes.emplace_back(
-            "Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in fp32.");
+        out_.settings.push_back({"precision.reduce", wide ? "fp32" : "bf16"});
+        out_.notes.push_back(fmt::format(
+            "Units are gathered with two bytes per element: assumed to be bf16 parameters, reduced in {}.",
+            wide ? "fp32" : "bf16"));
     } else if (base.element_bytes == 2) {
         out_.notes.emplace_back(
             "DDP's buckets have two bytes per element; they are replayed in fp32, with twice the bytes.");
@@ -266,15 +287,16 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
 void Lifting::know_memory() {
     out_.memory = std::any_of(trace_.memory.bytes.begin(), trace_.memory.bytes.end(),
                               [](std::int64_t bytes) { return bytes > 0; });
-    if (!out_.memory) return;
+    if (!out_.memory || out_.hosts) return;
     for (const traces::RankMemory& own : traces::memory_report(trace_).ranks)
         if (own.rank == out_.rank) out_.peak_bytes = own.peak_bytes;
 }
 
 void Lifting::know_costs() {
     const RecordedFigures figures = figures_of(recordings_, middle_, static_cast<double>(launch_ns_) * kNs);
-    out_.cluster =
-        cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_)), figures, cores_, out_.notes);
+    out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_,
+                              out_.notes, out_.hosts);
+    if (out_.hosts) return know_hosts(figures);
     const Program program = program_of(out_, job_of(out_, {}));
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
@@ -282,13 +304,73 @@ void Lifting::know_costs() {
         out_.step.tail.push_back({.kind = Item::Kind::host, .index = -1, .host_ns = host.step_ns});
 }
 
+// The windows of the steps that stand for the median one, sorted.
+std::vector<traces::Interval> Lifting::middle_windows() const {
+    std::vector<traces::Interval> windows;
+    for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
+    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    return windows;
+}
+
+// Where ranks carry out everything on their own threads, the time around the model depends on the calls of
+// FSDP, and waiting on the places where all ranks meet.
+void Lifting::know_hosts(const RecordedFigures& figures) {
+    out_.cluster.host.carries_out = true;
+    out_.blocking = collectives_block(trace_);
+    know_host_collectives(trace_, middle_windows(), out_.cluster.collectives, out_.notes);
+    std::vector<std::int64_t> overheads, numbers;
+    const auto name = trace_.strings.find(kHostOperator);
+    for (std::size_t c = 0; c < trace_.runtime.size(); ++c)
+        if (trace_.runtime.name[c] == name)
+            overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
+    for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
+    const Program program = program_of(out_, job_of(out_, {}));
+    calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
+    out_.cluster.host.operation = 0;
+    out_.engine = HostEngine(program, figures.engine, median(std::move(overheads)));
+    out_.skew = RankSkew(trace_, rank_, numbers);
+    if (out_.skew.known()) know_unseen_waiting(program);
+    if (out_.memory) know_host_peak(program);
+}
+
+// PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the
+// recorded peak is the step's rise above what the Plan has at a step's start.
+void Lifting::know_host_peak(const Program& recorded) {
+    MemoryAccount account;
+    account.walk(recorded.setup());
+    for (std::size_t s = 0; s <= recorded.warm_up_steps(); ++s) account.walk(recorded.step(s));
+    const traces::Interval step = steps_[base_].host;
+    std::int64_t live = 0, most = 0;
+    for (std::size_t m = 0; m < trace_.memory.size(); ++m) {
+        const std::int64_t time = trace_.memory.time[m];
+        if (trace_.memory.rank[m] != rank_ || time < step.start || time >= step.end) continue;
+        live += trace_.memory.bytes[m];
+        most = std::max(most, live);
+    }
+    out_.peak_bytes = account.counter().live_bytes() + most;
+}
+
+// The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.
+void Lifting::know_unseen_waiting(const Program& recorded) {
+    const std::vector<traces::Interval> windows = middle_windows();
+    const auto length = static_cast<double>(traces::length(windows));
+    const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
+    const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
+    const double work = length - waiting - collectives;
+    if (work <= 0) return;
+    const bool blocking = out_.blocking && recorded.job().parallel.mode == ParallelMode::fsdp;
+    const auto shares = meeting_shares(recorded.step(recorded.warm_up_steps()), blocking);
+    out_.waiting_s = waiting / static_cast<double>(middle_.size()) * kNs;
+    const double unseen = waiting - work * out_.skew.waiting(shares);
+    out_.unseen_waiting_s =
+        unseen / static_cast<double>(middle_.size() * std::max<std::size_t>(shares.size(), 1)) * kNs;
+}
+
 // A job runs at the pace of its slowest rank at each collective. The time that this rank waits for others
 // does not belong to its collectives (with fewer of them it would wait as long, in fewer places), so it is
 // spread over its kernels.
 void Lifting::spread_waiting() {
-    std::vector<traces::Interval> windows;
-    for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
-    std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    const std::vector<traces::Interval> windows = middle_windows();
     const double waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_)) /
                            static_cast<double>(windows.size());
     double kernels = 0;
@@ -354,7 +436,7 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
-    spread_waiting();
+    if (!out_.hosts) spread_waiting();
     know_costs();
     tell_what_is_missing();
     return std::move(out_);
@@ -363,7 +445,14 @@ Lifted Lifting::run() {
 }  // namespace
 
 Lifted lift(const Trace& trace) {
-    return Lifting(trace).run();
+    if (!ran_on_hosts(trace)) return Lifting(trace).run();
+    const Trace converted = as_device_trace(trace);
+    return Lifting(converted, true).run();
+}
+
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job) {
+    cluster.collectives.blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+    return cluster;
 }
 
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
@@ -380,8 +469,36 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     return parse_job("", lifted.file, settings);
 }
 
+namespace {
+
+// What a rank waits for the others in a step in which they meet at these shares of its work.
+double waiting_ns(const Lifted& lifted, const std::vector<double>& shares, double work_ns) {
+    const double unseen = lifted.unseen_waiting_s / kNs * static_cast<double>(shares.size());
+    return std::max(0.0, lifted.skew.waiting(shares) * work_ns + unseen);
+}
+
+}  // namespace
+
 Program program_of(const Lifted& lifted, const Job& job) {
-    return {job, workload_of(lifted.step, lifted.costs, lifted.units && !job.origins.contains("fsdp.wrap"))};
+    const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
+    const double batch =
+        lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
+    LiftedCosts costs = lifted.costs;
+    if (lifted.hosts) {
+        // What the host does beside the model, and where it waits, depend on the Plan.
+        const Program plain(job, workload_of(lifted.step, costs, units, batch));
+        const Plan& plan = plain.step(plain.warm_up_steps());
+        costs.step_ns = lifted.engine.step_ns(plain);
+        double work = static_cast<double>(costs.step_ns), kernels = 0;
+        for (const Op& op : plan.ops) {
+            work += static_cast<double>(op.recorded_ns);
+            if (op.kind == OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
+        }
+        const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+        if (job.run.ranks > 1 && kernels > 0)
+            costs.kernel_factor += waiting_ns(lifted, meeting_shares(plan, blocking), work) / kernels;
+    }
+    return {job, workload_of(lifted.step, costs, units, batch)};
 }
 
 }  // namespace shardscope::trainer::lift

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "trainer/job/job.h"
+#include "trainer/lift/host_engine.h"
 #include "trainer/lift/lifted.h"
+#include "trainer/lift/rank_skew.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/lift/workload.h"
 #include "trainer/sharding/program.h"
@@ -35,10 +37,16 @@ struct Lifted {
     bool units = false;              // no wrap policy reproduces its units: they are wrapped as recorded
     std::string wrap;                // "module:Block", "root", or "as recorded"
 
-    int rank = 0, ranks = 1;  // rank index of the step, number of ranks
-    int steps = 0;            // steps analysed
-    bool modules = false;     // the module tree is known
-    bool memory = false;      // allocations are known: peaks are complete
+    int rank = 0, ranks = 1;      // rank index of the step, number of ranks
+    int steps = 0;                // steps analysed
+    bool modules = false;         // the module tree is known
+    bool memory = false;          // allocations are known: peaks are complete
+    bool hosts = false;           // the ranks' threads computed themselves, without a device
+    bool blocking = false;        // and waited for each of FSDP's collectives
+    RankSkew skew;                // of such ranks
+    double unseen_waiting_s = 0;  // waiting beside what follows from it, at each place where ranks meet
+    HostEngine engine;            // FSDP's work on their threads
+    std::int64_t batch = 0;       // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank
@@ -49,6 +57,10 @@ struct Lifted {
 
 // Throws LiftError, ClusterError.
 Lifted lift(const traces::Trace& trace);
+
+// The cluster on which a job is replayed: DDP's reductions run beside the backward even where FSDP's
+// collectives stop the host.
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job);
 
 // The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);

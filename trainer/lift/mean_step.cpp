@@ -55,6 +55,7 @@ RecordedFigures figures_of(const std::vector<LiftedRecording>& all, const std::v
     figures.engine.host_ns = of(&EngineFigures::host_ns);
     figures.engine.optimizer_host_ns = of(&EngineFigures::optimizer_host_ns);
     figures.engine.optimizer_launches = of(&EngineFigures::optimizer_launches);
+    figures.engine.optimizer_calls_ns = of(&EngineFigures::optimizer_calls_ns);
     figures.engine.optimizer_ns = of(&EngineFigures::optimizer_ns);
     figures.engine.kernels_ns = of(&EngineFigures::kernels_ns);
     std::vector<std::int64_t> events;

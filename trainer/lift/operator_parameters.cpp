@@ -75,4 +75,13 @@ std::vector<OperatorParameter> parameters_of(std::string_view operation, std::st
     return found;
 }
 
+std::int64_t batch_of(std::string_view operation, std::string_view detail) {
+    const Signature* signature = signature_of(operation);
+    if (!signature) return 0;
+    const auto shapes = traces::input_dimensions(detail);
+    const std::size_t input =
+        signature->weight == 0 || signature->bias == 0 ? 1 : 0;  // the weight or bias is first
+    return input < shapes.size() && !shapes[input].empty() ? shapes[input].front() : 0;
+}
+
 }  // namespace shardscope::trainer::lift

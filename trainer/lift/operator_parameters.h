@@ -19,4 +19,7 @@ bool reads_parameters(std::string_view operation);
 // `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty if it contains no shapes.
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail);
 
+// The first dimension of the operator's other input, its batch; 0: unknown.
+std::int64_t batch_of(std::string_view operation, std::string_view detail);
+
 }  // namespace shardscope::trainer::lift

@@ -33,11 +33,7 @@ constexpr double kBoundless = 1e30;            // stands for no limit
 // The time of a collective with fewer bytes is all latency and does not show the bandwidth.
 constexpr double kTellsBandwidth = 64 << 10;
 
-struct Sample {
-    double bytes = 0;    // size of the full buffer
-    double share = 0;    // bytes on the busiest wire
-    double seconds = 0;  // median of all collectives of this size
-};
+using Sample = CollectiveSample;
 
 // The event of the last member to arrive, which waited for no other.
 traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
@@ -92,9 +88,8 @@ std::string list_of(const std::vector<Operation>& operations) {
     return traces::joined(names, ", ");
 }
 
-// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
-// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
-// `latency` is assumed, but at most half of each time.
+}  // namespace
+
 sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, double latency) {
     double w = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (const Sample& s : samples) {
@@ -116,6 +111,8 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
     const double slope = (xy - latency * x) / xx;
     return {latency, 1 / slope};
 }
+
+namespace {
 
 // If no collective is large enough to show the bandwidth, small ones are used, with a note that says so.
 void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
@@ -233,14 +230,14 @@ std::int64_t exposed_waiting(const Trace& trace, int rank_index, const std::vect
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }
 
-std::string base_cluster_of(const Trace& trace) {
+std::string base_cluster_of(const Trace& trace, bool hosts) {
     const std::string_view own = trace.config_value("sim.cluster");
     const std::string_view device = trace.config_value("run.device");
     if (device == "sim" && !own.empty()) {
         const std::vector<std::string> shipped = sim::shipped_clusters();
         if (std::find(shipped.begin(), shipped.end(), own) != shipped.end()) return std::string(own);
     }
-    if (device == "cpu") return "laptop";
+    if (device == "cpu" || hosts) return "laptop";
     const std::string name = trace.ranks.empty() ? "" : trace.ranks.front().device_name;
     for (const auto& [word, cluster] :
          {std::pair("H200", "h200_nvlink"), std::pair("H100", "h100_ib"), std::pair("V100", "v100_pcie")})
@@ -249,7 +246,7 @@ std::string base_cluster_of(const Trace& trace) {
 }
 
 sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        const SharedCores& cores, std::vector<std::string>& notes) {
+                        const SharedCores& cores, std::vector<std::string>& notes, bool hosts) {
     sim::Cluster cluster = base;
     cluster.name = "as recorded";
     cluster.nodes = 0;
@@ -268,9 +265,24 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     cluster.host.event = figures.event_s;
     cluster.host.operation = cluster.host.allocate = cluster.host.grow = cluster.host.wake = 0;
 
-    know_collectives(samples_of(trace, cores), base.intra.latency + base.collectives.latency,
-                     cluster.collectives.measured, notes);
+    const double latency = base.intra.latency + base.collectives.latency;
+    if (!hosts) know_collectives(samples_of(trace, cores), latency, cluster.collectives.measured, notes);
     return cluster;
+}
+
+std::vector<double> meeting_shares(const Plan& plan, bool blocking) {
+    std::vector<double> meetings;
+    double work = 0;
+    std::int32_t micro = -1;
+    for (const Op& op : plan.ops) {
+        work += static_cast<double>(op.recorded_ns);
+        if (op.kind != OpKind::collective) continue;
+        if (!blocking && op.micro == micro) meetings.pop_back();
+        meetings.push_back(work);
+        micro = op.micro;
+    }
+    for (double& at : meetings) at /= std::max(work, 1.0);
+    return meetings;
 }
 
 EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster) {

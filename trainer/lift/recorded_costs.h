@@ -25,6 +25,17 @@ T median(std::vector<T> values) {
     return *middle;
 }
 
+struct CollectiveSample {
+    double bytes = 0;    // size of the full buffer
+    double share = 0;    // bytes on the busiest wire
+    double seconds = 0;  // typical for all collectives of this size
+};
+
+// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
+// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
+// `latency` is assumed, but at most half of each time. `samples` are in the order of their shares.
+sim::CollectiveModel::Measured line_through(const std::vector<CollectiveSample>& samples, double latency);
+
 // Means over the middle half of the steps; medians for calls.
 struct RecordedFigures {
     EngineFigures engine;
@@ -33,13 +44,17 @@ struct RecordedFigures {
 
 // Figures that no trace shows (copies to the host under offload) are those of `base`.
 sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        const SharedCores& cores, std::vector<std::string>& notes);
+                        const SharedCores& cores, std::vector<std::string>& notes, bool hosts);
 
 // Host time around the model.
 struct EngineHost {
     std::int64_t operation_ns = 0;  // for each range of FSDP or DDP
     std::int64_t step_ns = 0;  // per step, under any sharding: the optimizer's, and what belongs to no range
 };
+
+// The share of a Plan's recorded work that is done at each place where all ranks meet: each collective that
+// stops the host, or the last of a micro-batch's if none does (`blocking`).
+std::vector<double> meeting_shares(const Plan& plan, bool blocking);
 
 // Sets the rates with which the engine's work in `plan`, the Plan of the recorded step, takes its recorded
 // time.
@@ -51,6 +66,7 @@ std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
                              const std::vector<traces::Interval>& windows, const SharedCores& cores);
 
 // The name of the shipped cost model for the trace's devices.
-std::string base_cluster_of(const traces::Trace& trace);
+// `hosts`: the ranks' processors.
+std::string base_cluster_of(const traces::Trace& trace, bool hosts);
 
 }  // namespace shardscope::trainer::lift

@@ -162,6 +162,21 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
     return settings;
 }
 
+std::int64_t recorded_batch(const Trace& trace) {
+    return std::max(integer(trace.config_value("data.batch")), 0);
+}
+
+bool reduces_wider(const Trace& trace) {
+    std::int64_t gathered = 0, scattered = 0;  // the largest
+    for (std::size_t c = 0; c < trace.collectives.size(); ++c) {
+        const Operation operation = trace.collectives.operation[c];
+        if (operation == Operation::all_gather) gathered = std::max(gathered, trace.collectives.bytes[c]);
+        if (operation == Operation::reduce_scatter)
+            scattered = std::max(scattered, trace.collectives.bytes[c]);
+    }
+    return 2 * scattered >= 3 * gathered;
+}
+
 std::string wrap_of(const LiftedStep& step) {
     std::set<std::string> wrapped;
     for (std::size_t n = 1; n < step.nodes.size(); ++n)

@@ -34,6 +34,12 @@ struct StepFacts {
 };
 Settings settings_of(const traces::Trace& trace, int rank_index, const StepFacts& step);
 
+// Samples per rank and micro-batch, of a trace of ours; 0: not stated.
+std::int64_t recorded_batch(const traces::Trace& trace);
+
+// Whether gradients are reduced with more bytes per element than units are gathered with.
+bool reduces_wider(const traces::Trace& trace);
+
 // The wrap policy that reproduces the recorded units; "" if there is none.
 std::string wrap_of(const LiftedStep& step);
 

@@ -45,6 +45,7 @@ class StepLifter {
 
   private:
     void take(const Point& point);
+    std::int64_t end_of(const Point& point) const;
     void work(const Point& point);
     void collective(const Point& point, std::int32_t row);
     // Charges the host time before this point to the engine or the optimizer, not to the model.
@@ -115,13 +116,27 @@ LiftedRecording StepLifter::run() {
     return std::move(out_);
 }
 
+// When the host's thread is done with it: a kernel that it carries out itself ends later than its call.
+std::int64_t StepLifter::end_of(const Point& point) const {
+    if (point.kind != Point::Kind::work) return point.end;
+    const auto e = static_cast<std::size_t>(point.index);
+    return trace_.device.kind[e] == DeviceKind::communication ? point.end : trace_.device.end[e];
+}
+
 // Host time since the previous point belongs to the next one.
 void StepLifter::take(const Point& point) {
     gap_ += std::max<std::int64_t>(0, point.time - now_);
     const bool launches = point.kind == Point::Kind::work;
     const bool engine = is_engine(point);
-    now_ = std::max(now_, point.end);
+    if (options_.hosts && launches) gap_ += point.end - point.time;  // the call is part of the work
+    now_ = std::max(now_, options_.hosts ? end_of(point) : point.end);
     switch (point.kind) {
+        case Point::Kind::enter:
+            if (gap_ > 0) add(point, {.kind = Item::Kind::host});
+            return;
+        case Point::Kind::leave:
+            charge_engine(point);
+            return;
         case Point::Kind::open:
             if (parts_.in_forward(trace_.ranges.start[static_cast<std::size_t>(point.index)]))
                 places_.open(point.index, point.time);
@@ -145,7 +160,7 @@ void StepLifter::take(const Point& point) {
             return;
         case Point::Kind::wait:
             engine_since_ = true;
-            if (engine || options_.ours || part_of(point.time) == Part::before) {
+            if (engine || options_.ours || options_.hosts || part_of(point.time) == Part::before) {
                 charge_engine(point);
             } else {
                 add(point, {.kind = Item::Kind::wait});
@@ -155,7 +170,7 @@ void StepLifter::take(const Point& point) {
             gap_ += point.end - point.time;
             return;
     }
-    if (!launches) return;
+    if (!launches || options_.hosts) return;
     out_.launch_ns.push_back(point.end - point.time);
     // The excess of this call's time over a typical one goes to the next point.
     gap_ += point.end - point.time - options_.launch_ns;
@@ -230,6 +245,7 @@ void StepLifter::work(const Point& point) {
     const std::int64_t took = device.end[e] - device.start[e];
     if (is_engine(point)) {
         out_.engine.optimizer_launches += roles_.optimizer(point.range);
+        if (roles_.optimizer(point.range)) out_.engine.optimizer_calls_ns += point.end - point.time;
         charge_engine(point);
         engine_since_ = true;
         std::int64_t& stream = stream_end_[device.stream[e]];

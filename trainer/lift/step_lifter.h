@@ -20,8 +20,8 @@ namespace shardscope::trainer::lift {
 struct EngineFigures {
     // The host's own time, without waits and launches: of FSDP or DDP, and of the optimizer.
     std::int64_t host_ns = 0, optimizer_host_ns = 0;
-    std::int64_t optimizer_launches = 0;
-    std::int64_t optimizer_ns = 0, kernels_ns = 0;  // device work except communication
+    std::int64_t optimizer_launches = 0, optimizer_calls_ns = 0;  // and the durations of these calls
+    std::int64_t optimizer_ns = 0, kernels_ns = 0;                // device work except communication
 };
 
 // The source of the modules' parameters.
@@ -43,6 +43,7 @@ struct LiftedRecording {
     std::int64_t element_bytes = 4;     // bytes per element in gathers or buckets, as inferred from shapes
     bool more_than_buckets = false;     // the shapes contain more elements than DDP's buckets
     std::vector<std::int64_t> buckets;  // bytes of DDP's all-reduces in the backward, in their order
+    std::int64_t batch = 0;             // first dimension of the first layer's input; 0: unknown
     std::int64_t gathers = 0;           // unit gathers in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // durations of single calls
 };
@@ -55,6 +56,7 @@ struct StepLifterOptions {
         false;                 // nothing is sharded: each buffer of category `gradients` is one parameter's
     bool fully_shard = false;  // recorded under fully_shard, which shards each parameter separately
     int shard_ranks = 1;       // ranks among which a unit is sharded
+    bool hosts = false;        // the ranks' threads carried out the work themselves (host_trace.h)
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 

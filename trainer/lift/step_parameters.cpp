@@ -96,6 +96,7 @@ void Completion::read_shapes() {
         if (inside) continue;
         const Place* place = places.at(start);
         if (!place || place->node < 0 || place->call > 0) continue;
+        if (out.batch == 0) out.batch = batch_of(text(ranges.name[r]), text(ranges.detail[r]));
         for (const OperatorParameter& own : parameters_of(text(ranges.name[r]), text(ranges.detail[r]))) {
             add_parameter(out.step, place->node, {std::string(own.name), own.elements, own.rows});
             out.parameters = ParametersFrom::shapes;

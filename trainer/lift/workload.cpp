@@ -1,9 +1,12 @@
 #include "trainer/lift/workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
+#include "trainer/job/job.h"
+#include "trainer/model/selection.h"
 #include "trainer/sharding/wrap.h"
 
 namespace shardscope::trainer::lift {
@@ -13,9 +16,10 @@ namespace {
 // Writes items into a Plan; tracks which buffers and gradients are live.
 class Player {
   public:
-    Player(const LiftedStep& step, LiftedCosts costs)
+    Player(const LiftedStep& step, LiftedCosts costs, double batch_factor)
         : step_(step),
           costs_(costs),
+          batch_factor_(batch_factor),
           parameters_(step.parameters.size(), nullptr),
           gradients_(step.parameters.size()),
           live_(step.buffers.size()),
@@ -46,14 +50,19 @@ class Player {
     void owes_range() { owed_ += costs_.operation_ns; }
 
     void play(PlanBuilder& builder, ParameterStore* store, const std::vector<Item>& items) {
+        if (builder.muted()) return;  // the rehearsal of a recomputation
         for (const Item& item : items) play(builder, store, item);
     }
 
     void begin_micro_batch() {
         owed_ = 0;
+        needs_gradients_ = false;
         std::fill(calls_.begin(), calls_.end(), 0);
         calls_.resize(step_.nodes.size(), 0);
     }
+    // A module's input has a gradient once a module with parameters has been called before it.
+    void called(const Node& node) { needs_gradients_ = needs_gradients_ || !node.parameters.empty(); }
+    bool needs_gradients() const { return needs_gradients_; }
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
     // The last of `items` that stays live until the loop's variables go out of scope: probably the loss.
@@ -68,6 +77,14 @@ class Player {
         }
         return {};
     }
+    // A checkpointed module's forward leaves its output alone, which is probably what it allocated last.
+    void keep_output(int node) {
+        std::vector<int> allocated;
+        collect(node, allocated);
+        std::erase_if(allocated, [&](int buffer) { return !live_[static_cast<std::size_t>(buffer)]; });
+        for (std::size_t i = 0; i + 1 < allocated.size(); ++i)
+            live_[static_cast<std::size_t>(allocated[i])] = {};
+    }
     void drop_all() {
         for (Tensor& tensor : live_) tensor = {};
         for (Tensor& tensor : gradients_) tensor = {};
@@ -76,15 +93,33 @@ class Player {
   private:
     void play(PlanBuilder& builder, ParameterStore* store, const Item& item);
     void host(PlanBuilder& builder, std::int64_t ns);
+    // The buffers that a module's forward allocates, in order.
+    void collect(int id, std::vector<int>& allocated) const {
+        const Call& call = node(id).calls.front();
+        for (std::size_t s = 0; s < call.own.size(); ++s) {
+            for (const Item& item : call.own[s].forward)
+                if (item.kind == Item::Kind::allocate) allocated.push_back(item.index);
+            if (s < call.children.size()) collect(call.children[s], allocated);
+        }
+    }
+    // Kernels, copies and activations grow with the batch.
+    double scale(const Item& item) const {
+        return batch_factor_ * (item.kind == Item::Kind::kernel ? costs_.kernel_factor : 1);
+    }
+    std::int64_t scaled(std::int64_t bytes) const {
+        return batch_factor_ == 1 ? bytes : std::llround(static_cast<double>(bytes) * batch_factor_);
+    }
 
     const LiftedStep& step_;
     const LiftedCosts costs_;
+    const double batch_factor_;
     std::vector<const Parameter*> parameters_;
     std::vector<Tensor> gradients_;   // by parameter, from its allocation until it is ready
     std::vector<Tensor> live_;        // by buffer
     std::vector<bool> freed_;         // by buffer: freed before the step ends
     std::vector<std::size_t> calls_;  // by node, in this micro-batch
-    std::int64_t owed_ = 0;           // host time of ranges, to subtract from that of later items
+    bool needs_gradients_ = false;
+    std::int64_t owed_ = 0;  // host time of ranges, to subtract from that of later items
 };
 
 void Player::host(PlanBuilder& builder, std::int64_t ns) {
@@ -96,13 +131,14 @@ void Player::host(PlanBuilder& builder, std::int64_t ns) {
 void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
     host(builder, item.host_ns);
     const auto i = static_cast<std::size_t>(item.index);
-    const std::int64_t took = std::max<std::int64_t>(1, item.device_ns);
+    const std::int64_t took =
+        std::max<std::int64_t>(1, std::llround(static_cast<double>(item.device_ns) * scale(item)));
     switch (item.kind) {
         case Item::Kind::allocate: {
             const LiftedBuffer& buffer = step_.buffers[i];
             const bool on_device = buffer.space == MemorySpace::device;
-            const BufferId id = builder.new_buffer(
-                {buffer.name, buffer.category, buffer.space, buffer.bytes, builder.unit(), builder.module()});
+            const BufferId id = builder.new_buffer({buffer.name, buffer.category, buffer.space,
+                                                    scaled(buffer.bytes), builder.unit(), builder.module()});
             builder.allocate(id, on_device ? Stream::compute : Stream::host);
             live_[i] = {std::make_shared<Storage>(builder, id), builder.whole(id), -1, DType::fp32};
             return;
@@ -115,7 +151,7 @@ void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item)
             return;
         case Item::Kind::memcpy: {
             Op& op = builder.memcpy({}, {}, item.copy_kind);
-            op.bytes = item.bytes;
+            op.bytes = scaled(item.bytes);
             op.recorded_ns = took;
             return;
         }
@@ -166,7 +202,8 @@ class LiftedModule final : public Module {
         return shared;
     }
 
-    Tensor forward(Graph& graph, const Tensor& /*input*/) override {
+    Tensor forward(Graph& graph, const Tensor& input) override {
+        hand_on(graph, input.value);
         const Node& own = player_.node(node_);
         const std::size_t number = std::min(player_.next_call(node_), own.calls.size() - 1);
         player_.owes_range();
@@ -175,14 +212,24 @@ class LiftedModule final : public Module {
         for (std::size_t c = 0; c < recorded.children.size(); ++c) {
             const auto at = std::find(own.children.begin(), own.children.end(), recorded.children[c]) -
                             own.children.begin();
-            call(graph, child(static_cast<std::size_t>(at)), {});
+            Tensor between;
+            if (graph.tape.recording() && player_.needs_gradients()) between.value = graph.tape.new_value();
+            hand_on(graph, call(graph, child(static_cast<std::size_t>(at)), between).value);
             segment(graph, recorded.own[c + 1]);
         }
+        player_.called(own);
+        if (checkpointed && !graph.tape.recording() && !graph.builder.muted()) player_.keep_output(node_);
         // Wrappers need only the value's identity.
         return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
     }
 
   private:
+    // What the recorded backward hands on has no identity; a checkpointed module asks for its gradients.
+    static void hand_on(Graph& graph, int value) {
+        if (value >= 0)
+            graph.tape.node(
+                "", [&tape = graph.tape, value] { tape.accumulate(value, {}); }, false);
+    }
     void segment(Graph& graph, const Segment& own) {
         player_.play(graph.builder, nullptr, own.forward);
         if (own.backward.empty()) return;
@@ -210,11 +257,14 @@ void wrap_units(Module& module, const LiftedStep& step, int node) {
 
 class LiftedWorkload final : public Workload {
   public:
-    LiftedWorkload(const LiftedStep& step, LiftedCosts costs, bool units)
-        : player_(step, costs), units_(units) {}
+    LiftedWorkload(const LiftedStep& step, LiftedCosts costs, bool units, double batch_factor)
+        : player_(step, costs, batch_factor), costs_(costs), units_(units) {}
 
-    std::unique_ptr<Module> model(const Job& /*job*/) override {
-        return std::make_unique<LiftedModule>(player_, 0);
+    std::unique_ptr<Module> model(const Job& job) override {
+        auto model = std::make_unique<LiftedModule>(player_, 0);
+        checkpoint_modules(*model, job.memory.activation_checkpointing,
+                           where(job, "memory.activation_checkpointing"));
+        return model;
     }
     std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job) override {
         if (!units_) return Workload::wrap(std::move(model), job);
@@ -241,18 +291,21 @@ class LiftedWorkload final : public Workload {
     }
     void after_optimizer(PlanBuilder& builder) override {
         player_.play(builder, nullptr, player_.step().tail);
+        if (costs_.step_ns > 0) builder.host_call(HostCall::none, "host", {}).recorded_ns = costs_.step_ns;
     }
     void end_variables() override { player_.drop_all(); }
 
   private:
     Player player_;
+    const LiftedCosts costs_;
     const bool units_;
 };
 
 }  // namespace
 
-std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units) {
-    return std::make_unique<LiftedWorkload>(step, costs, units);
+std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
+                                      double batch_factor) {
+    return std::make_unique<LiftedWorkload>(step, costs, units, batch_factor);
 }
 
 }  // namespace shardscope::trainer::lift

@@ -11,9 +11,13 @@ namespace shardscope::trainer::lift {
 
 struct LiftedCosts {
     std::int64_t operation_ns = 0;  // host time for each range that opens; recorded times include it
+    std::int64_t step_ns = 0;       // host time per step beside what was recorded in the model
+    double kernel_factor = 1;       // of the model's kernels: waiting for other ranks is spread over them
 };
 
 // `step` must outlive the result. `units`: the model is wrapped as recorded, regardless of the job's policy.
-std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units);
+// `batch_factor`: the job's batch as a multiple of the recorded one.
+std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
+                                      double batch_factor = 1);
 
 }  // namespace shardscope::trainer::lift

@@ -81,6 +81,9 @@ struct HostModel {
     double flops = 0;             // per second, for kernels that the host runs (optimizer under offload)
     double memory_bandwidth = 0;  // for those kernels, and for copies on the host
     double batch_bandwidth = 0;   // bytes/s at which it makes batches; 0: memory_bandwidth
+    // The thread carries out the work of all streams itself, one item after another, as PyTorch does without
+    // a GPU; never read from a file.
+    bool carries_out = false;
 };
 
 struct CopyModel {  // between host and device
@@ -113,6 +116,9 @@ struct CollectiveModel {
         double bandwidth = 0;  // bytes/s on the busiest wire (nccl-tests' bus bandwidth); 0: not measured
     };
     std::array<Measured, traces::kOperations> measured{};
+    bool blocking = false;  // the host waits for each before it continues (Gloo); never read from a file
+    double beside_work =
+        1;  // factor of the time of one beside which the host goes on to work; not from a file
 };
 
 struct Cluster {

@@ -132,6 +132,7 @@ void HostWalk::look() {
         if (!walk_.device.happened(event)) return;
     }
     waiting_ = false;
+    walk_.device.hosts_work();
     if (walk_.device.now() > since_) {
         const double wake = walk_.cluster.host.wake;
         clock_ = walk_.device.now() + (wake > 0 ? cost(wake) : 0);
@@ -211,6 +212,15 @@ void HostWalk::launch(const Op& op) {
 void HostWalk::end_launch() {
     launching_ = false;
     enqueue(*op_);
+    if (!is_followed(*op_)) return;
+    follows_ = true;
+    wait_for({order().last()[static_cast<std::size_t>(op_->stream)]});
+}
+
+// Whether the host waits for the end of what it has just launched.
+bool HostWalk::is_followed(const Op& op) const {
+    return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking
+                                         : walk_.cluster.host.carries_out;
 }
 
 StreamEvent HostWalk::start(const Op& op, const Waits& waits) {
@@ -229,6 +239,7 @@ StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, 
     item.communicator = communicator;
     item.sequence = sequence;
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
+    if (!walk_.cluster.collectives.blocking) item.beside_work = walk_.cluster.collectives.beside_work;
     item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
     const StreamEvent event = put(op, item);
     close_range();
@@ -252,10 +263,15 @@ void HostWalk::wait_for(Waits waits) {
     wanted_ = waits;
     waiting_ = true;
     look();
+    if (waiting_) walk_.device.hosts_wait();
 }
 
 void HostWalk::end_wait() {
     if (!drains_ && op_->kind == OpKind::allocate) return;  // to be tried again
+    if (std::exchange(follows_, false)) {
+        settle();
+        return report_memory();
+    }
     clock_ += cost(walk_.cluster.host.event);
     settle();
     if (!drains_) walk_.observer.waited(class_, since_, clock_, op_->event(), ++correlation_);

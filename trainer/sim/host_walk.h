@@ -92,6 +92,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
 
     void open_range(std::string_view name, int module);
     void end_launch();
+    bool is_followed(const Op& op) const;
     void end_host_work();
     StreamEvent put(const Op& op, StreamItem item);
     void wait_for(Waits waits);
@@ -107,6 +108,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     Time clock_ = 0;
     Time since_ = 0;          // start of the current launch or wait
     bool launching_ = false;  // the launch of op_ has begun
+    bool follows_ = false;    // the host waits for the work that op_ launched
     bool works_ = false;      // the host's own work of op_ is running
     bool waiting_ = false;
     bool drains_ = false;  // waits for all streams at the end of a stage

@@ -75,12 +75,27 @@ void VirtualDevice::complete() {
 
 void VirtualDevice::begin(Job job, Time duration) {
     job.finish = service_ + static_cast<double>(duration);
+    running_work_ += job.stream >= 0;
+    if (job.communicator < 0) waiting_ = false;
     job.order = ++jobs_;
     running_ranks_ += job.ranks;
     running_.push(job);
 }
 
+void VirtualDevice::hosts_wait() {
+    if (waiting_ || running_work_ > 0) return;
+    waiting_ = true;
+    if (!std::exchange(slowed_, false)) return;
+    std::vector<Job> jobs;
+    for (; !running_.empty(); running_.pop()) jobs.push_back(running_.top());
+    for (Job& job : jobs) {
+        job.finish = service_ + (job.finish - service_) / std::exchange(job.beside_work, 1);
+        running_.push(job);
+    }
+}
+
 void VirtualDevice::end(const Job& job) {
+    running_work_ -= job.stream >= 0;
     if (job.host >= 0) {
         host_works_[static_cast<std::size_t>(job.host)] = false;
         return;
@@ -172,7 +187,9 @@ void VirtualDevice::arrive(StreamIndex stream, const StreamItem& item) {
     Job job;
     job.communicator = item.communicator;
     job.ranks = communicator.ranks;
-    begin(job, item.duration);
+    job.beside_work = waiting_ ? 1 : item.beside_work;
+    slowed_ = slowed_ || job.beside_work != 1;
+    begin(job, static_cast<Time>(std::llround(static_cast<double>(item.duration) * job.beside_work)));
 }
 
 }  // namespace shardscope::trainer::sim

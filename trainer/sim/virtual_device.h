@@ -26,8 +26,9 @@ inline constexpr Time kNever = std::numeric_limits<Time>::max();
 struct StreamItem {
     enum class Kind : std::uint8_t { work, collective, mark };
     Kind kind = Kind::mark;
-    Time duration = 0;      // if it runs alone; for a collective, from the last member's arrival
-    int communicator = -1;  // collective: index into RankClasses::communicators
+    Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
+    int communicator = -1;   // collective: index into RankClasses::communicators
+    double beside_work = 1;  // collective: factor of its duration while the hosts work
     Waits waits;
     // For the listener.
     const Plan* plan = nullptr;
@@ -65,6 +66,9 @@ class VirtualDevice {
         return event.stream < 0 ||
                streams_[static_cast<std::size_t>(event.stream)].completed >= event.sequence;
     }
+    // The hosts wait: what runs beside them has the cores to itself until they have work again.
+    void hosts_wait();
+    void hosts_work() { waiting_ = false; }
     bool host_works(int rank_class) const { return host_works_[static_cast<std::size_t>(rank_class)]; }
 
     Time now() const { return now_; }
@@ -88,6 +92,7 @@ class VirtualDevice {
         int ranks = 0;
         StreamIndex stream = -1;
         int communicator = -1, host = -1;  // exactly one of the three
+        double beside_work = 1;
         bool operator>(const Job& other) const {
             return finish != other.finish ? finish > other.finish : order > other.order;
         }
@@ -110,6 +115,9 @@ class VirtualDevice {
     std::vector<bool> host_works_;                   // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
+    int running_work_ = 0;    // kernels, copies and memsets
+    bool waiting_ = false;    // the hosts
+    bool slowed_ = false;     // a collective beside their work runs
     std::int64_t freed_ = 0;  // ranks whose work ended just now and whose cores have no new work yet
     std::uint64_t jobs_ = 0;
     Time now_ = 0;

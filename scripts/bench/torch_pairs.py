@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""The jobs of scripts/bench_lift_torch.sh: three models under many configurations of FSDP and DDP on gloo, one thread to
+a rank. Started by torchrun.
+
+    torch_pairs.py measure MODEL ROUNDS OUT.json CONFIGURATION ...   all configurations stepped in turn, no profiler
+    torch_pairs.py record MODEL FOLDER CONFIGURATION ...             a trace of each, FOLDER/CONFIGURATION/rank*.json
+    torch_pairs.py version                                           PyTorch's version and BLAS; needs no torchrun
+
+A configuration is a list of words joined by "+": fsdp1, fsdp2 or ddp; then block, root, linear (what FSDP wraps), keep
+(SHARD_GRAD_OP), noprefetch, small (DDP's buckets of 1 MB), bf16, ckpt, batch2, accum2, one (rank 0 alone; the others
+wait). All steps of a round begin together, so that their ratios do not depend on the load of the machine.
+"""
+import json
+import os
+import random
+import sys
+import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.projection = nn.Linear(width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.projection(y.transpose(1, 2).reshape(b, t, c))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = Attention(width, heads)
+        self.feed_forward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm_1(x))
+        return x + self.feed_forward(self.norm_2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers=4, width=256, heads=4, context=64, vocabulary=1024):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Norm(nn.Module):
+    """RMSNorm written by hand, as in most published models."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.heads = heads
+        self.norm_1, self.norm_2 = Norm(width), Norm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        y = self.norm_1(x)
+        q, k, v = (f(y).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).reshape(b, t, c))
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Llama(nn.Module):
+    def __init__(self, layers=3, width=320, heads=5, hidden=864, vocabulary=512):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(LlamaBlock(width, heads, hidden) for _ in range(layers))
+        self.norm = Norm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return F.relu(self.linear(x))
+
+
+class Mlp(nn.Module):
+    def __init__(self, layers=6, width=768):
+        super().__init__()
+        self.blocks = nn.ModuleList(Layer(width) for _ in range(layers))
+        self.head = nn.Linear(width, 16)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+BLOCKS = {"gpt": Block, "llama": LlamaBlock, "mlp": Layer}
+BATCH = {"gpt": 4, "llama": 4, "mlp": 128}
+
+
+def base_model(name):
+    torch.manual_seed(0)
+    return {"gpt": Gpt, "llama": Llama, "mlp": Mlp}[name]()
+
+
+def name_modules(model):
+    """Ranges nn.Module: Class_n around the calls of all modules, for a trace without Python's frames."""
+    counts = {}
+    for module in model.modules():
+        kind = type(module).__name__
+        number = counts[kind] = counts.get(kind, -1) + 1
+        label, open_ranges = f"nn.Module: {kind}_{number}", []
+
+        def before(_, __, label=label, open_ranges=open_ranges):
+            open_ranges.append(torch.profiler.record_function(label))
+            open_ranges[-1].__enter__()
+
+        def after(_, __, ___, open_ranges=open_ranges):
+            open_ranges.pop().__exit__(None, None, None)
+
+        module.register_forward_pre_hook(before, prepend=True)
+        module.register_forward_hook(after)
+
+
+class Job:
+    """A model under a configuration, with its optimizer and data."""
+
+    def __init__(self, name, configuration, group=None, named=False):
+        words = configuration.split("+")
+        self.kind, self.one = words[0], "one" in words
+        self.accumulation = 2 if "accum2" in words else 1
+        batch = BATCH[name] * (2 if "batch2" in words else 1)
+        model = base_model(name)
+        block = BLOCKS[name]
+        if "ckpt" in words:
+            from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapper
+
+            wrapper.apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, block))
+        wrapped = {"block": (block,), "linear": (nn.Linear,)}.get(next((w for w in words if w in ("block", "linear")), ""), ())
+        bf16, process_group = "bf16" in words, group
+        if self.kind == "fsdp2":
+            from torch.distributed.device_mesh import DeviceMesh
+            from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+            more = {"reshard_after_forward": False} if "keep" in words else {}
+            if bf16:
+                more["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+            more["mesh"] = DeviceMesh.from_group(process_group or dist.group.WORLD, "cpu")
+            for module in reversed(list(model.modules())):
+                if isinstance(module, wrapped):
+                    fully_shard(module, **more)
+            fully_shard(model, **more)
+        elif self.kind == "fsdp1":
+            from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, MixedPrecision, ShardingStrategy
+            from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+            model = FullyShardedDataParallel(
+                model,
+                process_group=process_group,
+                auto_wrap_policy=ModuleWrapPolicy(set(wrapped)) if wrapped else None,
+                sharding_strategy=ShardingStrategy.SHARD_GRAD_OP if "keep" in words else ShardingStrategy.FULL_SHARD,
+                backward_prefetch=None if "noprefetch" in words else BackwardPrefetch.BACKWARD_PRE,
+                mixed_precision=MixedPrecision(torch.bfloat16, torch.float32) if bf16 else None,
+                device_id=torch.device("cpu"),
+                use_orig_params=True,
+            )
+        else:
+            model = nn.parallel.DistributedDataParallel(
+                model, process_group=process_group, bucket_cap_mb=1 if "small" in words else None
+            )
+        if named:
+            name_modules(model)
+        self.model = model
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        torch.manual_seed(1 + dist.get_rank())
+        if name == "mlp":
+            width = 768
+            self.x, self.y = torch.randn(batch, width), torch.randn(batch, 16)
+            self.loss = F.mse_loss
+        else:
+            vocabulary = 1024 if name == "gpt" else 512
+            self.x = torch.randint(0, vocabulary, (batch, 64))
+            self.y = torch.randint(0, vocabulary, (batch, 64))
+            self.loss = lambda logits, y: F.cross_entropy(logits.flatten(0, 1), y.flatten())
+
+    def step(self):
+        self.optimizer.zero_grad()
+        for _ in range(self.accumulation):
+            self.loss(self.model(self.x), self.y).backward()
+        self.optimizer.step()
+
+
+def measure(name, rounds, out, configurations):
+    rank = dist.get_rank()
+    alone = [dist.new_group([r]) for r in range(dist.get_world_size())][rank]
+    jobs = []
+    for configuration in configurations:
+        one = "one" in configuration.split("+")
+        jobs.append(Job(name, configuration, alone if one else None) if rank == 0 or not one else None)
+    times = [[] for _ in jobs]
+    order = list(range(len(jobs)))
+    for number in range(rounds + 2):
+        random.Random(number).shuffle(order)  # what a step leaves in caches and heaps meets each of the others
+        for j in order:
+            dist.barrier()
+            start = time.perf_counter()
+            if jobs[j]:
+                jobs[j].step()
+            if number >= 2:
+                times[j].append(time.perf_counter() - start)
+    both = [None] * dist.get_world_size()
+    dist.all_gather_object(both, times)
+    if rank == 0:
+        # A step ends when its last rank does.
+        ends = [[max(own[j][i] for own in both) for i in range(rounds)] for j in range(len(jobs))]
+        with open(out, "w") as file:
+            json.dump(dict(zip(configurations, ends)), file)
+
+
+def record(name, folder, configurations):
+    from torch.profiler import ProfilerActivity, profile, schedule
+
+    for configuration in configurations:
+        job = Job(name, configuration, named=True)
+        to = os.path.join(folder, configuration)
+        os.makedirs(to, exist_ok=True)
+        for _ in range(3):
+            job.step()
+        dist.barrier()
+        with profile(
+            activities=[ProfilerActivity.CPU],
+            schedule=schedule(wait=0, warmup=1, active=12, repeat=1),
+            record_shapes=True,
+            profile_memory=True,
+            on_trace_ready=lambda p, to=to: p.export_chrome_trace(f"{to}/rank{dist.get_rank()}.pt.trace.json.gz"),
+        ) as profiler:
+            for _ in range(13):
+                job.step()
+                profiler.step()
+        del job
+
+
+def version():
+    blas = [
+        name
+        for name, there in [
+            ("MKL", torch.backends.mkl.is_available()),
+            ("oneDNN", torch.backends.mkldnn.is_available()),
+            ("OpenBLAS", "BLAS_INFO=open" in torch.__config__.show()),
+        ]
+        if there
+    ]
+    print(f"PyTorch {torch.__version__} ({', '.join(blas) or 'no BLAS'})")
+
+
+def main():
+    if sys.argv[1:] == ["version"]:
+        return version()
+    if len(sys.argv) < 5 or sys.argv[1] not in ("measure", "record") or "RANK" not in os.environ:
+        sys.exit(__doc__)
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    if sys.argv[1] == "measure":
+        measure(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+    else:
+        record(sys.argv[2], sys.argv[3], sys.argv[4:])
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+#include "trainer/lift/host_collective_costs.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/store/columns/trace.h"
+#include "trainer/lift/recorded_costs.h"
+#include "trainer/sim/collective_cost.h"
+
+namespace shardscope::trainer::lift {
+
+namespace {
+
+using traces::Interval;
+using traces::Operation;
+using traces::Trace;
+
+constexpr double kTellsLatency =
+    256 << 10;  // bytes on the wire below which a collective's time is mostly latency
+// Between threads of one machine that share cores, as measured with Gloo for collectives of 64 to 256 KiB.
+constexpr double kGlooLatency = 0.5e-3;
+
+struct Sum {
+    double seconds = 0, bytes = 0;
+    int count = 0;
+};
+
+// Operators' times, by rank.
+std::vector<traces::IntervalSet> operators_of(const Trace& trace) {
+    std::vector<std::vector<Interval>> found(trace.ranks.size());
+    for (std::size_t e = 0; e < trace.device.size(); ++e)
+        if (trace.device.kind[e] == traces::DeviceKind::kernel)
+            found[trace.device.rank[e]].push_back({trace.device.start[e], trace.device.end[e]});
+    std::vector<traces::IntervalSet> sets;
+    sets.reserve(found.size());
+    for (std::vector<Interval>& own : found) sets.push_back(traces::make_union(std::move(own)));
+    return sets;
+}
+
+// By how much collectives beside operators, of which Gloo's threads carry out several at a time, are slower
+// together than those that ranks waited for; as many threads again share the cores where the trace has none
+// of them.
+double slowdown(const std::map<double, Sum>& beside, const traces::IntervalSet& transfers,
+                const sim::CollectiveModel::Measured& line) {
+    constexpr double kAssumed = 2;
+    double alone = 0;
+    for (const auto& [share, sum] : beside) alone += sum.count * (line.latency + share / line.bandwidth);
+    return alone > 0 ? std::max(static_cast<double>(traces::length(transfers)) * kNs / alone, 1.0) : kAssumed;
+}
+
+double share_of(Operation operation, double members) {
+    return sim::bus_share(operation == Operation::reduce_scatter ? Operation::all_reduce : operation,
+                          members);
+}
+
+}  // namespace
+
+void know_host_collectives(const Trace& converted, const std::vector<Interval>& windows,
+                           sim::CollectiveModel& model, std::vector<std::string>& notes) {
+    const std::vector<traces::IntervalSet> operators = operators_of(converted);
+    const traces::Communications communications = traces::match_communications(converted);
+    std::map<double, Sum> alone, beside;  // by share
+    std::vector<Interval> transfers;      // beside operators, on the first rank
+    int members = 0;
+    for (const traces::CollectiveMatch& match : communications.matches) {
+        const traces::Communication& part = communications.parts[match.begin];
+        if (part.row < 0 || match.transfer_ns <= 0) continue;
+        const auto row = static_cast<std::size_t>(part.row);
+        const int own_members = converted.collectives.group_size[row];
+        const auto bytes = static_cast<double>(converted.collectives.bytes[row]);
+        if (own_members < 2 || bytes <= 0) continue;
+        members = std::max(members, own_members);
+        if (part.event < 0) continue;
+        const std::int64_t start = converted.device.start[static_cast<std::size_t>(part.event)];
+        if (std::none_of(windows.begin(), windows.end(),
+                         [&](const Interval& own) { return own.start <= start && start < own.end; }))
+            continue;
+        std::int64_t busy = 0;
+        for (const traces::Communication& own : communications.of(match)) {
+            if (own.event < 0) continue;
+            const std::int64_t end = converted.device.end[static_cast<std::size_t>(own.event)];
+            busy = std::max(busy, traces::length_within(operators[own.rank], {end - match.transfer_ns, end}));
+        }
+        if (2 * busy > match.transfer_ns) {
+            const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
+            transfers.push_back({end - match.transfer_ns, end});
+        }
+        Sum& sum = (2 * busy > match.transfer_ns
+                        ? beside
+                        : alone)[bytes * share_of(converted.collectives.operation[row], own_members)];
+        sum.seconds += static_cast<double>(match.transfer_ns) * kNs;
+        sum.bytes += bytes;
+        ++sum.count;
+    }
+    const bool has_alone = !alone.empty();
+    if (!has_alone) alone = beside;
+    if (alone.empty()) {
+        notes.emplace_back(
+            "No collective between ranks was recorded: their times are those of the cost model \"laptop\".");
+        return;
+    }
+    std::vector<CollectiveSample> samples;
+    for (const auto& [share, sum] : alone)
+        samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
+    auto line = line_through(samples, kGlooLatency);
+    if (samples.front().share > kTellsLatency && line.latency > kGlooLatency) {
+        // Large collectives alone show a rate, not a latency: their delays vary by more than it.
+        double slope = 0, weights = 0;
+        for (const CollectiveSample& sample : samples) {
+            const double weight = sample.share / sample.seconds;  // of least relative error
+            slope +=
+                weight * weight * std::max(sample.seconds - kGlooLatency, sample.seconds / 2) / sample.share;
+            weights += weight * weight;
+        }
+        line = {kGlooLatency, weights / slope};
+    }
+    model.beside_work = has_alone ? slowdown(beside, traces::make_union(std::move(transfers)), line) : 1;
+    auto& measured = model.measured;
+    for (const Operation operation : {Operation::all_gather, Operation::all_reduce, Operation::broadcast})
+        measured[static_cast<std::size_t>(operation)] = line;
+    const double of_sums = share_of(Operation::reduce_scatter, members);
+    measured[static_cast<std::size_t>(Operation::reduce_scatter)] = {
+        line.latency, line.bandwidth * sim::bus_share(Operation::reduce_scatter, members) / of_sums};
+}
+
+std::int64_t transfer_inside(const Trace& converted, int rank_index, const std::vector<Interval>& windows) {
+    std::vector<Interval> transfers;
+    const traces::Communications communications = traces::match_communications(converted);
+    for (const traces::CollectiveMatch& match : communications.matches) {
+        for (const traces::Communication& part : communications.of(match)) {
+            if (part.rank != rank_index || part.event < 0 || match.transfer_ns <= 0) continue;
+            const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
+            transfers.push_back({end - match.transfer_ns, end});
+        }
+    }
+    const auto rank = static_cast<std::size_t>(rank_index);
+    const traces::IntervalSet exposed =
+        traces::subtract(traces::make_union(std::move(transfers)), operators_of(converted)[rank]);
+    const std::vector<std::int64_t> inside = traces::length_inside(exposed, windows);
+    return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
+}
+
+}  // namespace shardscope::trainer::lift
