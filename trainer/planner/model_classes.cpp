@@ -74,6 +74,7 @@ std::vector<std::string> wraps_for(const Job& job) {
 std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements) {
     std::vector<std::string> wraps;
     const auto repeated = repeated_of(classes, elements);
+    wraps.reserve(repeated.size() + 2);
     for (const auto& [class_name, facts] : repeated) wraps.push_back("module:" + class_name);
     if (!repeated.empty()) wraps.push_back(fmt::format("size:{}", repeated.front().second.largest));
     wraps.emplace_back("root");
