@@ -104,6 +104,7 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
         return;
     }
     std::vector<CollectiveSample> samples;
+    samples.reserve(alone.size());
     for (const auto& [share, sum] : alone)
         samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
     auto line = line_through(samples, kGlooLatency);

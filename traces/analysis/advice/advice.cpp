@@ -4,6 +4,8 @@
 #include <optional>
 #include <tuple>
 
+#include <fmt/core.h>
+
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/base/warm_up.h"
 #include "traces/schema/sort_rows.h"
