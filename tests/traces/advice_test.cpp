@@ -351,8 +351,8 @@ TEST(Advice, FindsMemoryOutsideTheAllocator) {
         RunBuilder run;
         add_good_step(run);
         run.allocate(0, 10, 1, 1000);
-        run.sink().add(
-            CounterRow{.time = 20, .rank = 0, .name = run.sink().intern("memory_used_bytes"), .value = used});
+        run.sink().add(CounterRow{
+            .time = 20, .rank = 0, .name = run.sink().intern("gpu_memory_used_bytes"), .value = used});
         return advice_of(run);
     };
     const AdviceReport report = with_used(1500);

@@ -166,7 +166,8 @@ void fragmented(const AdviceFacts& f, Findings& found) {
 // Device memory outside the trace's allocators: counters of the process or device minus the pool's.
 void untracked_memory(const AdviceFacts& f, Findings& found) {
     if (f.memory.space != MemorySpace::device) return;
-    const auto used = f.trace.strings.find("memory_used_bytes");
+    auto used = f.trace.strings.find("gpu_memory_used_bytes");  // the recorder's
+    if (!used) used = f.trace.strings.find("memory_used_bytes");
     if (!used) return;
     std::map<int, double> most;
     const Counters& counters = f.trace.counters;
