@@ -133,6 +133,7 @@ std::string json_text(const Comparison& comparison) {
 std::string csv_text(const Comparison& comparison) {
     // "communication" and "memcpy" are totals; the split keys count only what no earlier category covers.
     std::vector<std::string> keys;
+    keys.reserve(kTimeCategoryNames.size() + kMemoryCategoryNames.size());
     for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
     for (const auto category : kMemoryCategoryNames)
         keys.push_back(fmt::format("at_peak_{}_bytes", category));

@@ -121,6 +121,7 @@ std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) 
     // Inserts a column at index `at` if any step has a value for it.
     const auto add = [&](std::size_t at, const ResultColumn& column, auto member) {
         std::vector<Cell> cells;
+        cells.reserve(firsts.size());
         for (const StepMemory* step : firsts) cells.push_back(to_cell(step->*member));
         const auto known = [](const Cell& cell) { return !std::holds_alternative<std::monostate>(cell); };
         if (std::none_of(cells.begin(), cells.end(), known)) return false;

@@ -29,6 +29,7 @@ std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int voca
                         vocabulary));
     }
     std::vector<std::string> files;
+    files.reserve(static_cast<std::size_t>(text.files()));
     for (int file = 0; file < text.files(); ++file) files.push_back(text.file(file).whole());
     const std::vector<std::string_view> texts(files.begin(), files.end());
     std::vector<Merge> merges = learn_merges(texts, vocabulary - kByteTokens);

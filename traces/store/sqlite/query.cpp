@@ -194,7 +194,7 @@ class StopWatch {
 };
 
 std::size_t bytes_of(const std::vector<QueryValue>& row) {
-    std::size_t bytes = sizeof(row) + row.size() * sizeof(QueryValue);
+    std::size_t bytes = sizeof(std::vector<QueryValue>) + row.size() * sizeof(QueryValue);
     for (const QueryValue& value : row) {
         if (const auto* text = std::get_if<std::string>(&value)) bytes += text->size();
     }
