@@ -186,6 +186,14 @@ TEST(JobErrors, NameTheLineOfAUnitThatIsNotOne) {
          "job.toml:1: fsdp.unit: give match and reshard_after_forward, or match and sharding_strategy"},
         {"reshard_after_forward = true",
          "job.toml:1: fsdp.unit: give match and reshard_after_forward, or match and sharding_strategy"},
+        {"match = 'path:a'\nreshard_after_forward = true\nsharding_strategy = 'FULL_SHARD'",
+         "job.toml:1: fsdp.unit: give match and reshard_after_forward, or match and sharding_strategy"},
+        {"match = 'none'\nreshard_after_forward = true",
+         "job.toml:2: fsdp.unit: match: none selects no unit; omit the table"},
+        {"match = 'oops'\nreshard_after_forward = true",
+         "job.toml:2: fsdp.unit: match: \"oops\" is not a selection of modules; use none, "
+         "module:NAME[,NAME], "
+         "path:PATTERN[,PATTERN] or every:K,NAME[,NAME]"},
         {"match = 3", "job.toml:2: fsdp.unit: match is the integer 3" + use},
         {"match = 'path:a'\nreshard = true", "job.toml:3: fsdp.unit: reshard is true" + use},
         {"match = 'path:a b'\nreshard_after_forward = true",

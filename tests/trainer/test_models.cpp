@@ -251,6 +251,13 @@ TEST(Models, RefuseToFreezeWhatHasNoParameters) {
     EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; omit it");
 }
 
+TEST(Models, FreezeByNamesThatOverlap) {
+    Job job = small_mlp();
+    job.train.freeze = parse_modules("path:net.?,net.0");
+    EXPECT_EQ(error_of(job),
+              "train.freeze: path:net.?,net.0 leaves no parameter to train; name fewer modules");
+}
+
 TEST(Models, FreezeAndCheckpointByPath) {
     Job job = small_mlp();
     job.train.freeze = parse_modules("path:net.0");

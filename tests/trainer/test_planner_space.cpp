@@ -51,6 +51,13 @@ TEST(PlannerSpace, LoopsAroundFullyShardMayChooseBlocks) {
     }
 }
 
+TEST(PlannerSpace, KeepsNoLastUnitWhereSomeAreExcluded) {
+    const Planned planned("[fsdp]\nexclude = \"path:blocks.3\"\n");
+    const auto all = planned.candidates({});
+    EXPECT_THAT(values_of(all, "fsdp.unit"), ElementsAre(""));
+    for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
+}
+
 TEST(PlannerSpace, BeginsWithTheJobItself) {
     const Planned planned("[fsdp]\nwrap = \"module:Linear\"\nbackward_prefetch = \"NONE\"\n");
     const auto all = planned.candidates({});

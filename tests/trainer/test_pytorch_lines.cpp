@@ -34,6 +34,10 @@ const std::vector<std::vector<Override>> kSettings = {
     {{"fsdp.wrap", "module:Block,Linear"}, {"fsdp.exclude", "every:2,Linear"}},
     {{"fsdp.wrap", "module:Block"}, {"fsdp.unit", "every:2,Block=false"}},
     {{"fsdp.layout", "fsdp1"}, {"fsdp.wrap", "every:2,Block"}, {"fsdp.unit", "module:Block=false"}},
+    {{"fsdp.wrap", "path:blocks.*,head"}, {"fsdp.unit", "path:blocks.0=false"}},
+    {{"fsdp.wrap", "size:60000"}, {"fsdp.exclude", "module:Block"}, {"fsdp.unit", "every:2,Linear=false"}},
+    {{"fsdp.reshard_after_forward", "true"}},
+    {{"fsdp.reshard_after_forward", "false"}, {"fsdp.wrap", "module:Block"}},
     {{"fsdp.cpu_offload", "true"}, {"precision.param", "bf16"}},
     {{"fsdp.layout", "fsdp1"}, {"fsdp.backward_prefetch", "NONE"}, {"fsdp.wrap", "module:Linear"}},
     {{"fsdp.layout", "fsdp1"},
@@ -58,6 +62,9 @@ class Module:
     def modules(self):
         yield self
         for child in self.inside: yield from child.modules()
+    def named_modules(self, name=""):
+        yield name, self
+        for i, child in enumerate(self.inside): yield from child.named_modules((name and name + ".") + str(i))
     def parameters(self, recurse=True): return iter(())
 kinds = {name: type(name, (Module,), {}) for name in ("Linear", "ReLU", "ModuleList", "ModuleDict")}
 Block = type("Block", (Module,), {})
@@ -145,6 +152,24 @@ TEST(PytorchLines, AClassThatModelsOftenDefineThemselvesIsNamed) {
         EXPECT_THAT(api.lines, Contains(HasSubstr("if your model defines RMSNorm itself"))) << api.api;
     for (const PytorchLines& api : lines_under({{"fsdp.wrap", "module:Block,Linear"}}))
         EXPECT_THAT(api.lines, Not(Contains(HasSubstr("itself")))) << api.api;
+}
+
+TEST(PytorchLines, SayWhatIsFreedAfterTheForward) {
+    auto lines = lines_under({{"fsdp.wrap", "module:Block"}, {"fsdp.reshard_after_forward", "false"}});
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_THAT(lines.front().lines, Contains(HasSubstr("fully_shard(module, reshard_after_forward=False)")));
+    EXPECT_THAT(lines.back().lines, Contains(HasSubstr("ShardingStrategy.SHARD_GRAD_OP")));
+    lines = lines_under({{"fsdp.reshard_after_forward", "true"}});
+    ASSERT_EQ(lines.size(), 1U) << "FSDP1 keeps the root's parameters";
+    EXPECT_THAT(lines.front().lines, Contains("fully_shard(model, reshard_after_forward=True)"));
+}
+
+TEST(PytorchLines, SelectByPath) {
+    const auto lines = lines_under({{"fsdp.wrap", "path:blocks.*.mlp"}, {"fsdp.exclude", "path:**.0.mlp"}});
+    EXPECT_THAT(lines.front().lines, Contains("import re"));
+    EXPECT_THAT(lines.front().lines, Contains(HasSubstr("re.fullmatch(r\"blocks\\.[^.]*\\.mlp\", n)")));
+    EXPECT_THAT(lines.front().lines, Contains(HasSubstr("re.fullmatch(r\".*\\.0\\.mlp\", n)")));
+    EXPECT_THAT(lines.front().lines, Not(Contains(HasSubstr("# import blocks"))));
 }
 
 TEST(PytorchLines, NameWhatATraceDoesNotShow) {

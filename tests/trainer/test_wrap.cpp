@@ -84,6 +84,13 @@ TEST(Wrap, ByPathWithPatterns) {
                 ElementsAre("root", "blocks.0", "blocks.1", "blocks.1.attention"));
 }
 
+TEST(Wrap, APatternOfManyStarsIsMatchedInNoTime) {
+    const std::string stars(60, '*');
+    EXPECT_THAT(
+        unit_names(Program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "path:net" + stars + "2"))),
+        ElementsAre("root", "net.2"));
+}
+
 TEST(Wrap, OneOfEveryKModulesOfAClass) {
     const Job job = testing::mlp_job(5, 8, 1, 2);
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "every:2,Linear"))),

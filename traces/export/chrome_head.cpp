@@ -67,7 +67,7 @@ void write_job(ChromeContext& context) {
     if (ranks.empty()) return;
     std::int64_t world = 0;
     scan_table(context.database(), "SHARD_RUN", {"key", "value"},
-               "WHERE key IN ('import.world_size', 'run.ranks')",
+               "WHERE key IN ('distributed.world_size', 'run.ranks')",
                [&](const Statement& row) { world = std::max<std::int64_t>(world, row.integer(1)); });
     world = std::max(world, ranks.back().rank + 1);
     fmt::format_to(std::back_inserter(context.out()),

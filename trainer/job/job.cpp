@@ -90,6 +90,12 @@ std::string unit_rules(const std::string& file, const toml::array& tables) {
                     throw JobError(fmt::format(
                         "{}match = \"{}\" is not a selection of modules; omit spaces and =", where, *match));
                 }
+                try {
+                    if (parse_modules(*match).names.empty())
+                        throw JobError("none selects no unit; omit the table");
+                } catch (const JobError& error) {
+                    throw JobError(fmt::format("{}match: {}", where, error.what()));
+                }
             } else if (name.str() == "reshard_after_forward" && value.is_boolean()) {
                 reshards = value.as_boolean()->get();
             } else if (name.str() == "sharding_strategy" && value.is_string()) {
@@ -108,7 +114,7 @@ std::string unit_rules(const std::string& file, const toml::array& tables) {
                                 where, name.str(), found(value)));
             }
         }
-        if (!match || !reshards) {
+        if (!match || !reshards || table.size() != 2) {
             throw JobError(
                 fmt::format("{}: fsdp.unit: give match and reshard_after_forward, or match and "
                             "sharding_strategy",
@@ -127,7 +133,8 @@ void read_section(Job& job, const std::string& file, std::string_view section, c
         if (key == nullptr)
             throw JobError(fmt::format("{}: {}", where, unknown_key(section, key_name.str())));
         auto value = value_of(node, key->type);
-        if (key->full_name() == "fsdp.unit" && node.is_array_of_tables()) {
+        if (key->full_name() == "fsdp.unit" && node.is_array() &&
+            (node.as_array()->empty() || node.is_array_of_tables())) {
             value = unit_rules(file, *node.as_array());
         } else if (node.is_boolean() && !key->choices.empty()) {  // auto, true or false
             value = node.as_boolean()->get() ? "true" : "false";

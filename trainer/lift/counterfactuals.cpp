@@ -170,11 +170,11 @@ std::vector<Changes> Tries::all() {
                 "record_shapes=True");
         }
         for (const std::string& value : own.values) {
-            if (value.find("path:") == std::string::npos) continue;
-            throw JobError(
-                fmt::format("command line: --{}={}: a trace names modules by class and number, not by path; "
-                            "use module:NAME or every:K,NAME",
-                            own.key, value));
+            if (lifted_.ours || value.find("path:") == std::string::npos) continue;
+            throw JobError(fmt::format(
+                "command line: --{}={}: PyTorch's traces name modules by class and number, not by path; "
+                "use module:NAME or every:K,NAME",
+                own.key, value));
         }
     }
     const bool asks = std::any_of(given_.begin(), given_.end(),

@@ -115,7 +115,7 @@ void Lifting::check() const {
 
 StepLifterOptions Lifting::options() const {
     StepLifterOptions options;
-    options.ours = is_ours(trace_);
+    options.ours = out_.ours = is_ours(trace_);
     const std::string_view mode = trace_.config_value("parallel.mode");
     options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
     if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;

@@ -41,6 +41,7 @@ struct Lifted {
     int steps = 0;                // steps analysed
     bool modules = false;         // the module tree is known
     bool memory = false;          // allocations are known: peaks are complete
+    bool ours = false;            // our trainer recorded it
     bool hosts = false;           // the ranks' threads computed themselves, without a device
     bool blocking = false;        // and waited for each of FSDP's collectives
     RankSkew skew;                // of such ranks

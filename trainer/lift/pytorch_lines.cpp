@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -91,14 +92,23 @@ struct UnitClasses {
     }
 };
 
+bool is_by_path(const ModuleSelection& modules) {
+    return modules.kind == ModuleSelection::Kind::path;
+}
+
 UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
     const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
     const auto units = as_recorded ? recorded_units(lifted) : job.fsdp.wrap.modules.names;
-    std::set<std::string> all(job.fsdp.exclude.names.begin(), job.fsdp.exclude.names.end());
-    for (const UnitRule& rule : job.fsdp.unit) all.insert(rule.units.names.begin(), rule.units.names.end());
+    std::set<std::string> all;
+    const auto also = [&](const ModuleSelection& modules) {
+        if (!is_by_path(modules)) all.insert(modules.names.begin(), modules.names.end());
+    };
+    also(job.fsdp.exclude);
+    for (const UnitRule& rule : job.fsdp.unit) also(rule.units);
     UnitClasses out;
     for (const std::string& name : units) {
         out.names.push_back(python_class(name));
+        if (!as_recorded && is_by_path(job.fsdp.wrap.modules)) continue;
         out.add(name);
         all.erase(name);
     }
@@ -110,9 +120,31 @@ std::string one_or_tuple(const std::vector<std::string>& names) {
     return names.size() == 1 ? names.front() : fmt::format("({})", traces::joined(names, ", "));
 }
 
+// The pattern of a path as a regular expression.
+std::string expression_of(std::string_view pattern) {
+    std::string out;
+    for (; !pattern.empty(); pattern.remove_prefix(1)) {
+        const char c = pattern.front();
+        if (pattern.starts_with("**")) {
+            out += ".*";
+            pattern.remove_prefix(1);
+        } else if (c == '*' || c == '?') {
+            out += c == '*' ? "[^.]*" : "[^.]";
+        } else {
+            out += c == '.' ? "\\." : std::string(1, c);
+        }
+    }
+    return out;
+}
+
 // A Python list of the modules.
 std::string list_of(const ModuleSelection& modules) {
     std::string list;
+    if (is_by_path(modules)) {
+        for (const std::string& pattern : modules.names)
+            list += (list.empty() ? "" : "|") + expression_of(pattern);
+        return fmt::format("[m for n, m in model.named_modules() if re.fullmatch(r\"{}\", n)]", list);
+    }
     for (const std::string& name : modules.names) {
         list += fmt::format("{}[m for m in model.modules() if isinstance(m, {})]", list.empty() ? "" : " + ",
                             python_class(name));
@@ -123,26 +155,40 @@ std::string list_of(const ModuleSelection& modules) {
 
 // Whether a class alone does not say which modules are units, or how they are treated.
 bool chosen_singly(const FsdpSection& fsdp) {
-    return fsdp.wrap.modules.every > 1 || !fsdp.exclude.names.empty() || !fsdp.unit.empty();
+    return fsdp.wrap.modules.every > 1 || is_by_path(fsdp.wrap.modules) || !fsdp.exclude.names.empty() ||
+           !fsdp.unit.empty();
 }
 
-// Lists the units, and with rules of single ones whether each is freed after its forward.
-void add_units(std::vector<std::string>& lines, const FsdpSection& fsdp, const UnitClasses& classes) {
-    const bool counted = fsdp.wrap.modules.every > 1;
-    lines.push_back("units = " + (counted ? list_of(fsdp.wrap.modules)
-                                          : fmt::format("[m for m in model.modules() if isinstance(m, {})]",
-                                                        one_or_tuple(classes.names))));
-    if (!fsdp.exclude.names.empty()) {
-        lines.push_back("excluded = " + list_of(fsdp.exclude));
-        lines.emplace_back("units = [m for m in units if m not in excluded]");
-    }
+// Whether units are freed after their forward where fsdp.unit says nothing.
+bool frees(const FsdpSection& fsdp) {
+    return traits(fsdp.sharding_strategy).frees_after_forward && fsdp.reshard_after_forward != Reshard::no;
+}
+
+// Lists the modules that are excluded, and which ones rules of their own free; `all` begins the latter.
+void add_singles(std::vector<std::string>& lines, const FsdpSection& fsdp, std::string all) {
+    bool paths = is_by_path(fsdp.exclude);
+    for (const UnitRule& rule : fsdp.unit) paths = paths || is_by_path(rule.units);
+    if (paths && !is_by_path(fsdp.wrap.modules)) lines.emplace_back("import re");
+    if (!fsdp.exclude.names.empty()) lines.push_back("excluded = " + list_of(fsdp.exclude));
     if (fsdp.unit.empty()) return;
-    lines.push_back(fmt::format("reshard = dict.fromkeys(units, {})",
-                                traits(fsdp.sharding_strategy).frees_after_forward ? "True" : "False"));
+    lines.push_back(std::move(all));
     for (const UnitRule& rule : fsdp.unit) {
         lines.push_back(fmt::format("reshard.update(dict.fromkeys({}, {}))", list_of(rule.units),
                                     rule.reshard_after_forward ? "True" : "False"));
     }
+}
+
+// Lists the units, and with rules of single ones whether each is freed after its forward.
+void add_units(std::vector<std::string>& lines, const FsdpSection& fsdp, const UnitClasses& classes) {
+    const ModuleSelection& modules = fsdp.wrap.modules;
+    const bool listed = modules.every > 1 || is_by_path(modules);
+    if (is_by_path(modules)) lines.emplace_back("import re");
+    lines.push_back("units = " + (listed ? list_of(modules)
+                                         : fmt::format("[m for m in model.modules() if isinstance(m, {})]",
+                                                       one_or_tuple(classes.names))));
+    add_singles(lines, fsdp,
+                fmt::format("reshard = dict.fromkeys(units, {})", frees(fsdp) ? "True" : "False"));
+    if (!fsdp.exclude.names.empty()) lines.emplace_back("units = [m for m in units if m not in excluded]");
 }
 
 void add_imports(std::vector<std::string>& lines, bool torch, bool nn) {
@@ -197,8 +243,7 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
             job.run.ranks / fsdp.shard_group, fsdp.shard_group));
         options += ", mesh=mesh";
     }
-    const std::string inner =
-        options + (traits(fsdp.sharding_strategy).frees_after_forward ? "" : ", reshard_after_forward=False");
+    const std::string inner = options + (frees(fsdp) ? "" : ", reshard_after_forward=False");
     if (!classes.names.empty()) {
         const bool singly = chosen_singly(fsdp);
         if (singly) add_units(out.lines, fsdp, classes);
@@ -208,18 +253,25 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
             singly ? "module in units" : fmt::format("isinstance(module, {})", one_or_tuple(classes.names)),
             fsdp.unit.empty() ? inner : options + ", reshard_after_forward=reshard[module]"));
     } else if (by_size) {
+        add_singles(out.lines, fsdp, "reshard = {}");
         out.lines.emplace_back(
             "def shard_large(module):  # those inside first; returns what is left for this one");
         out.lines.emplace_back("    left = sum(p.numel() for p in module.parameters(recurse=False))");
         out.lines.emplace_back("    left += sum(shard_large(child) for child in module.children())");
-        out.lines.push_back(
-            fmt::format("    if left < {} or isinstance(module, (nn.ModuleList, nn.ModuleDict)): return left",
-                        fsdp.wrap.threshold));
-        out.lines.push_back(fmt::format("    fully_shard(module{})", inner));
+        out.lines.push_back(fmt::format(
+            "    if left < {} or isinstance(module, (nn.ModuleList, nn.ModuleDict)){}: return left",
+            fsdp.wrap.threshold, fsdp.exclude.names.empty() ? "" : " or module in excluded"));
+        out.lines.push_back(fmt::format("    fully_shard(module{})",
+                                        fsdp.unit.empty()
+                                            ? inner
+                                            : fmt::format("{}, reshard_after_forward=reshard.get(module, {})",
+                                                          options, frees(fsdp) ? "True" : "False")));
         out.lines.emplace_back("    return 0");
         out.lines.emplace_back("for child in model.children(): shard_large(child)");
     }
-    out.lines.push_back(fmt::format("fully_shard(model{})", options));
+    const bool frees_root = fsdp.reshard_after_forward == Reshard::yes;
+    out.lines.push_back(
+        fmt::format("fully_shard(model{}{})", options, frees_root ? ", reshard_after_forward=True" : ""));
     return out;
 }
 
@@ -229,8 +281,11 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
     const bool half = job.precision.param == Precision::bf16;
     std::string import =
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy";
+    const bool kept = fsdp.reshard_after_forward == Reshard::no;
     std::string line = fmt::format("model = FSDP(model, sharding_strategy=ShardingStrategy.{}",
-                                   traits(fsdp.sharding_strategy).name);
+                                   !kept                  ? traits(fsdp.sharding_strategy).name
+                                   : fsdp.shard_group > 0 ? "_HYBRID_SHARD_ZERO2"
+                                                          : "SHARD_GRAD_OP");
     PytorchLines out{"FSDP1", {}};
     add_imports(out.lines, half, classes.of_torch);
     std::string policy;
@@ -310,7 +365,11 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
     // fully_shard always shards, and gathers the next unit before computing a unit's gradients.
     if (gathers(job) && job.fsdp.backward_prefetch == BackwardPrefetch::pre)
         both.push_back(fsdp2(lifted, job));
-    both.push_back(fsdp1(lifted, job));
+    // FSDP1 keeps the root's parameters, and its policy by size knows no single units.
+    const bool singles = !job.fsdp.exclude.names.empty() || !job.fsdp.unit.empty();
+    const bool only_fully =
+        job.fsdp.reshard_after_forward == Reshard::yes || (job.fsdp.wrap.kind == Wrap::Kind::size && singles);
+    if (both.empty() || !only_fully) both.push_back(fsdp1(lifted, job));
     return both;
 }
 

@@ -86,7 +86,7 @@ bool is_ours(const Trace& trace) {
 
 int ranks_of(const Trace& trace) {
     int ranks = integer(trace.config_value("run.ranks"));
-    ranks = std::max(ranks, integer(trace.config_value("import.world_size")));
+    ranks = std::max(ranks, integer(trace.config_value("distributed.world_size")));
     if (ranks > 0) return ranks;
     for (const int size : trace.collectives.group_size) ranks = std::max(ranks, size);
     for (const traces::Rank& rank : trace.ranks) ranks = std::max(ranks, rank.number + 1);

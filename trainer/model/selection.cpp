@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <map>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -16,18 +17,24 @@ constexpr std::size_t kShownPaths = 8;
 
 // Whether the path matches: * and ? stand for characters of one part, ** for any characters.
 bool matches(std::string_view path, std::string_view pattern) {
-    if (pattern.empty()) return path.empty();
-    if (pattern.front() == '*') {
-        const bool any = pattern.starts_with("**");
-        const std::string_view rest = pattern.substr(any ? 2 : 1);
-        for (std::size_t taken = 0;; ++taken) {
-            if (matches(path.substr(taken), rest)) return true;
-            if (taken == path.size() || (!any && path[taken] == '.')) return false;
+    std::vector<bool> reached(path.size() + 1,
+                              false);  // whether the pattern so far matches this many characters
+    reached[0] = true;
+    while (!pattern.empty()) {
+        const bool star = pattern.front() == '*', any = pattern.starts_with("**");
+        if (star) {
+            for (std::size_t i = 0; i < path.size(); ++i)
+                if (reached[i] && (any || path[i] != '.')) reached[i + 1] = true;
+        } else {
+            const auto fits = [&](char c) {
+                return pattern.front() == '?' ? c != '.' : c == pattern.front();
+            };
+            for (std::size_t i = path.size(); i > 0; --i) reached[i] = reached[i - 1] && fits(path[i - 1]);
+            reached[0] = false;
         }
+        pattern.remove_prefix(any ? 2 : 1);
     }
-    if (path.empty() || (pattern.front() == '?' ? path.front() == '.' : path.front() != pattern.front()))
-        return false;
-    return matches(path.substr(1), pattern.substr(1));
+    return reached.back();
 }
 
 // Calls visit(module, path, number among those of its class) for each module that is not a wrapper.
@@ -80,9 +87,9 @@ void for_each(Module& module, const std::function<void(Module&)>& visit) {
 
 }  // namespace
 
-std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSelection& modules,
-                                              const std::string& where, std::string_view key) {
-    std::map<const Module*, std::size_t> chosen;
+std::set<const Module*> selected(const Module& root, const ModuleSelection& modules, const std::string& where,
+                                 std::string_view key) {
+    std::set<const Module*> chosen;
     std::vector<bool> found(modules.names.size(), false);
     Walk walk([&](const Module& module, const std::string& path, int number) {
         for (std::size_t i = 0; i < modules.names.size(); ++i) {
@@ -91,7 +98,7 @@ std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSe
                                    : module.class_name() == modules.names[i];
             if (!named) continue;
             found[i] = true;
-            if (number % modules.every == 0) chosen.try_emplace(&module, i);
+            if (number % modules.every == 0) chosen.insert(&module);
         }
     });
     walk(root);
@@ -101,24 +108,24 @@ std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSe
 }
 
 void freeze(Module& root, const ModuleSelection& modules, const std::string& where) {
-    const auto chosen = selected(root, modules, where, "train.freeze");
     std::set<const Parameter*> frozen;
-    std::vector<bool> has_parameters(modules.names.size(), false);
-    for_each(root, [&](Module& outer) {
-        const auto of = chosen.find(&outer);
-        if (of == chosen.end()) return;
-        for_each(outer, [&](Module& module) {
-            for (const Parameter& parameter : module.parameters()) frozen.insert(&parameter);
-            for (const Parameter* parameter : module.shared_parameters()) frozen.insert(parameter);
-            if (!module.parameters().empty() || !module.shared_parameters().empty())
-                has_parameters[of->second] = true;
+    for (const std::string& name : modules.names) {  // one by one: they may overlap
+        ModuleSelection single = modules;
+        single.names = {name};
+        const auto chosen = selected(root, single, where, "train.freeze");
+        bool has_parameters = false;
+        for_each(root, [&](Module& outer) {
+            if (!chosen.contains(&outer)) return;
+            for_each(outer, [&](Module& module) {
+                for (const Parameter& parameter : module.parameters()) frozen.insert(&parameter);
+                for (const Parameter* parameter : module.shared_parameters()) frozen.insert(parameter);
+                has_parameters =
+                    has_parameters || !module.parameters().empty() || !module.shared_parameters().empty();
+            });
         });
-    });
-    for (std::size_t i = 0; i < has_parameters.size(); ++i) {
-        if (has_parameters[i]) continue;
+        if (has_parameters) continue;
         throw JobError(fmt::format("{}train.freeze: modules of {} {} have no parameters; omit it", where,
-                                   modules.kind == ModuleSelection::Kind::path ? "path" : "class",
-                                   modules.names[i]));
+                                   modules.kind == ModuleSelection::Kind::path ? "path" : "class", name));
     }
     for_each(root, [&](Module& module) {
         for (Parameter& parameter : module.parameters()) {

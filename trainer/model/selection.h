@@ -1,7 +1,7 @@
 // Modules selected by class or path, to be frozen, checkpointed or made units.
 #pragma once
 
-#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 

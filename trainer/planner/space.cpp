@@ -229,7 +229,8 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
 void Space::add_loops(const Strategy& strategy, std::vector<std::vector<Override>>& all) const {
     const auto loop = loop_for(job_);
     if (!loop) return;
-    const bool keeps = strategy.frees && job_.fsdp.unit.empty() && !given(kUnit);
+    const bool keeps = strategy.frees && job_.fsdp.unit.empty() && !given(kUnit) &&
+                       job_.fsdp.exclude.names.empty() && !given("fsdp.exclude");
     for (std::size_t i = 0, before = all.size(); i < before; ++i) {
         const auto wrap = std::find(all[i].begin(), all[i].end(), Override{kWrap, loop->wrap});
         if (wrap == all[i].end()) continue;

@@ -1,7 +1,7 @@
 #include "trainer/sharding/wrap.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -58,7 +58,7 @@ class Wrapping {
 
   private:
     const Wrap& wrap_;
-    std::map<const Module*, std::size_t> chosen_, excluded_;
+    std::set<const Module*> chosen_, excluded_;
 };
 
 }  // namespace
