@@ -10,11 +10,10 @@
 
 namespace shardscope::trainer {
 
-// The modules that `modules` selects, each with the index of the name or pattern that it matches; wrappers do
-// not count. Throws JobError if a name or pattern matches none; `where` ("job.toml:7: ") and `key` precede
-// the message.
-std::map<const Module*, std::size_t> selected(const Module& root, const ModuleSelection& modules,
-                                              const std::string& where, std::string_view key);
+// The modules that `modules` selects; wrappers do not count. Throws JobError if a name or pattern matches
+// none; `where` ("job.toml:7: ") and `key` precede the message.
+std::set<const Module*> selected(const Module& root, const ModuleSelection& modules, const std::string& where,
+                                 std::string_view key);
 
 // The parameters of these modules, and of what is inside them, are no longer trained, as after
 // module.requires_grad_(False); this includes a table that a tied head shares. Throws JobError, too, if a
