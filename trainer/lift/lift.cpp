@@ -53,6 +53,7 @@ class Lifting {
     explicit Lifting(const Trace& trace, bool hosts = false)
         : trace_(trace), roles_(trace, hosts), cores_(trace, traces::match_communications(trace)) {
         out_.file = trace.path;
+        out_.ours = is_ours(trace);
         out_.hosts = hosts;
     }
 
@@ -115,7 +116,7 @@ void Lifting::check() const {
 
 StepLifterOptions Lifting::options() const {
     StepLifterOptions options;
-    options.ours = out_.ours = is_ours(trace_);
+    options.ours = out_.ours;
     const std::string_view mode = trace_.config_value("parallel.mode");
     options.whole_gradients = mode != "fsdp" || trace_.config_value("fsdp.sharding_strategy") == "NO_SHARD";
     if (mode == "fsdp" && trace_.config_value("precision.param") == "bf16") options.gradient_size = 2;
@@ -191,7 +192,7 @@ void Lifting::know_settings() {
     out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
     out_.modules = base.has_modules;
     out_.parameters = base.parameters;
-    out_.batch = is_ours(trace_) ? recorded_batch(trace_) : base.batch;
+    out_.batch = out_.ours ? recorded_batch(trace_) : base.batch;
     if (out_.batch > 0) out_.settings.push_back({"data.batch", std::to_string(out_.batch)});
     if (out_.step.parameters.empty()) {
         refuse(out_.file,
@@ -401,7 +402,7 @@ void Lifting::tell_what_is_missing() {
             "them all. Record with"
             " record_shapes=True.");
     }
-    if (out_.parameters == ParametersFrom::gathers && !is_ours(trace_)) {
+    if (out_.parameters == ParametersFrom::gathers && !out_.ours) {
         notes.emplace_back(
             "No shapes of operators: a unit's parameters count as one at its module, so finer units cannot "
             "be derived."
