@@ -267,9 +267,10 @@ class Allocator:
         for name in list(self.waiting):
             self.free(name)
         for segment in self.whole_free():
-            self.segments.remove(segment)
+            if segment.pool == 0:  # a private pool keeps its segments
+                self.segments.remove(segment)
         for segment in self.segments:
-            if not segment.expandable:
+            if not segment.expandable or segment.pool != 0:
                 continue
             blocks = []
             for block in segment.blocks:

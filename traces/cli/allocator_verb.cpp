@@ -41,8 +41,11 @@ Work allocator_verb(Options& options) {
     return [&](const Inputs& inputs) {
         constexpr double kMostMb = 1 << 24;
         check_settings(settings);
-        if (!(limit_mb >= 0 && limit_mb <= kMostMb))
-            throw UsageError(fmt::format("--limit {}: it must be from 1 to {:.0f} MB", limit_mb, kMostMb));
+        if (limit_mb != 0 && !(limit_mb >= 1 && limit_mb <= kMostMb)) {
+            throw UsageError(
+                fmt::format("--limit {}: it must be from 1 to {:.0f} MB, or 0 for what the recording shows",
+                            limit_mb, kMostMb));
+        }
         const AllocatorChoices choices{settings, std::llround(limit_mb * (1 << 20))};
         return analyse(inputs,
                        [&](const Trace& t, const Selection& s) { return allocator_report(t, s, choices); });

@@ -302,9 +302,9 @@ class HistoryReader {
         if (limit == 0 && bound < std::numeric_limits<std::int64_t>::max() &&
             history_.settings.garbage_collection == 0) {
             history_.limit = bound;
-            history_.assumptions.push_back(fmt::format(
+            history_.limit_reason = fmt::format(
                 "The allocator could have at most {}: it returned cached segments to take another.",
-                mb_and_bytes(bound)));
+                mb_and_bytes(bound));
         }
         insert_releases(emptied);
     }

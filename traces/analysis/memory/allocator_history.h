@@ -48,6 +48,7 @@ struct AllocatorHistory {
     std::vector<SegmentChange> last_segments;  // at the end of the recording, by address
     std::int64_t reserved_peak = 0;            // recorded; 0 if segments are not
     std::int64_t limit = 0;                    // the most that the allocator could have; 0: never reached
+    std::string limit_reason;                  // a sentence, if returned segments show the limit
     std::vector<std::string> assumptions;      // sentences
 };
 

@@ -62,6 +62,7 @@ class RankReport {
         result_.settings = to_text(history_.settings);
         result_.limit = history_.limit;
         result_.assumptions = history_.assumptions;
+        if (!history_.limit_reason.empty()) result_.assumptions.push_back(history_.limit_reason);
         const auto& events = history_.events;
         result_.requests = std::count_if(events.begin(), events.end(), [](const AllocatorEvent& e) {
             return e.kind == AllocatorEvent::Kind::allocate;
@@ -73,6 +74,9 @@ class RankReport {
         add(std::string(kReplayed), replay);
         if (history_.has_segments) check(replay);
         for (const NamedSettings& choice : what_ifs(choices_, history_.settings)) try_settings(choice);
+        // The first failures come first with all settings: tables show only so many rows.
+        std::stable_sort(result_.failures.begin(), result_.failures.end(),
+                         [](const FailedRequest& a, const FailedRequest& b) { return a.time < b.time; });
         add_accounts(replay);
         return std::move(result_);
     }
@@ -80,6 +84,7 @@ class RankReport {
   private:
     void set_limit(std::int64_t limit) {
         history_.limit = limit;
+        history_.limit_reason.clear();
         for (AllocatorEvent& event : history_.events) {
             if (event.kind == AllocatorEvent::Kind::fail) event.limit = limit;
         }
@@ -267,15 +272,18 @@ class RankReport {
         for (const AllocatorEvent& event : history_.events) {
             if (event.kind != AllocatorEvent::Kind::fail) continue;
             const auto& found = *outcome++;
-            if (!found || !selects(event.time) || shown++ == kMostShown) continue;
+            if (!found || !selects(event.time)) continue;
+            if (shown++ == kMostShown) break;
             DeviceAccount account = device_account(
                 trace_, rank_,
                 fmt::format("failed: {} MB", grouped(static_cast<double>(event.bytes) / (1 << 20), 2)),
                 event.time);
             account.allocated = found->state.allocated;
             account.cached = found->state.cached();
-            account.free = std::max<std::int64_t>(event.limit - found->state.reserved, 0);
-            if (account.total) account.used = *account.total - *account.free;
+            if (choices_.limit == 0) {  // a given limit is not the device's
+                account.free = std::max<std::int64_t>(event.limit - found->state.reserved, 0);
+                if (account.total) account.used = *account.total - *account.free;
+            }
             account.close();
             result_.account.push_back(std::move(account));
         }

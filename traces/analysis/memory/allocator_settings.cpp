@@ -105,9 +105,10 @@ void parse_item(std::string_view item, AllocatorSettings& settings) {
     } else if (key == "roundup_power2_divisions" && value.starts_with('[') && value.ends_with(']')) {
         parse_division_list(item, value.substr(1, value.size() - 2), settings);
     } else if (key == "roundup_power2_divisions") {
+        if (value.starts_with('[')) refuse_setting(item, "the list must end with ]");
         settings.divisions.fill(parse_divisions(item, value));
     } else {
-        refuse_setting(item, fmt::format("this key does not change what is reserved; {}", kSettingKeys));
+        refuse_setting(item, fmt::format("it is not a key that changes what is reserved; {}", kSettingKeys));
     }
 }
 

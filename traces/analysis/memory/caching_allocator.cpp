@@ -286,7 +286,9 @@ bool CachingAllocator::release_oversize(Pool& pool, std::int64_t bytes, int stre
 void CachingAllocator::empty_cache() {
     for (const std::uint64_t id : std::exchange(pending_, {})) free(id);
     for (Pool& pool : pools_) {
+        if (pool.owner != 0) continue;  // a private pool keeps its segments while its graph exists
         std::vector<Index> blocks;
+        blocks.reserve(pool.cached.size());
         for (const BySize& cached : pool.cached) blocks.push_back(std::get<3>(cached));
         for (const Index block : blocks) {
             if (at(block).expandable) {
