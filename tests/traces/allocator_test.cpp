@@ -52,8 +52,10 @@ TEST(AllocatorSettings, AreRefusedWithTheReason) {
     EXPECT_THAT(refusal("roundup_power2_divisions:3"), HasSubstr("power of two"));
     EXPECT_THAT(refusal("roundup_power2_divisions:[300:2]"), HasSubstr("power of two"));
     EXPECT_THAT(refusal("roundup_power2_divisions:[2:2,1:4]"), HasSubstr("ascend"));
+    EXPECT_THAT(refusal("roundup_power2_divisions:[256:1"), HasSubstr("must end with ]"));
     EXPECT_THAT(refusal("garbage_collection_threshold:1.5"), HasSubstr("between 0 and 1"));
-    EXPECT_THAT(refusal("pinned_use_cuda_host_register:True"), HasSubstr("does not change what is reserved"));
+    EXPECT_THAT(refusal("pinned_use_cuda_host_register:True"),
+                HasSubstr("not a key that changes what is reserved"));
 }
 
 TEST(AllocatorSettings, RoundSizes) {
@@ -64,6 +66,20 @@ TEST(AllocatorSettings, RoundSizes) {
     EXPECT_EQ(settings.rounded(1200), 1536);  // too small for divisions
     EXPECT_EQ(settings.rounded(1200 * kMb), 1280 * kMb);
     EXPECT_EQ(settings.rounded(1024 * kMb), 1024 * kMb);
+}
+
+TEST(CachingAllocator, PrivatePoolsKeepTheirSegments) {
+    for (const bool expandable : {false, true}) {
+        AllocatorSettings settings;
+        settings.expandable_segments = expandable;
+        CachingAllocator allocator(settings);
+        EXPECT_TRUE(allocator.allocate(1, 40 * kMb, 0));
+        EXPECT_TRUE(allocator.allocate(2, 20 * kMb, 0, 7));
+        allocator.free(1);
+        allocator.free(2);
+        allocator.empty_cache();
+        EXPECT_EQ(allocator.reserved(), 20 * kMb) << expandable;
+    }
 }
 
 TEST(CachingAllocator, TakesSegmentsBySize) {
