@@ -43,6 +43,6 @@ done
 
 name=$(basename "${malloc:-malloc of glibc}")
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-echo "$("$python" scripts/bench/torch_pairs.py version), gloo, 2 ranks of one thread, $name; $cpu, $(nproc --all) cores, load average $(cut -d ' ' -f 1 /proc/loadavg)."
+echo "$("$python" scripts/bench/torch_step.py version), gloo, 2 ranks of one thread, $name; $cpu, $(nproc --all) cores, load average $(cut -d ' ' -f 1 /proc/loadavg)."
 echo
 "$python" scripts/bench/torch_pairs_table.py "$bin/shardscope-train" "$folder" "${models[@]}"

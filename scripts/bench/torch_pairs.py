@@ -4,7 +4,6 @@ a rank. Started by torchrun.
 
     torch_pairs.py measure MODEL ROUNDS OUT.json CONFIGURATION ...   all configurations stepped in turn, no profiler
     torch_pairs.py record MODEL FOLDER CONFIGURATION ...             a trace of each, FOLDER/CONFIGURATION/rank*.json
-    torch_pairs.py version                                           PyTorch's version and BLAS; needs no torchrun
 
 A configuration is a list of words joined by "+": fsdp1, fsdp2 or ddp; then block, root, linear (what FSDP wraps), keep
 (SHARD_GRAD_OP), noprefetch, small (DDP's buckets of 1 MB), bf16, ckpt, batch2, accum2, one (rank 0 alone; the others
@@ -278,22 +277,7 @@ def record(name, folder, configurations):
         del job
 
 
-def version():
-    blas = [
-        name
-        for name, there in [
-            ("MKL", torch.backends.mkl.is_available()),
-            ("oneDNN", torch.backends.mkldnn.is_available()),
-            ("OpenBLAS", "BLAS_INFO=open" in torch.__config__.show()),
-        ]
-        if there
-    ]
-    print(f"PyTorch {torch.__version__} ({', '.join(blas) or 'no BLAS'})")
-
-
 def main():
-    if sys.argv[1:] == ["version"]:
-        return version()
     if len(sys.argv) < 5 or sys.argv[1] not in ("measure", "record") or "RANK" not in os.environ:
         sys.exit(__doc__)
     torch.set_num_threads(1)

@@ -347,7 +347,7 @@ def _units(model, c):
     return [m for m in chosen if m is not model]
 
 
-def _fsdp1(c, model, _):
+def fsdp1(c, model, _):
     strategy = ShardingStrategy[c.strategy]
     options = {}
     if c.shard_group:
@@ -368,7 +368,7 @@ def _fsdp1(c, model, _):
     return wrapped
 
 
-def _fsdp2(c, model, _):
+def fsdp2(c, model, _):
     if c.shard_group:
         mesh = init_device_mesh("cpu", (c.ranks // c.shard_group, c.shard_group), mesh_dim_names=("replicate", "shard"))
     else:
@@ -440,7 +440,7 @@ def _ddp(c, model, recorder):
     return wrapped
 
 
-def _optimizer(c, parameters):
+def make_optimizer(c, parameters):
     if c.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=0.01, foreach=False)
     return torch.optim.AdamW(parameters, lr=0.01, foreach=False)
@@ -547,11 +547,11 @@ def run(configuration):
     try:
         with warnings.catch_warnings(), _patched(recorder, paths), recorder:
             warnings.simplefilter("ignore")
-            model = {"ddp": _ddp, "fsdp1": _fsdp1, "fsdp2": _fsdp2}[c.wrapper](c, models.make(c), recorder)
+            model = {"ddp": _ddp, "fsdp1": fsdp1, "fsdp2": fsdp2}[c.wrapper](c, models.make(c), recorder)
             for path, module in model.named_modules():
                 if isinstance(module, FullyShardedDataParallel) and module._handle is not None:
                     paths[module._handle] = _clean(path)
-            optimizer = _optimizer(c, model.parameters())
+            optimizer = make_optimizer(c, model.parameters())
             gc.collect()
             _train(c, recorder, model, optimizer)
             recorder.step = STEPS

@@ -79,8 +79,8 @@ def main():
         model = DistributedDataParallel(model, bucket_cap_mb=c.bucket_cap_mb, static_graph=c.static_graph,
                                         gradient_as_bucket_view=c.gradient_as_bucket_view)
     else:
-        model = {"fsdp1": oracle._fsdp1, "fsdp2": oracle._fsdp2}[c.wrapper](c, model, None)
-    optimizer = oracle._optimizer(c, model.parameters())
+        model = {"fsdp1": oracle.fsdp1, "fsdp2": oracle.fsdp2}[c.wrapper](c, model, None)
+    optimizer = oracle.make_optimizer(c, model.parameters())
     path = os.path.join(folder, "%s.rank%d.json" % (name, dist.get_rank()))
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True,
                  schedule=schedule(wait=2, warmup=1, active=1, repeat=1),

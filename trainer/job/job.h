@@ -173,7 +173,7 @@ struct ParallelSection {
 struct FsdpSection {
     ShardingStrategy sharding_strategy = ShardingStrategy::full_shard;
     Wrap wrap;
-    ModuleSelection exclude;  // modules that are no units, whatever `wrap` says
+    ModuleSelection exclude;  // modules that are not units, whatever `wrap` says
     UnitRules unit;
     Reshard reshard_after_forward = Reshard::automatic;
     FsdpLayout layout = FsdpLayout::fsdp1;

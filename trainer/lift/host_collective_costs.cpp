@@ -19,8 +19,8 @@ using traces::Interval;
 using traces::Operation;
 using traces::Trace;
 
-constexpr double kTellsLatency =
-    256 << 10;  // bytes on the wire below which a collective's time is mostly latency
+// Bytes on the wire below which a collective's time is mostly latency.
+constexpr double kMostlyLatency = 256 << 10;
 // Between threads of one machine that share cores, as measured with Gloo for collectives of 64 to 256 KiB.
 constexpr double kGlooLatency = 0.5e-3;
 
@@ -85,13 +85,13 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(own.event)];
             busy = std::max(busy, traces::length_within(operators[own.rank], {end - match.transfer_ns, end}));
         }
-        if (2 * busy > match.transfer_ns) {
+        const bool beside_operators = 2 * busy > match.transfer_ns;
+        if (beside_operators) {
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
             transfers.push_back({end - match.transfer_ns, end});
         }
-        Sum& sum = (2 * busy > match.transfer_ns
-                        ? beside
-                        : alone)[bytes * share_of(converted.collectives.operation[row], own_members)];
+        const double share = bytes * share_of(converted.collectives.operation[row], own_members);
+        Sum& sum = (beside_operators ? beside : alone)[share];
         sum.seconds += static_cast<double>(match.transfer_ns) * kNs;
         sum.bytes += bytes;
         ++sum.count;
@@ -108,7 +108,7 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
     for (const auto& [share, sum] : alone)
         samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
     auto line = line_through(samples, kGlooLatency);
-    if (samples.front().share > kTellsLatency && line.latency > kGlooLatency) {
+    if (samples.front().share > kMostlyLatency && line.latency > kGlooLatency) {
         // Large collectives alone show a rate, not a latency: their delays vary by more than it.
         double slope = 0, weights = 0;
         for (const CollectiveSample& sample : samples) {

@@ -329,6 +329,12 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.cluster.host.operation = 0;
     out_.engine = HostEngine(program, figures.engine, median(std::move(overheads)));
+    if (program.job().parallel.mode != ParallelMode::fsdp) {
+        out_.notes.emplace_back(
+            "The trace has no work of FSDP's hooks: under FSDP each parameter and collective is assumed to "
+            "cost "
+            "as many of the trace's small operators as was measured with PyTorch 2.15.");
+    }
     out_.skew = RankSkew(trace_, rank_, numbers);
     if (out_.skew.known()) know_unseen_waiting(program);
     if (out_.memory) know_host_peak(program);
@@ -349,6 +355,10 @@ void Lifting::know_host_peak(const Program& recorded) {
         most = std::max(most, live);
     }
     out_.peak_bytes = account.counter().live_bytes() + most;
+    out_.notes.emplace_back(
+        "PyTorch counts the host's memory from the profiler's start: the recorded peak is the step's rise "
+        "above "
+        "what the replay has at the step's start.");
 }
 
 // The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.

@@ -86,7 +86,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         infos_.push_back(state.unit->info());
         units_.push_back(std::move(state));
     }
-    // fully_shard is told the order (set_modules_to_forward_prefetch).
+    // The program gives fully_shard the order (set_modules_to_forward_prefetch).
     if (options_.layout == FsdpLayout::fsdp2) {
         for (std::size_t u = 0; u < units_.size(); ++u) pre_forward_order_.push_back(static_cast<int>(u));
         order_known_ = true;

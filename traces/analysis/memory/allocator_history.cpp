@@ -89,7 +89,7 @@ class HistoryReader {
                  .stream = s.stream[i]});
         }
         for (const auto& [start, end] : initial.ranges()) initial_[start] = {end, {}};
-        // What returns a segment of the beginning tells its stream.
+        // The return of a segment of the beginning shows its stream.
         for (const AllocatorEvent& event : history_.events) {
             PlacedRange* range = event.bytes < 0 ? range_at(initial_, event.address) : nullptr;
             if (range != nullptr && !range->place)

@@ -28,7 +28,7 @@ struct DeviceAccount {
 
 Fields<DeviceAccount> device_account_fields();
 
-// Used bytes, NCCL, context and total at `time`, as far as counters of the device tell them.
+// Used bytes, NCCL, context and total at `time`, as far as counters of the device show them.
 DeviceAccount device_account(const Trace& trace, RankPlace rank, std::string moment, std::int64_t time);
 
 }  // namespace shardscope::traces
