@@ -61,10 +61,12 @@ Axis checkpointings(const Job& job) {
 Axis strategies(const Job& job) {
     const bool alone = job.run.ranks == 1;
     if (job.parallel.mode != ParallelMode::fsdp) {
-        const Value fsdp = {{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
-        if (alone) return {fsdp};  // only FSDP can offload
-        const bool whole = job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer;
-        return whole ? Axis{{{"ddp.shard_optimizer", "true"}}, fsdp} : Axis{fsdp};
+        Axis axis;
+        if (!alone && job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer)
+            axis.push_back({{"ddp.shard_optimizer", "true"}});
+        // One rank has nothing to shard, but FSDP can offload.
+        axis.push_back({{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}});
+        return axis;
     }
     if (job.fsdp.sharding_strategy == ShardingStrategy::full_shard) return {};
     Value full = {{"fsdp.sharding_strategy", "FULL_SHARD"}};
