@@ -9,6 +9,7 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
+#include "trainer/lift/host_replay.h"
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/parallel.h"
 #include "trainer/sim/simulator.h"
