@@ -12,6 +12,7 @@ or, in the script itself, for one model:
 What is recorded, as NVTX ranges of the default domain:
 
     nn.Module: Linear_0                 each call of a module; numbered in each class by first appearance
+    nn.Module path: Linear_0 net.0.up   once, of no length: its place in the model
     nn.Module: Linear_0 (backward)      the backward of a module that has no modules in it
     ProfilerStep#3                      from the first forward of a training step to the end of optimizer.step()
     everything PyTorch itself names     record_function(...): Optimizer.step#Adam.step, enumerate(DataLoader)#...,
@@ -36,6 +37,9 @@ import weakref
 __all__ = ["attach"]
 
 MODULE_PREFIX = "nn.Module: "
+PATH_PREFIX = "nn.Module path: "
+# Attributes of wrappers, which are not part of a module's fully qualified name.
+WRAPPERS = {"_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_orig_mod"}
 BACKWARD_SUFFIX = " (backward)"
 
 
@@ -96,6 +100,7 @@ class Attachment:
         self._compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
         self._push, self._pop = nvtx
         self._names = weakref.WeakKeyDictionary()  # module -> the bytes of its range
+        self._paths = weakref.WeakKeyDictionary()  # module -> its fully qualified name
         self._classes = {}  # class name -> how many so far
         self._thread = _OfThread()
         self._parameters_hooked = weakref.WeakSet()
@@ -158,7 +163,20 @@ class Attachment:
             self._classes[kind] = number + 1
             name = "{}{}_{}".format(MODULE_PREFIX, kind, number).encode()
             self._names[module] = name
+            self._name_path(module, "{}_{}".format(kind, number))
         return name
+
+    def _name_path(self, module, short):
+        """A range without length that names the module's place in the model, once."""
+        if not self._thread.calls:  # a model, or a part that is called alone
+            wrapped = type(module).__name__ in ("DistributedDataParallel", "DataParallel")
+            for path, inner in module.named_modules():
+                path = [p for p in path.split(".") if p not in WRAPPERS]
+                self._paths.setdefault(inner, ".".join(path[1:] if wrapped else path))
+        path = self._paths.get(module)
+        if path:
+            self._push("{}{} {}".format(PATH_PREFIX, short, path).encode())
+            self._pop()
 
     def _before_forward(self, module, inputs):
         if self._compiling() or not self._active:

@@ -54,6 +54,26 @@ TEST(Modules, TheTreeIsTheNestingOfModuleRangesAndRowsWithTheSamePathAreOne) {
     EXPECT_DOUBLE_EQ(unit.children[0].host_self_us, us(2 * 30));  // operators inside count as self
 }
 
+TEST(Modules, HaveTheirFullyQualifiedNamesFromTheTableOrFromRanges) {
+    RunBuilder named;
+    named.range(0, 1, 1, "nn.Module path: Linear_0 net.0.linear");
+    named.range(0, 2, 2, "nn.Module path: broken");
+    forward(named, 10);
+    const auto from_ranges = named.take();
+    const ModuleNode net = module_view(*from_ranges).ranks.at(0).modules.at(0);
+    EXPECT_EQ(net.fqn, "");
+    EXPECT_EQ(net.children.at(0).children.at(0).fqn, "net.0.linear");
+    EXPECT_EQ(net.children.at(1).fqn, "");  // no range names it
+
+    RunBuilder listed;
+    listed.sink().add(ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
+    listed.sink().add(ModuleRow{.id = 2, .parent = 0, .name = "Linear_0", .path = "net.0"});
+    listed.range(0, 0, 100, "nn.Module: Net_0", 0);
+    listed.range(0, 10, 20, "nn.Module: Linear_0", 2);
+    const auto from_table = listed.take();
+    EXPECT_EQ(module_view(*from_table).ranks.at(0).modules.at(0).children.at(0).fqn, "net.0");
+}
+
 TEST(Modules, ADeviceEventBelongsToTheInnermostModuleOfItsLaunch) {
     RunBuilder run;
     forward(run, 0);

@@ -86,9 +86,10 @@ TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
     ASSERT_EQ(roots.size(), 1u);
     EXPECT_EQ(roots[0].at("name"), "Perceptron_0");
     EXPECT_EQ(roots[0].at("occurrences"), kSteps);
-    std::vector<std::string> children;
+    std::vector<std::string> children, paths;
     for (const Json& child : roots[0].at("children")) {
         children.push_back(child.at("name"));
+        paths.push_back(child.at("fqn"));
         EXPECT_EQ(child.at("occurrences"),
                   child.at("name") == "ReLU_0" ? 3 * kSteps : kSteps);  // one object, thrice
         EXPECT_GT(child.at("host_us").get<double>(), 0);
@@ -96,6 +97,7 @@ TEST_F(PytorchSample, AnUnmodifiedScriptShowsItsModulesAndSteps) {
         EXPECT_LT(child.at("backward_host_us").get<double>(), roots[0].at("host_us").get<double>());
     }
     EXPECT_THAT(children, ElementsAre("Linear_0", "ReLU_0", "Linear_1", "Linear_2"));
+    EXPECT_THAT(paths, ElementsAre("layers.0", "activation", "layers.1", "layers.2"));
 
     // A step lasts from the forward to the optimizer's end.
     std::vector<std::string> steps;

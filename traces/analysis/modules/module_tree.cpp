@@ -35,6 +35,20 @@ ModuleTree::ModuleTree(const Trace& trace)
     for (const ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
     for (const ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
     parameters_ = parameters_with_children();
+    for (std::size_t s = 0; s < trace.strings.size(); ++s) {
+        std::string_view text = trace.strings[static_cast<StringId>(s)];
+        if (!text.starts_with(kModulePathPrefix)) continue;
+        text.remove_prefix(kModulePathPrefix.size());
+        const std::size_t space = text.find(' ');
+        if (space != text.npos) fqns_.emplace(text.substr(0, space), text.substr(space + 1));
+    }
+}
+
+std::string_view ModuleTree::fqn_of(const ModuleTreeNode& node) const {
+    const auto row = node.module >= 0 ? rows_.find(node.module) : rows_.end();
+    if (row != rows_.end() && !row->second->path.empty()) return row->second->path;
+    const auto named = fqns_.find(node.name);
+    return named != fqns_.end() ? named->second : std::string_view();
 }
 
 int ModuleTree::child(int rank, int parent, StringId name) {
@@ -163,6 +177,7 @@ bool ModuleTree::result_of(int n, ModuleNode& node) const {
     if (!own && node.children.empty()) return false;
     const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
     node.name = row.name;
+    node.fqn = fqn_of(row);
     node.module = row.module;
     node.occurrences = row.occurrences;
     node.operators = row.operators;

@@ -82,7 +82,11 @@ class ModuleTree {
         std::size_t operator()(const ChildKey& key) const;
     };
 
+    std::string_view fqn_of(const ModuleTreeNode& node) const;
+
     const Trace& trace_;
+    std::unordered_map<std::string_view, std::string_view>
+        fqns_;                             // by name, of traces that name them in ranges
     std::vector<ModuleTreeNode> nodes_;    // parents before their children
     std::vector<std::vector<int>> roots_;  // by rank
     std::unordered_map<ChildKey, int, ChildHash> children_;

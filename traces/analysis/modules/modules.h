@@ -14,6 +14,7 @@ struct Trace;
 
 struct ModuleNode {
     std::string name;  // "Linear_0"
+    std::string fqn;   // PyTorch's fully qualified name, "layers.0.q_proj"; empty: unknown, or the root
     int module = -1;   // ModuleRow::id where known
     std::int64_t occurrences = 0, operators = 0;
     double host_us = 0, host_self_us = 0;                 // forward and backward together

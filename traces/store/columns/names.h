@@ -26,6 +26,9 @@ std::string_view without_version_suffix(std::string_view api_name);
 // A module's call: "nn.Module: Linear_0"; its backward, if ranges have no ModuleRow::id: "nn.Module:
 // Linear_0 (backward)".
 inline constexpr std::string_view kModulePrefix = "nn.Module: ", kBackwardSuffix = " (backward)";
+// A range (of any length) that names a module's place in the model: "nn.Module path: Linear_3
+// layers.0.q_proj".
+inline constexpr std::string_view kModulePathPrefix = "nn.Module path: ";
 
 // Domains of ranges that come from Kineto: its operators, annotations and Python frames (modules among them).
 inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain = "user_annotation",
