@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints how well the trace of a PyTorch job on gloo predicts another configuration of it: three models under FSDP1,
+# Prints how well the trace of a PyTorch job on gloo predicts another configuration of it: four models under FSDP1,
 # FSDP2 and DDP, two ranks of one thread each on the processor. Recorded is each configuration with torch.profiler;
 # measured are all of them in one job without it, a step of each in turn.
 #
