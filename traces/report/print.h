@@ -1,5 +1,5 @@
 // What the printers of results share: a result table (traces/analysis/base/result_table.h) as text, JSON and
-// CSV, and the numbers within sentences. Internal to traces/report.
+// CSV, and the numbers within sentences. Internal to traces/report and to reports of the trainer's verbs.
 #pragma once
 
 #include <cstddef>

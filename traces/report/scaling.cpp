@@ -125,6 +125,7 @@ std::string json_text(const ScalingReport& report) {
 
 std::string csv_text(const ScalingReport& report) {
     std::vector<std::string> keys;
+    keys.reserve(kTimeCategoryNames.size() + kOperationNames.size());
     for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
     for (const auto operation : kOperationNames) keys.push_back(fmt::format("{}_us", operation));
     ResultTable table = result_table(scaling_fields(), report.runs);

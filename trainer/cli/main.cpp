@@ -23,10 +23,13 @@
 #include "trainer/cli/lift_verb.h"
 #include "trainer/cli/plan_verb.h"
 #include "trainer/cli/rank_errors.h"
+#include "trainer/cli/schedule_report.h"
+#include "trainer/cli/schedule_verb.h"
 #include "trainer/cli/sweep.h"
 #include "trainer/cli/train.h"
 #include "trainer/job/agreed.h"
 #include "trainer/job/job.h"
+#include "trainer/pipeline/schedule_table.h"
 
 namespace {
 
@@ -82,6 +85,20 @@ simulated one.
 
 Exit status: 0 done, 1 the model cannot be written, 2 a wrong command line, or a trace that nothing can be learned
 from.
+)";
+
+constexpr const char* kScheduleHelp =
+    R"(A rank does its actions in their order, each as soon as its inputs are there; idle time is divided by its cause.
+Training with a pipeline is not there yet: this shows the schedules alone (docs/pipeline.md).
+
+FILE.csv is a table of actions as PyTorch's schedules write it (_dump_csv): a line per rank, a cell per action
+(3F2, 7I0, (0F7;7B3)OVERLAP_F_B), blank cells ignored. It is checked: missing and doubled actions, their order,
+transfers, deadlocks. --format csv prints such a table; for all, the comparison.
+
+JSON: the keys of the two lists. Times are in the units of --costs.
+
+{}
+Exit status: 0 done, 1 the file cannot be written, 2 a wrong command line or a schedule that cannot run.
 )";
 
 // If ranks are processes, only rank 0 reports errors in the command line or the job.
@@ -247,6 +264,41 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     return calibrate_traces(traces, options);
 }
 
+int run_schedule(const std::vector<std::string>& arguments) {
+    CLI::App app{
+        "Shows a pipeline schedule: who does what when, idle time and its causes, activations in flight.",
+        "shardscope-train schedule"};
+    app.footer(fmt::format(kScheduleHelp, schedule_keys()));
+    app.set_version_flag("--version", version_text());
+    ScheduleOptions options;
+    app.add_option("SCHEDULE", options.what,
+                   fmt::format("{}, all, or FILE.csv", shardscope::trainer::pipeline::schedule_names()))
+        ->capture_default_str();
+    app.add_option("-p,--pipeline", options.pipeline, "Ranks");
+    app.add_option("-m,--micro-batches", options.micro_batches, "Micro-batches per step");
+    app.add_option("-c,--chunks", options.chunks, "Stages per rank, of schedules that have a choice (2)");
+    app.add_option("--costs", options.costs,
+                   "Times of forward, backward input and backward weight of a chunk, such as 1,1,1 or "
+                   "1.5,4/3,1; with "
+                   "all, of the stages of a rank together")
+        ->capture_default_str();
+    app.add_option("--transfer", options.transfer, "Time until a result is on another rank")
+        ->capture_default_str();
+    app.add_flag("--comms", options.transfers,
+                 "The actions with what PyTorch's runtime adds: SEND, RECV, UNSHARD, RESHARD, REDUCE_GRAD");
+    app.add_option("-o,--output", options.output, "Write the actions into this .csv file");
+    app.add_flag("--overwrite", options.overwrite, "Replace an existing file");
+    app.add_option("--format", options.format, "Format of the result on standard output")
+        ->check(CLI::IsMember({"table", "json", "csv"}))
+        ->capture_default_str();
+    std::vector<Override> none;
+    if (const auto status = parse(app, arguments, none)) return *status;
+    if (!none.empty())
+        throw JobError(
+            fmt::format("command line: --{}: schedule takes no keys of a job; omit it", none.front().key));
+    return show_schedule(options);
+}
+
 // A command of the tool besides training.
 struct Verb {
     const char* name;
@@ -257,6 +309,7 @@ constexpr Verb kVerbs[] = {
     {"sweep", "the same for every combination of some values", run_sweep},
     {"plan", "which configuration of a job fits a cluster, and which is the fastest", run_plan},
     {"calibrate", "a cost model for simulations from traces of runs", run_calibrate},
+    {"schedule", "pipeline schedules: a picture, idle time, memory in flight, a comparison", run_schedule},
 };
 
 int run_train(const std::vector<std::string>& arguments) {

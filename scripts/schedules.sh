@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Compares the pipeline schedules that shardscope-train makes with the tables that PyTorch's schedule classes build:
+# every class, all actions, computations alone and with the transfers and FSDP's actions that lowering adds
+# (docs/pipeline.md). Nothing is trained.
+#
+#   scripts/schedules.sh
+#   scripts/schedules.sh --write tests/trainer/schedules.csv    PyTorch's tables of the cases that the tests keep
+#
+# Exits with 1 if a table differs. The first run makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may
+# name an interpreter that has it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin=${BIN:-build/release/bin} # BIN: programs that are built already
+[ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
+
+version=2.15.0
+python=${SHARDSCOPE_PYTHON:-python3}
+has_torch() { "$1" -c "import torch; raise SystemExit(torch.__version__.split('+')[0] != '$version')" 2>/dev/null; }
+if ! has_torch "$python"; then
+    environment=build/schedules
+    python=$environment/bin/python
+    if ! has_torch "$python"; then
+        python3 -m venv "$environment"
+        "$python" -m pip install --quiet "torch==$version" "numpy<3" >&2
+    fi
+fi
+exec "$python" scripts/schedules.py --tool "$bin/shardscope-train" "$@"
