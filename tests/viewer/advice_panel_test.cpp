@@ -8,7 +8,7 @@
 #include "traces/analysis/advice/advice_place.h"
 #include "viewer/panels/advice/advice_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 class AdvicePanelTest : public PanelsTest {
   protected:
     AdvicePanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         open({}, "root.sqlite");
     }
 };
@@ -45,7 +45,7 @@ TEST_F(AdvicePanelTest, ShowMeGoesToThePlace) {
     const auto place = *traces::advice_place(trace, {}, shown->id);
     const auto panel = make_panel("advice");
     draw(*panel, 1600, 3000);
-    const auto button = items::find("advice." + std::string(shown->id) + ".show");
+    const auto button = draw::items::find("advice." + std::string(shown->id) + ".show");
     ASSERT_TRUE(button);
     ImGuiIO& io = ImGui::GetIO();
     io.MousePos = {(button->min.x + button->max.x) / 2, (button->min.y + button->max.y) / 2};
@@ -94,4 +94,4 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "traces/store/columns/column_sink.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
@@ -21,10 +21,10 @@ using traces::ShardState;
 
 class CommunicationPanels : public PanelsTest {
   protected:
-    CommunicationPanels() { items::keep(true); }
+    CommunicationPanels() { draw::items::keep(true); }
 
     static std::string us(std::int64_t ns, std::int64_t steps) {
-        return format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
+        return draw::format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
     }
     const traces::Trace& trace() { return *session_.trace(); }
 };
@@ -83,7 +83,7 @@ TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGa
     EXPECT_EQ(session_.wanted_panel, "");
     click(*panel, "units.bar." + unit + " backward", true);
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto row = static_cast<std::size_t>(
         trace().device.collective[static_cast<std::size_t>(session_.selected.index)]);
     EXPECT_EQ(trace().collectives.unit[row], trace().units[2].id);
@@ -93,9 +93,10 @@ TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGa
 TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
     open({.per_linear = true}, "linear.sqlite");
     const traces::Step& step = trace().steps[1];
-    session_.open[0].limit = TimeRange{step.start, step.end};
+    session_.open[0].limit = model::TimeRange{step.start, step.end};
     draw(*make_panel("units"));
-    const traces::UnitsReport report = traces::units_report(trace(), Session::selection(session_.open[0]));
+    const traces::UnitsReport report =
+        traces::units_report(trace(), model::Session::selection(session_.open[0]));
     const traces::UnitPhase& row = report.ranks[0].rows.front();
     EXPECT_EQ(item("units." + row.name + " forward.gather_per_step_us"),
               us(row.sum.gather_ns, report.ranks[0].steps));
@@ -111,9 +112,9 @@ TEST_F(CommunicationPanels, CollectivesByOperationAreThoseOfTheReport) {
     EXPECT_EQ(item("collectives.rows"), std::to_string(report.ranks[0].operations.size()));
     for (const traces::OperationStats& o : report.ranks[0].operations) {
         const std::string key = "collectives." + std::string(traces::name(o.operation));
-        EXPECT_EQ(item(key + ".count"), format_count(o.count));
-        EXPECT_EQ(item(key + ".us"), format_decimal(o.us, 1));
-        EXPECT_EQ(item(key + ".busbw_gbps"), format_decimal(o.busbw_gbps, 3));
+        EXPECT_EQ(item(key + ".count"), draw::format_count(o.count));
+        EXPECT_EQ(item(key + ".us"), draw::format_decimal(o.us, 1));
+        EXPECT_EQ(item(key + ".busbw_gbps"), draw::format_decimal(o.busbw_gbps, 3));
     }
 }
 
@@ -123,7 +124,7 @@ TEST_F(CommunicationPanels, EachCollectiveCanBeFoundOnTheTimeline) {
     draw(*panel);
     click(*panel, "collectives.show.each");
     click(*panel, "collectives.each.row.3");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto event = static_cast<std::size_t>(session_.selected.index);
     EXPECT_EQ(session_.open[0].cursor, trace().device.start[event]);
     EXPECT_EQ(session_.wanted_panel, "");
@@ -220,7 +221,7 @@ TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
     draw(*panel);
     for (const std::string& name :
          {std::string("shardmap.curve"), "shardmap.lane." + trace().units[1].name}) {
-        const auto place = items::find(name);
+        const auto place = draw::items::find(name);
         ASSERT_TRUE(place) << name;
         const float y = (place->min.y + place->max.y) / 2, width = place->max.x - place->min.x;
         click_at(*panel, {place->min.x + width * 0.25F, y});
@@ -234,7 +235,7 @@ TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
 TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
     open({.per_linear = true}, "linear.sqlite");
     const traces::Step& step = trace().steps[2];
-    session_.open[0].limit = TimeRange{step.start, step.end};
+    session_.open[0].limit = model::TimeRange{step.start, step.end};
     session_.open[0].cursor = step.start - 1000;
     draw(*make_panel("shardmap"));
     EXPECT_EQ(session_.open[0].cursor, step.start);
@@ -282,4 +283,4 @@ TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

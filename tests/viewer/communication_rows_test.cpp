@@ -8,24 +8,24 @@
 #include "viewer/panels/communication/collective_rows.h"
 #include "viewer/panels/units/unit_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-std::size_t column(const TableModel& table, std::string_view id) {
+std::size_t column(const tables::TableModel& table, std::string_view id) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
         if (table.columns()[c].id == id) return c;
     }
     ADD_FAILURE() << "no column " << id;
     return 0;
 }
-std::string text(const TableModel& table, std::size_t row, std::string_view id) {
+std::string text(const tables::TableModel& table, std::size_t row, std::string_view id) {
     return table.text(row, column(table, id));
 }
-double number(const TableModel& table, std::size_t row, std::string_view id) {
+double number(const tables::TableModel& table, std::size_t row, std::string_view id) {
     return table.number(row, column(table, id));
 }
 
@@ -141,4 +141,4 @@ TEST(RankTable, HoldsMeansOfAStep) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

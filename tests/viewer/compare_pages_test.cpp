@@ -12,7 +12,7 @@
 #include "viewer/panels/compare/compare_spread.h"
 #include "viewer/panels/compare/compare_tables.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::DoubleEq;
@@ -169,11 +169,11 @@ TEST(Places, AreTheLongestEventOfThePart) {
     const PartPlace gemm = longest_of_part(*trace, CompareBy::kernel, "gemm", {});
     EXPECT_TRUE(gemm.found);
     EXPECT_EQ(gemm.time.length(), 3'000);
-    EXPECT_EQ(gemm.event.kind, EventKind::device);
+    EXPECT_EQ(gemm.event.kind, model::EventKind::device);
     const PartPlace gather = longest_of_part(*trace, CompareBy::collective, "all_gather, net.0", {});
     EXPECT_EQ(gather.time.length(), 5'003);
     const PartPlace net = longest_of_part(*trace, CompareBy::module, "Net_0", {});
-    EXPECT_EQ(net.event.kind, EventKind::range);
+    EXPECT_EQ(net.event.kind, model::EventKind::range);
     EXPECT_EQ(net.time.length(), 800'003 - 20);
     const PartPlace wrapper = longest_of_part(*trace, CompareBy::module, "Net_0 [FSDP]", {});
     EXPECT_EQ(wrapper.time.length(), 900'000 - 10);
@@ -181,4 +181,4 @@ TEST(Places, AreTheLongestEventOfThePart) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
 using traces::MemoryPoint;
@@ -233,4 +233,4 @@ TEST(Fold, ThePointAtAnInstantIsTheLastOneUpToIt) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

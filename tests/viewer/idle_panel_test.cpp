@@ -11,7 +11,7 @@
 #include "viewer/panels/idle/idle_rows.h"
 #include "viewer/panels/idle/path_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -19,11 +19,13 @@ using ::testing::HasSubstr;
 class IdlePanelTest : public PanelsTest {
   protected:
     IdlePanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         open({}, "root.sqlite");
     }
     // Clicks near the left, because the rows of the tables are wide.
-    void click(Panel& panel, const std::string& name) { PanelsTest::click(panel, name, false, kNearLeft); }
+    void click(model::Panel& panel, const std::string& name) {
+        PanelsTest::click(panel, name, false, kNearLeft);
+    }
 };
 
 TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
@@ -36,7 +38,7 @@ TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
               us_text(device.gap(traces::GapKind::host_wait).ns));
     for (const traces::StreamIdle& stream : report.ranks.front().streams) {
         const std::string row = "idle.streams." + idle_stream_title(stream, false);
-        EXPECT_EQ(item(row + ".events"), format_count(stream.events));
+        EXPECT_EQ(item(row + ".events"), draw::format_count(stream.events));
         EXPECT_EQ(item(row + ".other_us"), us_text(stream.gap(traces::GapKind::other).ns));
     }
 }
@@ -49,7 +51,7 @@ TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
     EXPECT_EQ(item("idle.gaps.1.us"), us_text(longest.length()));
     click(*panel, "idle.gaps.row.0");
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    EXPECT_EQ(session_.selected, (SelectedEvent{EventKind::device, longest.event}));
+    EXPECT_EQ(session_.selected, (model::SelectedEvent{model::EventKind::device, longest.event}));
     EXPECT_LE(session_.current()->visible.from, longest.from);
     EXPECT_GE(session_.current()->visible.to, longest.to);
 }
@@ -61,8 +63,8 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     draw(*panel);
     click(*panel, "idle.view.critical_path");
     draw(*panel);
-    EXPECT_EQ(item("idle.path.Job"), format_duration(report.job->average_step_us * 1e3));
-    EXPECT_EQ(item("idle.path.Rank 0"), format_duration(report.ranks.front().average_step_us * 1e3));
+    EXPECT_EQ(item("idle.path.Job"), draw::format_duration(report.job->average_step_us * 1e3));
+    EXPECT_EQ(item("idle.path.Rank 0"), draw::format_duration(report.ranks.front().average_step_us * 1e3));
     // The largest share whose name identifies one kind of time: a collective has a launch delay, too.
     const auto& shares = report.job->shares;
     const auto most = std::find_if(shares.begin(), shares.end(), [&](const traces::PathShare& share) {
@@ -84,8 +86,8 @@ TEST_F(IdlePanelTest, AWhatIfShowsTheAnalysissPrediction) {
     click(*panel, "idle.what_if.communication_half");
     draw(*panel);
     EXPECT_THAT(item("idle.what_if.prediction"),
-                HasSubstr(format_duration(scaled.job->predicted_step_us * 1e3) + " instead of " +
-                          format_duration(scaled.job->whole_step_us * 1e3)));
+                HasSubstr(draw::format_duration(scaled.job->predicted_step_us * 1e3) + " instead of " +
+                          draw::format_duration(scaled.job->whole_step_us * 1e3)));
 }
 
 TEST_F(IdlePanelTest, PiecesOfThePathAreRowsInOrderOfTime) {
@@ -139,9 +141,9 @@ TEST(IdleRows, AHistogramReachesFromTheFirstToTheLastBinThatHoldsSomething) {
     EXPECT_EQ(bins[0].value, 3);
     EXPECT_EQ(bins[1].value, 0);
     EXPECT_EQ(bins[2].value, 1);
-    EXPECT_EQ(bins[0].title, format_duration(1024) + " to " + format_duration(2048));
+    EXPECT_EQ(bins[0].title, draw::format_duration(1024) + " to " + draw::format_duration(2048));
     EXPECT_TRUE(queue_histogram(stream).empty());
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

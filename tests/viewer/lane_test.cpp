@@ -19,7 +19,7 @@
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
 using namespace traces;
@@ -53,8 +53,8 @@ std::vector<Event> random_events(unsigned seed, int count, std::int64_t unit, st
 Lane lane_of(const std::vector<Event>& events) {
     Lane lane;
     for (std::size_t i = 0; i < events.size(); ++i) {
-        EXPECT_TRUE(lane.add(events[i].start, events[i].end, {EventKind::range, static_cast<std::int64_t>(i)},
-                             events[i].paint));
+        EXPECT_TRUE(lane.add(events[i].start, events[i].end,
+                             {model::EventKind::range, static_cast<std::int64_t>(i)}, events[i].paint));
     }
     lane.finish();
     return lane;
@@ -69,7 +69,8 @@ TEST(Lane, GivesBackWhatWasPutIn) {
             ASSERT_EQ(lane.start(i), events[i].start);
             ASSERT_EQ(lane.end(i), events[i].end);
             ASSERT_EQ(lane.paint(i), events[i].paint);
-            ASSERT_EQ(lane.event(i), (SelectedEvent{EventKind::range, static_cast<std::int64_t>(i)}));
+            ASSERT_EQ(lane.event(i),
+                      (model::SelectedEvent{model::EventKind::range, static_cast<std::int64_t>(i)}));
         }
     }
 }
@@ -125,7 +126,7 @@ TEST(Fold, AddsUpToTheBusyTimeWhereBlocksAreLong) {
     const Lane lane = lane_of(events);
     for (std::int64_t span = events.back().end * 2; span > 1000; span /= 3) {
         for (const int columns : {1, 7, 100, 1600}) {
-            const TimeView view{events[450].start - span / 3, events[450].start + span, 1600};
+            const model::TimeView view{events[450].start - span / 3, events[450].start + span, 1600};
             const FoldedLane folded = fold_lane(lane, view, columns);
             std::int64_t drawn = 0, busy = 0;
             for (const Bar& bar : folded.bars) drawn += overlap(events[bar.item], view.from, view.to);
@@ -140,7 +141,7 @@ TEST(Hit, FindsTheEventUnderThePixelsOfEveryBar) {
     const auto events = random_events(4, 400, 500);
     const Lane lane = lane_of(events);
     for (std::int64_t span = events.back().end; span > 100; span /= 2) {
-        const TimeView view{0, span, 1000};
+        const model::TimeView view{0, span, 1000};
         const FoldedLane folded = fold_lane(lane, view, 1000);
         for (const Bar& bar : folded.bars) {
             const auto middle = static_cast<double>(bar.x0 + bar.x1) / 2;
@@ -213,8 +214,9 @@ TEST(SummaryStrip, ShowsTheExactUnionAtEveryZoom) {
         for (const Lane& lane : track.lanes) members.push_back({&lane, &lane.paints()});
     }
     for (const int columns : {1, 50, 700}) {
-        for (const TimeView view :
-             {TimeView{-500, 65'000, 700}, TimeView{20'000, 21'000, 700}, TimeView{30'000, 30'100, 700}}) {
+        for (const model::TimeView view :
+             {model::TimeView{-500, 65'000, 700}, model::TimeView{20'000, 21'000, 700},
+              model::TimeView{30'000, 30'100, 700}}) {
             std::int64_t drawn = 0;
             for (const FoldedPixel& pixel : fold_strip(busy, members, view, columns)) {
                 const std::int64_t from = view.column_start(pixel.column, columns),
@@ -267,13 +269,13 @@ TEST(OddInput, ATraceWithoutEventsHasNoTracks) {
     const Tracks tracks = make_tracks(*trace);
     EXPECT_TRUE(tracks.tracks.empty());
     EXPECT_TRUE(layout_rows(*trace, tracks, {}, {}).rows.empty());
-    EXPECT_TRUE(TrackPaints(*trace, tracks, ColorBy::kind).legend().empty());
+    EXPECT_TRUE(TrackPaints(*trace, tracks, model::ColorBy::kind).legend().empty());
 }
 
 TEST(OddInput, AnEventThatEndsBeforeItStartsTakesNoTime) {
     Lane lane;
-    EXPECT_TRUE(lane.add(100, 40, {EventKind::range, 0}, 0));
-    EXPECT_TRUE(lane.add(100, 120, {EventKind::range, 1}, 0));
+    EXPECT_TRUE(lane.add(100, 40, {model::EventKind::range, 0}, 0));
+    EXPECT_TRUE(lane.add(100, 120, {model::EventKind::range, 1}, 0));
     lane.finish();
     EXPECT_EQ(lane.end(0), 100);
     EXPECT_EQ(lane.busy(0, 2), 20);
@@ -282,7 +284,7 @@ TEST(OddInput, AnEventThatEndsBeforeItStartsTakesNoTime) {
 TEST(OddInput, TimesBeyondTwoToThe53KeepTheirNanosecond) {
     const std::int64_t far = (std::int64_t{1} << 60) + 1;
     const Lane lane = lane_of({{far, far + 1}, {far + 2, far + 3}, {far + 7, far + 10}});
-    const TimeView view{far, far + 10, 10};
+    const model::TimeView view{far, far + 10, 10};
     const FoldedLane folded = fold_lane(lane, view, 10);
     ASSERT_EQ(folded.bars.size(), 1U);
     EXPECT_EQ(folded.bars[0].item, 2U);
@@ -326,7 +328,7 @@ TEST(OddInput, NamesOfAMegabyteAndNoUtf8AreColouredAndListed) {
     sink.add(kernel(20, 30, 1, sink.intern("\xFF\xFE broken \xC3")));
     const auto trace = sink.take();
     const Tracks tracks = make_tracks(*trace);
-    const TrackPaints paints(*trace, tracks, ColorBy::name);
+    const TrackPaints paints(*trace, tracks, model::ColorBy::name);
     EXPECT_EQ(paints.legend().size(), 2U);
     for (const PaintName& name : paints.legend()) EXPECT_LE(name.name.size(), 200U);
 }
@@ -368,7 +370,7 @@ TEST(ColorModes, ListNamesByTheirBusyTime) {
     sink.add(kernel(10, 40, 1, gemm));
     sink.add(kernel(40, 50, 1, copy));
     const auto trace = sink.take();
-    const TrackPaints paints(*trace, make_tracks(*trace), ColorBy::name);
+    const TrackPaints paints(*trace, make_tracks(*trace), model::ColorBy::name);
     ASSERT_EQ(paints.legend().size(), 2U);
     EXPECT_EQ(paints.legend()[0].name, "gemm");
     EXPECT_EQ(paints.legend()[0].busy_ns, 30);
@@ -391,7 +393,7 @@ TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
                                .unit = unit});
     }
     const auto trace = sink.take();
-    const TrackPaints paints(*trace, make_tracks(*trace), ColorBy::unit);
+    const TrackPaints paints(*trace, make_tracks(*trace), model::ColorBy::unit);
     ASSERT_EQ(paints.legend().size(), 2U);
     EXPECT_EQ(paints.legend()[0].name, "root");
     EXPECT_EQ(paints.legend()[0].paint, hue_of("root"));
@@ -420,7 +422,7 @@ TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
             const std::int64_t from = static_cast<std::int64_t>(random() % 2000) - 500;
             const std::int64_t length =
                 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(time + 10));
-            const TimeView view{from, from + length, 800};
+            const model::TimeView view{from, from + length, 800};
             for (const int columns : {1, 40, 800})
                 ASSERT_EQ(fold_counter(counter, view, columns), fold_counter(counter.points, view, columns))
                     << gap << ": " << from << " + " << length << ", " << columns << " columns";
@@ -436,4 +438,4 @@ TEST(FoldCounter, KeepsTheExtremesOfEveryColumn) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

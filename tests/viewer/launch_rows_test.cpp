@@ -11,7 +11,7 @@
 #include "traces/store/sqlite/query.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -75,7 +75,7 @@ class LaunchTest : public PanelsTest {
     }
 
     fs::path folder_, path_;
-    TracePtr trace_;
+    model::TracePtr trace_;
 };
 
 TEST_F(LaunchTest, KernelsAreCountedByRankNameAndSize) {
@@ -134,7 +134,7 @@ TEST_F(LaunchTest, ShowsNoSizesIfNoneAreKnown) {
 class LaunchPanelTest : public LaunchTest {
   protected:
     LaunchPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         session_.open_file(path_.string());
         while (session_.loading()) session_.poll();
     }
@@ -148,8 +148,8 @@ TEST_F(LaunchPanelTest, AsksTheDatabaseAndLeadsToTheLongest) {
     EXPECT_EQ(item("kernels.launches.rows"), "2");
     click(*panel, "kernels.launches.row.0", true, kNearLeft);
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    const SelectedEvent chosen = session_.selected;
-    ASSERT_EQ(chosen.kind, EventKind::device);
+    const model::SelectedEvent chosen = session_.selected;
+    ASSERT_EQ(chosen.kind, model::EventKind::device);
     EXPECT_EQ(trace_->device.start[static_cast<std::size_t>(chosen.index)], 50'000);
     click(*panel, "kernels.show.copies");
     settle(*panel);
@@ -161,7 +161,7 @@ TEST_F(LaunchPanelTest, ALimitRangeHoldsForItToo) {
     settle(*panel);
     click(*panel, "kernels.show.by_launch_size");
     settle(*panel);
-    session_.current()->limit = TimeRange{50'000, 90'000};
+    session_.current()->limit = model::TimeRange{50'000, 90'000};
     settle(*panel);
     EXPECT_EQ(item("kernels.launches.rows"), "1");
 }
@@ -179,16 +179,16 @@ TEST_F(LaunchPanelTest, AFileThatIsNotADatabaseIsImportedOnlyOnRequest) {
     session_.close(0);
     std::unique_ptr<traces::Trace> other = traces::load_trace(path_.string());
     other->path = "/nowhere/trace.json";
-    session_.add_trace(TracePtr(std::move(other)), "trace.json");
+    session_.add_trace(model::TracePtr(std::move(other)), "trace.json");
     const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.show.copies");
     settle(*panel);
-    EXPECT_TRUE(items::find("kernels.import"));
+    EXPECT_TRUE(draw::items::find("kernels.import"));
     click(*panel, "kernels.import");
     settle(*panel);
     EXPECT_THAT(clipboard_, ::testing::HasSubstr("/nowhere/trace.json"));  // the reason
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,14 +15,14 @@
 #include "viewer/panels/summary/summary_rows.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
 using traces::MemoryPoint;
 using traces::RankMemory;
 
-std::string cell(const TableModel& table, std::size_t row, const std::string& column) {
+std::string cell(const tables::TableModel& table, std::size_t row, const std::string& column) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
         if (table.columns()[c].id == column) return table.text(row, c);
     }
@@ -53,9 +53,9 @@ TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
         totals.time.push_back(point.time);
         totals.bytes.push_back(point.total);
     }
-    const LineCurve line = line_curve(totals);
+    const draw::LineCurve line = draw::line_curve(totals);
     const std::int64_t end = points.back().time;
-    const auto stack = fold_curve(points, 10, end, 400);
+    const auto stack = draw::fold_curve(points, 10, end, 400);
     const auto folded = fold_line(line, 10, end, 400);
     const auto shifted = fold_line(line, 1010, end + 1000, 400, 1000);
     ASSERT_EQ(folded.size(), stack.size());
@@ -64,12 +64,12 @@ TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
         EXPECT_EQ(folded[i].highest, stack[i].highest);
     }
     EXPECT_EQ(folded, shifted);
-    EXPECT_EQ(line_at(line, points[700].time), point_at(points, points[700].time)->total);
+    EXPECT_EQ(line_at(line, points[700].time), draw::point_at(points, points[700].time)->total);
     EXPECT_EQ(line_at(line, -1), 0);
 }
 
 TEST(MemoryFold, NothingFoldsToNothing) {
-    EXPECT_EQ(fold_line({}, 0, 10, 1), (std::vector<LineColumn>(1)));
+    EXPECT_EQ(draw::fold_line({}, 0, 10, 1), (std::vector<draw::LineColumn>(1)));
 }
 
 TEST(MemoryTables, CategoriesBeginWithAllAndSayTheDifferenceToThePrediction) {
@@ -148,14 +148,14 @@ TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
 TEST(SummaryRows, HaveTheMeanFirstAndSevenRowsWhereCommunicationIsKernel) {
     const auto trace = mlp_sample({}, "root.sqlite");
     const auto whole = traces::summarize(*trace);
-    const auto table = viewer::category_times(whole, whole.ranks[0]);
+    const auto table = panels::category_times(whole, whole.ranks[0]);
     ASSERT_EQ(table->rows(), 9U);
     EXPECT_EQ(table->number(0, 1), whole.ranks[0].average_step_us);
     double sum = 0;
     for (std::size_t row = 1; row < table->rows(); ++row) sum += table->number(row, 1);
     EXPECT_NEAR(sum, table->number(0, 1), 1e-6) << "the categories are all of the step";
     const auto folded = traces::summarize(*trace, {}, traces::CommunicationAs::kernel);
-    EXPECT_EQ(viewer::category_times(folded, folded.ranks[0])->rows(), 8U);
+    EXPECT_EQ(panels::category_times(folded, folded.ranks[0])->rows(), 8U);
 }
 
 TEST(SummaryRows, StepsSumToTheirWindow) {
@@ -177,7 +177,7 @@ TEST(SummaryRows, StepsSumToTheirWindow) {
 TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
     const auto root = mlp_sample({.per_linear = false}, "root.sqlite"),
                linear = mlp_sample({.per_linear = true}, "linear.sqlite");
-    Session session;
+    model::Session session;
     session.add_trace(root, "root.sqlite");
     session.add_trace(linear, "linear.sqlite");
     std::vector<RunFacts> runs(2);
@@ -248,9 +248,9 @@ TEST(SummaryRows, ATraceWithoutStepsIsSummedUpAsAWhole) {
     traces::ExecutionSummary summary;
     traces::RankSummary& rank = summary.ranks.emplace_back();
     rank.average_step_us = 10;
-    EXPECT_EQ(viewer::category_times(summary, rank)->text(0, 0), "Average Step Time");
-    EXPECT_EQ(viewer::category_times(summary, rank, false)->text(0, 0), "Whole trace");
-    EXPECT_EQ(viewer::category_times(summary, rank, false)->columns()[1].title, "Time");
+    EXPECT_EQ(panels::category_times(summary, rank)->text(0, 0), "Average Step Time");
+    EXPECT_EQ(panels::category_times(summary, rank, false)->text(0, 0), "Whole trace");
+    EXPECT_EQ(panels::category_times(summary, rank, false)->columns()[1].title, "Time");
 }
 
 TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
@@ -261,7 +261,7 @@ TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
     figures->runs[0].steps = 1;  // the whole run counts as one step
     figures->runs[0].average_step_us = 4e6;
     figures->runs[0].peak_bytes = 1 << 20;
-    OpenTrace entry;
+    model::OpenTrace entry;
     entry.name = "snapshot.pickle";
     entry.trace = std::make_shared<traces::Trace>();
     RunFacts run;
@@ -284,7 +284,7 @@ TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
     trace->ended = false;
     auto info = std::make_shared<traces::TraceInfo>();
     info->ended = false;
-    OpenTrace entry;
+    model::OpenTrace entry;
     entry.trace = trace;
     RunFacts run;
     run.entry = &entry;
@@ -301,4 +301,4 @@ TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -69,7 +69,7 @@ TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
     EXPECT_EQ(cell("device_us"), "1,235");  // whole microseconds
     EXPECT_EQ(cell("backward_percent"), "25.0");
     EXPECT_EQ(cell("gathered_mb"), "1.50");
-    for (const TableColumn& column : model.columns())
+    for (const tables::TableColumn& column : model.columns())
         EXPECT_TRUE(column.id != "reduced_mb" && column.id != "peak_mb") << "no module has any";
     EXPECT_EQ(model.find_module(3), 0U);
     EXPECT_FALSE(model.find_module(-1)) << "unknown modules have no id";
@@ -130,4 +130,4 @@ TEST(ModuleRows, TheCompactTreeSaysWhatItLeavesOut) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

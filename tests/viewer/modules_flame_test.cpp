@@ -9,7 +9,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -34,13 +34,13 @@ std::vector<std::string> names(const traces::Trace& trace, const FlameLane& lane
     std::vector<std::string> all;
     for (const FlameBar& bar : lane.bars) {
         const auto i = static_cast<std::size_t>(bar.index);
-        all.emplace_back(
-            trace.strings[lane.kind == EventKind::device ? trace.device.name[i] : trace.ranges.name[i]]);
+        all.emplace_back(trace.strings[lane.kind == model::EventKind::device ? trace.device.name[i]
+                                                                             : trace.ranges.name[i]]);
     }
     return all;
 }
 
-std::vector<const FlameLane*> lanes_of(const FlameChart& chart, EventKind kind) {
+std::vector<const FlameLane*> lanes_of(const FlameChart& chart, model::EventKind kind) {
     std::vector<const FlameLane*> lanes;
     for (const FlameLane& lane : chart.lanes) {
         if (lane.kind == kind) lanes.push_back(&lane);
@@ -51,17 +51,17 @@ std::vector<const FlameLane*> lanes_of(const FlameChart& chart, EventKind kind) 
 TEST(Flame, HasTheNestedRangesByDepthAndTheDeviceWorkLaunchedInside) {
     const auto trace = two_calls();
     const FlameChart chart = make_flame(*trace, 0);
-    EXPECT_EQ(chart.call, (TimeRange{0, 100}));
-    EXPECT_EQ(chart.time, (TimeRange{0, 200})) << "to the end of the last kernel";
+    EXPECT_EQ(chart.call, (model::TimeRange{0, 100}));
+    EXPECT_EQ(chart.time, (model::TimeRange{0, 200})) << "to the end of the last kernel";
     EXPECT_EQ(chart.ranges, 2);
     EXPECT_EQ(chart.device_events, 3);
     EXPECT_EQ(chart.device_ns, 100 + 20 + 60);
-    const auto host = lanes_of(chart, EventKind::range);
+    const auto host = lanes_of(chart, model::EventKind::range);
     ASSERT_EQ(host.size(), 2U);
     EXPECT_EQ(host[0]->title, "host");
     EXPECT_THAT(names(*trace, *host[0]), ElementsAre("nn.Module: Block_0"));
     EXPECT_THAT(names(*trace, *host[1]), ElementsAre("nn.Module: Linear_0", "nn.Module: Linear_1"));
-    const auto device = lanes_of(chart, EventKind::device);
+    const auto device = lanes_of(chart, model::EventKind::device);
     ASSERT_EQ(device.size(), 2U) << "a lane for each stream";
     EXPECT_THAT(names(*trace, *device[0]), ElementsAre("gemm", "gemm"));
     EXPECT_THAT(names(*trace, *device[1]), ElementsAre("gather"));
@@ -72,7 +72,7 @@ TEST(Flame, AnInnerCallShowsOnlyItsOwnWork) {
     const FlameChart chart = make_flame(*trace, 1);  // Linear_0 of the first call
     EXPECT_EQ(chart.ranges, 0);
     EXPECT_EQ(chart.device_events, 2);
-    EXPECT_EQ(chart.time, (TimeRange{10, 140}));
+    EXPECT_EQ(chart.time, (model::TimeRange{10, 140}));
 }
 
 TEST(Flame, FramesOfTheProgramAreShownWhereTheyAreWanted) {
@@ -107,7 +107,7 @@ TEST(Flame, OverlappingDeviceWorkOfOneStreamHasItsOwnLanes) {
     run.kernel(0, 30, 40, 11, 7, "b");
     run.kernel(0, 80, 90, 12, 7, "c");
     const auto trace = run.take();
-    const auto lanes = lanes_of(make_flame(*trace, 0), EventKind::device);
+    const auto lanes = lanes_of(make_flame(*trace, 0), model::EventKind::device);
     EXPECT_EQ(lanes.size(), 2U);
 }
 
@@ -168,4 +168,4 @@ TEST(Calls, ForwardAndBackwardAreApart) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,7 +15,7 @@
 #include "viewer/model/panel.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using namespace traces;
@@ -67,7 +67,7 @@ void add_allocation(ColumnSink& sink, std::int64_t time, std::int64_t bytes) {
 class OddTraces : public PanelsTest {
   protected:
     OddTraces() {
-        items::keep(true);
+        draw::items::keep(true);
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
 
@@ -78,8 +78,8 @@ class OddTraces : public PanelsTest {
             SCOPED_TRACE(std::string(panel->name()) + " of " + name);
             draw(*panel, kWidth, kHeight);
             EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
-            OpenTrace& entry = *session_.current();
-            const TimeRange whole = entry.visible;
+            model::OpenTrace& entry = *session_.current();
+            const model::TimeRange whole = entry.visible;
             for (const std::int64_t length : {whole.length() / 3, std::int64_t{1000}, std::int64_t{1}}) {
                 const std::int64_t middle = whole.from + whole.length() / 2;
                 entry.visible = {middle - length / 2,
@@ -92,7 +92,7 @@ class OddTraces : public PanelsTest {
         }
     }
 
-    void wander(Panel& panel) {
+    void wander(model::Panel& panel) {
         ImGuiIO& io = ImGui::GetIO();
         for (float y = 20; y < kHeight; y += 95 * stride_) {
             for (float x = 20; x < kWidth; x += 155 * stride_) {
@@ -194,17 +194,17 @@ TEST_F(OddTraces, OfTenThousandRows) {
         add_kernel(sink, "gemm", i, i + 100, i);
     }
     std::unique_ptr<Trace> trace = sink.take();
-    EXPECT_EQ(make_tracks(*trace).tracks.size(), 10'000U);
+    EXPECT_EQ(timeline::make_tracks(*trace).tracks.size(), 10'000U);
     session_.add_trace(std::move(trace), "rows");
     const auto timeline = make_panel("timeline");
     draw(*timeline, kWidth, kHeight);
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
     wander(*timeline);
-    session_.go_to({9999, 10'099}, 0, {EventKind::device, 9999});  // scrolls to the last row
+    session_.go_to({9999, 10'099}, 0, {model::EventKind::device, 9999});  // scrolls to the last row
     draw(*timeline, kWidth, kHeight);
-    EXPECT_TRUE(items::find("timeline.row.rank 0/stream 9999"));
+    EXPECT_TRUE(draw::items::find("timeline.row.rank 0/stream 9999"));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

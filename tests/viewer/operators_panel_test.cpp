@@ -12,7 +12,7 @@
 #include "viewer/panels/work/operator_rows.h"
 #include "viewer/timeline/color_modes.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -20,11 +20,13 @@ using ::testing::HasSubstr;
 class OperatorsPanelTest : public PanelsTest {
   protected:
     OperatorsPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         open({}, "root.sqlite");
     }
     // Clicks near the left, because the rows of the tables are wide.
-    void click(Panel& panel, const std::string& name) { PanelsTest::click(panel, name, false, kNearLeft); }
+    void click(model::Panel& panel, const std::string& name) {
+        PanelsTest::click(panel, name, false, kNearLeft);
+    }
 };
 
 TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
@@ -32,22 +34,22 @@ TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
     ASSERT_FALSE(report.ranks.front().operators.empty());
     const auto panel = make_panel("operators");
     const std::string text = draw(*panel);
-    EXPECT_THAT(text, HasSubstr(format_count(report.ranks.front().calls) + " calls"));
+    EXPECT_THAT(text, HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
     const traces::OperatorStats& first = report.ranks.front().operators.front();
     const std::string row = "operators." + std::string(first.name);
-    EXPECT_EQ(item(row + ".calls"), format_count(first.calls));
+    EXPECT_EQ(item(row + ".calls"), draw::format_count(first.calls));
     EXPECT_EQ(item(row + ".device_self_us"), us_text(first.device_self));
     EXPECT_EQ(item(row + ".host_us"), us_text(first.host_total));
     EXPECT_EQ(item("operators.rows"), std::to_string(report.ranks.front().operators.size()));
 }
 
 TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
-    OpenTrace& entry = *session_.current();
+    model::OpenTrace& entry = *session_.current();
     const auto middle = (entry.trace->first_ns + entry.trace->last_ns) / 2;
-    entry.limit = TimeRange{entry.trace->first_ns, middle};
-    const auto report = traces::operators_report(*session_.trace(), Session::selection(entry));
+    entry.limit = model::TimeRange{entry.trace->first_ns, middle};
+    const auto report = traces::operators_report(*session_.trace(), model::Session::selection(entry));
     const auto panel = make_panel("operators");
-    EXPECT_THAT(draw(*panel), HasSubstr(format_count(report.ranks.front().calls) + " calls"));
+    EXPECT_THAT(draw(*panel), HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
     EXPECT_LT(report.ranks.front().calls, traces::operators_report(*session_.trace()).ranks.front().calls);
 }
 
@@ -58,10 +60,10 @@ TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
     draw(*panel);
     for (const traces::KernelStats& kernel : rank.kernels) {
         const std::string row = "kernels." + std::string(kernel.name);
-        EXPECT_EQ(item(row + ".count"), format_count(kernel.count));
+        EXPECT_EQ(item(row + ".count"), draw::format_count(kernel.count));
         EXPECT_EQ(item(row + ".us"), us_text(kernel.total));
         EXPECT_EQ(item(row + ".max_us"), us_text(kernel.longest));
-        EXPECT_EQ(item(row + ".percent"), format_decimal(kernel.share, 2));
+        EXPECT_EQ(item(row + ".percent"), draw::format_decimal(kernel.share, 2));
     }
 }
 
@@ -72,10 +74,10 @@ TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
     draw(*panel);
     const traces::Trace& trace = *session_.trace();
     const traces::KernelStats longest = traces::kernels_report(trace).ranks.front().kernels.front();
-    EXPECT_THAT(item("kernels.occurrence"), HasSubstr(format_count(longest.count)));
+    EXPECT_THAT(item("kernels.occurrence"), HasSubstr(draw::format_count(longest.count)));
     click(*panel, "kernels.longest");
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto event = static_cast<std::size_t>(session_.selected.index);
     EXPECT_EQ(trace.strings[trace.device.name[event]], longest.name);
     EXPECT_EQ(trace.device.end[event] - trace.device.start[event], longest.longest);
@@ -132,9 +134,9 @@ TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
 // The colour does not depend on the place of the name in either table.
 TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
     std::vector<std::string> names;
-    std::set<Paint> hues;
+    std::set<timeline::Paint> hues;
     for (char letter = 'a'; names.size() < 3; ++letter) {
-        if (hues.insert(hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
+        if (hues.insert(timeline::hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
     }
     traces::RankKernels kernels;
     traces::RankOperators operators;
@@ -155,4 +157,4 @@ TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

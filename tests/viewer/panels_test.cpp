@@ -20,7 +20,7 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/panel_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -54,7 +54,7 @@ TEST_F(PanelsTest, ModulesOpenOnlyTheLevelsThatFit) {
 }
 
 TEST_F(PanelsTest, LongNamesOfRunsKeepBothEnds) {
-    items::keep(true);
+    draw::items::keep(true);
     const std::string name = "worker0_step_12.1694128201549876543210.pt.trace.json.gz";
     open({}, name.c_str());
     open({}, "other.sqlite");
@@ -227,4 +227,4 @@ TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "tests/viewer/plan_sample.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -22,18 +22,18 @@ using testing::Not;
 class PlanPanelTest : public PanelsTest {
   protected:
     PlanPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
     void open_plan() { session_.add_trace(plan_sample(), "plan.sqlite"); }
-    void key(Panel& panel, int key) {
+    void key(model::Panel& panel, int key) {
         for (const bool down : {true, false}) {
             hold_key(key, down);
             frame(panel, 1600, 820);
         }
         draw(panel);
     }
-    const std::unique_ptr<Panel> panel_ = make_panel("plan");
+    const std::unique_ptr<model::Panel> panel_ = make_panel("plan");
 };
 
 TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
@@ -70,7 +70,7 @@ TEST_F(PlanPanelTest, AClickOnARowMovesThePicture) {
     EXPECT_EQ(item("plan.title"), "Row 1, on the Pareto front");
     click(*panel_, "plan.rows.7", false, kNearLeft);
     EXPECT_EQ(item("plan.title"), "Row 7, impossible");
-    EXPECT_FALSE(items::find("plan.chosen")) << "it has no place in the picture";
+    EXPECT_FALSE(draw::items::find("plan.chosen")) << "it has no place in the picture";
     EXPECT_EQ(item("plan.why"), "fsdp.shard_group: 3 does not divide 2 ranks");
     EXPECT_EQ(item("plan.open"), "off") << "there is no job to simulate";
 }
@@ -126,8 +126,8 @@ TEST_F(PlanPanelTest, FindsThePlanNextToARun) {
     draw(*panel_);
     EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
     EXPECT_EQ(session_.ready().size(), 1U) << "a plan is no run to compare";
-    EXPECT_TRUE(holds_only_plan(*session_.open[0].trace));
-    EXPECT_FALSE(holds_plan(*session_.open[1].trace));
+    EXPECT_TRUE(model::holds_only_plan(*session_.open[0].trace));
+    EXPECT_FALSE(model::holds_plan(*session_.open[1].trace));
 }
 
 TEST_F(PlanPanelTest, ExplainsHowToMakeAPlanIfThereIsNone) {
@@ -191,7 +191,7 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
         for (float y = 5; y < 800; y += 41) {
             for (float x = 5; x < width; x += 67) {
                 // It does not click on a button that would start another program.
-                const auto button = items::find("plan.open");
+                const auto button = draw::items::find("plan.open");
                 if (button && x >= button->min.x && x < button->max.x && y >= button->min.y &&
                     y < button->max.y)
                     continue;
@@ -210,4 +210,4 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

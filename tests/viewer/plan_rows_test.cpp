@@ -12,7 +12,7 @@
 #include "tests/viewer/plan_sample.h"
 #include "viewer/panels/plan/plan_picture.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -44,9 +44,9 @@ std::vector<int> numbers(const PlanList& list, const std::vector<PlanPoint>& poi
     return all;
 }
 
-std::vector<std::string> column_ids(const TableModel& model) {
+std::vector<std::string> column_ids(const tables::TableModel& model) {
     std::vector<std::string> ids;
-    for (const TableColumn& column : model.columns()) ids.push_back(column.id);
+    for (const tables::TableColumn& column : model.columns()) ids.push_back(column.id);
     return ids;
 }
 std::string cell(const PlanTable& table, std::size_t row, const std::string& id) {
@@ -291,4 +291,4 @@ TEST(PlanOdd, ARowThatFitsWithoutAPeakIsNotKnown) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -14,7 +14,7 @@
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -299,12 +299,12 @@ TEST(QueryHistory, BearsAnyText) {
 class QueryPanelTest : public PanelsTest {
   protected:
     QueryPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         write_sample(path_);
         session_.open_file(path_);
         while (session_.loading()) session_.poll();
     }
-    void settle(Panel& panel) {
+    void settle(model::Panel& panel) {
         do {
             frame(panel, 1600, 820);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -313,7 +313,7 @@ class QueryPanelTest : public PanelsTest {
             frame(panel, 1600, 820);
             while (panel.busy()) frame(panel, 1600, 820);
         }
-        items::begin_frame();
+        draw::items::begin_frame();
     }
     Folder folder_;
     std::string path_ = folder_.file("run.sqlite");
@@ -324,7 +324,7 @@ TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
     settle(*panel);
     EXPECT_THAT(item("query.status"), HasSubstr(" row"));
     EXPECT_EQ(item("query.schema.kernels"), "kernels");
-    EXPECT_TRUE(items::find("query.result.row.0"));
+    EXPECT_TRUE(draw::items::find("query.result.row.0"));
 }
 
 TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
@@ -349,7 +349,7 @@ TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
     const auto panel = make_panel("query");
     for (int i = 0; i < 2; ++i) frame(*panel, 1600, 820);
     ASSERT_TRUE(panel->busy());
-    const auto editor = items::find("query.sql");
+    const auto editor = draw::items::find("query.sql");
     ASSERT_TRUE(editor);
 
     ImGuiIO& io = ImGui::GetIO();
@@ -399,4 +399,4 @@ TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -8,7 +8,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -17,7 +17,7 @@ using testing::Not;
 
 class RunsPanelTest : public PanelsTest {
   protected:
-    RunsPanelTest() { items::keep(true); }
+    RunsPanelTest() { draw::items::keep(true); }
 };
 
 TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
@@ -26,7 +26,7 @@ TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
     EXPECT_EQ(item("runs.files.rows"), "2");
     const auto figures = traces::compare({session_.open[0].trace.get()});
     EXPECT_EQ(item("runs.files.root.sqlite.average_step_us"),
-              format_decimal(figures.runs[0].average_step_us, 1));
+              draw::format_decimal(figures.runs[0].average_step_us, 1));
     EXPECT_EQ(item("runs.files.root.sqlite.peak_mb"), "18.16");
     EXPECT_EQ(item("runs.files.linear.sqlite.faults"),
               std::to_string(traces::check_trace(*session_.open[1].trace).size()));
@@ -96,4 +96,4 @@ TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

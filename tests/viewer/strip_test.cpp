@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
 using traces::DeviceKind;
@@ -73,4 +73,4 @@ TEST_F(StripTest, DrawsNothingOfAnEmptyTrace) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

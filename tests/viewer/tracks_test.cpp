@@ -17,7 +17,7 @@
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/thread_titles.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
 using namespace traces;
@@ -42,13 +42,13 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
             std::vector<const Step*> expected, found;
             for (const Step& step : trace.steps)
                 if (step.rank == rank) expected.push_back(&step);
-            for (const Step& step : viewer::steps_of(trace, rank)) found.push_back(&step);
+            for (const Step& step : model::steps_of(trace, rank)) found.push_back(&step);
             EXPECT_EQ(found, expected);
             for (std::int64_t time = -1; time < 300; time += 7) {
                 const auto first = std::find_if(expected.begin(), expected.end(), [&](const Step* s) {
                     return s->start <= time && time < s->end;
                 });
-                EXPECT_EQ(viewer::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
+                EXPECT_EQ(model::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
             }
         }
     }
@@ -119,7 +119,7 @@ TEST(Tracks, NestRangesAndCallsOfAThread) {
     ASSERT_EQ(thread.lanes.size(), 3U);
     EXPECT_EQ(thread.lanes[0].paint(0), paint_of(RangeKind::step));
     EXPECT_EQ(thread.lanes[1].paint(0), paint_of(RangeKind::module));
-    EXPECT_EQ(thread.lanes[2].event(0).kind, EventKind::runtime);
+    EXPECT_EQ(thread.lanes[2].event(0).kind, model::EventKind::runtime);
 }
 
 TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
@@ -132,7 +132,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
     }
     EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());
     for (std::size_t i = 0; i < trace->device.size(); ++i) {
-        const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+        const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
         const auto place = find_event(*trace, tracks, event);
         ASSERT_TRUE(place);
         const Track& track = tracks.tracks[static_cast<std::size_t>(place->track)];
@@ -148,7 +148,7 @@ TEST(Tracks, TieACallToWhatItLaunched) {
 
 TEST(Details, NameEveryFieldOfAKernelWithUnits) {
     const auto trace = small_trace();
-    const EventDetails details = describe(*trace, {EventKind::device, 0});
+    const EventDetails details = describe(*trace, {model::EventKind::device, 0});
     EXPECT_EQ(details.title, "sgemm");
     EXPECT_EQ(value_of(details, "kind"), "Kernel");
     EXPECT_EQ(value_of(details, "start"), "0.000300 ms");
@@ -164,7 +164,7 @@ TEST(Details, NameWhatACollectiveMoves) {
     const auto trace = mlp_sample({.per_linear = true}, "sample");
     std::size_t i = 0;
     while (trace->device.collective[i] < 0) ++i;
-    const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+    const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
     const EventDetails details = describe(*trace, event);
     EXPECT_EQ(value_of(details, "operation"), "all_gather");
     EXPECT_EQ(value_of(details, "bytes"), "1.0 MB (1,050,624 B)");  // (512 * 512 + 512) * 4
@@ -177,9 +177,9 @@ TEST(Details, NameWhatACollectiveMoves) {
 
 TEST(Details, CallAModuleByItsName) {
     const auto trace = small_trace();
-    EXPECT_EQ(bar_label(*trace, {EventKind::range, 1}), "Linear_0");
-    EXPECT_EQ(value_of(describe(*trace, {EventKind::range, 1}), "kind"), "Module forward");
-    EXPECT_EQ(value_of(describe(*trace, {EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
+    EXPECT_EQ(bar_label(*trace, {model::EventKind::range, 1}), "Linear_0");
+    EXPECT_EQ(value_of(describe(*trace, {model::EventKind::range, 1}), "kind"), "Module forward");
+    EXPECT_EQ(value_of(describe(*trace, {model::EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
     EXPECT_EQ(describe(*trace, {}).title, "");
 }
 
@@ -273,4 +273,4 @@ TEST(Rows, AreFoundByWhatAWindowShows) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

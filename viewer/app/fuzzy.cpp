@@ -7,7 +7,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr int kNone = -1'000'000;
@@ -47,4 +47,4 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
     return best - static_cast<int>(name.size()) / 8;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -17,7 +17,7 @@
 #include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 std::optional<std::int64_t> parse_time(std::string_view text) {
@@ -31,7 +31,7 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
         if (unit != name) continue;
         if (std::abs(value * ns) > 4e18) return std::nullopt;
         const std::int64_t time = std::llround(value * ns);
-        return is_viewable(time) ? std::optional(time) : std::nullopt;
+        return model::is_viewable(time) ? std::optional(time) : std::nullopt;
     }
     return std::nullopt;
 }
@@ -43,12 +43,12 @@ std::optional<int> parse_pixels(std::string_view text) {
 
 }  // namespace
 
-std::optional<TimeRange> parse_range(std::string_view text) {
+std::optional<model::TimeRange> parse_range(std::string_view text) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
     const auto from = parse_time(text.substr(0, colon)), to = parse_time(text.substr(colon + 1));
     if (!from || !to || *to <= *from) return std::nullopt;
-    return TimeRange{*from, *to};
+    return model::TimeRange{*from, *to};
 }
 
 std::optional<Size> parse_size(std::string_view text) {
@@ -124,7 +124,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     if (appearance != "dark" && appearance != "light")
         return wrong(fmt::format("--appearance {}: choose dark or light.", appearance));
     if (app.count("--appearance") > 0)
-        options.appearance = appearance == "dark" ? Appearance::dark : Appearance::light;
+        options.appearance = appearance == "dark" ? theme::Appearance::dark : theme::Appearance::light;
     if (app.count("--size") > 0) {
         const auto parsed = parse_size(size);
         if (!parsed)
@@ -143,4 +143,4 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     return {options, 0};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

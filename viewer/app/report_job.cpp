@@ -10,11 +10,11 @@
 #include "traces/export/text_output.h"
 #include "traces/report/html_report.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 struct Subject {
-    TracePtr trace;
+    model::TracePtr trace;
     std::string name;
     traces::Selection selection;
 };
@@ -40,12 +40,12 @@ std::string write(const std::vector<Subject>& subjects, const std::string& path)
 
 }  // namespace
 
-void ReportJob::start(const Session& session, const std::string& path) {
+void ReportJob::start(const model::Session& session, const std::string& path) {
     if (outcome_.valid()) return;
     std::vector<Subject> subjects;
-    for (const OpenTrace& entry : session.open) {
-        if (entry.trace && !holds_only_plan(*entry.trace))
-            subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
+    for (const model::OpenTrace& entry : session.open) {
+        if (entry.trace && !model::holds_only_plan(*entry.trace))
+            subjects.push_back({entry.trace, entry.name, model::Session::selection(entry)});
     }
     wanted_ = path;
     path_.clear();
@@ -78,4 +78,4 @@ std::string ReportJob::error() {
     return error_;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

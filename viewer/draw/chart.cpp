@@ -8,7 +8,7 @@
 
 #include "viewer/draw/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 ImVec2 size_of(std::string_view text) {
@@ -226,4 +226,4 @@ int donut(const char* id, float size, std::span<const Segment> segments, std::st
     return hovered;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

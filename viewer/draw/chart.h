@@ -15,7 +15,7 @@
 #include "viewer/draw/axis.h"
 #include "viewer/draw/fold.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // The inside of a chart: where it is, how values map to pixels, whether the mouse is in it.
 struct Chart {
@@ -72,4 +72,4 @@ ImU32 text_on(ImU32 color);
 // The colour at `share` of its opacity.
 ImU32 faded(ImU32 color, float share);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 using traces::MemoryPoint;
 
@@ -177,4 +177,4 @@ std::int64_t line_at(const LineCurve& line, std::int64_t time) {
     return after == times.begin() ? 0 : line.curve.bytes[static_cast<std::size_t>(after - times.begin()) - 1];
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -11,7 +11,7 @@
 #include "traces/analysis/memory/memory_curves.h"
 #include "viewer/draw/curve_index.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // One pixel column: the curve's lowest and highest total within it, each with its split by category.
 struct FoldedColumn {
@@ -75,4 +75,4 @@ std::vector<LineColumn> fold_line(const LineCurve& line, std::int64_t from, std:
 // The value at `time`, 0 before the first point.
 std::int64_t line_at(const LineCurve& line, std::int64_t time);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -11,7 +11,7 @@
 
 #include "traces/store/grouped.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 bool only_zeros(std::string_view digits) {
@@ -120,4 +120,4 @@ std::string shorten_middle(const std::string& text, std::size_t limit) {
     return text.substr(0, head) + std::string(dots ? kDots : "") + text.substr(tail);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

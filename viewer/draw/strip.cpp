@@ -5,7 +5,7 @@
 #include <array>
 #include <map>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 using traces::DeviceKind;
@@ -74,4 +74,4 @@ std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, s
     return rows;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

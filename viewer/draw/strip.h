@@ -8,7 +8,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // Neighbouring pixel columns that look alike: `busy` is the share of the time with an event, 0 < busy <= 1.
 struct StripRun {
@@ -30,4 +30,4 @@ std::string stream_title(const traces::DeviceStream& stream);
 std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
                                    std::int64_t to, int columns);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -14,7 +14,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // Beyond this number, entries that have not been used recently are removed. Entries used in every frame
@@ -185,13 +185,14 @@ AnalysisCache::Result<traces::CollectivesReport> AnalysisCache::collectives(
         [selection](const auto& t) { return traces::collectives_report(*t.front(), selection); });
 }
 
-AnalysisCache::Result<CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace, int rank_index,
-                                                                   traces::MemorySpace space) {
-    return get<CategoryCurve>(fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace},
-                              [=](const auto& t) {
-                                  return viewer::category_curve(
-                                      traces::memory_curve(*t.front(), traces::RankPlace(rank_index), space));
-                              });
+AnalysisCache::Result<draw::CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace,
+                                                                         int rank_index,
+                                                                         traces::MemorySpace space) {
+    return get<draw::CategoryCurve>(
+        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace}, [=](const auto& t) {
+            return draw::category_curve(
+                traces::memory_curve(*t.front(), traces::RankPlace(rank_index), space));
+        });
 }
 
 AnalysisCache::Result<std::vector<traces::MemoryPoint>> AnalysisCache::curve(const TracePtr& trace,
@@ -275,4 +276,4 @@ void AnalysisCache::renew(const TracePtr& before, const TracePtr& after) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

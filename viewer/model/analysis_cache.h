@@ -19,7 +19,7 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/fold.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 using TracePtr = std::shared_ptr<const traces::Trace>;
 
@@ -40,8 +40,8 @@ class AnalysisCache {
                                                   const traces::Selection& selection = {});
     // `rank_index` is an index into Trace::ranks. The second function returns the points of the first one's
     // curve.
-    Result<CategoryCurve> category_curve(const TracePtr& trace, int rank_index,
-                                         traces::MemorySpace space = traces::MemorySpace::device);
+    Result<draw::CategoryCurve> category_curve(const TracePtr& trace, int rank_index,
+                                               traces::MemorySpace space = traces::MemorySpace::device);
     Result<std::vector<traces::MemoryPoint>> curve(const TracePtr& trace, int rank_index,
                                                    traces::MemorySpace space = traces::MemorySpace::device);
     Result<traces::TraceInfo> info(const TracePtr& trace);
@@ -106,4 +106,4 @@ class AnalysisCache {
     std::shared_ptr<Impl> impl_;  // shared with the worker
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -9,7 +9,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -96,4 +96,4 @@ bool matches_filter(std::string_view text, std::string_view filter) {
     return true;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -11,7 +11,7 @@ namespace shardscope::traces {
 struct Trace;
 }
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 class Session;
 using TracePtr = std::shared_ptr<const traces::Trace>;
@@ -48,4 +48,4 @@ class Panel {
     virtual bool ready(Session& /*session*/, const TracePtr& /*successor*/) { return true; }
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

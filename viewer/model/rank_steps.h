@@ -9,7 +9,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 // The index into Trace::ranks of the rank with this number; nullopt: the trace does not show it.
 inline std::optional<int> rank_index(const traces::Trace& trace, int number) {
@@ -38,4 +38,4 @@ inline const traces::Step* step_at(const traces::Trace& trace, int rank, std::in
     return found == steps.end() ? nullptr : &*found;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

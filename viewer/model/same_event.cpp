@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // The row that starts at this time.
@@ -68,4 +68,4 @@ SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const
     return found < 0 ? SelectedEvent{} : SelectedEvent{event.kind, found};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -15,7 +15,7 @@
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/same_event.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // A file that has not grown for this long is no longer being written.
@@ -379,4 +379,4 @@ traces::Selection Session::selection(const OpenTrace& entry) {
     return selection;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

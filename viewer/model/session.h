@@ -16,7 +16,7 @@
 #include "viewer/model/arrangement.h"
 #include "viewer/model/row_simulation.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 struct TimeRange {  // half-open
     std::int64_t from = 0, to = 0;
@@ -163,4 +163,4 @@ class Session {
     bool notes_work_ = false, noted_work_ = false;  // in this frame, in the previous one
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

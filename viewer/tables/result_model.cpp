@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 using traces::ResultColumn;
@@ -55,7 +55,7 @@ bool is_known(const ResultTable& result, std::size_t column) {
 }  // namespace
 
 std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<const ColumnLook> looks,
-                                        const std::vector<Color>& swatches) {
+                                        const std::vector<theme::Color>& swatches) {
     std::vector<TableColumn> columns;
     struct Place {
         std::size_t column;
@@ -87,9 +87,9 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
             cells.push_back(cell_of(result.columns[c], result.rows[r][c]));
             if (write != nullptr) cells.back().text = write(cells.back().text);
         }
-        table->add(std::move(cells), r < swatches.size() ? swatches[r] : Color{0});
+        table->add(std::move(cells), r < swatches.size() ? swatches[r] : theme::Color{0});
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

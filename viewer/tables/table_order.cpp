@@ -12,7 +12,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 constexpr std::size_t kLook = 4096;                     // rows or comparisons between checks of `cancel`
@@ -243,4 +243,4 @@ std::map<std::string, SavedTable>& table_memory() {
     return kMemory;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

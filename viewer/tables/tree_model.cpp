@@ -9,7 +9,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 // The result of a search, by row: whether its name matches, and whether a row below it does.
@@ -178,4 +178,4 @@ void TreeState::sort(TableSort sort) {
     changed_ = true;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -5,7 +5,7 @@
 
 #include "traces/store/columns/names.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::theme {
 namespace {
 
 constexpr Color kBlue = rgb(0x5BA8E6), kDeepBlue = rgb(0x2F77B8), kPaleBlue = rgb(0x9AD1F5);
@@ -49,7 +49,6 @@ std::size_t index(Enum value) {
 
 }  // namespace
 
-namespace theme {
 Appearance appearance() {
     return now;
 }
@@ -59,7 +58,6 @@ void set_appearance(Appearance appearance) {
 const Palette& palette() {
     return now == Appearance::dark ? kDark : kLight;
 }
-}  // namespace theme
 
 Color kind_color(traces::DeviceKind kind) {
     static constexpr std::array<Color, traces::kDeviceKinds> kColors = {kBlue, kGreen, kYellow, kOrange};
@@ -90,7 +88,7 @@ Color time_category_color(traces::TimeCategory category) {
 }
 
 Color shard_color(traces::ShardState state) {
-    if (state == traces::ShardState::sharded) return theme::raised();
+    if (state == traces::ShardState::sharded) return raised();
     // In the order of ShardState; the entry for sharded is unused.
     static constexpr std::array<Color, traces::kShardStates> kColors = {0,         kOrange, kPaleBlue,
                                                                         kDeepBlue, kYellow, kViolet};
@@ -134,4 +132,4 @@ Color no_hue_color() {
     return kSteel;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::theme

@@ -10,7 +10,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::theme {
 
 using Color = std::uint32_t;  // 0xAABBGGRR
 
@@ -36,7 +36,6 @@ struct Palette {
 
 // The appearance of this program: dark until it is set. Frame thread only. The caller that sets it must call
 // apply_style() again.
-namespace theme {
 Appearance appearance();
 void set_appearance(Appearance appearance);
 const Palette& palette();
@@ -73,7 +72,6 @@ inline Color bad() {
 inline Color peak() {
     return palette().peak;
 }
-}  // namespace theme
 
 Color kind_color(traces::DeviceKind kind);  // device events
 Color range_color(traces::RangeKind kind);  // host ranges
@@ -91,4 +89,4 @@ Color run_color(int index);  // a trace, or a rank's line, among several; differ
 Color hue_color(int index);
 Color no_hue_color();
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::theme

@@ -8,13 +8,13 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 struct Joined {
     std::int64_t first_arrival = 0, last_arrival = 0, end = 0;
-    std::int64_t group = -1;  // -1: not recorded
-    SelectedEvent last;       // of the rank that arrived last
+    std::int64_t group = -1;    // -1: not recorded
+    model::SelectedEvent last;  // of the rank that arrived last
 };
 
 std::vector<Joined> join(const traces::Trace& trace) {
@@ -30,7 +30,7 @@ std::vector<Joined> join(const traces::Trace& trace) {
             if (parts == 0 || device.start[e] < one.first_arrival) one.first_arrival = device.start[e];
             if (parts == 0 || device.start[e] > one.last_arrival) {
                 one.last_arrival = device.start[e];
-                one.last = {EventKind::device, part.event};
+                one.last = {model::EventKind::device, part.event};
             }
             one.end = std::max(parts == 0 ? device.end[e] : one.end, device.end[e]);
             if (part.row >= 0) one.group = trace.collectives.group[static_cast<std::size_t>(part.row)];
@@ -70,4 +70,4 @@ std::vector<Track> collective_tracks(const traces::Trace& trace) {
     return tracks;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

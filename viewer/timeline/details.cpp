@@ -12,7 +12,7 @@
 #include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/measure.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 class DetailList {
@@ -28,8 +28,8 @@ class DetailList {
 
 // 52,428,800 bytes: shown as a size for reading and as a count for comparing.
 std::string both_sizes(std::int64_t bytes) {
-    if (bytes < 1024) return fmt::format("{} B", format_count(bytes));
-    return fmt::format("{} ({} B)", format_size(bytes), format_count(bytes));
+    if (bytes < 1024) return fmt::format("{} B", draw::format_count(bytes));
+    return fmt::format("{} ({} B)", draw::format_size(bytes), draw::format_count(bytes));
 }
 
 std::string rank_text(const traces::Trace& trace, int rank) {
@@ -72,7 +72,7 @@ std::string unit_text(const traces::Trace& trace, int id) {
 }
 
 std::string step_text(const traces::Trace& trace, int rank, std::int64_t time) {
-    const traces::Step* step = step_at(trace, rank, time);
+    const traces::Step* step = model::step_at(trace, rank, time);
     return step != nullptr ? fmt::format("{}", step->number) : std::string();
 }
 
@@ -90,19 +90,19 @@ void describe_collective(const traces::Trace& trace, std::size_t i, std::int64_t
     if (c.phase[i] != traces::Phase::none) rows.put("phase", std::string(traces::name(c.phase[i])));
 }
 
-std::string_view kind_text(const traces::Trace& trace, SelectedEvent event) {
+std::string_view kind_text(const traces::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     switch (event.kind) {
-        case EventKind::device:
+        case model::EventKind::device:
             return traces::kDeviceKindNames[static_cast<std::size_t>(trace.device.kind[i])];
-        case EventKind::runtime:
+        case model::EventKind::runtime:
             return "Runtime call";
-        case EventKind::wait:
+        case model::EventKind::wait:
             return "Synchronization";
-        case EventKind::mark:
+        case model::EventKind::mark:
             return "Mark";
-        case EventKind::range:
-        case EventKind::none:
+        case model::EventKind::range:
+        case model::EventKind::none:
             break;
     }
     switch (trace.ranges.kind[i]) {
@@ -170,17 +170,17 @@ int module_around(const traces::Trace& trace, std::int32_t range) {
 // Bytes per nanosecond are 10^9 bytes a second.
 std::string bandwidth(double bytes, std::int64_t ns, double factor) {
     if (bytes <= 0 || ns <= 0) return {};
-    return format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
+    return draw::format_decimal(bytes / static_cast<double>(ns) * factor, 2) + " GB/s";
 }
 
-EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
+EventDetails describe(const traces::Trace& trace, model::SelectedEvent event) {
     EventDetails out;
-    if (event.kind == EventKind::none) return out;
+    if (event.kind == model::EventKind::none) return out;
     const auto i = static_cast<std::size_t>(event.index);
     const traces::DeviceEvents& d = trace.device;
-    const bool device = event.kind == EventKind::device, range = event.kind == EventKind::range,
-               call = event.kind == EventKind::runtime, wait = event.kind == EventKind::wait,
-               mark = event.kind == EventKind::mark;
+    const bool device = event.kind == model::EventKind::device, range = event.kind == model::EventKind::range,
+               call = event.kind == model::EventKind::runtime, wait = event.kind == model::EventKind::wait,
+               mark = event.kind == model::EventKind::mark;
     const EventTime time = time_of(trace, event);
     const std::int64_t ns = time.end - time.start;
     const int rank = rank_of(trace, event);
@@ -189,7 +189,7 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     DetailList rows(out.rows);
     rows.put("kind", std::string(kind_text(trace, event)));
     rows.put(mark ? "time" : "start", instant_text(time.start));
-    if (!mark) rows.put("duration", format_duration(static_cast<double>(ns)));
+    if (!mark) rows.put("duration", draw::format_duration(static_cast<double>(ns)));
     if (range) rows.put("thread", thread_text(trace, trace.ranges.thread[i]));
     if (call) rows.put("thread", thread_text(trace, trace.runtime.thread[i]));
     if (mark) rows.put("thread", thread_text(trace, trace.marks.thread[i]));
@@ -214,7 +214,8 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     if (launch >= 0) {
         rows.put("launched by", name_in(trace, trace.runtime, launch));
         const std::int64_t delay = d.start[i] - trace.runtime.end[static_cast<std::size_t>(launch)];
-        rows.put("launch to start", format_duration(static_cast<double>(std::max<std::int64_t>(0, delay))));
+        rows.put("launch to start",
+                 draw::format_duration(static_cast<double>(std::max<std::int64_t>(0, delay))));
     }
     if (device && d.correlation[i] != 0) rows.put("correlation", fmt::format("{}", d.correlation[i]));
     if (call && trace.runtime.correlation[i] != 0)
@@ -222,10 +223,10 @@ EventDetails describe(const traces::Trace& trace, SelectedEvent event) {
     return out;
 }
 
-std::string bar_label(const traces::Trace& trace, SelectedEvent event) {
+std::string bar_label(const traces::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     switch (event.kind) {
-        case EventKind::device: {
+        case model::EventKind::device: {
             const std::int32_t collective = trace.device.collective[i];
             if (collective < 0 || static_cast<std::size_t>(collective) >= trace.collectives.size()) {
                 return std::string(trace.strings[trace.device.name[i]]);
@@ -235,43 +236,43 @@ std::string bar_label(const traces::Trace& trace, SelectedEvent event) {
             const std::string_view operation = traces::name(trace.collectives.operation[c]);
             return unit.empty() ? std::string(operation) : fmt::format("{} {}", operation, unit);
         }
-        case EventKind::range: {
+        case model::EventKind::range: {
             constexpr std::string_view kModule = "nn.Module: ";
             std::string_view text = trace.strings[trace.ranges.name[i]];
             if (text.starts_with(kModule)) text.remove_prefix(kModule.size());
             return std::string(text);
         }
-        case EventKind::wait:
+        case model::EventKind::wait:
             return std::string(wait_text(trace.synchronizations.type[i]));
-        case EventKind::runtime:
-        case EventKind::mark:
-        case EventKind::none:
+        case model::EventKind::runtime:
+        case model::EventKind::mark:
+        case model::EventKind::none:
             break;
     }
     return std::string(trace.strings[name_id_of(trace, event)]);
 }
 
-int module_of(const traces::Trace& trace, SelectedEvent event) {
+int module_of(const traces::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     switch (event.kind) {
-        case EventKind::device: {
+        case model::EventKind::device: {
             const std::int32_t launch = trace.device.launch[i];
             return launch < 0 ? -1
                               : module_around(trace, trace.runtime.range[static_cast<std::size_t>(launch)]);
         }
-        case EventKind::range:
+        case model::EventKind::range:
             return module_around(trace, static_cast<std::int32_t>(i));
-        case EventKind::runtime:
+        case model::EventKind::runtime:
             return module_around(trace, trace.runtime.range[i]);
-        case EventKind::wait: {
+        case model::EventKind::wait: {
             const std::int32_t call = trace.synchronizations.call[i];
             return call < 0 ? -1 : module_around(trace, trace.runtime.range[static_cast<std::size_t>(call)]);
         }
-        case EventKind::mark:
-        case EventKind::none:
+        case model::EventKind::mark:
+        case model::EventKind::none:
             break;
     }
     return -1;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 using traces::Trace;
@@ -42,7 +42,7 @@ class Fields {
 };
 
 std::string duration_text(std::int64_t ns) {
-    return format_duration(static_cast<double>(ns));
+    return draw::format_duration(static_cast<double>(ns));
 }
 
 std::string name_of(const Trace& trace, traces::StringId id) {
@@ -109,9 +109,9 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
         fields.put("inside", name_of(trace, trace.ranges.name[static_cast<std::size_t>(d.range[i])]));
     if (sources.collectives != nullptr) put_collective(trace, i, *sources.collectives, fields);
     if (!d.blocks_per_sm.empty() && d.blocks_per_sm[i] >= 0)
-        fields.put("blocks / SM", format_decimal(static_cast<double>(d.blocks_per_sm[i]), 2));
+        fields.put("blocks / SM", draw::format_decimal(static_cast<double>(d.blocks_per_sm[i]), 2));
     if (!d.occupancy.empty() && d.occupancy[i] >= 0)
-        fields.put("occupancy", format_percent(static_cast<double>(d.occupancy[i])));
+        fields.put("occupancy", draw::format_percent(static_cast<double>(d.occupancy[i])));
     const std::int64_t launched =
         launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : d.start[i];
     if (d.range[i] >= 0) put_unit(trace, sources, d.range[i], launched, fields);
@@ -132,7 +132,8 @@ void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, c
     fields.put_after("start", "end", instant_text(r.end[i]));
     put_unit(trace, sources, static_cast<std::int32_t>(i), r.start[i], fields);
     fields.put("depth", fmt::format("{}", r.depth[i]));
-    if (links.forward.kind == EventKind::range && links.forward.index != static_cast<std::int64_t>(i)) {
+    if (links.forward.kind == model::EventKind::range &&
+        links.forward.index != static_cast<std::int64_t>(i)) {
         const auto f = static_cast<std::size_t>(links.forward.index);
         fields.put("backward of",
                    fmt::format("{} at {}", name_of(trace, r.name[f]), instant_text(r.start[f])));
@@ -149,7 +150,7 @@ void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, co
         std::string what = name_of(trace, trace.device.name[first]);
         if (links.launched.size() > 1)
             what += fmt::format(" and {} more",
-                                format_count(static_cast<std::int64_t>(links.launched.size()) - 1));
+                                draw::format_count(static_cast<std::int64_t>(links.launched.size()) - 1));
         fields.put("launched", what);
         fields.put("launch delay",
                    duration_text(std::max<std::int64_t>(0, trace.device.start[first] - c.end[i])));
@@ -159,17 +160,17 @@ void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, co
 
 }  // namespace
 
-EventDetails all_fields(const Trace& trace, SelectedEvent event, const FieldSources& sources) {
+EventDetails all_fields(const Trace& trace, model::SelectedEvent event, const FieldSources& sources) {
     EventDetails details = describe(trace, event);
     if (event.index < 0) return details;
     Fields fields(details.rows);
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::device) {
+    if (event.kind == model::EventKind::device) {
         put_device(trace, i, sources, fields);
-    } else if (event.kind == EventKind::range || event.kind == EventKind::runtime) {
+    } else if (event.kind == model::EventKind::range || event.kind == model::EventKind::runtime) {
         const Links links = find_links(trace, event, nullptr);
-        if (event.kind == EventKind::range) put_range(trace, i, sources, links, fields);
-        if (event.kind == EventKind::runtime) put_call(trace, i, sources, links, fields);
+        if (event.kind == model::EventKind::range) put_range(trace, i, sources, links, fields);
+        if (event.kind == model::EventKind::runtime) put_call(trace, i, sources, links, fields);
     }
     return details;
 }
@@ -180,4 +181,4 @@ std::string fields_text(const EventDetails& details) {
     return text;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

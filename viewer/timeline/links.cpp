@@ -5,14 +5,14 @@
 
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 using traces::RangeKind;
 using traces::Trace;
 
-SelectedEvent range_event(std::int64_t index) {
-    return {EventKind::range, index};
+model::SelectedEvent range_event(std::int64_t index) {
+    return {model::EventKind::range, index};
 }
 
 int rank_of_range(const Trace& trace, std::size_t range) {
@@ -81,27 +81,28 @@ void link_forward(const Trace& trace, std::int64_t range, Links& links) {
     if (!links.backwards.empty()) links.forward = range_event(range);
 }
 
-void link_launch(const Trace& trace, SelectedEvent event, Links& links) {
-    if (event.kind == EventKind::runtime) {
+void link_launch(const Trace& trace, model::SelectedEvent event, Links& links) {
+    if (event.kind == model::EventKind::runtime) {
         links.launch = event;
         for (const std::int64_t e : launched_by(trace, event.index))
-            links.launched.push_back({EventKind::device, e});
+            links.launched.push_back({model::EventKind::device, e});
         if (links.launched.empty()) links.launch = {};
         return;
     }
     const std::int32_t call = trace.device.launch[static_cast<std::size_t>(event.index)];
     if (call < 0) return;
-    links.launch = {EventKind::runtime, call};
+    links.launch = {model::EventKind::runtime, call};
     links.launched.push_back(event);
 }
 
-void link_parts(const Trace& trace, SelectedEvent event, const CollectiveIndex& collectives, Links& links) {
+void link_parts(const Trace& trace, model::SelectedEvent event, const CollectiveIndex& collectives,
+                Links& links) {
     const traces::CollectiveMatch* match = collectives.match_of(event.index);
     if (match == nullptr) return;
     std::int64_t last = INT64_MIN;
     for (const traces::Communication& part : collectives.communications.of(*match)) {
         if (part.event < 0) continue;
-        const SelectedEvent e{EventKind::device, part.event};
+        const model::SelectedEvent e{model::EventKind::device, part.event};
         links.parts.push_back(e);
         const std::int64_t start = trace.device.start[static_cast<std::size_t>(part.event)];
         if (start > last) {
@@ -132,19 +133,19 @@ CollectiveIndex index_collectives(const Trace& trace) {
     return index;
 }
 
-Links find_links(const Trace& trace, SelectedEvent event, const CollectiveIndex* collectives) {
+Links find_links(const Trace& trace, model::SelectedEvent event, const CollectiveIndex* collectives) {
     Links links;
     links.of = event;
     if (event.index < 0) return links;
-    if (event.kind == EventKind::range) {
+    if (event.kind == model::EventKind::range) {
         link_forward(trace, event.index, links);
         if (links.backwards.empty()) link_backward(trace, event.index, links);
         return links;
     }
-    if (event.kind != EventKind::device && event.kind != EventKind::runtime) return links;
+    if (event.kind != model::EventKind::device && event.kind != model::EventKind::runtime) return links;
     link_launch(trace, event, links);
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::device) {
+    if (event.kind == model::EventKind::device) {
         link_backward(trace, trace.device.range[i], links);
         if (collectives != nullptr) link_parts(trace, event, *collectives, links);
     } else {
@@ -155,18 +156,18 @@ Links find_links(const Trace& trace, SelectedEvent event, const CollectiveIndex*
 
 std::vector<Arrow> arrows_of(const Links& links) {
     std::vector<Arrow> arrows;
-    for (const SelectedEvent& event : links.launched) {
+    for (const model::SelectedEvent& event : links.launched) {
         if (arrows.size() >= kMostArrows) break;
         arrows.push_back({Arrow::Kind::launch, links.launch, event});
     }
     // The last arrival releases the others: arrows start from it.
-    for (const SelectedEvent& part : links.parts) {
+    for (const model::SelectedEvent& part : links.parts) {
         if (part != links.last_arrival && arrows.size() < kMostArrows * 2)
             arrows.push_back({Arrow::Kind::collective, links.last_arrival, part});
     }
-    for (const SelectedEvent& backward : links.backwards)
+    for (const model::SelectedEvent& backward : links.backwards)
         arrows.push_back({Arrow::Kind::backward, links.forward, backward});
     return arrows;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -20,7 +20,7 @@
 #include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 bool earlier(const Mark& a, const Mark& b) {
@@ -155,7 +155,7 @@ MarkBook parse_marks(std::string_view json) {
             mark.to = one.value("to_ns", mark.from);
             mark.text = one.value("text", std::string());
             for (const std::int64_t time : {mark.from, mark.to}) {
-                if (!is_viewable(time))
+                if (!model::is_viewable(time))
                     throw std::runtime_error(fmt::format(
                         "mark {} is at {} ns, more than 73 years from the start", marks.size() + 1, time));
             }
@@ -220,4 +220,4 @@ bool MarkFile::write(const std::string& path) const {
     return false;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

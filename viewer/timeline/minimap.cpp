@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // Adds stretches of time to slices.
 class Slices {
   public:
-    Slices(TimeSpan whole, int count)
+    Slices(model::TimeSpan whole, int count)
         : view_{whole.from, whole.to, static_cast<double>(count)},
           count_(count),
           ns_(static_cast<std::size_t>(count)) {}
@@ -35,7 +35,7 @@ class Slices {
     }
 
   private:
-    TimeView view_;
+    model::TimeView view_;
     int count_;
     std::vector<std::int64_t> ns_;
 };
@@ -99,4 +99,4 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
     return map;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

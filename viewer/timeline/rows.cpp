@@ -10,7 +10,7 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // A row before it has a place on the page.
@@ -57,8 +57,10 @@ std::string track_key(const traces::Trace& trace, const Track& track) {
 
 class Rows {
   public:
-    Rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement)
-        : trace_(trace), tracks_(tracks), by_kind_(arrangement.grouping == RowArrangement::Grouping::kind) {}
+    Rows(const traces::Trace& trace, const Tracks& tracks, const model::RowArrangement& arrangement)
+        : trace_(trace),
+          tracks_(tracks),
+          by_kind_(arrangement.grouping == model::RowArrangement::Grouping::kind) {}
 
     std::vector<CandidateGroup> groups() {
         if (!by_kind_) {
@@ -223,15 +225,15 @@ class Page {
     const RowHeights& heights_;
 };
 
-bool is_filtered_out(const RowArrangement& a, const CandidateGroup& group, const Candidate& c) {
+bool is_filtered_out(const model::RowArrangement& a, const CandidateGroup& group, const Candidate& c) {
     return !a.filter.empty() &&
-           !matches_filter(c.entry.label + " " + group.group.label + " " + c.entry.key, a.filter);
+           !model::matches_filter(c.entry.label + " " + group.group.label + " " + c.entry.key, a.filter);
 }
 
 }  // namespace
 
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
-                      const RowHeights& heights) {
+RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks,
+                      const model::RowArrangement& arrangement, const RowHeights& heights) {
     RowLayout layout;
     std::vector<CandidateGroup> groups = Rows(trace, tracks, arrangement).groups();
     const Order order(arrangement.order);
@@ -283,7 +285,8 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
     return layout;
 }
 
-void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track) {
+void show_track(model::RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks,
+                int track) {
     for (const CandidateGroup& group : Rows(trace, tracks, arrangement).groups()) {
         for (const Candidate& c : group.rows) {
             if (c.row.kind != Row::Kind::lane || c.row.track != track) continue;
@@ -355,7 +358,7 @@ std::vector<std::string> RowLayout::siblings(const std::string& key) const {
 }
 
 const RowLayout& KeptLayout::update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
-                                    const RowArrangement& arrangement, const RowHeights& heights) {
+                                    const model::RowArrangement& arrangement, const RowHeights& heights) {
     if (tracks_ != tracks || !(arrangement_ == arrangement) || !(heights_ == heights)) {
         layout_ = layout_rows(trace, *tracks, arrangement, heights);
         tracks_ = tracks;
@@ -365,4 +368,4 @@ const RowLayout& KeptLayout::update(const traces::Trace& trace, const std::share
     return layout_;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

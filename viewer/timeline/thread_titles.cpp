@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr std::int64_t kNumber = 0xFFFFFF;  // the thread's bits of a serialized id; the process's are above
@@ -95,4 +95,4 @@ std::vector<std::string> thread_titles(const traces::Trace& trace) {
     return titles;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

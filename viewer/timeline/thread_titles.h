@@ -7,7 +7,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // By index into Trace::threads. A name in the trace is kept, except for the form "thread 4242 (python3)" that
 // Kineto writes (libkineto, output_json.cpp): then the name in brackets is used. Such a thread is the main
@@ -15,4 +15,4 @@ namespace shardscope::viewer {
 // another thread's operators. Names that would be equal within a rank also get their numbers.
 std::vector<std::string> thread_titles(const traces::Trace& trace);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -16,7 +16,7 @@
 #include "viewer/timeline/lane.h"
 #include "viewer/timeline/thread_titles.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // --- The lane in its track for each event, determined before the lanes are filled, so that their memory can
@@ -81,8 +81,8 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
     }
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.stream[i] >= tracks.size()) continue;
-        tracks[device.stream[i]].lanes[lane_of[i]].add(device.start[i], device.end[i],
-                                                       {EventKind::device, row(i)}, paint_of(device.kind[i]));
+        tracks[device.stream[i]].lanes[lane_of[i]].add(
+            device.start[i], device.end[i], {model::EventKind::device, row(i)}, paint_of(device.kind[i]));
     }
     return tracks;
 }
@@ -136,17 +136,18 @@ std::vector<Track> thread_tracks(const traces::Trace& trace, const std::vector<s
         [&](std::size_t r) {
             if (ranges.thread[r] >= tracks.size()) return;
             tracks[ranges.thread[r]].lanes[lane_of[r]].add(
-                ranges.start[r], ranges.end[r], {EventKind::range, row(r)}, paint_of(ranges.kind[r]));
+                ranges.start[r], ranges.end[r], {model::EventKind::range, row(r)}, paint_of(ranges.kind[r]));
         },
         [&](std::size_t c) {
             if (calls.thread[c] >= tracks.size()) return;
-            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(calls.start[c], calls.end[c],
-                                                               {EventKind::runtime, row(c)}, kRuntimePaint);
+            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(
+                calls.start[c], calls.end[c], {model::EventKind::runtime, row(c)}, kRuntimePaint);
         });
     return tracks;
 }
 
-void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint) {
+void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, model::SelectedEvent event,
+                  Paint paint) {
     for (Lane& lane : track.lanes) {
         if (lane.add(start, end, event, paint)) return;
     }
@@ -159,7 +160,7 @@ std::vector<Track> wait_tracks(const traces::Trace& trace) {
     for (std::size_t i = 0; i < waits.size(); ++i) {
         if (waits.rank[i] >= tracks.size()) continue;
         Track& track = tracks[waits.rank[i]];
-        add_to_lanes(track, waits.start[i], waits.end[i], {EventKind::wait, row(i)}, kWaitPaint);
+        add_to_lanes(track, waits.start[i], waits.end[i], {model::EventKind::wait, row(i)}, kWaitPaint);
     }
     for (std::size_t r = 0; r < tracks.size(); ++r) {
         tracks[r].kind = Track::Kind::waits;
@@ -175,7 +176,7 @@ std::vector<Track> mark_tracks(const traces::Trace& trace, const std::vector<std
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t i = 0; i < marks.size(); ++i) {
         if (marks.thread[i] >= tracks.size()) continue;
-        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {EventKind::mark, row(i)},
+        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {model::EventKind::mark, row(i)},
                      kMarkPaint);
     }
     for (std::size_t t = 0; t < tracks.size(); ++t) {
@@ -187,7 +188,7 @@ std::vector<Track> mark_tracks(const traces::Trace& trace, const std::vector<std
     return tracks;
 }
 
-CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
+draw::CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
     return {points.size(), [&](std::size_t i) { return points[i].first; },
             [&](std::size_t i) { return points[i].second; }};
 }
@@ -345,31 +346,32 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
     return all.take();
 }
 
-std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {
-    if (event.kind == EventKind::none || event.index < 0) return std::nullopt;
+std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks,
+                                     model::SelectedEvent event) {
+    if (event.kind == model::EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
     Track::Kind kind = Track::Kind::thread;
     int source = -1, rank = -1;
     switch (event.kind) {
-        case EventKind::device:
+        case model::EventKind::device:
             kind = Track::Kind::stream;
             source = trace.device.stream[i];
             break;
-        case EventKind::range:
+        case model::EventKind::range:
             source = trace.ranges.thread[i];
             break;
-        case EventKind::runtime:
+        case model::EventKind::runtime:
             source = trace.runtime.thread[i];
             break;
-        case EventKind::wait:
+        case model::EventKind::wait:
             kind = Track::Kind::waits;
             rank = trace.synchronizations.rank[i];
             break;
-        case EventKind::mark:
+        case model::EventKind::mark:
             kind = Track::Kind::marks;
             source = trace.marks.thread[i];
             break;
-        case EventKind::none:
+        case model::EventKind::none:
             return std::nullopt;
     }
     const std::int64_t start = time_of(trace, event).start;
@@ -395,4 +397,4 @@ std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t c
     return events;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/lane.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Track {
     // collectives: of one process group, each as a bar from the first rank's arrival to the last one's,
@@ -34,7 +34,7 @@ struct CounterTrack {  // a counter of a rank over time
     int rank = -1;     // index into Trace::ranks, -1: its process is not a rank
     traces::StringId name = traces::StringId::empty;
     std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
-    CurveIndex<double> index;                             // of `points`
+    draw::CurveIndex<double> index;                       // of `points`
     double least = 0, most = 0;
 };
 
@@ -59,7 +59,8 @@ struct EventPlace {
     int track = 0, lane = 0;
     std::size_t item = 0;
 };
-std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event);
+std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks,
+                                     model::SelectedEvent event);
 
 // Device events launched by the runtime call with this index.
 std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call);
@@ -72,4 +73,4 @@ std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t c
 // Lanes are filled but not finished. Only collectives with device events on at least two ranks are included.
 std::vector<Track> collective_tracks(const traces::Trace& trace);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

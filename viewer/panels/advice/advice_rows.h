@@ -9,7 +9,7 @@
 
 #include "traces/analysis/advice/advice.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // "1.23 ms a step", "12.34 %", "108.1 MB", "3".
 std::string figure_text(const traces::AdviceFigure& figure);
@@ -25,4 +25,4 @@ std::string_view panel_of(std::string_view rule, bool units = true);
 // concerns the configuration.
 bool has_place(std::string_view rule);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

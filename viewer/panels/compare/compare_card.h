@@ -16,13 +16,13 @@
 #include "viewer/panels/memory/memory_chart.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class CompareCard {
   public:
     struct Input {
         std::string title, file;
-        Color color = 0;  // the run's
+        theme::Color color = 0;  // the run's
         const traces::RunColumn* run = nullptr;
         const traces::RunColumn* first = nullptr;  // the base; equal to `run` on the first card
         bool comparable = true;                    // times compare with the base's: both stepped, or neither
@@ -43,13 +43,14 @@ class CompareCard {
     float figures_height(const Input& input) const;
     void draw_strip(const Input& input);
     void draw_curve(const Input& input);
-    const std::vector<StripRow>& folded(const Input& input, const traces::StepSummary& step, int columns);
+    const std::vector<draw::StripRow>& folded(const Input& input, const traces::StepSummary& step,
+                                              int columns);
 
     const traces::Trace* trace_ = nullptr;
     std::int64_t from_ = 0, to_ = 0;
     int columns_ = 0;
-    std::vector<StripRow> rows_;
+    std::vector<draw::StripRow> rows_;
     MemoryChart chart_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,7 +11,7 @@
 #include "traces/analysis/modules/module_join.h"
 #include "traces/analysis/modules/modules.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::CompareBy;
@@ -26,7 +26,7 @@ std::string unit_name(const Trace& trace, std::int32_t unit) {
 
 class Longest {
   public:
-    void take(TimeRange time, int rank, SelectedEvent event, int module = -1) {
+    void take(model::TimeRange time, int rank, model::SelectedEvent event, int module = -1) {
         if (place_.found && time.length() <= place_.time.length()) return;
         place_ = {true, time, rank, event, module};
     }
@@ -45,7 +45,7 @@ PartPlace longest_device_event(const Trace& trace, const traces::Selection& sele
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (selected[i] && matches(i))
             longest.take({device.start[i], device.end[i]}, device.rank[i],
-                         {EventKind::device, static_cast<std::int64_t>(i)});
+                         {model::EventKind::device, static_cast<std::int64_t>(i)});
     }
     return longest.place();
 }
@@ -60,7 +60,7 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
         // PyTorch's NVTX ranges append to the name: "aten::mm, seq = 3".
         if (!text.starts_with(name) || (text.size() > name.size() && text[name.size()] != ',')) continue;
         longest.take({ranges.start[i], ranges.end[i]}, std::max(0, trace.threads[ranges.thread[i]].rank),
-                     {EventKind::range, static_cast<std::int64_t>(i)});
+                     {model::EventKind::range, static_cast<std::int64_t>(i)});
     }
     return longest.place();
 }
@@ -80,7 +80,7 @@ PartPlace longest_module_call(const Trace& trace, const std::string& name,
                 const auto i = static_cast<std::size_t>(call.range);
                 longest.take({trace.ranges.start[i], trace.ranges.end[i]},
                              std::max(0, trace.threads[trace.ranges.thread[i]].rank),
-                             {EventKind::range, call.range}, module.module);
+                             {model::EventKind::range, call.range}, module.module);
             }
         }
     }
@@ -124,4 +124,4 @@ PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& n
     });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -7,13 +7,13 @@
 #include "traces/analysis/compare/compare_parts.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct PartPlace {
     bool found = false;
-    TimeRange time;
+    model::TimeRange time;
     int rank = 0;  // index into Trace::ranks
-    SelectedEvent event;
+    model::SelectedEvent event;
     int module = -1;  // ModuleRow::id, for a module that has one
 };
 
@@ -22,4 +22,4 @@ struct PartPlace {
 PartPlace longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
                           const traces::Selection& selection);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -13,7 +13,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::Comparison;
@@ -163,7 +163,7 @@ class RowBuilder {
                       const Get& spread) const {
         const RunColumn& first = runs_.front();
         const double value = get(run), base = get(first);
-        cell.change = format_change(value, base);
+        cell.change = draw::format_change(value, base);
         const bool none = cell.change == "0.0 %";
         if (spread && !none && traces::inside_spread(base, spread(first), value, spread(run))) {
             cell.change += " ~";
@@ -179,16 +179,17 @@ class RowBuilder {
 };
 
 std::string print_us(double us) {
-    return format_duration(us * 1e3);
+    return draw::format_duration(us * 1e3);
 }
 std::string print_bytes(double bytes) {
-    return format_mb(static_cast<std::int64_t>(bytes));
+    return draw::format_mb(static_cast<std::int64_t>(bytes));
 }
 std::string print_percent(double percent) {
-    return format_percent(percent);
+    return draw::format_percent(percent);
 }
 std::string print_number(double number) {
-    return format_decimal(number, number == static_cast<double>(static_cast<std::int64_t>(number)) ? 0 : 1);
+    return draw::format_decimal(number,
+                                number == static_cast<double>(static_cast<std::int64_t>(number)) ? 0 : 1);
 }
 
 bool any_run(const Comparison& comparison, const std::function<double(const RunColumn&)>& get) {
@@ -231,7 +232,7 @@ void add_memory(const Comparison& comparison, RowBuilder& rows) {
     for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
         if (!any_run(comparison, get)) continue;
-        rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
+        rows.figure("  " + draw::spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
                     RowBuilder::Judge::none);
     }
 }
@@ -300,8 +301,9 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
         return run.steps > 0 && (!any_stepped || (at < stepped.size() && stepped[at]));
     };
     rows.told(has_steps);
-    rows.text("Steps in the selection",
-              [&](const RunColumn& r) { return has_steps(r) && !whole ? format_count(r.steps) : "none"; });
+    rows.text("Steps in the selection", [&](const RunColumn& r) {
+        return has_steps(r) && !whole ? draw::format_count(r.steps) : "none";
+    });
     double longest_step = 0;
     for (const RunColumn& run : comparison.runs) {
         longest_step =
@@ -359,4 +361,4 @@ const traces::StepSummary* steady_step(const traces::RankSummary& rank) {
     return steps[(steps.size() - 1) / 2];
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,7 +9,7 @@
 
 #include "traces/analysis/compare/compare.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // One title per run: the settings that differ, the most informative first ("wrap=root"), or the file's name
 // if none does. The file's name is appended to titles that would be equal.
@@ -43,4 +43,4 @@ std::int64_t largest_peak(const traces::Comparison& comparison);
 // The kept step whose window is closest to the median, preferably not the first; nullptr without steps.
 const traces::StepSummary* steady_step(const traces::RankSummary& rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

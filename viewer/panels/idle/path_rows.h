@@ -12,24 +12,25 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 std::string_view path_kind_title(traces::PathKind kind);  // "Launch delay"
 std::string_view path_kind_help(traces::PathKind kind);   // the definition
-Color path_kind_color(traces::PathKind kind);
+theme::Color path_kind_color(traces::PathKind kind);
 
 std::string path_title(const traces::RankPath& path);  // "Rank 0", "Job"
 
-std::shared_ptr<const TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
-std::shared_ptr<const TableModel> path_module_table(const traces::RankPath& path, bool stepped = true);
+std::shared_ptr<const tables::TableModel> path_share_table(const traces::RankPath& path, bool stepped = true);
+std::shared_ptr<const tables::TableModel> path_module_table(const traces::RankPath& path,
+                                                            bool stepped = true);
 
 // One row per piece, sorted by time. There may be millions: cells are made on demand.
-class PathPieceTable final : public LazyTable {
+class PathPieceTable final : public tables::LazyTable {
   public:
     // `path` points into `report`, which the table keeps alive with `trace`.
     PathPieceTable(std::shared_ptr<const traces::Trace> trace,
                    std::shared_ptr<const traces::CriticalPathReport> report, const traces::RankPath& path);
-    Color swatch(std::size_t row) const override { return path_kind_color(piece(row).kind); }
+    theme::Color swatch(std::size_t row) const override { return path_kind_color(piece(row).kind); }
     const traces::PathPiece& piece(std::size_t row) const { return path_.pieces[row]; }
 
   private:
@@ -46,4 +47,4 @@ std::string factors_key(const traces::PathFactors& factors);
 // The change that a what-if predicts: "-2.9 %".
 std::string predicted_change(const traces::RankPath& path);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

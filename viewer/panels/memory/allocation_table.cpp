@@ -9,7 +9,7 @@
 #include "traces/store/stack_text.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 template <class Row>
@@ -32,8 +32,9 @@ std::string name_of(const std::vector<std::string_view>& names, int id) {
 
 }  // namespace
 
-AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::Allocations> allocations)
-    : LazyTable(allocations->size()),
+AllocationTable::AllocationTable(model::TracePtr trace,
+                                 std::shared_ptr<const traces::Allocations> allocations)
+    : tables::LazyTable(allocations->size()),
       trace_(std::move(trace)),
       allocations_(std::move(allocations)),
       units_(names_by_id(trace_->units)),
@@ -46,7 +47,7 @@ AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::A
     // `of`: the text of a row of Trace::memory. `least`: minimum width of a column that shares the rest.
     const auto text = [&](const char* id, const char* title, float width, int priority, auto of,
                           float least = 0) {
-        TableColumn column = text_column(id, title, width, priority);
+        tables::TableColumn column = tables::text_column(id, title, width, priority);
         column.least = least;
         cells_.add(std::move(column),
                    [this, of](std::size_t row) { return std::string(of(memory_row(row))); });
@@ -54,21 +55,22 @@ AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::A
     const auto string_of = [&memory, this](const auto& column) {
         return [&column, this](std::uint32_t i) { return trace_->strings[column[i]]; };
     };
-    cells_.add(number_column("time_ms", "Allocated at", "ms", 8, 10), 3, [&memory, this](std::size_t row) {
-        return static_cast<double>(memory.time[memory_row(row)]) * 1e-6;
-    });
-    cells_.add(number_column("bytes", "Size", "bytes", 7.5F, 10), 0, [&memory, this](std::size_t row) {
-        return static_cast<double>(memory.bytes[memory_row(row)]);
-    });
-    cells_.add(number_column("lifetime_ms", "Lived", "ms", 6.5F, 10, 0,
-                             "until its address was freed or reused; - : to the end of the trace"),
+    cells_.add(tables::number_column("time_ms", "Allocated at", "ms", 8, 10), 3,
+               [&memory, this](std::size_t row) {
+                   return static_cast<double>(memory.time[memory_row(row)]) * 1e-6;
+               });
+    cells_.add(
+        tables::number_column("bytes", "Size", "bytes", 7.5F, 10), 0,
+        [&memory, this](std::size_t row) { return static_cast<double>(memory.bytes[memory_row(row)]); });
+    cells_.add(tables::number_column("lifetime_ms", "Lived", "ms", 6.5F, 10, 0,
+                                     "until its address was freed or reused; - : to the end of the trace"),
                3, [&memory, this](std::size_t row) {
                    return freed_ns(row) == traces::kNeverFreed
-                              ? kNoNumber
+                              ? tables::kNoNumber
                               : static_cast<double>(freed_ns(row) - memory.time[memory_row(row)]) * 1e-6;
                });
     text("category", "Category", 11, 10, [&memory](std::uint32_t i) {
-        return spaced(traces::kMemoryCategoryNames[static_cast<std::size_t>(memory.category[i])]);
+        return draw::spaced(traces::kMemoryCategoryNames[static_cast<std::size_t>(memory.category[i])]);
     });
     if (known(memory.unit, -1))
         text("unit", "FSDP unit", 8, 9,
@@ -100,4 +102,4 @@ AllocationTable::AllocationTable(TracePtr trace, std::shared_ptr<const traces::A
          [&memory](std::uint32_t i) { return fmt::format("{:#x}", memory.address[i]); });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,7 +15,7 @@
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class MemoryChart {
   public:
@@ -40,7 +40,7 @@ class MemoryChart {
     };
 
     Shown shown_;
-    std::vector<FoldedColumn> columns_;
+    std::vector<draw::FoldedColumn> columns_;
 };
 
 // The part of the curve that belongs to the step of the peak; a part around the peak if it is in no step.
@@ -56,17 +56,17 @@ CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<con
 // as on the timeline.
 
 struct MemoryLine {
-    const LineCurve* line = nullptr;
-    Color color = 0;
+    const draw::LineCurve* line = nullptr;
+    theme::Color color = 0;
     std::string label;       // in the tooltip and beside the name of the line
     std::int64_t shift = 0;  // ns to be added to its times
     float thickness = 1.5F;
 };
 
 struct MemoryTimeChart {
-    OpenTrace* entry = nullptr;            // already read; its visible range is shown, and the mouse moves it
-    int rank_index = 0;                    // the steps of this rank are drawn behind the curves
-    const CategoryCurve* stack = nullptr;  // nullptr: only lines
+    model::OpenTrace* entry = nullptr;  // already read; its visible range is shown, and the mouse moves it
+    int rank_index = 0;                 // the steps of this rank are drawn behind the curves
+    const draw::CategoryCurve* stack = nullptr;  // nullptr: only lines
     std::span<const MemoryLine> lines;
     struct Peak {
         std::int64_t time = 0, bytes = 0;
@@ -77,9 +77,9 @@ struct MemoryTimeChart {
 // Draws into the current window and takes `size`. `item`: the name of its place for scripts.
 void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec2 size);
 
-CategoryColors memory_category_colors();
+draw::CategoryColors memory_category_colors();
 // Adds "Allocated" and its categories in the order of the stack to an open tooltip; nullptr: no allocations
 // yet.
 void memory_tip_rows(const traces::MemoryPoint* point);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -10,9 +10,9 @@
 #include "traces/analysis/memory/memory_explanation.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
-using ModelPtr = std::shared_ptr<const TableModel>;
+using ModelPtr = std::shared_ptr<const tables::TableModel>;
 
 // What the live bytes are grouped by.
 enum class HolderKind { unit, module, buffer, annotation, stack };
@@ -39,4 +39,4 @@ ModelPtr compared_holders(const traces::RankMemory& here, const traces::RankMemo
 // if the trace does not contain it.
 std::string moment_sentence(const traces::RankExplanation& rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

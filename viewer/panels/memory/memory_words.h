@@ -7,7 +7,7 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // "in step 2, 12.3 ms after its start", or "at 1.2 s" outside every step.
 std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time);
@@ -22,4 +22,4 @@ std::string other_facts(const traces::RankMemory& memory);
 // The shift of the other run's times (ns) that aligns the starts of the first step that both have.
 std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

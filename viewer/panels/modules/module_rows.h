@@ -11,13 +11,13 @@
 #include "traces/analysis/modules/modules.h"
 #include "viewer/tables/tree_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // The share of the node's device time spent in its backward, in percent; 0 if it has no device time.
 double backward_percent(const traces::ModuleNode& node);
 
 // The tree of one rank. Times in us, sizes in MB (2^20 bytes).
-class ModulesModel final : public TreeModel {
+class ModulesModel final : public tables::TreeModel {
   public:
     // `rank` points into `view`, which the model keeps alive.
     ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank);
@@ -34,7 +34,7 @@ class ModulesModel final : public TreeModel {
     void add_columns();
     std::shared_ptr<const traces::ModuleView> view_;
     std::vector<const traces::ModuleNode*> modules_;  // by row
-    LazyColumns cells_{columns_};
+    tables::LazyColumns cells_{columns_};
 };
 
 // A run of siblings shown as one line, for the compact tree of a card: "FullyShardedDataParallel_1 .. 8".
@@ -47,4 +47,4 @@ struct TreeLine {
 // count; a last line "... N more" counts what does not fit.
 std::vector<TreeLine> compact_tree(std::span<const traces::ModuleNode> roots, std::size_t lines);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,7 +9,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/strip.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::HostRanges;
@@ -39,7 +39,7 @@ class InCall {
 };
 
 // Puts bars, which arrive sorted by start, into the first lane from `depth` on that has room.
-void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, EventKind kind) {
+void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, model::EventKind kind) {
     while (depth < lanes.size() && !lanes[depth].bars.empty() && lanes[depth].bars.back().end > bar.start)
         ++depth;
     while (lanes.size() <= depth) lanes.push_back({kind, {}, {}});
@@ -69,7 +69,8 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
         if (frame) ++chart.frames;
         if (!shown) continue;
         ++chart.ranges;
-        put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)}, EventKind::range);
+        put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)},
+            model::EventKind::range);
     }
     --chart.ranges;  // the call itself does not count as nested
     take(chart, std::move(lanes), "host");
@@ -84,7 +85,7 @@ void add_runtime_calls(const Trace& trace, const InCall& call, FlameChart& chart
     }
     traces::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
     std::vector<FlameLane> lanes;
-    for (const FlameBar& bar : bars) put(lanes, 0, bar, EventKind::runtime);
+    for (const FlameBar& bar : bars) put(lanes, 0, bar, model::EventKind::runtime);
     take(chart, std::move(lanes), "runtime calls");
 }
 
@@ -98,9 +99,10 @@ void add_device_work(const Trace& trace, const InCall& call, FlameChart& chart) 
         chart.time.from = std::min(chart.time.from, device.start[i]);
         chart.time.to = std::max(chart.time.to, device.end[i]);
         put(streams[device.stream[i]], 0, {device.start[i], device.end[i], static_cast<std::int32_t>(i)},
-            EventKind::device);
+            model::EventKind::device);
     }
-    for (auto& [stream, lanes] : streams) take(chart, std::move(lanes), stream_title(trace.streams[stream]));
+    for (auto& [stream, lanes] : streams)
+        take(chart, std::move(lanes), draw::stream_title(trace.streams[stream]));
 }
 
 std::int64_t length(const Trace& trace, std::int32_t range) {
@@ -123,7 +125,7 @@ FlameChart make_flame(const Trace& trace, std::int32_t range, Frames frames) {
     return chart;
 }
 
-std::vector<ShownBar> shown_bars(const FlameLane& lane, const TimeView& view) {
+std::vector<ShownBar> shown_bars(const FlameLane& lane, const model::TimeView& view) {
     std::vector<ShownBar> shown;
     const auto& bars = lane.bars;
     const auto ends_after = [&](std::size_t from, std::int64_t time) {
@@ -183,4 +185,4 @@ std::vector<std::int64_t> longest_by_column(const Trace& trace, const std::vecto
     return longest;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

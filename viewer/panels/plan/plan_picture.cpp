@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::PlanRow;
@@ -76,4 +76,4 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
     return picture;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -16,14 +16,14 @@
 #include "viewer/tables/table_model.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // The outcome for a configuration.
 enum class PlanFate : std::uint8_t { front, fits, too_large, impossible, not_run };
 inline constexpr std::size_t kPlanFates = 5;
 PlanFate fate_of(const traces::PlanRow& row);
 std::string_view fate_words(PlanFate fate);  // "on the Pareto front", "does not fit"
-Color fate_color(PlanFate fate);
+theme::Color fate_color(PlanFate fate);
 
 inline bool is_known(PlanFate fate) {  // it has a peak
     return fate != PlanFate::impossible && fate != PlanFate::not_run;
@@ -72,7 +72,7 @@ std::string nothing_fits(const PlanList& list);
 
 enum class PlanShow : std::uint8_t { all, fits, front };
 struct PlanTable {
-    std::shared_ptr<const TableModel> model;
+    std::shared_ptr<const tables::TableModel> model;
     std::vector<std::size_t> items;  // by row of the model
     std::string alike;               // settings common to all rows: "param=bf16, batch=2"
 };
@@ -91,4 +91,4 @@ std::vector<PlanFact> plan_figures(const PlanList& list, const traces::PlanRow& 
 // "--fsdp.wrap=root --data.batch=2", for a command line.
 std::string plan_flags(const PlanSettings& settings);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -5,7 +5,7 @@
 
 #include "traces/schema/json_text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 void QueryHistory::add(std::string sql) {
     if (sql.find_first_not_of(" \t\r\n") == std::string::npos) return;
@@ -33,4 +33,4 @@ void QueryHistory::from_text(std::string_view text) {
     for (auto sql = read->rbegin(); sql != read->rend(); ++sql) add(*sql);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

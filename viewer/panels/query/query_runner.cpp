@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // limit for one result
@@ -28,7 +28,7 @@ void QueryRunner::start(std::function<void()> work) {
 }
 
 std::string QueryRunner::database(const TraceFiles& files, bool import_exports) {
-    const std::vector<FileStamp> stamps = stamps_of(files);
+    const std::vector<model::FileStamp> stamps = model::stamps_of(files);
     if (as_database_ == nullptr || database_files_ != files || database_stamps_ != stamps ||
         database_imported_ != import_exports) {
         as_database_.reset();
@@ -112,4 +112,4 @@ std::shared_ptr<const std::vector<traces::SchemaObject>> QueryRunner::schema(con
     return files == schema_files_ ? schema_ : nullptr;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

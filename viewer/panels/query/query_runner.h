@@ -18,7 +18,7 @@
 #include "traces/store/sqlite/query.h"
 #include "viewer/model/file_stamp.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct QueryLimits {
     std::optional<std::chrono::nanoseconds> time = std::chrono::seconds(30);
@@ -78,8 +78,8 @@ class QueryRunner {
     std::string next_schema_error_;
     std::unique_ptr<traces::AsDatabase> as_database_;
     TraceFiles database_files_;
-    std::vector<FileStamp> database_stamps_;
+    std::vector<model::FileStamp> database_stamps_;
     bool database_imported_ = false;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

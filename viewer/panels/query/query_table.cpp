@@ -13,7 +13,7 @@
 #include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::QueryValue;
@@ -38,7 +38,7 @@ std::string unit_of(std::string_view column) {
 bool exact_number(const QueryValue& value) {
     if (std::holds_alternative<double>(value)) return true;
     const auto* whole = std::get_if<std::int64_t>(&value);
-    return whole != nullptr && std::abs(static_cast<double>(*whole)) <= kExactInteger;
+    return whole != nullptr && std::abs(static_cast<double>(*whole)) <= tables::kExactInteger;
 }
 
 // The columns whose values are all numbers, with at least one.
@@ -79,7 +79,7 @@ float width_of(const traces::QueryResult& result, std::size_t column, bool numbe
         const QueryValue& value = result.rows[r][column];
         if (const auto* text = std::get_if<std::string>(&value)) longest = std::max(longest, text->size());
         if (const auto* whole = std::get_if<std::int64_t>(&value))
-            longest = std::max(longest, format_count(*whole).size());
+            longest = std::max(longest, draw::format_count(*whole).size());
     }
     return std::clamp(static_cast<float>(longest) * (number ? 0.62F : 0.56F) + 1, 4.0F, 26.0F);
 }
@@ -120,10 +120,10 @@ QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : resu
     const std::vector<bool> number = number_columns(*result_);
     std::set<std::string> used;
     for (std::size_t c = 0; c < result_->columns.size(); ++c) {
-        TableColumn column;
+        tables::TableColumn column;
         column.id = distinct(result_->columns[c], used);
         column.title = result_->columns[c];
-        column.kind = number[c] ? TableColumn::Kind::number : TableColumn::Kind::text;
+        column.kind = number[c] ? tables::TableColumn::Kind::number : tables::TableColumn::Kind::text;
         if (number[c]) column.unit = unit_of(column.title);
         column.width = width_of(*result_, c, number[c]);
         column.priority = 1000 - static_cast<int>(c);  // the columns keep the query's order
@@ -134,14 +134,14 @@ QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : resu
 
 std::string QueryTable::text(std::size_t row, std::size_t column) const {
     const QueryValue& value = result_->rows[row][column];
-    const TableColumn& about = columns_[column];
+    const tables::TableColumn& about = columns_[column];
     if (const auto* whole = std::get_if<std::int64_t>(&value))
-        return about.unit.empty() ? fmt::format("{}", *whole) : format_count(*whole);
+        return about.unit.empty() ? fmt::format("{}", *whole) : draw::format_count(*whole);
     if (const auto* real = std::get_if<double>(&value)) {
         if (!std::isfinite(*real)) return fmt::format("{}", *real);
         const double size = std::abs(*real);
         if (size != 0 && (size < 0.0005 || size >= 1e15)) return fmt::format("{:.4g}", *real);
-        return format_decimal(*real, decimals_[column]);
+        return draw::format_decimal(*real, decimals_[column]);
     }
     if (const auto* text = std::get_if<std::string>(&value)) return *text;
     return "-";
@@ -151,7 +151,7 @@ double QueryTable::number(std::size_t row, std::size_t column) const {
     const QueryValue& value = result_->rows[row][column];
     if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
     if (const auto* real = std::get_if<double>(&value)) return *real;
-    return kNoNumber;
+    return tables::kNoNumber;
 }
 
 RowPlaces find_places(const std::vector<std::string>& columns) {
@@ -229,8 +229,8 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
                                                  [](const auto& a, const auto& b) { return a.y < b.y; });
     range.x_low = left->x;
     range.x_high = right->x > left->x ? right->x : left->x + 1;
-    range.y_low = low->y < 0 ? -axis_top(-low->y) : 0;
-    range.y_high = low->y < 0 && high->y <= 0 ? 0 : axis_top(high->y);
+    range.y_low = low->y < 0 ? -draw::axis_top(-low->y) : 0;
+    range.y_high = low->y < 0 && high->y <= 0 ? 0 : draw::axis_top(high->y);
     return range;
 }
 
@@ -254,10 +254,10 @@ std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotR
     return folded;
 }
 
-AxisUnit axis_unit_of(const std::string& unit) {
-    if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return AxisUnit::nanoseconds;
-    if (unit == "bytes" || unit == "MB" || unit == "MiB") return AxisUnit::bytes;
-    return unit == "%" ? AxisUnit::percent : AxisUnit::count;
+draw::AxisUnit axis_unit_of(const std::string& unit) {
+    if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return draw::AxisUnit::nanoseconds;
+    if (unit == "bytes" || unit == "MB" || unit == "MiB") return draw::AxisUnit::bytes;
+    return unit == "%" ? draw::AxisUnit::percent : draw::AxisUnit::count;
 }
 
 double axis_factor_of(const std::string& unit) {
@@ -267,4 +267,4 @@ double axis_factor_of(const std::string& unit) {
     return unit == "MB" || unit == "MiB" ? 1048576.0 : 1.0;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

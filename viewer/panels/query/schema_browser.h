@@ -8,7 +8,7 @@
 
 #include "traces/query/database_schema.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class SchemaBrowser {
   public:
@@ -20,4 +20,4 @@ class SchemaBrowser {
     std::string filter_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

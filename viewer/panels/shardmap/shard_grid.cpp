@@ -15,7 +15,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::ShardChange;
@@ -65,13 +65,14 @@ std::string collective_text(const traces::Trace& trace, std::int32_t event) {
     std::string text;
     if (row >= 0) {
         const auto c = static_cast<std::size_t>(row);
-        text = fmt::format("{} {}, {}", spaced(name(trace.collectives.operation[c])),
-                           trace.collectives.sequence[c], format_size(trace.collectives.bytes[c]));
+        text = fmt::format("{} {}, {}", draw::spaced(name(trace.collectives.operation[c])),
+                           trace.collectives.sequence[c], draw::format_size(trace.collectives.bytes[c]));
     } else {
         text = std::string(trace.strings[trace.device.name[at]]);
     }
-    return fmt::format("{} in {}", text,
-                       format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
+    return fmt::format(
+        "{} in {}", text,
+        draw::format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
 }
 
 void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit, std::int64_t time) {
@@ -80,20 +81,24 @@ void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit
     const UnitHistory& history = input.states->of(rank, unit);
     const ShardChange& now = history.at(time);
     const traces::Interval span = history.span(time);
-    begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit], input.trace->ranks[rank].number,
-                          format_duration(static_cast<double>(time))));
-    tip_row("State", name(now.state), shard_color(now.state));
-    if (span.start != kFirst) tip_row("For", format_duration(static_cast<double>(time - span.start)));
-    if (span.end != kLast) tip_row("Still for", format_duration(static_cast<double>(span.end - time)));
-    if (input.states->bytes[unit] >= 0) tip_row("Whole unit", format_size(input.states->bytes[unit]));
-    tip_row("Whole on the device", now.whole ? "yes" : "no");
+    draw::begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit],
+                                input.trace->ranks[rank].number,
+                                draw::format_duration(static_cast<double>(time))));
+    draw::tip_row("State", name(now.state), theme::shard_color(now.state));
+    if (span.start != kFirst)
+        draw::tip_row("For", draw::format_duration(static_cast<double>(time - span.start)));
+    if (span.end != kLast)
+        draw::tip_row("Still for", draw::format_duration(static_cast<double>(span.end - time)));
+    if (input.states->bytes[unit] >= 0)
+        draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit]));
+    draw::tip_row("Whole on the device", now.whole ? "yes" : "no");
     if (input.states->allocations)
-        tip_row("Held by the host program", traces::holds(history.allocated, time) ? "yes" : "no");
+        draw::tip_row("Held by the host program", traces::holds(history.allocated, time) ? "yes" : "no");
     if (now.event >= 0) {
         const bool to_come = now.state == ShardState::freed;
-        tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
+        draw::tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
     }
-    end_tip();
+    draw::end_tip();
 }
 
 }  // namespace
@@ -180,10 +185,10 @@ void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events
         const ImVec2 min = {at.x + cell * static_cast<float>(i), at.y}, max = {min.x + cell, at.y + height};
         ImGui::SetCursorScreenPos(min);
         ImGui::PushID(rank);
-        if (place_button("rank", {cell, height})) events.rank = rank;
+        if (draw::place_button("rank", {cell, height})) events.rank = rank;
         ImGui::PopID();
         const std::string text = fmt::format("{}", input.trace->ranks[static_cast<std::size_t>(rank)].number);
-        items::mark("shardmap.rank." + text, text);
+        draw::items::mark("shardmap.rank." + text, text);
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Rank %s", text.c_str());
         if (chosen || i % stride == 0)
             put_centered(min, max, chosen ? theme::text() : theme::text_dim(), text);
@@ -199,13 +204,13 @@ void ShardGrid::draw_name(const Input& input, const Row& row, float width, Event
     const ImVec2 at = {ImGui::GetWindowPos().x, row.top};
     ImDrawList* draw = ImGui::GetWindowDrawList();
     if (input.selected_unit == static_cast<int>(row.unit))
-        draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, faded(theme::accent(), 0.22F));
+        draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, draw::faded(theme::accent(), 0.22F));
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(static_cast<int>(row.unit));
-    if (place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
+    if (draw::place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
     ImGui::PopID();
-    items::mark("shardmap.unit." + unit, unit);
-    const std::string shown = fit_text(unit, width - font * 0.6F);
+    draw::items::mark("shardmap.unit." + unit, unit);
+    const std::string shown = draw::fit_text(unit, width - font * 0.6F);
     if (shown.size() != unit.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", unit.c_str());
     draw->AddText({at.x, std::floor(at.y + (row.height - font) / 2)}, theme::text(), shown.c_str());
 }
@@ -220,18 +225,19 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
         const ImVec2 max = {std::floor(left + row.cell * static_cast<float>(i + 1)),
                             row.top + row.height - 1};
-        const ImU32 color = shard_color(now.state);
+        const ImU32 color = theme::shard_color(now.state);
         draw->AddRectFilled(min, max, color, 2);
         // A bar below marks memory that the host program holds, whatever the device does with it.
         if (traces::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
         }
-        if (row.cell > ImGui::GetFontSize() * 1.1F) put_centered(min, max, text_on(color), letter(now.state));
-        if (items::kept())
-            items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
-                                     input.trace->ranks[rank].number),
-                         min, max, name(now.state));
+        if (row.cell > ImGui::GetFontSize() * 1.1F)
+            put_centered(min, max, draw::text_on(color), letter(now.state));
+        if (draw::items::kept())
+            draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
+                                           input.trace->ranks[rank].number),
+                               min, max, name(now.state));
         const bool hovered = ImGui::IsWindowHovered() && mouse.x >= min.x && mouse.x < max.x &&
                              mouse.y >= min.y && mouse.y < max.y;
         if (!hovered) continue;
@@ -257,22 +263,22 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     }
     const float top = row.top + 2, bottom = row.top + row.height - 2;
     draw->AddRectFilled({input.lanes_left, top}, {input.lanes_right, bottom},
-                        shard_color(ShardState::sharded));
+                        theme::shard_color(ShardState::sharded));
     const float step = width / static_cast<float>(columns);
     rectangles_ += static_cast<int>(runs.size());
     for (const StateRun& run : runs) {
         const float x0 = input.lanes_left + step * static_cast<float>(run.first);
         const float x1 = std::max(x0 + 1, x0 + step * static_cast<float>(run.count));
         const float height = (bottom - top) * std::max(0.25F, run.share);
-        draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, shard_color(run.state));
+        draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, theme::shard_color(run.state));
     }
     draw_allocated(input, row);
-    items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
-                 {input.lanes_right, bottom});
+    draw::items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
+                       {input.lanes_right, bottom});
     // The lane catches the mouse, so that a drag scrubs outside of it too.
     ImGui::SetCursorScreenPos({input.lanes_left, row.top});
     ImGui::PushID(static_cast<int>(row.unit));
-    place_button("lane", {width, row.height});
+    draw::place_button("lane", {width, row.height});
     ImGui::PopID();
     const auto time = input.from + static_cast<std::int64_t>(
                                        static_cast<double>(ImGui::GetIO().MousePos.x - input.lanes_left) /
@@ -313,4 +319,4 @@ void ShardGrid::draw_allocated(const Input& input, const Row& row) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

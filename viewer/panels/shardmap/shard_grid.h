@@ -15,7 +15,7 @@ namespace shardscope::traces {
 struct Trace;
 }
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class ShardGrid {
   public:
@@ -71,4 +71,4 @@ class ShardGrid {
     std::vector<std::pair<Folded, std::vector<StateRun>>> folded_;  // by unit
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

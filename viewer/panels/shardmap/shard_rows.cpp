@@ -11,7 +11,7 @@
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 using traces::ShardChange;
@@ -190,7 +190,8 @@ constexpr double kShortest = 1000;  // shortest visible range, ns
 std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
                                  const traces::RankSummary& rank) {
     std::unordered_map<std::int64_t, std::int64_t> host_start;
-    for (const traces::Step& step : steps_of(trace, rank_index)) host_start.emplace(step.number, step.start);
+    for (const traces::Step& step : model::steps_of(trace, rank_index))
+        host_start.emplace(step.number, step.start);
     std::vector<StepTime> steps;
     for (const traces::StepSummary& step : rank.steps) {
         StepTime time{step.number, {step.window_start, step.window_end}};
@@ -201,7 +202,7 @@ std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
     return steps;
 }
 
-void ShardView::update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor) {
+void ShardView::update(model::TimeRange all, model::TimeRange timeline_shows, std::int64_t cursor) {
     if (mode == whole) range_ = all;
     if (mode == timeline) range_ = timeline_shows;
     if (mode == step) {
@@ -226,8 +227,8 @@ const StepTime* ShardView::step_at(std::int64_t time) const {
     return time < last.time.to ? &last : nullptr;
 }
 
-TimeRange ShardView::middle_step(TimeRange all) const {
-    std::vector<TimeRange> inside;
+model::TimeRange ShardView::middle_step(model::TimeRange all) const {
+    std::vector<model::TimeRange> inside;
     for (const StepTime& s : steps_) {
         if (s.time.to > all.from && s.time.from < all.to)
             inside.push_back({std::max(s.time.from, all.from), std::min(s.time.to, all.to)});
@@ -236,8 +237,8 @@ TimeRange ShardView::middle_step(TimeRange all) const {
 }
 
 // Outside every step: the range between the neighbouring steps.
-TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
-    TimeRange gap = all;
+model::TimeRange ShardView::around(std::int64_t time, model::TimeRange all) const {
+    model::TimeRange gap = all;
     for (const StepTime& s : steps_) {
         if (s.time.to <= time) gap.from = std::max(gap.from, s.time.to);
         if (s.time.from > time) gap.to = std::min(gap.to, s.time.from);
@@ -245,16 +246,17 @@ TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
     return gap;
 }
 
-void ShardView::zoom(TimeRange all, double share, double notches) {
+void ShardView::zoom(model::TimeRange all, double share, double notches) {
     const auto length = static_cast<double>(range_.length()), most = static_cast<double>(all.length());
-    const double next = std::clamp(length * std::pow(kWheelStep, notches), std::min(kShortest, most), most);
+    const double next =
+        std::clamp(length * std::pow(model::kWheelStep, notches), std::min(kShortest, most), most);
     const double at = static_cast<double>(range_.from) + std::clamp(share, 0.0, 1.0) * length;
     range_.from = std::max(all.from, static_cast<std::int64_t>(at - std::clamp(share, 0.0, 1.0) * next));
     range_.to = std::min(all.to, range_.from + std::max<std::int64_t>(1, static_cast<std::int64_t>(next)));
     mode = own;
 }
 
-void ShardView::pan(TimeRange all, double share) {
+void ShardView::pan(model::TimeRange all, double share) {
     const auto by = static_cast<std::int64_t>(share * static_cast<double>(range_.length()));
     const std::int64_t shift = std::clamp(by, std::min<std::int64_t>(0, all.from - range_.from),
                                           std::max<std::int64_t>(0, all.to - range_.to));
@@ -270,4 +272,4 @@ void ShardView::follow(std::int64_t cursor) {
     range_ = {cursor - half, cursor + half + 1};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

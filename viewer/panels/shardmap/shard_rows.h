@@ -15,7 +15,7 @@
 #include "traces/analysis/time/summary.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // Neighbouring pixel columns that look alike.
 struct StateRun {
@@ -72,7 +72,7 @@ std::vector<traces::MemoryPoint> whole_parameters_curve(const traces::ShardState
 
 struct StepTime {  // from the first work of a step, on the host or the device, to the end of its device work
     std::int64_t number = 0;
-    TimeRange time;
+    model::TimeRange time;
 };
 // The kept steps of one rank, in order of time.
 std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index, const traces::RankSummary& rank);
@@ -85,24 +85,24 @@ class ShardView {
     void start() { *this = {}; }  // resets it for another trace
     void set_steps(std::vector<StepTime> steps) { steps_ = std::move(steps); }
     // Called every frame with the range that can be shown, the timeline's range, and the cursor's time.
-    void update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor);
+    void update(model::TimeRange all, model::TimeRange timeline_shows, std::int64_t cursor);
 
-    const TimeRange& range() const { return range_; }
+    const model::TimeRange& range() const { return range_; }
     // The latest step that contains the time; nullptr outside all steps.
     const StepTime* step_at(std::int64_t time) const;
     // The part of a middle step that is inside `all`; `all` if there are no steps.
-    TimeRange middle_step(TimeRange all) const;
+    model::TimeRange middle_step(model::TimeRange all) const;
 
     // `share`: the mouse's position as a fraction of the range; `notches` of the wheel, > 0 shows less time.
-    void zoom(TimeRange all, double share, double notches);
-    void pan(TimeRange all, double share);  // fraction of the range; > 0 to later times
-    void follow(std::int64_t cursor);       // after a step of the cursor: the range moves along if necessary
+    void zoom(model::TimeRange all, double share, double notches);
+    void pan(model::TimeRange all, double share);  // fraction of the range; > 0 to later times
+    void follow(std::int64_t cursor);  // after a step of the cursor: the range moves along if necessary
 
   private:
-    TimeRange around(std::int64_t time, TimeRange all) const;
+    model::TimeRange around(std::int64_t time, model::TimeRange all) const;
     std::vector<StepTime> steps_;
-    TimeRange range_;
-    std::optional<TimeRange> chosen_;  // the step that is shown
+    model::TimeRange range_;
+    std::optional<model::TimeRange> chosen_;  // the step that is shown
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

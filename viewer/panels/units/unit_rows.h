@@ -10,13 +10,13 @@
 #include "traces/analysis/fsdp/units.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // Unit and phase together name a row: "blocks.0 forward". `means_of`: steps to average over; none: sums.
-std::shared_ptr<const CellTable> unit_table(const std::vector<traces::UnitPhase>& rows,
-                                            std::optional<std::int64_t> means_of);
+std::shared_ptr<const tables::CellTable> unit_table(const std::vector<traces::UnitPhase>& rows,
+                                                    std::optional<std::int64_t> means_of);
 // One row per rank, all units together: means over steps, or sums.
-std::shared_ptr<const CellTable> unit_rank_table(const traces::UnitsReport& report, bool means);
+std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::UnitsReport& report, bool means);
 
 std::string unit_row_name(const traces::UnitPhase& row);
 
@@ -30,4 +30,4 @@ std::int32_t first_gather(const traces::Trace& trace, const traces::ShardStates&
                           std::size_t rank_index, std::string_view unit, traces::Phase phase,
                           std::int64_t from);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,11 +12,11 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using Cell = CellTable::Cell;
-using Kind = TableColumn::Kind;
+using Cell = tables::CellTable::Cell;
+using Kind = tables::TableColumn::Kind;
 using traces::QueryValue;
 using Values = std::vector<QueryValue>;
 
@@ -65,7 +65,8 @@ double product(const std::int64_t (&size)[3]) {
 }
 
 Cell mean_cell(std::int64_t ns, std::int64_t count) {
-    return count > 0 ? us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(count)) : no_cell();
+    return count > 0 ? tables::us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(count))
+                     : tables::no_cell();
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ std::vector<Launches> launches_of(const traces::QueryResult& answer, const trace
         Launches row;
         row.rank = rank_of(trace, at(0), at(1));
         if (row.rank < 0) continue;
-        if (const auto* name = std::get_if<std::string>(&values[2])) row.name = readable_name(*name);
+        if (const auto* name = std::get_if<std::string>(&values[2])) row.name = draw::readable_name(*name);
         for (std::size_t i = 0; i < 3; ++i) {
             row.grid[i] = at(3 + i);
             row.block[i] = at(6 + i);
@@ -144,8 +145,8 @@ std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::T
     return all;
 }
 
-std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all, int rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name.", 0, 24},
         {"grid", "Grid", "blocks", Kind::text, 9, 18, 0, "Blocks of a launch in x, y and z."},
         {"block", "Block", "threads", Kind::text, 8, 17, 0, "Threads of a block in x, y and z."},
@@ -155,35 +156,36 @@ std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all,
         {"shared_kb", "Shared", "KB a block", Kind::number, 6.5F, 15, 0,
          "Shared memory of a block, static and dynamic (KB of 2^10 bytes)."},
         {"count", "Count", "", Kind::number, 5, 13, 0, "Kernels launched with this size."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, time_category_color(traces::TimeCategory::kernel),
-         "The sum of their durations."},
+        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19,
+         theme::time_category_color(traces::TimeCategory::kernel), "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 14, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
     });
     for (const std::size_t i : rows_of(all, rank)) {
         const Launches& row = all[i];
         const bool known = row.known();
-        table->add({text_cell(row.name), text_cell(known ? size_text(row.grid) : "-"),
-                    text_cell(known ? size_text(row.block) : "-"),
-                    known ? decimal_cell(product(row.grid), 0) : no_cell(),
-                    known ? decimal_cell(product(row.block), 0) : no_cell(),
-                    row.registers > 0 ? count_cell(row.registers) : no_cell(),
-                    known ? decimal_cell(static_cast<double>(row.shared_bytes) / 1024, 1) : no_cell(),
-                    count_cell(row.count), ns_cell(row.ns), mean_cell(row.ns, row.count),
-                    ns_cell(row.longest_ns)});
+        table->add({tables::text_cell(row.name), tables::text_cell(known ? size_text(row.grid) : "-"),
+                    tables::text_cell(known ? size_text(row.block) : "-"),
+                    known ? tables::decimal_cell(product(row.grid), 0) : tables::no_cell(),
+                    known ? tables::decimal_cell(product(row.block), 0) : tables::no_cell(),
+                    row.registers > 0 ? tables::count_cell(row.registers) : tables::no_cell(),
+                    known ? tables::decimal_cell(static_cast<double>(row.shared_bytes) / 1024, 1)
+                          : tables::no_cell(),
+                    tables::count_cell(row.count), tables::ns_cell(row.ns), mean_cell(row.ns, row.count),
+                    tables::ns_cell(row.longest_ns)});
     }
     return table;
 }
 
-std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Copy", "", Kind::text, 0, 20, 0, "From where to where."},
         {"from", "From", "memory", Kind::text, 7, 18, 0,
          "Pageable and pinned memory is the host's; what was read."},
         {"to", "To", "memory", Kind::text, 7, 17, 0, "What was written."},
         {"count", "Count", "", Kind::number, 5, 15, 0, {}},
         {"mb", "Copied", "MB", Kind::number, 7.5F, 16, 0, "Sum of the bytes (MB of 2^20 bytes)."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, kind_color(traces::DeviceKind::memcpy),
+        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, theme::kind_color(traces::DeviceKind::memcpy),
          "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 13, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
@@ -193,11 +195,12 @@ std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int
         const Copies& row = all[i];
         // Bytes per nanosecond are 10^9 bytes a second.
         const double gbps = row.ns > 0 ? static_cast<double>(row.bytes) / static_cast<double>(row.ns) : 0;
-        table->add({text_cell(row.name), text_cell(row.from), text_cell(row.to), count_cell(row.count),
-                    mb_cell(row.bytes), ns_cell(row.ns), mean_cell(row.ns, row.count),
-                    ns_cell(row.longest_ns), gbps > 0 ? decimal_cell(gbps, 2) : no_cell()});
+        table->add({tables::text_cell(row.name), tables::text_cell(row.from), tables::text_cell(row.to),
+                    tables::count_cell(row.count), tables::mb_cell(row.bytes), tables::ns_cell(row.ns),
+                    mean_cell(row.ns, row.count), tables::ns_cell(row.longest_ns),
+                    gbps > 0 ? tables::decimal_cell(gbps, 2) : tables::no_cell()});
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

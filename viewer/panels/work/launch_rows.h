@@ -13,7 +13,7 @@
 #include "traces/store/sqlite/query.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct LaunchRange {
     std::optional<std::int64_t> from, to;  // ns; limits events by their start
@@ -54,7 +54,7 @@ std::vector<std::size_t> rows_of(const std::vector<Row>& all, int rank) {
         if (all[i].rank == rank) rows.push_back(i);
     return rows;
 }
-std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all, int rank);
-std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int rank);
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank);
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels
