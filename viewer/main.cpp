@@ -48,7 +48,8 @@ struct ImGuiOwner {
 
 void print_errors(const model::Session& session) {
     for (const model::OpenTrace& entry : session.open) {
-        if (!entry.error.empty()) fmt::print(stderr, "shardscope-view: {}\n", traces::printable(entry.error));
+        if (!entry.error.empty())
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(entry.error));
     }
 }
 
@@ -171,7 +172,7 @@ int run(int argc, char** argv) {
         const std::string wrong =
             script->error.empty() ? script::unknown_names(*script, program) : script->error;
         if (!wrong.empty()) {
-            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(wrong));
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(wrong));
             return 2;
         }
     }
@@ -181,7 +182,7 @@ int run(int argc, char** argv) {
         if (const auto state = app::read_state(app::state_path(), program.notice))
             restore(*state, program, options.files.empty());
         if (!program.notice.empty())
-            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(program.notice));
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(program.notice));
     }
     if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
         program.show(options.panel);
@@ -216,7 +217,7 @@ int main(int argc, char** argv) {
         }
         return status;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::printable(error.what()));
+        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::report::printable(error.what()));
         return 1;
     }
 }

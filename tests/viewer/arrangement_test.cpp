@@ -42,7 +42,7 @@ class ArrangementTest : public testing::Test {
             ASSERT_LE(layout.rows[i].y + layout.rows[i].height, layout.rows[i + 1].y) << "row " << i;
     }
 
-    std::shared_ptr<const traces::Trace> trace_ = mlp_sample({.ranks = 2}, "sample");
+    std::shared_ptr<const traces::store::Trace> trace_ = mlp_sample({.ranks = 2}, "sample");
     Tracks tracks_ = make_tracks(*trace_);
     model::RowArrangement arrangement_;
 };

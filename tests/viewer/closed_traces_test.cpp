@@ -98,7 +98,7 @@ TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
             program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
             const std::size_t index = program_.session.open.size() - 1;
             program_.session.set_active(index);
-            const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+            const std::weak_ptr<const traces::store::Trace> trace = program_.session.trace();
             look_around(std::string(panel.name));
             ASSERT_FALSE(trace.expired());
             program_.session.close(index);
@@ -113,7 +113,7 @@ TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
 TEST_F(ClosedTraces, AreFreedEvenIfNoPanelShowsThem) {
     program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
     for (const panels::PanelEntry& panel : panels::panel_table()) look_around(std::string(panel.name));
-    const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+    const std::weak_ptr<const traces::store::Trace> trace = program_.session.trace();
     program_.show("query");
     program_.session.close(0);
     settle();
@@ -125,7 +125,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
     const std::string path = folder / "run.sqlite";
     const auto write = [&](int count) {
         std::filesystem::remove(path);
-        traces::DatabaseWriter writer({.path = path});
+        traces::store::DatabaseWriter writer({.path = path});
         write_mlp_sample({.per_linear = true, .steps = count}, writer);
         writer.finish(40'000'000, 0);
     };
@@ -138,7 +138,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
         settle();
         program_.session.fit();
         settle();
-        const std::weak_ptr<const traces::Trace> before = program_.session.trace();
+        const std::weak_ptr<const traces::store::Trace> before = program_.session.trace();
         const std::size_t events = before.lock()->device.size();
         const auto text_shown = [&] {
             ImGui::GetIO().DisplaySize = {1600, 900};

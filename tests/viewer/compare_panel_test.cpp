@@ -54,7 +54,8 @@ TEST_F(ComparePanelTest, AFigureOfTheOverviewSaysWhatTheAnalysisSays) {
     open_root_and_linear();
     draw(*panel_);
     const auto ready = session_.ready();
-    const traces::Comparison comparison = traces::compare({ready[0].get(), ready[1].get()});
+    const traces::analysis::Comparison comparison =
+        traces::analysis::compare({ready[0].get(), ready[1].get()});
     EXPECT_EQ(item("compare.Peak allocated.1"), draw::format_mb(comparison.runs[0].peak_bytes));
     EXPECT_EQ(item("compare.Peak allocated.2"), draw::format_mb(comparison.runs[1].peak_bytes));
     EXPECT_EQ(item("compare.Peak allocated.2.change"),
@@ -67,8 +68,9 @@ TEST_F(ComparePanelTest, KernelsAreJoinedByName) {
     draw(*panel_);
     click("compare.tab.kernels");
     const auto ready = session_.ready();
-    const auto parts = traces::compare_parts({ready[0].get(), ready[1].get()}, traces::CompareBy::kernel);
-    for (const traces::ComparedPart& part : parts.parts) {
+    const auto parts = traces::analysis::compare_parts({ready[0].get(), ready[1].get()},
+                                                       traces::analysis::CompareBy::kernel);
+    for (const traces::analysis::ComparedPart& part : parts.parts) {
         EXPECT_EQ(cell("kernel", part.name, "run1_us"),
                   part.runs[0].present ? draw::format_decimal(part.runs[0].us, 1) : "-");
     }
@@ -123,11 +125,12 @@ TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {
     session_.open[1].limit = model::TimeRange{steps[1].start, steps[1].end};
     const std::string text = draw(*panel_);
     EXPECT_THAT(text, HasSubstr("is compared (time filter set)"));
-    traces::Selection selection;
+    traces::analysis::Selection selection;
     selection.from_ns = steps[1].start;
     selection.to_ns = steps[1].end;
-    const traces::Comparison all = traces::compare({session_.open[0].trace.get()});
-    const traces::Comparison part = traces::compare({session_.open[1].trace.get()}, selection);
+    const traces::analysis::Comparison all = traces::analysis::compare({session_.open[0].trace.get()});
+    const traces::analysis::Comparison part =
+        traces::analysis::compare({session_.open[1].trace.get()}, selection);
     EXPECT_EQ(item("compare.Average step time.1"), draw::format_duration(all.runs[0].average_step_us * 1e3));
     EXPECT_EQ(item("compare.Average step time.2"), draw::format_duration(part.runs[0].average_step_us * 1e3));
 }
@@ -137,9 +140,9 @@ TEST_F(ComparePanelTest, TimesAreThoseOfAllStepsWithoutNormalising) {
     open({.per_linear = false, .steps = 4}, "root.sqlite");
     draw(*panel_);
     click("compare.tab.kernels");
-    const auto parts = traces::compare_parts({session_.open[0].trace.get(), session_.open[1].trace.get()},
-                                             traces::CompareBy::kernel);
-    const traces::ComparedPart& part = parts.parts.front();
+    const auto parts = traces::analysis::compare_parts(
+        {session_.open[0].trace.get(), session_.open[1].trace.get()}, traces::analysis::CompareBy::kernel);
+    const traces::analysis::ComparedPart& part = parts.parts.front();
     click("compare.per_step");
     EXPECT_EQ(cell("kernel", part.name, "run1_us"),
               draw::format_decimal(part.runs[0].us * parts.whole.runs[0].mean_steps, 1));
@@ -176,8 +179,8 @@ TEST_F(ComparePanelTest, MemoryByUnit) {
 }
 
 TEST_F(ComparePanelTest, TracesWithNothingInThemSayWhatIsMissingOnEveryPage) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
-    session_.add_trace(std::make_shared<traces::Trace>(), "nothing.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "nothing.sqlite");
     draw(*panel_);
     for (const char* page : {"modules", "kernels", "operators", "collectives", "units"}) {
         click(std::string("compare.tab.") + page);

@@ -12,10 +12,10 @@
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
-using traces::CompareBy;
-using traces::ComparedPart;
-using traces::PartFigures;
-using traces::PartsComparison;
+using traces::analysis::CompareBy;
+using traces::analysis::ComparedPart;
+using traces::analysis::PartFigures;
+using traces::analysis::PartsComparison;
 
 const std::vector<RunHead> kRuns = {{"wrap=root", 0xFF0000FF}, {"wrap=module:Linear", 0xFF00FF00}};
 

@@ -18,9 +18,9 @@ namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using traces::MemcpyRow;
-using traces::MemsetRow;
 using traces::RunBuilder;
+using traces::schema::MemcpyRow;
+using traces::schema::MemsetRow;
 
 void add_copy(RunBuilder& run, int rank, std::int64_t start, std::int64_t length, std::int64_t bytes,
               int kind) {
@@ -46,12 +46,12 @@ class CopiesPanelTest : public PanelsTest {
     void open_copies() {
         RunBuilder run(2);
         run.kernel(0, 150'000, 450'000);
-        add_copy(run, 0, 0, 300'000, 3 << 20, traces::kCopyHostToDevice);
-        add_copy(run, 0, 500'000, 100'000, 1 << 20, traces::kCopyHostToDevice);
-        add_copy(run, 0, 600'000, 310'000, 2 << 20, traces::kCopyDeviceToHost);
+        add_copy(run, 0, 0, 300'000, 3 << 20, traces::schema::kCopyHostToDevice);
+        add_copy(run, 0, 500'000, 100'000, 1 << 20, traces::schema::kCopyHostToDevice);
+        add_copy(run, 0, 600'000, 310'000, 2 << 20, traces::schema::kCopyDeviceToHost);
         run.sink().add(
             MemsetRow{.start = 950'000, .end = 955'000, .stream = 8, .global_pid = RunBuilder::pid(0)});
-        add_copy(run, 1, 700'000, 20'000, 1000, traces::kCopyDeviceToDevice);
+        add_copy(run, 1, 700'000, 20'000, 1000, traces::schema::kCopyDeviceToDevice);
         session_.add_trace(run.take(), "copies.sqlite");
     }
     // Clicks near the left, because the rows of the tables are wide.
@@ -94,7 +94,7 @@ TEST_F(CopiesPanelTest, EveryColumnHasAMeaningAndEveryNumberAUnit) {
     const auto panel = make_panel("copies");
     draw(*panel);
     ASSERT_EQ(tables::shown_tables().size(), 1U);
-    const auto fields = traces::copy_fields();
+    const auto fields = traces::analysis::copy_fields();
     const auto model = tables::shown_tables().front().model;
     const auto& columns = model->columns();
     ASSERT_EQ(columns.size(), fields.size()) << "all that the verb prints";
@@ -161,7 +161,7 @@ TEST_F(CopiesPanelTest, ARowLeadsToItsLongestCopyInTheTimeline) {
 
 TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
     const auto panel = make_panel("copies");
-    session_.add_trace(std::make_shared<traces::Trace>(), "nothing");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "nothing");
     EXPECT_THAT(draw(*panel), HasSubstr("This trace has no copies, because it holds no events of a device."));
     session_.close(0);
 
@@ -185,7 +185,7 @@ TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
 
 TEST_F(CopiesPanelTest, KeepsNothingOfATraceThatIsClosed) {
     open_copies();
-    const std::weak_ptr<const traces::Trace> trace = session_.trace();
+    const std::weak_ptr<const traces::store::Trace> trace = session_.trace();
     const auto panel = make_panel("copies");
     draw(*panel);
     click_row(*panel, "copies.Memcpy HtoD");
@@ -215,10 +215,10 @@ class CopiesByMemory : public CopiesPanelTest {
 
 TEST_F(CopiesByMemory, TellsPageableFromPinned) {
     const std::string path = folder_ / "run.sqlite";
-    traces::DatabaseWriter writer({.path = path});
-    writer.add(traces::RankRow{.rank = 0, .device = 0, .global_pid = 100});
-    writer.add(copy(100'000, 500'000, traces::kMemKindPageable));
-    writer.add(copy(700'000, 100'000, traces::kMemKindPinned));
+    traces::store::DatabaseWriter writer({.path = path});
+    writer.add(traces::schema::RankRow{.rank = 0, .device = 0, .global_pid = 100});
+    writer.add(copy(100'000, 500'000, traces::schema::kMemKindPageable));
+    writer.add(copy(700'000, 100'000, traces::schema::kMemKindPinned));
     writer.finish(1'000'000, 0);
     session_.open_file(path);
     while (session_.loading()) session_.poll();

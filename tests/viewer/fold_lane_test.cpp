@@ -20,7 +20,7 @@
 namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
+using traces::store::DeviceKind;
 
 struct Event {
     std::int64_t start, end;
@@ -216,7 +216,7 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     };
     std::vector<int> solid(kColumns, 0), pale(kColumns, 0), top(kColumns, 0);
     const auto runs = memory_runs(columns, kMost, kHeight);
-    EXPECT_LT(runs.size(), columns.size() * traces::kMemoryCategories);
+    EXPECT_LT(runs.size(), columns.size() * traces::schema::kMemoryCategories);
     for (const MemoryRun& run : runs) {
         for (int c = run.first; c < run.first + run.count; ++c) {
             const auto at = static_cast<std::size_t>(c);
@@ -232,13 +232,14 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
 }
 
 TEST(MemoryRows, HaveAColumnForEveryPixelOfACurveThatNeverRests) {
-    traces::ColumnSink sink;
-    sink.add(traces::RankRow{.global_pid = 1, .global_tid = 1, .host = "host"});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RankRow{.global_pid = 1, .global_tid = 1, .host = "host"});
     for (int i = 0; i < 20'000; ++i) {
-        traces::MemoryRow row;
+        traces::schema::MemoryRow row;
         row.time = i * 100;
         row.bytes = i % 2 == 0 ? 1000 + i : -(1000 + i - 1);
-        row.category = static_cast<traces::MemoryCategory>((i / 2) % traces::kMemoryCategories);
+        row.category =
+            static_cast<traces::schema::MemoryCategory>((i / 2) % traces::schema::kMemoryCategories);
         sink.add(row);
     }
     const model::TracePtr trace = sink.take();
@@ -268,7 +269,7 @@ TEST(StripRuns, MergeColumnsThatLookAlike) {
 
 // 60 lanes of 20,000 events each on 2000 pixels: far more than a frame may draw, until columns become wider.
 TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     trace.ranks.resize(1);
     Tracks tracks;
     for (int t = 0; t < 60; ++t) {

@@ -123,9 +123,9 @@ class TimelineTest : public testing::Test {
 
 TEST_F(TimelineTest, PaintsKernelsCommunicationAndModules) {
     const auto rgba = picture();
-    find_color(rgba, theme::kind_color(traces::DeviceKind::kernel));
-    find_color(rgba, theme::kind_color(traces::DeviceKind::communication));
-    find_color(rgba, theme::range_color(traces::RangeKind::step));
+    find_color(rgba, theme::kind_color(traces::store::DeviceKind::kernel));
+    find_color(rgba, theme::kind_color(traces::store::DeviceKind::communication));
+    find_color(rgba, theme::range_color(traces::store::RangeKind::step));
 }
 
 TEST_F(TimelineTest, DrawsTheSameFrameTwice) {
@@ -162,12 +162,12 @@ TEST_F(TimelineTest, DragMovesTimeWithTheMouse) {
 }
 
 TEST_F(TimelineTest, ClickSelectsTheEventUnderTheMouse) {
-    const ImVec2 at = find_color(picture(), theme::kind_color(traces::DeviceKind::communication));
+    const ImVec2 at = find_color(picture(), theme::kind_color(traces::store::DeviceKind::communication));
     click(at.x, at.y);
     const model::SelectedEvent selected = program_.session.selected;
     ASSERT_EQ(selected.kind, model::EventKind::device);
     const auto i = static_cast<std::size_t>(selected.index);
-    EXPECT_EQ(program_.session.trace()->device.kind[i], traces::DeviceKind::communication);
+    EXPECT_EQ(program_.session.trace()->device.kind[i], traces::store::DeviceKind::communication);
     EXPECT_GE(program_.session.selected_module, 0);
 }
 

@@ -29,23 +29,23 @@ class IdlePanelTest : public PanelsTest {
 };
 
 TEST_F(IdlePanelTest, ShowsEachStreamAsTheReportDoes) {
-    const auto report = traces::idle_report(*session_.trace());
+    const auto report = traces::analysis::idle_report(*session_.trace());
     const auto panel = make_panel("idle");
     draw(*panel);
-    const traces::StreamIdle& device = report.ranks.front().device;
+    const traces::analysis::StreamIdle& device = report.ranks.front().device;
     EXPECT_EQ(item("idle.streams.all as one.span_us"), us_text(device.span));
     EXPECT_EQ(item("idle.streams.all as one.host_wait_us"),
-              us_text(device.gap(traces::GapKind::host_wait).ns));
-    for (const traces::StreamIdle& stream : report.ranks.front().streams) {
+              us_text(device.gap(traces::analysis::GapKind::host_wait).ns));
+    for (const traces::analysis::StreamIdle& stream : report.ranks.front().streams) {
         const std::string row = "idle.streams." + idle_stream_title(stream, false);
         EXPECT_EQ(item(row + ".events"), draw::format_count(stream.events));
-        EXPECT_EQ(item(row + ".other_us"), us_text(stream.gap(traces::GapKind::other).ns));
+        EXPECT_EQ(item(row + ".other_us"), us_text(stream.gap(traces::analysis::GapKind::other).ns));
     }
 }
 
 TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
-    const auto details = traces::idle_details(*session_.trace(), {}, 1000);
-    const traces::IdleGap& longest = details.ranks.front().streams.front().gaps.front();
+    const auto details = traces::analysis::idle_details(*session_.trace(), {}, 1000);
+    const traces::analysis::IdleGap& longest = details.ranks.front().streams.front().gaps.front();
     const auto panel = make_panel("idle");
     draw(*panel);
     EXPECT_EQ(item("idle.gaps.1.us"), us_text(longest.length()));
@@ -57,7 +57,7 @@ TEST_F(IdlePanelTest, AClickOnTheLongestGapShowsItInTheTimeline) {
 }
 
 TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
-    const auto report = traces::critical_path(*session_.trace(), {}, {}, true);
+    const auto report = traces::analysis::critical_path(*session_.trace(), {}, {}, true);
     ASSERT_TRUE(report.job);
     const auto panel = make_panel("idle");
     draw(*panel);
@@ -67,18 +67,20 @@ TEST_F(IdlePanelTest, ThePathIsThatOfTheReport) {
     EXPECT_EQ(item("idle.path.Rank 0"), draw::format_duration(report.ranks.front().average_step_us * 1e3));
     // The largest share whose name identifies one kind of time: a collective has a launch delay, too.
     const auto& shares = report.job->shares;
-    const auto most = std::find_if(shares.begin(), shares.end(), [&](const traces::PathShare& share) {
-        return std::count_if(shares.begin(), shares.end(),
-                             [&](const traces::PathShare& other) { return other.name == share.name; }) == 1;
-    });
+    const auto most =
+        std::find_if(shares.begin(), shares.end(), [&](const traces::analysis::PathShare& share) {
+            return std::count_if(shares.begin(), shares.end(), [&](const traces::analysis::PathShare& other) {
+                       return other.name == share.name;
+                   }) == 1;
+        });
     ASSERT_NE(most, shares.end());
     EXPECT_EQ(item("idle.path_names." + most->name + ".us"), us_text(std::llround(most->us * 1e3)));
 }
 
 TEST_F(IdlePanelTest, AWhatIfShowsTheAnalysissPrediction) {
-    traces::PathFactors factors = traces::kUnscaled;
-    factors[static_cast<std::size_t>(traces::PathKind::communication)] = 0.5;
-    const auto scaled = traces::critical_path(*session_.trace(), {}, factors);
+    traces::analysis::PathFactors factors = traces::analysis::kUnscaled;
+    factors[static_cast<std::size_t>(traces::analysis::PathKind::communication)] = 0.5;
+    const auto scaled = traces::analysis::critical_path(*session_.trace(), {}, factors);
     const auto panel = make_panel("idle");
     draw(*panel);
     click(*panel, "idle.view.critical_path");
@@ -92,14 +94,14 @@ TEST_F(IdlePanelTest, AWhatIfShowsTheAnalysissPrediction) {
 
 TEST_F(IdlePanelTest, PiecesOfThePathAreRowsInOrderOfTime) {
     const auto trace = session_.trace();
-    const auto report =
-        std::make_shared<const traces::CriticalPathReport>(traces::critical_path(*trace, {}, {}, true));
+    const auto report = std::make_shared<const traces::analysis::CriticalPathReport>(
+        traces::analysis::critical_path(*trace, {}, {}, true));
     const PathPieceTable table(trace, report, report->ranks.front());
     ASSERT_GT(table.rows(), 2U);
     double us = 0;
     for (std::size_t row = 0; row < table.rows(); ++row) us += table.number(row, 4);
     double steps = 0;
-    for (const traces::StepPath& step : report->ranks.front().steps)
+    for (const traces::analysis::StepPath& step : report->ranks.front().steps)
         steps += static_cast<double>(step.ns) * 1e-3;
     EXPECT_NEAR(us, steps, 1e-6);
     EXPECT_EQ(table.text(0, 0), "1");
@@ -107,17 +109,17 @@ TEST_F(IdlePanelTest, PiecesOfThePathAreRowsInOrderOfTime) {
 }
 
 TEST_F(IdlePanelTest, ANameOfThePathLeadsToItsLongestPiece) {
-    const auto report = traces::critical_path(*session_.trace(), {}, {}, true);
-    const traces::RankPath& job = *report.job;
-    const traces::PathShare& most = job.shares.front();
+    const auto report = traces::analysis::critical_path(*session_.trace(), {}, {}, true);
+    const traces::analysis::RankPath& job = *report.job;
+    const traces::analysis::PathShare& most = job.shares.front();
     std::int64_t longest = -1;
-    for (const traces::PathPiece& piece : job.pieces) {
+    for (const traces::analysis::PathPiece& piece : job.pieces) {
         if (piece.kind == most.kind && piece.name == most.name)
             longest = std::max(longest, piece.to - piece.from);
     }
     const std::vector<std::int64_t> found = longest_pieces(job);
     ASSERT_EQ(found.size(), job.shares.size());
-    const traces::PathPiece& piece = job.pieces[static_cast<std::size_t>(found.front())];
+    const traces::analysis::PathPiece& piece = job.pieces[static_cast<std::size_t>(found.front())];
     EXPECT_EQ(piece.to - piece.from, longest);
 
     const auto panel = make_panel("idle");
@@ -133,9 +135,9 @@ TEST_F(IdlePanelTest, ANameOfThePathLeadsToItsLongestPiece) {
 }
 
 TEST(IdleRows, AHistogramReachesFromTheFirstToTheLastBinThatHoldsSomething) {
-    traces::StreamIdleDetails stream;
-    stream.delays[traces::length_bin(1500)] = 3;  // 1024 to 2048 ns
-    stream.delays[traces::length_bin(5000)] = 1;  // 4096 to 8192 ns
+    traces::analysis::StreamIdleDetails stream;
+    stream.delays[traces::analysis::length_bin(1500)] = 3;  // 1024 to 2048 ns
+    stream.delays[traces::analysis::length_bin(5000)] = 1;  // 4096 to 8192 ns
     const auto bins = delay_histogram(stream);
     ASSERT_EQ(bins.size(), 3U);
     EXPECT_EQ(bins[0].value, 3);

@@ -22,7 +22,7 @@
 namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using namespace traces;
+using namespace traces::schema;
 
 struct Event {
     std::int64_t start = 0, end = 0;
@@ -173,9 +173,9 @@ KernelRow kernel(std::int64_t start, std::int64_t end, int stream, StringId name
 }
 
 // Three random streams; if two events overlap on one stream, it gets a second lane.
-std::unique_ptr<Trace> random_trace(unsigned seed, std::vector<Event>& events) {
+std::unique_ptr<traces::store::Trace> random_trace(unsigned seed, std::vector<Event>& events) {
     std::mt19937_64 random(seed);
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId gemm = sink.intern("gemm"), nccl = sink.intern("ncclDevKernel_AllGather_RING_LL");
     for (int i = 0; i < 600; ++i) {
@@ -233,7 +233,8 @@ TEST(SummaryStrip, IsPaintedAsWhatTakesMostOfAColumn) {
     // [0, 100): 60 ns of a kernel, 2 x 40 ns of communication on two streams, 80 ns busy: communication.
     // [100, 200): 30 ns of a kernel alone.
     Lane compute, gather, reduce, busy;
-    const Paint kernels = paint_of(DeviceKind::kernel), sends = paint_of(DeviceKind::communication);
+    const Paint kernels = paint_of(traces::store::DeviceKind::kernel),
+                sends = paint_of(traces::store::DeviceKind::communication);
     compute.add(0, 60, {}, kernels);
     compute.add(110, 140, {}, kernels);
     gather.add(30, 70, {}, sends);
@@ -265,7 +266,7 @@ TEST(OddInput, AnEmptyLaneIsNothing) {
 }
 
 TEST(OddInput, ATraceWithoutEventsHasNoTracks) {
-    const auto trace = ColumnSink().take();
+    const auto trace = traces::store::ColumnSink().take();
     const Tracks tracks = make_tracks(*trace);
     EXPECT_TRUE(tracks.tracks.empty());
     EXPECT_TRUE(layout_rows(*trace, tracks, {}, {}).rows.empty());
@@ -295,7 +296,7 @@ TEST(OddInput, TimesBeyondTwoToThe53KeepTheirNanosecond) {
 }
 
 TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     const std::int64_t tid = global_tid(1, 1);
     sink.add(RankRow{0, 0, global_pid(1), tid, "node", "Device"});
     sink.add(ThreadRow{tid, "main", 0});
@@ -322,7 +323,7 @@ TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
 }
 
 TEST(OddInput, NamesOfAMegabyteAndNoUtf8AreColouredAndListed) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     sink.add(kernel(0, 10, 1, sink.intern(std::string(1 << 20, 'x'))));
     sink.add(kernel(20, 30, 1, sink.intern("\xFF\xFE broken \xC3")));
@@ -334,7 +335,7 @@ TEST(OddInput, NamesOfAMegabyteAndNoUtf8AreColouredAndListed) {
 }
 
 TEST(OddInput, TenThousandRowsLieBelowEachOther) {
-    Trace trace;
+    traces::store::Trace trace;
     trace.ranks.resize(1);
     Tracks tracks;
     for (int t = 0; t < 10'000; ++t) {
@@ -363,7 +364,7 @@ TEST(ColorModes, GiveANameTheSameHueInEveryTrace) {
 }
 
 TEST(ColorModes, ListNamesByTheirBusyTime) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId gemm = sink.intern("gemm"), copy = sink.intern("copy");
     sink.add(kernel(0, 10, 1, copy));
@@ -379,7 +380,7 @@ TEST(ColorModes, ListNamesByTheirBusyTime) {
 
 TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
     ASSERT_EQ(hue_of("root"), hue_of("blocks.3"));
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId nccl = sink.intern("ncclDevKernel_AllGather");
     for (int unit = 0; unit < 2; ++unit) {
@@ -405,14 +406,14 @@ TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
 TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
     std::mt19937 random(5);
     for (const unsigned gap : {1U, 3U, 500U}) {
-        ColumnSink sink;
-        sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
-        const traces::StringId name = sink.intern("counter");
+        traces::store::ColumnSink sink;
+        sink.add(RankRow{.global_pid = global_pid(1)});
+        const StringId name = sink.intern("counter");
         std::int64_t time = 0;
         for (int i = 0; i < 3000; ++i) {
             time += static_cast<std::int64_t>(random() % gap);
-            sink.add(traces::CounterRow{
-                .time = time, .name = name, .value = static_cast<double>(random() % 100) - 30});
+            sink.add(
+                CounterRow{.time = time, .name = name, .value = static_cast<double>(random() % 100) - 30});
         }
         const auto trace = sink.take();
         const Tracks tracks = make_tracks(*trace);

@@ -11,8 +11,8 @@ namespace TEST_FILE {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using traces::MemoryCategory;
-using traces::MemorySpace;
+using traces::schema::MemoryCategory;
+using traces::schema::MemorySpace;
 
 class MemoryPanelTest : public PanelsTest {
   protected:

@@ -13,7 +13,7 @@ namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
-using traces::ModuleNode;
+using traces::analysis::ModuleNode;
 
 ModuleNode node(std::string name, double device_us, std::vector<ModuleNode> children = {}) {
     ModuleNode n;
@@ -33,8 +33,8 @@ std::vector<ModuleNode> wrapped_mlp() {
 }
 
 // A view of one rank with this tree.
-std::shared_ptr<const traces::ModuleView> view_of(std::vector<ModuleNode> tree) {
-    auto view = std::make_shared<traces::ModuleView>();
+std::shared_ptr<const traces::analysis::ModuleView> view_of(std::vector<ModuleNode> tree) {
+    auto view = std::make_shared<traces::analysis::ModuleView>();
     view->ranks.push_back({.rank = 0, .modules = std::move(tree)});
     return view;
 }

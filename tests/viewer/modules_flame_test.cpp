@@ -17,7 +17,7 @@ using traces::RunBuilder;
 
 // Block_0 runs [0, 100) with Linear_0 in [10, 60) and Linear_1 in [60, 90), each of which launches a kernel
 // on stream 7; a gather on stream 20 is launched in Linear_0. Another call follows at 1000.
-std::unique_ptr<traces::Trace> two_calls() {
+std::unique_ptr<traces::store::Trace> two_calls() {
     RunBuilder run;
     for (const std::int64_t at : {0, 1000}) {
         run.range(0, at, at + 100, "nn.Module: Block_0");
@@ -30,7 +30,7 @@ std::unique_ptr<traces::Trace> two_calls() {
     return run.take();
 }
 
-std::vector<std::string> names(const traces::Trace& trace, const FlameLane& lane) {
+std::vector<std::string> names(const traces::store::Trace& trace, const FlameLane& lane) {
     std::vector<std::string> all;
     for (const FlameBar& bar : lane.bars) {
         const auto i = static_cast<std::size_t>(bar.index);
@@ -81,7 +81,7 @@ TEST(Flame, FramesOfTheProgramAreShownWhereTheyAreWanted) {
     run.range(0, 5, 95, "module.py(10): forward");
     run.range(0, 10, 60, "nn.Module: Linear_0");
     const auto trace = run.take();
-    trace->ranges.kind[1] = traces::RangeKind::function;
+    trace->ranges.kind[1] = traces::store::RangeKind::function;
     const FlameChart hidden = make_flame(*trace, 0);
     ASSERT_EQ(hidden.lanes.size(), 2U);
     EXPECT_THAT(names(*trace, hidden.lanes[1]), ElementsAre("nn.Module: Linear_0")) << "moves up";
@@ -162,7 +162,7 @@ TEST(Calls, TheSlowestAndTheMedianAreByTheHostsTime) {
 }
 
 TEST(Calls, ForwardAndBackwardAreApart) {
-    const traces::CallsOfModule module{"Linear_0", 0, {{3, false}, {7, true}, {9, false}}};
+    const traces::analysis::CallsOfModule module{"Linear_0", 0, {{3, false}, {7, true}, {9, false}}};
     EXPECT_THAT(calls_in(module, CallDirection::forward), ElementsAre(3, 9));
     EXPECT_THAT(calls_in(module, CallDirection::backward), ElementsAre(7));
 }

@@ -35,8 +35,8 @@ class ModulesPanelTest : public PanelsTest {
 TEST_F(ModulesPanelTest, ACellSaysWhatTheAnalysisSays) {
     open({.per_linear = true}, "linear.sqlite");
     draw(*panel_);
-    const auto view = traces::module_view(*session_.trace());
-    const traces::ModuleNode& root = view.ranks[0].modules[0];
+    const auto view = traces::analysis::module_view(*session_.trace());
+    const traces::analysis::ModuleNode& root = view.ranks[0].modules[0];
     EXPECT_EQ(item("modules.FullyShardedDataParallel_0.calls"), fmt::format("{}", root.occurrences));
     EXPECT_EQ(item("modules.FullyShardedDataParallel_0.device_us"), draw::format_decimal(root.device_us, 0));
     EXPECT_EQ(item("modules." + kLinear + ".parameters"), "262,656");  // 512 x 512 + 512
@@ -115,7 +115,7 @@ TEST_F(ModulesPanelTest, TheTreeIsOfferedForExportWithPaths) {
 }
 
 TEST_F(ModulesPanelTest, ATraceWithoutModulesSaysWhereTheyComeFrom) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
     EXPECT_THAT(draw(*panel_), HasSubstr("with_stack=True"));
 }
 

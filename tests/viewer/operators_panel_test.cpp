@@ -30,12 +30,12 @@ class OperatorsPanelTest : public PanelsTest {
 };
 
 TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
-    const auto report = traces::operators_report(*session_.trace());
+    const auto report = traces::analysis::operators_report(*session_.trace());
     ASSERT_FALSE(report.ranks.front().operators.empty());
     const auto panel = make_panel("operators");
     const std::string text = draw(*panel);
     EXPECT_THAT(text, HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
-    const traces::OperatorStats& first = report.ranks.front().operators.front();
+    const traces::analysis::OperatorStats& first = report.ranks.front().operators.front();
     const std::string row = "operators." + std::string(first.name);
     EXPECT_EQ(item(row + ".calls"), draw::format_count(first.calls));
     EXPECT_EQ(item(row + ".device_self_us"), us_text(first.device_self));
@@ -47,18 +47,20 @@ TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
     model::OpenTrace& entry = *session_.current();
     const auto middle = (entry.trace->first_ns + entry.trace->last_ns) / 2;
     entry.limit = model::TimeRange{entry.trace->first_ns, middle};
-    const auto report = traces::operators_report(*session_.trace(), model::Session::selection(entry));
+    const auto report =
+        traces::analysis::operators_report(*session_.trace(), model::Session::selection(entry));
     const auto panel = make_panel("operators");
     EXPECT_THAT(draw(*panel), HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
-    EXPECT_LT(report.ranks.front().calls, traces::operators_report(*session_.trace()).ranks.front().calls);
+    EXPECT_LT(report.ranks.front().calls,
+              traces::analysis::operators_report(*session_.trace()).ranks.front().calls);
 }
 
 TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
-    const auto report = traces::kernels_report(*session_.trace());
-    const traces::RankKernels& rank = report.ranks.front();
+    const auto report = traces::analysis::kernels_report(*session_.trace());
+    const traces::analysis::RankKernels& rank = report.ranks.front();
     const auto panel = make_panel("kernels");
     draw(*panel);
-    for (const traces::KernelStats& kernel : rank.kernels) {
+    for (const traces::analysis::KernelStats& kernel : rank.kernels) {
         const std::string row = "kernels." + std::string(kernel.name);
         EXPECT_EQ(item(row + ".count"), draw::format_count(kernel.count));
         EXPECT_EQ(item(row + ".us"), us_text(kernel.total));
@@ -72,8 +74,9 @@ TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
     draw(*panel);
     click(*panel, "kernels.row.0");
     draw(*panel);
-    const traces::Trace& trace = *session_.trace();
-    const traces::KernelStats longest = traces::kernels_report(trace).ranks.front().kernels.front();
+    const traces::store::Trace& trace = *session_.trace();
+    const traces::analysis::KernelStats longest =
+        traces::analysis::kernels_report(trace).ranks.front().kernels.front();
     EXPECT_THAT(item("kernels.occurrence"), HasSubstr(draw::format_count(longest.count)));
     click(*panel, "kernels.longest");
     EXPECT_EQ(session_.wanted_panel, "timeline");
@@ -86,7 +89,7 @@ TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
 }
 
 TEST_F(OperatorsPanelTest, SharesSumToTheDevicesTime) {
-    const auto report = traces::kernels_report(*session_.trace());
+    const auto report = traces::analysis::kernels_report(*session_.trace());
     double us = 0, percent = 0;
     for (const NameShare& part : kernel_shares(report.ranks.front())) {
         us += part.us;
@@ -97,12 +100,12 @@ TEST_F(OperatorsPanelTest, SharesSumToTheDevicesTime) {
 }
 
 TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
-    const traces::Trace& trace = *session_.trace();
-    traces::Selection selection;
+    const traces::store::Trace& trace = *session_.trace();
+    traces::analysis::Selection selection;
     selection.rank = 0;
-    const auto report = traces::operators_report(trace, selection);
-    for (const traces::OperatorStats& row : report.ranks.front().operators) {
-        const auto calls = traces::operator_calls(trace, selection, row.name, row.shapes, false);
+    const auto report = traces::analysis::operators_report(trace, selection);
+    for (const traces::analysis::OperatorStats& row : report.ranks.front().operators) {
+        const auto calls = traces::analysis::operator_calls(trace, selection, row.name, row.shapes, false);
         EXPECT_EQ(static_cast<std::int64_t>(calls.size()), row.calls) << row.name;
         std::int64_t total = 0;
         for (const std::uint32_t call : calls) total += trace.ranges.end[call] - trace.ranges.start[call];
@@ -111,7 +114,7 @@ TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
 }
 
 TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
-    traces::RankKernels rank;
+    traces::analysis::RankKernels rank;
     rank.kernels.push_back({.name = "gemm", .count = 2, .total = 3000, .share = 100});
     EXPECT_EQ(kernel_table(rank)->columns().size(), 10U);
     rank.kernels.front().occupancy_percent = 37.5;
@@ -122,7 +125,7 @@ TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
 }
 
 TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
-    traces::RankKernels rank;
+    traces::analysis::RankKernels rank;
     rank.kernels.push_back({.name = "_Z4gemmPf"});
     rank.kernels.push_back({.name = "void relu<4>(float*)"});
     const auto table = kernel_table(rank);
@@ -138,8 +141,8 @@ TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
     for (char letter = 'a'; names.size() < 3; ++letter) {
         if (hues.insert(timeline::hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
     }
-    traces::RankKernels kernels;
-    traces::RankOperators operators;
+    traces::analysis::RankKernels kernels;
+    traces::analysis::RankOperators operators;
     for (std::size_t i = 0; i < names.size(); ++i) {
         const auto time = static_cast<std::int64_t>(100 - i);
         kernels.kernels.push_back({.name = names[i], .count = 1, .total = time});

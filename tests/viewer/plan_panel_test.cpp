@@ -137,16 +137,16 @@ TEST_F(PlanPanelTest, ExplainsHowToMakeAPlanIfThereIsNone) {
 }
 
 TEST_F(PlanPanelTest, AnEmptyPlanIsNotAFault) {
-    traces::ColumnSink sink;
-    sink.add(traces::RunInfoRow{"plan.job", "tiny.toml"});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RunInfoRow{"plan.job", "tiny.toml"});
     session_.add_trace(sink.take(), "plan.sqlite");
     EXPECT_THAT(draw(*panel_), AllOf(HasSubstr("0 configurations"), HasSubstr("tried no configuration")));
 }
 
 TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     for (int i = 1; i <= 3; ++i) {
-        traces::PlanRow row = plan_row(i, 10, 2000 * i);
+        traces::schema::PlanRow row = plan_row(i, 10, 2000 * i);
         row.outcome = "too_large";
         sink.add(row);
     }
@@ -157,9 +157,9 @@ TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
 
 // Thousands of rows, some of them at the same place, and values that are not numbers.
 TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     for (int i = 1; i <= 8'000; ++i) {
-        traces::PlanRow row = plan_row(i, 1 + i % 997, 10 + i % 1201, i % 2000 == 0);
+        traces::schema::PlanRow row = plan_row(i, 1 + i % 997, 10 + i % 1201, i % 2000 == 0);
         if (i % 3 == 0) row.outcome = "too_large";
         if (i % 7 == 0) row.reserved_bytes = -1;
         if (i % 11 == 0) row.step_us = std::numeric_limits<double>::quiet_NaN();

@@ -48,7 +48,7 @@ class Folder {
 };
 
 void write_sample(const std::string& path, bool per_linear) {
-    traces::DatabaseWriter writer({.path = path});
+    traces::store::DatabaseWriter writer({.path = path});
     write_mlp_sample({.per_linear = per_linear}, writer);
     writer.finish(20'000'000, 0);
 }
@@ -152,7 +152,7 @@ TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
     ASSERT_NE(summary, nullptr);
     EXPECT_EQ(summary->ranks.size(), 2U);
     EXPECT_EQ(cache.summary(trace), summary);
-    traces::Selection part;
+    traces::analysis::Selection part;
     part.from_ns = 0;
     part.to_ns = 5'000'000;
     EXPECT_EQ(cache.summary(trace, part), nullptr);  // another query
@@ -470,9 +470,9 @@ TEST(Redraw, AnimationsAreDrawnSixtyTimesPerSecond) {
 
 // One colour has one meaning in all panels.
 TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
-    using traces::DeviceKind;
-    using traces::RangeKind;
-    using traces::TimeCategory;
+    using traces::analysis::TimeCategory;
+    using traces::store::DeviceKind;
+    using traces::store::RangeKind;
     EXPECT_EQ(theme::range_color(RangeKind::data_loader),
               theme::time_category_color(TimeCategory::data_loader));
     EXPECT_EQ(theme::runtime_color(), theme::time_category_color(TimeCategory::runtime));
@@ -481,26 +481,26 @@ TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
     std::set<theme::Color> different = {theme::waiting_color(), theme::exposed_color(),
                                         theme::runtime_color(), theme::overlapped_color(),
                                         theme::transfer_color()};
-    for (int k = 0; k < traces::kDeviceKinds; ++k)
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
         different.insert(theme::kind_color(static_cast<DeviceKind>(k)));
     for (const RangeKind kind : {RangeKind::module, RangeKind::backward, RangeKind::step,
                                  RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
         different.insert(theme::range_color(kind));
-    EXPECT_EQ(different.size(), 5U + traces::kDeviceKinds + 6U);
+    EXPECT_EQ(different.size(), 5U + traces::store::kDeviceKinds + 6U);
     EXPECT_EQ(timeline::paint_color(timeline::kTransferPaint), theme::transfer_color());
     EXPECT_EQ(timeline::paint_color(timeline::kArrivalPaint), theme::waiting_color());
-    EXPECT_EQ(panels::path_kind_color(traces::PathKind::waiting), theme::waiting_color());
+    EXPECT_EQ(panels::path_kind_color(traces::analysis::PathKind::waiting), theme::waiting_color());
 }
 
 TEST(Theme, DistinguishesKinds) {
     EXPECT_EQ(theme::rgb(0x123456), 0xFF563412U);
     std::set<theme::Color> kinds;
-    for (int k = 0; k < traces::kDeviceKinds; ++k)
-        kinds.insert(theme::kind_color(static_cast<traces::DeviceKind>(k)));
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
+        kinds.insert(theme::kind_color(static_cast<traces::store::DeviceKind>(k)));
     EXPECT_EQ(kinds.size(), 4U);
     std::set<theme::Color> categories;
-    for (int c = 0; c < traces::kMemoryCategories; ++c) {
-        categories.insert(theme::category_color(static_cast<traces::MemoryCategory>(c)));
+    for (int c = 0; c < traces::schema::kMemoryCategories; ++c) {
+        categories.insert(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
     EXPECT_EQ(categories.size(), 8U);
     EXPECT_EQ(theme::run_color(0), theme::run_color(8));
@@ -512,14 +512,14 @@ TEST(Theme, HasColoursForRunsThatNothingElseHas) {
     std::set<theme::Color> others = {theme::waiting_color(),  theme::exposed_color(),
                                      theme::runtime_color(),  theme::overlapped_color(),
                                      theme::transfer_color(), theme::no_hue_color()};
-    for (int k = 0; k < traces::kDeviceKinds; ++k)
-        others.insert(theme::kind_color(static_cast<traces::DeviceKind>(k)));
-    for (int k = 0; k < traces::kRangeKinds; ++k)
-        others.insert(theme::range_color(static_cast<traces::RangeKind>(k)));
-    for (int c = 0; c < traces::kMemoryCategories; ++c)
-        others.insert(theme::category_color(static_cast<traces::MemoryCategory>(c)));
-    for (int c = 0; c < traces::kTimeCategories; ++c)
-        others.insert(theme::time_category_color(static_cast<traces::TimeCategory>(c)));
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
+        others.insert(theme::kind_color(static_cast<traces::store::DeviceKind>(k)));
+    for (int k = 0; k < traces::store::kRangeKinds; ++k)
+        others.insert(theme::range_color(static_cast<traces::store::RangeKind>(k)));
+    for (int c = 0; c < traces::schema::kMemoryCategories; ++c)
+        others.insert(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
+    for (int c = 0; c < traces::analysis::kTimeCategories; ++c)
+        others.insert(theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
     std::set<theme::Color> runs;
     for (int run = 0; run < 8; ++run) {
         EXPECT_EQ(others.count(theme::run_color(run)), 0U) << run;

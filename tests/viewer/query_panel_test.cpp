@@ -35,7 +35,7 @@ class Folder {
 };
 
 void write_sample(const std::string& path, const MlpSample& sample = {}) {
-    traces::DatabaseWriter writer({.path = path});
+    traces::store::DatabaseWriter writer({.path = path});
     write_mlp_sample(sample, writer);
     writer.finish(20'000'000, 0);
 }
@@ -76,10 +76,10 @@ class QueryTest : public testing::Test {
 };
 
 TEST_F(QueryTest, EveryShippedQueryRuns) {
-    for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+    for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
         const QueryAnswer answer = ask(runner_, path_, std::string(query.sql));
         EXPECT_EQ(answer.error, "") << query.name;
-        EXPECT_FALSE(traces::question_of(query.sql).empty()) << query.name;
+        EXPECT_FALSE(traces::query::question_of(query.sql).empty()) << query.name;
     }
 }
 
@@ -193,8 +193,8 @@ TEST_F(QueryTest, AChromeTraceIsAskedInATemporaryDatabase) {
 // --- the result as a table --------------------------------------------------------------------------------
 
 std::shared_ptr<const QueryTable> table_of(std::vector<std::string> columns,
-                                           std::vector<std::vector<traces::QueryValue>> rows) {
-    auto result = std::make_shared<traces::QueryResult>();
+                                           std::vector<std::vector<traces::store::QueryValue>> rows) {
+    auto result = std::make_shared<traces::store::QueryResult>();
     result->columns = std::move(columns);
     result->rows = std::move(rows);
     return std::make_shared<QueryTable>(result);
@@ -372,7 +372,7 @@ TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
 }
 
 TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
-    const traces::Trace& trace = *session_.trace();
+    const traces::store::Trace& trace = *session_.trace();
     const auto event = trace.device.size() / 2;
     const RowPlace place{trace.device.start[event], trace.device.end[event],
                          trace.ranks[trace.device.rank[event]].number};
@@ -391,7 +391,7 @@ TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {
             "SELECT start_ns, end_ns, rank FROM kernels WHERE NOT communication ORDER BY start_ns");
     ASSERT_EQ(answer.error, "");
     const auto table =
-        std::make_shared<QueryTable>(std::make_shared<traces::QueryResult>(answer.results.front()));
+        std::make_shared<QueryTable>(std::make_shared<traces::store::QueryResult>(answer.results.front()));
     const RowPlaces places = find_places(answer.results.front().columns);
     for (const std::size_t row : {std::size_t{0}, table->rows() / 2, table->rows() - 1}) {
         EXPECT_GE(device_event_at(*session_.trace(), *place_of(*table, places, row)), 0) << row;

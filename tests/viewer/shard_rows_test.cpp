@@ -10,11 +10,11 @@
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
-using enum traces::ShardState;
+using enum traces::analysis::ShardState;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using traces::ShardStates;
-using traces::UnitHistory;
+using traces::analysis::ShardStates;
+using traces::analysis::UnitHistory;
 
 // Gathered from 10 to 20, used in compute until 50, freed; gathered again from 70 on, never freed.
 UnitHistory history() {

@@ -42,7 +42,7 @@ class StateTest : public testing::Test {
     std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
     static void write_sample(const std::string& file, int ranks) {
-        traces::DatabaseWriter writer({.path = file, .overwrite = true});
+        traces::store::DatabaseWriter writer({.path = file, .overwrite = true});
         write_mlp_sample({.per_linear = true, .ranks = ranks}, writer);
         writer.finish(20'000'000, 0);
     }
@@ -230,7 +230,7 @@ TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
 
 TEST_F(StateTest, AGrowingRunIsReloaded) {
     const std::string file = path("live.sqlite");
-    traces::DatabaseWriter writer({.path = file});
+    traces::store::DatabaseWriter writer({.path = file});
     write_mlp_sample({.per_linear = true, .ranks = 2, .steps = 1}, writer);
     writer.commit();
     model::Session session;
@@ -239,7 +239,7 @@ TEST_F(StateTest, AGrowingRunIsReloaded) {
     ASSERT_NE(session.trace(), nullptr) << session.current()->error;
     ASSERT_FALSE(session.trace()->ended);
     const std::size_t before = session.trace()->device.size();
-    traces::KernelRow kernel;
+    traces::schema::KernelRow kernel;
     kernel.start = 15'000'000;
     kernel.end = 15'001'000;
     kernel.stream = 7;
@@ -306,10 +306,10 @@ double distance(const Rgb& a, const Rgb& b) {
 
 TEST(Colours, DifferPerKindForColourBlindUsers) {
     constexpr double kApart = 15;  // Delta E*ab; about 2.3 is just noticeable side by side
-    for (int a = 0; a < traces::kDeviceKinds; ++a) {
+    for (int a = 0; a < traces::store::kDeviceKinds; ++a) {
         for (int b = 0; b < a; ++b) {
-            const Rgb x = linear(theme::kind_color(static_cast<traces::DeviceKind>(a)));
-            const Rgb y = linear(theme::kind_color(static_cast<traces::DeviceKind>(b)));
+            const Rgb x = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(a)));
+            const Rgb y = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(b)));
             EXPECT_GT(distance(lab(x), lab(y)), kApart) << a << " " << b;
             EXPECT_GT(distance(lab(seen(x, kProtanopia)), lab(seen(y, kProtanopia))), kApart)
                 << a << " " << b;
@@ -335,9 +335,9 @@ TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
         }
     }
     for (int run = 0; run < 8; ++run) {
-        for (int kind = 0; kind < traces::kDeviceKinds; ++kind) {
+        for (int kind = 0; kind < traces::store::kDeviceKinds; ++kind) {
             const Rgb x = linear(theme::run_color(run)),
-                      y = linear(theme::kind_color(static_cast<traces::DeviceKind>(kind)));
+                      y = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(kind)));
             EXPECT_GT(distance(lab(x), lab(y)), kApart) << run << " " << kind;
         }
     }

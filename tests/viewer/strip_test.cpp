@@ -6,8 +6,8 @@
 namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
-using traces::Trace;
+using traces::store::DeviceKind;
+using traces::store::Trace;
 
 // Two streams of rank 0, one of rank 1.
 class StripTest : public testing::Test {

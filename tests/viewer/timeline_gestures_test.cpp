@@ -322,7 +322,7 @@ TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
 }
 
 TEST_F(GesturesTest, LinksGoFromADeviceEventToItsLaunchAndBack) {
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     const std::size_t launched = first_with_value(trace.device.launch);
     ASSERT_LT(launched, trace.device.size());
     session().selected = {model::EventKind::device, static_cast<std::int64_t>(launched)};
@@ -335,7 +335,7 @@ TEST_F(GesturesTest, LinksGoFromADeviceEventToItsLaunchAndBack) {
 }
 
 TEST_F(GesturesTest, NextPartGoesRoundTheRanksOfACollective) {
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     const model::SelectedEvent first{model::EventKind::device,
                                      static_cast<std::int64_t>(first_with_value(trace.device.collective))};
     session().selected = first;
@@ -380,7 +380,7 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
 
 // Whatever hides its row: a folded group, hiding, a hidden group, a filter, or all of these.
 TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     const model::SelectedEvent event{model::EventKind::device, 5};
     const int rank = trace.device.rank[5];
     const std::string group = "rank " + std::to_string(trace.ranks[static_cast<std::size_t>(rank)].number);
@@ -424,7 +424,7 @@ TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
 
 TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
     // The event's row is at the top, and the tag of a mark at its start is drawn over the event.
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     session().go_to({trace.device.start[5], trace.device.end[5]}, {}, {model::EventKind::device, 5});
     settle();
     act("mark");
@@ -512,10 +512,10 @@ TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
 // A step's range on the host and its window are two rows with two names; the summary's bar highlights the
 // window.
 TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
-    const traces::Trace& trace = *session().trace();
-    const auto summary = traces::summarize(trace);
-    const traces::StepSummary& step = summary.ranks[0].steps[1];
-    const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::Step& s) {
+    const traces::store::Trace& trace = *session().trace();
+    const auto summary = traces::analysis::summarize(trace);
+    const traces::analysis::StepSummary& step = summary.ranks[0].steps[1];
+    const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::store::Step& s) {
         return s.rank == 0 && s.number == step.number;
     });
     ASSERT_NE(host, trace.steps.end());
@@ -559,14 +559,15 @@ class ActionsChange : public GesturesTest {
                " " + std::to_string(open.visible.to) + (open.limit ? "limited" : "") +
                std::to_string(session().selected.index);
     }
-    static std::unique_ptr<traces::Trace> forward_and_backward() {
-        traces::ColumnSink sink;
-        const std::int64_t thread = traces::global_tid(1, 1);
-        sink.add(traces::RankRow{.global_pid = traces::global_pid(1), .global_tid = thread, .host = "host"});
-        sink.add(traces::ThreadRow{thread, "main", 0});
-        sink.add(traces::ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
+    static std::unique_ptr<traces::store::Trace> forward_and_backward() {
+        traces::store::ColumnSink sink;
+        const std::int64_t thread = traces::schema::global_tid(1, 1);
+        sink.add(traces::schema::RankRow{
+            .global_pid = traces::schema::global_pid(1), .global_tid = thread, .host = "host"});
+        sink.add(traces::schema::ThreadRow{thread, "main", 0});
+        sink.add(traces::schema::ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
         for (const auto& [name, start] : {std::pair{"nn.Module: Linear_0", 0}, std::pair{"backward", 500}}) {
-            traces::RangeRow row;
+            traces::schema::RangeRow row;
             row.start = start;
             row.end = start + 100;
             row.text = sink.intern(name);
@@ -588,17 +589,17 @@ class ActionsChange : public GesturesTest {
 };
 
 TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     const model::SelectedEvent kernel =
         event(model::EventKind::device, trace.device.size(), [&](std::size_t i) {
-            return trace.device.kind[i] == traces::DeviceKind::kernel && i > trace.device.size() / 2;
+            return trace.device.kind[i] == traces::store::DeviceKind::kernel && i > trace.device.size() / 2;
         });
-    const model::SelectedEvent collective =
-        event(model::EventKind::device, trace.device.size(),
-              [&](std::size_t i) { return trace.device.kind[i] == traces::DeviceKind::communication; });
+    const model::SelectedEvent collective = event(
+        model::EventKind::device, trace.device.size(),
+        [&](std::size_t i) { return trace.device.kind[i] == traces::store::DeviceKind::communication; });
     const model::SelectedEvent module =
         event(model::EventKind::range, trace.ranges.size(),
-              [&](std::size_t i) { return trace.ranges.kind[i] == traces::RangeKind::module; });
+              [&](std::size_t i) { return trace.ranges.kind[i] == traces::store::RangeKind::module; });
     std::set<std::string_view> dead;
     for (const app::Action& action : app::actions()) {
         if (action.panel == "timeline") dead.insert(action.id);

@@ -371,7 +371,8 @@ TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
 TEST_F(LinksTest, TieTheForwardOfAModuleToItsBackward) {
     std::size_t pairs = 0;
     for (std::size_t i = 0; i < trace_->ranges.size(); ++i) {
-        if (trace_->ranges.kind[i] != traces::RangeKind::backward || trace_->ranges.module[i] < 0) continue;
+        if (trace_->ranges.kind[i] != traces::store::RangeKind::backward || trace_->ranges.module[i] < 0)
+            continue;
         const model::SelectedEvent backward{model::EventKind::range, static_cast<std::int64_t>(i)};
         const Links links = find_links(*trace_, backward, &index_);
         if (links.forward.kind == model::EventKind::none) continue;
@@ -397,7 +398,7 @@ TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromTheRankThatArrivedLast) {
 TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
     const model::SelectedEvent event = first_collective();
     const auto i = static_cast<std::size_t>(event.index);
-    const traces::CollectiveMatch* match = index_.match_of(event.index);
+    const traces::analysis::CollectiveMatch* match = index_.match_of(event.index);
     ASSERT_NE(match, nullptr);
     const EventDetails details = all_fields(*trace_, event, {&index_, nullptr});
     const auto value = [&](const std::string& label) {
@@ -456,24 +457,24 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
 TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
     // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in [500,
     // 1000) of which the copy covers a fifth: 40 % kernels, 20 % only copies, 40 % only communication.
-    traces::ColumnSink sink;
-    sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RankRow{.global_pid = traces::schema::global_pid(1)});
     const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end, int stream) {
-        traces::KernelRow row;
+        traces::schema::KernelRow row;
         row.start = start;
         row.end = end;
         row.stream = stream;
-        row.global_pid = traces::global_pid(1);
+        row.global_pid = traces::schema::global_pid(1);
         row.short_name = row.demangled_name = sink.intern(name);
         sink.add(row);
     };
     kernel("gemm", 0, 400, 7);
     kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 500, 1000, 9);
-    traces::MemcpyRow copy;
+    traces::schema::MemcpyRow copy;
     copy.start = 200;
     copy.end = 600;
     copy.stream = 8;
-    copy.global_pid = traces::global_pid(1);
+    copy.global_pid = traces::schema::global_pid(1);
     sink.add(copy);
     const Minimap map = make_minimap(*sink.take(), 1);
     ASSERT_EQ(map.slices.size(), 1U);
@@ -483,7 +484,7 @@ TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
 }
 
 TEST(Minimap, IsEmptyForAnEmptyTrace) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     const Minimap map = make_minimap(trace, 100);
     for (const MinimapSlice& slice : map.slices) EXPECT_EQ(slice, MinimapSlice());
 }

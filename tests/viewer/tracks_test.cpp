@@ -20,17 +20,17 @@
 namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using namespace traces;
+using namespace traces::schema;
 using testing::ElementsAre;
 
 TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
     std::mt19937 random(3);
     for (int round = 0; round < 50; ++round) {
-        Trace trace;
+        traces::store::Trace trace;
         for (int rank = 0; rank < 6; ++rank) {
             std::int64_t at = 0;
             for (std::uint32_t n = random() % 5; n > 0; --n) {  // some ranks have none
-                Step step;
+                traces::store::Step step;
                 step.rank = rank;
                 step.number = n;
                 step.start = at += static_cast<std::int64_t>(random() % 100);
@@ -39,15 +39,15 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
             }
         }
         for (int rank = -1; rank <= 6; ++rank) {
-            std::vector<const Step*> expected, found;
-            for (const Step& step : trace.steps)
+            std::vector<const traces::store::Step*> expected, found;
+            for (const traces::store::Step& step : trace.steps)
                 if (step.rank == rank) expected.push_back(&step);
-            for (const Step& step : model::steps_of(trace, rank)) found.push_back(&step);
+            for (const traces::store::Step& step : model::steps_of(trace, rank)) found.push_back(&step);
             EXPECT_EQ(found, expected);
             for (std::int64_t time = -1; time < 300; time += 7) {
-                const auto first = std::find_if(expected.begin(), expected.end(), [&](const Step* s) {
-                    return s->start <= time && time < s->end;
-                });
+                const auto first = std::find_if(
+                    expected.begin(), expected.end(),
+                    [&](const traces::store::Step* s) { return s->start <= time && time < s->end; });
                 EXPECT_EQ(model::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
             }
         }
@@ -56,8 +56,8 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
 
 // One rank with one stream on which two kernels overlap, and a thread with a step, a module in it and a call
 // in that; a start/end range across both.
-std::unique_ptr<Trace> small_trace() {
-    ColumnSink sink;
+std::unique_ptr<traces::store::Trace> small_trace() {
+    traces::store::ColumnSink sink;
     const std::int64_t tid = global_tid(1, 1);
     sink.add(RankRow{0, 0, global_pid(1), tid, "node", "Device"});
     sink.add(ThreadRow{tid, "main", 0});
@@ -89,7 +89,7 @@ std::unique_ptr<Trace> small_trace() {
     };
     kernel("sgemm", 300, 800, 5);
     kernel("overlapping", 400, 600, 6);
-    traces::MemoryRow memory;
+    traces::schema::MemoryRow memory;
     memory.bytes = 100;
     sink.add(memory);
     return sink.take();
@@ -117,8 +117,8 @@ TEST(Tracks, NestRangesAndCallsOfAThread) {
     const Track& thread = tracks.tracks[1];
     EXPECT_EQ(thread.label, "main");
     ASSERT_EQ(thread.lanes.size(), 3U);
-    EXPECT_EQ(thread.lanes[0].paint(0), paint_of(RangeKind::step));
-    EXPECT_EQ(thread.lanes[1].paint(0), paint_of(RangeKind::module));
+    EXPECT_EQ(thread.lanes[0].paint(0), paint_of(traces::store::RangeKind::step));
+    EXPECT_EQ(thread.lanes[1].paint(0), paint_of(traces::store::RangeKind::module));
     EXPECT_EQ(thread.lanes[2].event(0).kind, model::EventKind::runtime);
 }
 
@@ -187,7 +187,7 @@ TEST(Details, CallAModuleByItsName) {
 
 std::vector<std::string> titles_of(const std::vector<std::tuple<int, std::int64_t, const char*>>& threads,
                                    std::int64_t backward = 0) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{.rank = 0, .global_pid = global_pid(100)});
     sink.add(RankRow{.rank = 1, .device = 1, .global_pid = global_pid(200)});
     for (const auto& [rank, tid, name] : threads)

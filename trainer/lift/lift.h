@@ -16,7 +16,7 @@
 #include "trainer/sharding/program.h"
 #include "trainer/sim/cluster.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -57,7 +57,7 @@ struct Lifted {
 };
 
 // Throws LiftError, ClusterError.
-Lifted lift(const traces::Trace& trace);
+Lifted lift(const traces::store::Trace& trace);
 
 // The cluster on which a job is replayed: DDP's reductions run beside the backward even where FSDP's
 // collectives stop the host.

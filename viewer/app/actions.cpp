@@ -119,7 +119,7 @@ void add_program_actions(std::vector<Action>& all) {
 
 // --- The timeline, and other panels that have their own actions.
 
-model::TimeSpan whole_of(const traces::Trace& trace) {
+model::TimeSpan whole_of(const traces::store::Trace& trace) {
     return {trace.first_ns, std::max(trace.last_ns, trace.first_ns + 1)};
 }
 

@@ -57,14 +57,14 @@ void write_shown_table(const std::string& name, const std::string& path) {
     }
     if (!found->order)
         throw std::runtime_error("The table's rows are still being put in order; wait for it.");
-    traces::TextOutput output(path, true, false);
+    traces::exports::TextOutput output(path, true, false);
     output.buffer() = path.ends_with(".json") ? table_json(*found->model, found->order.get())
                                               : table_csv(*found->model, found->order.get());
     output.finish();
 }
 
 void write_text(const std::string& path, const std::string& text) {
-    traces::TextOutput output(path, true, false);
+    traces::exports::TextOutput output(path, true, false);
     output.buffer() = text;
     output.finish();
 }

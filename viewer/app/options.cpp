@@ -37,7 +37,7 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
 }
 
 std::optional<int> parse_pixels(std::string_view text) {
-    const auto value = traces::number_of<int>(text);
+    const auto value = traces::schema::number_of<int>(text);
     return value && *value >= 64 && *value <= 16384 ? value : std::nullopt;
 }
 
@@ -66,13 +66,13 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     CLI::App app{
         "Looks at traces of sharded training: timeline, modules, execution summary, memory, runs compared.",
         "shardscope-view"};
-    app.set_version_flag("--version",
-                         fmt::format("shardscope-view {} (schema {})", kVersion, traces::kSchemaVersion),
-                         "Print the version of the tool and of the schema, and exit");
+    app.set_version_flag(
+        "--version", fmt::format("shardscope-view {} (schema {})", kVersion, traces::schema::kSchemaVersion),
+        "Print the version of the tool and of the schema, and exit");
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.add_option("FILE", options.files, "Trace databases to open; several are compared");
     app.add_option("--panel", options.panel,
-                   "The panel to show: " + traces::joined(panels, ", ") +
+                   "The panel to show: " + traces::schema::joined(panels, ", ") +
                        " (default: timeline; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
     app.add_option("--screenshot", options.screenshot,
@@ -108,7 +108,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     }
     if (std::find(panels.begin(), panels.end(), options.panel) == panels.end()) {
         return wrong(fmt::format("--panel {}: there is no such panel; choose one of {}.", options.panel,
-                                 traces::joined(panels, ", ")));
+                                 traces::schema::joined(panels, ", ")));
     }
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");

@@ -47,7 +47,7 @@ std::vector<CommandPalette::Entry> CommandPalette::matches(const Program& progra
         if (score) scored.emplace_back(*score, std::move(entry));
     }
     if (!typed_.empty()) {
-        traces::sort_rows(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
+        traces::schema::sort_rows(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
     }
     std::vector<Entry> best;
     for (auto& [score, entry] : scored) {

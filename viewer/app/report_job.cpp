@@ -16,21 +16,22 @@ namespace {
 struct Subject {
     model::TracePtr trace;
     std::string name;
-    traces::Selection selection;
+    traces::analysis::Selection selection;
 };
 
 std::string write(const std::vector<Subject>& subjects, const std::string& path) {
     try {
-        std::vector<traces::ReportedRun> runs;
-        std::vector<const traces::Trace*> all;
-        std::vector<traces::Selection> selections;
+        std::vector<traces::report::ReportedRun> runs;
+        std::vector<const traces::store::Trace*> all;
+        std::vector<traces::analysis::Selection> selections;
         for (const Subject& subject : subjects) {
-            runs.push_back(traces::reported_run(*subject.trace, subject.name, subject.selection));
+            runs.push_back(traces::report::reported_run(*subject.trace, subject.name, subject.selection));
             all.push_back(subject.trace.get());
             selections.push_back(subject.selection);
         }
-        traces::TextOutput output(path, true, false);
-        output.buffer() = traces::html_report(runs, traces::reported_comparison(all, selections));
+        traces::exports::TextOutput output(path, true, false);
+        output.buffer() =
+            traces::report::html_report(runs, traces::report::reported_comparison(all, selections));
         output.finish();
         return "";
     } catch (const std::exception& error) {

@@ -115,12 +115,12 @@ std::string to_json(const SavedState& state) {
         json["tables"][id] = {
             {"sorted_by", table.sorted_by}, {"descending", table.descending}, {"hidden", table.hidden}};
     }
-    return traces::dump_json(json, 1) + "\n";
+    return traces::schema::dump_json(json, 1) + "\n";
 }
 
 SavedState parse_state(std::string_view text) {
     try {
-        const Json json = traces::parse_ordered_json(text, traces::BadJson::throws);
+        const Json json = traces::schema::parse_ordered_json(text, traces::schema::BadJson::throws);
         if (!json.is_object()) throw std::runtime_error("it is not a JSON object");
         SavedState state;
         if (const auto it = json.find("traces"); it != json.end()) {

@@ -30,21 +30,22 @@ bool is_on(const Action& action, Program& program) {
 }
 
 // "8 ranks", or "8 of 1,024 ranks" if the trace omits ranks that did the same as those shown.
-std::string ranks_text(const traces::Trace& trace) {
+std::string ranks_text(const traces::store::Trace& trace) {
     const auto shown = static_cast<std::int64_t>(trace.ranks.size());
-    if (!traces::shows_some_ranks(trace)) return traces::counted(shown, "rank", "ranks");
-    return fmt::format("{} of {} ranks", shown, draw::format_count(traces::ranks_of_run(trace)));
+    if (!traces::analysis::shows_some_ranks(trace)) return traces::store::counted(shown, "rank", "ranks");
+    return fmt::format("{} of {} ranks", shown, draw::format_count(traces::analysis::ranks_of_run(trace)));
 }
 
-std::string extent_text(const traces::Trace& trace) {
-    return fmt::format("{}, {}, {}", ranks_text(trace),
-                       traces::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                                 trace.runtime.size() + trace.memory.size()),
-                                       "event", "events"),
-                       draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
+std::string extent_text(const traces::store::Trace& trace) {
+    return fmt::format(
+        "{}, {}, {}", ranks_text(trace),
+        traces::store::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
+                                                         trace.runtime.size() + trace.memory.size()),
+                               "event", "events"),
+        draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
 }
 
-std::string plan_text(const traces::Trace& trace) {
+std::string plan_text(const traces::store::Trace& trace) {
     return fmt::format("a plan of {} configuration{}",
                        draw::format_count(static_cast<std::int64_t>(trace.plan.size())),
                        trace.plan.size() == 1 ? "" : "s");
@@ -243,11 +244,12 @@ void Shell::draw_status() {
     const model::OpenTrace* entry = session.current();
     std::string left = entry == nullptr ? "" : entry->path;
     if (entry != nullptr && entry->trace) {
-        const traces::Trace& trace = *entry->trace;
+        const traces::store::Trace& trace = *entry->trace;
         left += "   " + (model::holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
         if (!trace.ended) left += "   " + run_state(*entry);
         if (trace.dropped > 0)
-            left += fmt::format("   {} dropped", traces::counted(trace.dropped, "event was", "events were"));
+            left += fmt::format("   {} dropped",
+                                traces::store::counted(trace.dropped, "event was", "events were"));
     }
     const std::string right = progress_text();
     draw::items::value("app.status", left);

@@ -41,10 +41,11 @@ constexpr int kRounds = 3;  // rounds of open and scan, alternating
 // removing the reads.
 std::vector<double> bare_scan(const std::string& path) {
     const double start = process_seconds();
-    traces::Database database = traces::open_trace(path);
-    traces::Statement statement(database,
-                                "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, "
-                                "uint64Value, jsonTextId FROM NVTX_EVENTS");
+    traces::store::Database database = traces::store::open_trace(path);
+    traces::store::Statement statement(
+        database,
+        "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, "
+        "uint64Value, jsonTextId FROM NVTX_EVENTS");
     sqlite3_stmt* bare = statement.handle();
     std::int64_t rows = 0, sum = 0;
     while (sqlite3_step(bare) == SQLITE_ROW) {

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kColumns = 1400;  // columns of a timeline in a window 1600 pixels wide
 
-std::vector<traces::MemoryPoint> made_points(std::size_t count) {
+std::vector<traces::analysis::MemoryPoint> made_points(std::size_t count) {
     std::mt19937 random(1);
-    std::vector<traces::MemoryPoint> points(count);
-    traces::MemoryPoint point;
-    for (traces::MemoryPoint& made : points) {
+    std::vector<traces::analysis::MemoryPoint> points(count);
+    traces::analysis::MemoryPoint point;
+    for (traces::analysis::MemoryPoint& made : points) {
         point.time += 1 + random() % 200;
         const std::size_t category = random() % point.bytes.size();
         const std::int64_t change = (static_cast<std::int64_t>(random() % 4096) - 2000) * 512;
@@ -49,10 +49,10 @@ double time_of(std::int64_t from, std::int64_t to, int rounds, const Fold& fold)
 }  // namespace
 
 void measure_curves(std::size_t count) {
-    std::vector<traces::MemoryPoint> points = made_points(count);
+    std::vector<traces::analysis::MemoryPoint> points = made_points(count);
     const std::int64_t end = points.back().time + 1;
     timeline::CounterTrack counter;
-    for (const traces::MemoryPoint& point : points)
+    for (const traces::analysis::MemoryPoint& point : points)
         counter.points.emplace_back(point.time, static_cast<double>(point.total));
     counter.index = draw::CurveIndex<double>(
         count, [&](std::size_t i) { return counter.points[i].first; },

@@ -20,7 +20,7 @@ void put(ImDrawList* draw, ImVec2 at, ImU32 color, std::string_view text) {
 }
 
 // Rectangles of one stack over [x0, x1], bottom up.
-void draw_stack(const Chart& chart, float x0, float x1, const traces::CategoryBytes& bytes,
+void draw_stack(const Chart& chart, float x0, float x1, const traces::analysis::CategoryBytes& bytes,
                 const CategoryColors& colors, float opacity) {
     double below = 0;
     for (std::size_t c = 0; c < bytes.size(); ++c) {

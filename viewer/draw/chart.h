@@ -40,7 +40,7 @@ struct ChartAxes {
 // Takes `size` in the current window, draws background, grid, ticks and labels, and catches the mouse.
 Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes);
 
-using CategoryColors = std::array<ImU32, traces::kMemoryCategories>;
+using CategoryColors = std::array<ImU32, traces::schema::kMemoryCategories>;
 
 // The stack of every column: solid up to its lowest moment, pale up to its highest.
 void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, const CategoryColors& colors);

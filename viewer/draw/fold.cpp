@@ -6,7 +6,7 @@
 
 namespace shardscope::viewer::draw {
 
-using traces::MemoryPoint;
+using traces::analysis::MemoryPoint;
 
 const MemoryPoint* point_at(std::span<const MemoryPoint> points, std::int64_t time) {
     const auto after = std::upper_bound(points.begin(), points.end(), time,
@@ -139,7 +139,7 @@ std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns) {
     return runs;
 }
 
-LineCurve line_curve(traces::ByteCurve curve) {
+LineCurve line_curve(traces::analysis::ByteCurve curve) {
     LineCurve line;
     line.index = CurveIndex<std::int64_t>(
         curve.size(), [&](std::size_t i) { return curve.time[i]; },

@@ -8,6 +8,7 @@ namespace shardscope::viewer::model {
 
 // The event of the same kind and start and, where the kind has them, the same name, rank, depth or
 // correlation; none if there is none. Ends may differ: an event may have ended only since.
-SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const traces::Trace& now);
+SelectedEvent same_event(const traces::store::Trace& before, SelectedEvent event,
+                         const traces::store::Trace& now);
 
 }  // namespace shardscope::viewer::model

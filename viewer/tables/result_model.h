@@ -29,7 +29,8 @@ struct ColumnLook {
 
 // The columns of `looks`, in their order; those that a text table would not have are omitted. `swatches`: of
 // the rows, or empty.
-std::shared_ptr<CellTable> result_model(const traces::ResultTable& result, std::span<const ColumnLook> looks,
+std::shared_ptr<CellTable> result_model(const traces::analysis::ResultTable& result,
+                                        std::span<const ColumnLook> looks,
                                         const std::vector<theme::Color>& swatches = {});
 
 }  // namespace shardscope::viewer::tables

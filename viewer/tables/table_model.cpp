@@ -103,15 +103,17 @@ CellTable::Cell no_cell() {
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
     std::string csv;
     const auto& columns = model.columns();
-    for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + traces::csv_field(columns[c].id);
+    for (std::size_t c = 0; c < columns.size(); ++c)
+        csv += (c ? "," : "") + traces::schema::csv_field(columns[c].id);
     csv += '\n';
     const std::size_t rows = order == nullptr ? model.rows() : order->size();
     for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t row = row_at(order, i);
         for (std::size_t c = 0; c < columns.size(); ++c) {
             if (c) csv += ',';
-            csv += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
-                                                                : traces::csv_field(model.text(row, c));
+            csv += columns[c].kind == TableColumn::Kind::number
+                       ? exact(model.number(row, c))
+                       : traces::schema::csv_field(model.text(row, c));
         }
         csv += '\n';
     }
@@ -136,7 +138,7 @@ std::string table_json(const TableModel& model, const std::vector<std::uint32_t>
         }
         all.push_back(std::move(object));
     }
-    return traces::dump_json(all, 1) + "\n";
+    return traces::schema::dump_json(all, 1) + "\n";
 }
 
 }  // namespace shardscope::viewer::tables

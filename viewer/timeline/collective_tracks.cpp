@@ -17,14 +17,14 @@ struct Joined {
     model::SelectedEvent last;  // of the rank that arrived last
 };
 
-std::vector<Joined> join(const traces::Trace& trace) {
-    const traces::Communications all = traces::match_communications(trace);
-    const traces::DeviceEvents& device = trace.device;
+std::vector<Joined> join(const traces::store::Trace& trace) {
+    const traces::analysis::Communications all = traces::analysis::match_communications(trace);
+    const traces::store::DeviceEvents& device = trace.device;
     std::vector<Joined> joined;
-    for (const traces::CollectiveMatch& match : all.matches) {
+    for (const traces::analysis::CollectiveMatch& match : all.matches) {
         Joined one;
         int parts = 0;
-        for (const traces::Communication& part : all.of(match)) {
+        for (const traces::analysis::Communication& part : all.of(match)) {
             if (part.event < 0) continue;
             const auto e = static_cast<std::size_t>(part.event);
             if (parts == 0 || device.start[e] < one.first_arrival) one.first_arrival = device.start[e];
@@ -38,7 +38,7 @@ std::vector<Joined> join(const traces::Trace& trace) {
         }
         if (parts >= 2) joined.push_back(one);
     }
-    traces::sort_rows(joined, [](const Joined& a, const Joined& b) {
+    traces::schema::sort_rows(joined, [](const Joined& a, const Joined& b) {
         return a.first_arrival != b.first_arrival ? a.first_arrival < b.first_arrival : a.end > b.end;
     });
     return joined;
@@ -46,7 +46,7 @@ std::vector<Joined> join(const traces::Trace& trace) {
 
 }  // namespace
 
-std::vector<Track> collective_tracks(const traces::Trace& trace) {
+std::vector<Track> collective_tracks(const traces::store::Trace& trace) {
     std::map<std::int64_t, Track> by_group;
     for (const Joined& one : join(trace)) {
         Track& track = by_group[one.group];

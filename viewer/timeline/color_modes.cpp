@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t kInLegend = 24;
 
 std::string_view kind_name(Paint paint) {
-    static constexpr std::array<std::string_view, traces::kRangeKinds> kRanges = {
+    static constexpr std::array<std::string_view, traces::store::kRangeKinds> kRanges = {
         "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
-    if (paint < kFirstRangePaint) return traces::kDeviceKindNames[paint];
+    if (paint < kFirstRangePaint) return traces::store::kDeviceKindNames[paint];
     if (paint < kRuntimePaint) return kRanges[static_cast<std::size_t>(paint - kFirstRangePaint)];
     switch (paint) {
         case kRuntimePaint:
@@ -38,19 +38,19 @@ std::string_view kind_name(Paint paint) {
 // Maps an event to what colours it (a name, module or unit) by number, -1 none; and that to its hue.
 class Naming {
   public:
-    Naming(const traces::Trace& trace, model::ColorBy by) : trace_(trace), by_(by) {
+    Naming(const traces::store::Trace& trace, model::ColorBy by) : trace_(trace), by_(by) {
         if (by == model::ColorBy::name) {
             names_.reserve(trace.strings.size());
             for (std::size_t s = 0; s < trace.strings.size(); ++s)
-                add(std::string_view(trace.strings[static_cast<traces::StringId>(s)]));
+                add(std::string_view(trace.strings[static_cast<traces::schema::StringId>(s)]));
         } else if (by == model::ColorBy::module) {
-            for (const traces::ModuleRow& module : trace.modules) {
+            for (const traces::schema::ModuleRow& module : trace.modules) {
                 module_at_[module.id] = static_cast<int>(hues_.size());
                 add(module.path.empty() ? module.name : module.path);
             }
             modules_around();
         } else {
-            units_ = traces::find_units(trace);
+            units_ = traces::analysis::find_units(trace);
             for (const std::string& unit : units_.names) add(unit);
             tell_apart();
             for (std::size_t u = 0; u < trace.units.size(); ++u)
@@ -103,7 +103,7 @@ class Naming {
     }
     // The module of each range, or of the nearest range around it, which is stored before it.
     void modules_around() {
-        const traces::HostRanges& ranges = trace_.ranges;
+        const traces::store::HostRanges& ranges = trace_.ranges;
         module_around_.assign(ranges.size(), -1);
         for (std::size_t r = 0; r < ranges.size(); ++r) {
             const auto own = module_at_.find(ranges.module[r]);
@@ -132,17 +132,18 @@ class Naming {
                           : trace_.runtime.start[static_cast<std::size_t>(launch)];
     }
 
-    const traces::Trace& trace_;
+    const traces::store::Trace& trace_;
     model::ColorBy by_;
     std::vector<std::string_view> names_;
     std::vector<Paint> hues_;
     std::unordered_map<int, int> module_at_, unit_at_;
     std::vector<int> module_around_;
-    traces::UnitRanges units_;
+    traces::analysis::UnitRanges units_;
 };
 
 void sort_legend(std::vector<PaintName>& legend) {
-    traces::sort_rows(legend, [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
+    traces::schema::sort_rows(legend,
+                              [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
     if (legend.size() > kInLegend) legend.resize(kInLegend);
 }
 
@@ -165,9 +166,9 @@ std::vector<PaintName> kinds_of(const Tracks& tracks) {
 }  // namespace
 
 theme::Color paint_color(Paint paint) {
-    if (paint < kFirstRangePaint) return theme::kind_color(static_cast<traces::DeviceKind>(paint));
+    if (paint < kFirstRangePaint) return theme::kind_color(static_cast<traces::store::DeviceKind>(paint));
     if (paint < kRuntimePaint)
-        return theme::range_color(static_cast<traces::RangeKind>(paint - kFirstRangePaint));
+        return theme::range_color(static_cast<traces::store::RangeKind>(paint - kFirstRangePaint));
     switch (paint) {
         case kRuntimePaint:
             return theme::runtime_color();
@@ -187,11 +188,11 @@ theme::Color paint_color(Paint paint) {
 }
 
 Paint hue_of(std::string_view name) {
-    const std::uint64_t hash = traces::hash_of(name);
+    const std::uint64_t hash = traces::schema::hash_of(name);
     return static_cast<Paint>(kFirstHue + (hash ^ hash >> 32) % kHues);
 }
 
-TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, model::ColorBy by) {
+TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by) {
     if (by == model::ColorBy::kind) {
         legend_ = kinds_of(tracks);
         return;

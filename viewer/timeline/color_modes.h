@@ -31,7 +31,7 @@ struct PaintName {
 class TrackPaints {
   public:
     TrackPaints() = default;  // by kind: the lanes' own paints
-    TrackPaints(const traces::Trace& trace, const Tracks& tracks, model::ColorBy by);
+    TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by);
 
     const LanePaints& of(const Tracks& tracks, int track, int lane) const;
     // What the trace contains, the longest busy time first; by kind in the order of the kinds.

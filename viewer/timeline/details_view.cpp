@@ -31,7 +31,7 @@ void whole_tip(const std::string& what) {
     ImGui::EndTooltip();
 }
 
-int rank_number(const traces::Trace& trace, model::SelectedEvent event) {
+int rank_number(const traces::store::Trace& trace, model::SelectedEvent event) {
     const std::size_t rank = trace.device.rank[static_cast<std::size_t>(event.index)];
     return rank < trace.ranks.size() ? trace.ranks[rank].number : -1;
 }
@@ -44,8 +44,8 @@ float DetailsView::height() {
 }
 
 void DetailsView::update(model::Session& session, const TimelinePage& page) {
-    auto units = session.analyses.get<traces::UnitRanges>(
-        "unit ranges", {page.trace}, [](const auto& t) { return traces::find_units(*t.front()); });
+    auto units = session.analyses.get<traces::analysis::UnitRanges>(
+        "unit ranges", {page.trace}, [](const auto& t) { return traces::analysis::find_units(*t.front()); });
     if (of_ == session.selected && trace_ == page.trace && collectives_ == page.links_from && units_ == units)
         return;
     of_ = session.selected;

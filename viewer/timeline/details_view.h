@@ -18,7 +18,7 @@ class DetailsView {
     // ("next_event"), or empty.
     std::string draw(model::Session& session, TimelinePage& page, float width);
 
-    void forget(const traces::Trace& trace) {
+    void forget(const traces::store::Trace& trace) {
         if (trace_.get() == &trace) *this = {};
     }
 
@@ -34,7 +34,7 @@ class DetailsView {
     model::SelectedEvent of_;
     model::TracePtr trace_;
     std::shared_ptr<const CollectiveIndex> collectives_;
-    std::shared_ptr<const traces::UnitRanges> units_;
+    std::shared_ptr<const traces::analysis::UnitRanges> units_;
     EventDetails details_;
 };
 

@@ -11,7 +11,7 @@ namespace shardscope::viewer::timeline {
 
 // f() of the columns that hold events of this kind; a default value for `none`.
 template <class F>
-auto with_columns(const traces::Trace& trace, model::EventKind kind, const F& f)
+auto with_columns(const traces::store::Trace& trace, model::EventKind kind, const F& f)
     -> decltype(f(trace.device)) {
     switch (kind) {
         case model::EventKind::device:
@@ -33,7 +33,7 @@ auto with_columns(const traces::Trace& trace, model::EventKind kind, const F& f)
 struct EventTime {
     std::int64_t start = 0, end = 0;
 };
-inline EventTime time_of(const traces::Trace& trace, model::SelectedEvent event) {
+inline EventTime time_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     return with_columns(trace, event.kind, [i](const auto& events) {
         if constexpr (requires { events.time; }) {
@@ -45,19 +45,19 @@ inline EventTime time_of(const traces::Trace& trace, model::SelectedEvent event)
 }
 
 // Empty for a kind without names.
-inline traces::StringId name_id_of(const traces::Trace& trace, model::SelectedEvent event) {
+inline traces::schema::StringId name_id_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     return with_columns(trace, event.kind, [i](const auto& events) {
         if constexpr (requires { events.name; }) {
             return events.name[i];
         } else {
-            return traces::StringId::empty;
+            return traces::schema::StringId::empty;
         }
     });
 }
 
 // An index into Trace::ranks; -1 unknown.
-inline int rank_of(const traces::Trace& trace, model::SelectedEvent event) {
+inline int rank_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     if (event.kind == model::EventKind::none) return -1;
     return with_columns(trace, event.kind, [&trace, i](const auto& events) -> int {

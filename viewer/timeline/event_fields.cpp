@@ -17,7 +17,7 @@
 namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::Trace;
+using traces::store::Trace;
 
 class Fields {
   public:
@@ -45,23 +45,24 @@ std::string duration_text(std::int64_t ns) {
     return draw::format_duration(static_cast<double>(ns));
 }
 
-std::string name_of(const Trace& trace, traces::StringId id) {
+std::string name_of(const Trace& trace, traces::schema::StringId id) {
     return std::string(trace.strings[id]);
 }
 
 void put_unit(const Trace& trace, const FieldSources& sources, std::int32_t range, std::int64_t time,
               Fields& fields) {
     if (sources.units == nullptr) return;
-    const traces::UnitRanges::Place place = sources.units->at(trace, range, time);
+    const traces::analysis::UnitRanges::Place place = sources.units->at(trace, range, time);
     if (place.unit >= 0 && static_cast<std::size_t>(place.unit) < sources.units->names.size())
         fields.put("unit", sources.units->names[static_cast<std::size_t>(place.unit)]);
-    if (place.phase != traces::Phase::none) fields.put("phase", std::string(traces::name(place.phase)));
+    if (place.phase != traces::schema::Phase::none)
+        fields.put("phase", std::string(traces::schema::name(place.phase)));
 }
 
 void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex& index, Fields& fields) {
-    const traces::CollectiveMatch* match = index.match_of(static_cast<std::int64_t>(event));
+    const traces::analysis::CollectiveMatch* match = index.match_of(static_cast<std::int64_t>(event));
     if (match == nullptr) return;
-    const traces::DeviceEvents& d = trace.device;
+    const traces::store::DeviceEvents& d = trace.device;
     const std::int64_t ns = d.end[event] - d.start[event];
     const auto parts = index.communications.of(*match);
     if (match->transfer_ns >= 0) {
@@ -74,13 +75,13 @@ void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex
         const double bytes = static_cast<double>(trace.collectives.bytes[c]);
         const int ranks = trace.collectives.group_size[c] > 0 ? trace.collectives.group_size[c]
                                                               : static_cast<int>(parts.size());
-        const double factor = traces::bus_factor(trace.collectives.operation[c], ranks);
+        const double factor = traces::analysis::bus_factor(trace.collectives.operation[c], ranks);
         fields.put("bus bandwidth", bandwidth(bytes, ns, factor));
         fields.put("bus bandwidth of the transfer", bandwidth(bytes, match->transfer_ns, factor));
     }
     std::int64_t latest = INT64_MIN;
     int rank = -1;
-    for (const traces::Communication& part : parts) {
+    for (const traces::analysis::Communication& part : parts) {
         if (part.event < 0 || d.start[static_cast<std::size_t>(part.event)] <= latest) continue;
         latest = d.start[static_cast<std::size_t>(part.event)];
         rank = part.rank;
@@ -94,9 +95,9 @@ void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex
 }
 
 void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, Fields& fields) {
-    const traces::DeviceEvents& d = trace.device;
+    const traces::store::DeviceEvents& d = trace.device;
     fields.put_after("start", "end", instant_text(d.end[i]));
-    if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::memcpy_name(d.copy_kind[i])));
+    if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::store::memcpy_name(d.copy_kind[i])));
     const std::int32_t launch = d.launch[i];
     if (launch >= 0) {
         const auto call = static_cast<std::size_t>(launch);
@@ -121,14 +122,14 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
 // {"Input Dims":[[2,3]]}: a field for each key.
 void put_source_fields(std::string_view detail, Fields& fields) {
     if (detail.empty()) return;
-    auto members = traces::json_members(detail);
+    auto members = traces::schema::json_members(detail);
     if (!members) return fields.put("detail", std::string(detail));
     for (auto& [key, value] : *members) fields.put(key, std::move(value));
 }
 
 void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
                Fields& fields) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     fields.put_after("start", "end", instant_text(r.end[i]));
     put_unit(trace, sources, static_cast<std::int32_t>(i), r.start[i], fields);
     fields.put("depth", fmt::format("{}", r.depth[i]));
@@ -143,7 +144,7 @@ void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, c
 
 void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
               Fields& fields) {
-    const traces::RuntimeCalls& c = trace.runtime;
+    const traces::store::RuntimeCalls& c = trace.runtime;
     fields.put_after("start", "end", instant_text(c.end[i]));
     if (!links.launched.empty()) {
         const auto first = static_cast<std::size_t>(links.launched.front().index);

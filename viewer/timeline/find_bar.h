@@ -20,7 +20,7 @@ class FindBar {
     // The list of matches, in the content region.
     void draw_matches(model::Session& session, TimelinePage& page);
 
-    void forget(const traces::Trace& trace) {
+    void forget(const traces::store::Trace& trace) {
         if (!finder_.forget(trace)) return;
         found_.reset();
         model_.reset();

@@ -16,8 +16,8 @@
 namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::StringId;
-using traces::Trace;
+using traces::schema::StringId;
+using traces::store::Trace;
 
 constexpr std::size_t kLookUp = 4096;  // strings or events between checks of `cancel`
 
@@ -40,12 +40,12 @@ constexpr std::array kSearched = {model::EventKind::device, model::EventKind::ra
 
 }  // namespace
 
-std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
+std::vector<bool> strings_with(const traces::store::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel) {
     std::vector<bool> found(strings.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (i % kLookUp == 0 && cancel) break;
-        found[i] = traces::contains_but_for_case(strings[static_cast<StringId>(i)], text);
+        found[i] = traces::schema::contains_but_for_case(strings[static_cast<StringId>(i)], text);
     }
     return found;
 }
@@ -59,7 +59,8 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
             return true;
         // A collective's bar shows its operation and its unit: "all_gather net.0".
         return kind == model::EventKind::device && trace.device.collective[i] >= 0 &&
-               traces::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}), text);
+               traces::schema::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}),
+                                                     text);
     };
     // Each kind is already sorted by start; the kinds are merged.
     std::vector<std::uint32_t>& all = found.events_;
@@ -165,7 +166,7 @@ std::shared_ptr<const FoundEvents> Finder::of(const model::TracePtr& trace, cons
     return found_;
 }
 
-bool Finder::forget(const traces::Trace& trace) {
+bool Finder::forget(const traces::store::Trace& trace) {
     if (trace_.get() != &trace) return false;
     stop();
     trace_.reset();

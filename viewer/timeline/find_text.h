@@ -26,17 +26,17 @@ class FoundEvents {
                 static_cast<std::int64_t>(events_[i] & kRowMask)};
     }
     // The first that starts after `time`, or at `time` but later in the list than `current`; wraps around.
-    std::optional<std::size_t> after(const traces::Trace& trace, model::SelectedEvent current,
+    std::optional<std::size_t> after(const traces::store::Trace& trace, model::SelectedEvent current,
                                      std::int64_t time) const;
-    std::optional<std::size_t> before(const traces::Trace& trace, model::SelectedEvent current,
+    std::optional<std::size_t> before(const traces::store::Trace& trace, model::SelectedEvent current,
                                       std::int64_t time) const;
-    std::optional<std::size_t> place_of(const traces::Trace& trace, model::SelectedEvent event) const;
+    std::optional<std::size_t> place_of(const traces::store::Trace& trace, model::SelectedEvent event) const;
 
   private:
-    friend FoundEvents find_text(const traces::Trace& trace, std::string_view text,
+    friend FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
                                  const std::atomic<bool>& cancel);
     // The first that starts at or after `time`; size() if there is none.
-    std::size_t first_from(const traces::Trace& trace, std::int64_t time) const;
+    std::size_t first_from(const traces::store::Trace& trace, std::int64_t time) const;
     static constexpr int kKindShift = 29;
     static constexpr std::uint32_t kRowMask = (1U << kKindShift) - 1;
     std::vector<std::uint32_t> events_;  // by start; four bytes each
@@ -44,17 +44,18 @@ class FoundEvents {
 
 // Searches device events, host ranges, runtime calls and marks. Stops early, with the matches so far, once
 // `cancel` is set.
-FoundEvents find_text(const traces::Trace& trace, std::string_view text, const std::atomic<bool>& cancel);
+FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
+                      const std::atomic<bool>& cancel);
 
 // By the string's number: whether it contains `text`.
-std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
+std::vector<bool> strings_with(const traces::store::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel);
 
 // "" for an event without a name.
-std::string_view name_of(const traces::Trace& trace, model::SelectedEvent event);
+std::string_view name_of(const traces::store::Trace& trace, model::SelectedEvent event);
 
 // The nearest event after (or before) this one with the same name, on the same rank; nullopt: there is none.
-std::optional<model::SelectedEvent> same_name(const traces::Trace& trace, model::SelectedEvent event,
+std::optional<model::SelectedEvent> same_name(const traces::store::Trace& trace, model::SelectedEvent event,
                                               bool forwards);
 
 // --- A search in the background: a thread searches for the latest text, and the search for an earlier one is
@@ -72,7 +73,7 @@ class Finder {
     std::shared_ptr<const FoundEvents> of(const model::TracePtr& trace, const std::string& text);
     bool busy() const { return next_.valid(); }
     // Cancels the search in this trace and drops its matches; false: the search was in another trace.
-    bool forget(const traces::Trace& trace);
+    bool forget(const traces::store::Trace& trace);
 
   private:
     void stop();

@@ -93,7 +93,7 @@ void FoldedRows::fold_lanes(const FoldRequest& request, std::size_t room) {
                                .lanes[static_cast<std::size_t>(row->lane)];
         missing.emplace_back(kOfOne * events_in(lane, request.view), row);
     }
-    traces::sort_rows(missing, [](const auto& a, const auto& b) { return a.first < b.first; });
+    traces::schema::sort_rows(missing, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t m = 0; m < missing.size(); ++m) {
         const auto [at_most, row] = missing[m];
         const std::size_t share = room / (missing.size() - m);

@@ -25,8 +25,8 @@ namespace shardscope::viewer::timeline {
 using Paint = std::uint8_t;
 
 // By kind: device events, then host ranges, then the rest.
-inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
-inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::kRangeKinds;
+inline constexpr int kFirstRangePaint = traces::store::kDeviceKinds;
+inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::store::kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
 inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked
 inline constexpr Paint kArrivalPaint = kRuntimePaint + 3;   // of a collective: until all ranks have arrived
@@ -39,10 +39,10 @@ inline constexpr Paint kFirstHue = kKindPaints;
 inline constexpr Paint kNoHue = kFirstHue + kHues;  // it has no module, no unit
 inline constexpr int kPaints = kNoHue + 1;
 
-constexpr Paint paint_of(traces::DeviceKind kind) {
+constexpr Paint paint_of(traces::store::DeviceKind kind) {
     return static_cast<Paint>(kind);
 }
-constexpr Paint paint_of(traces::RangeKind kind) {
+constexpr Paint paint_of(traces::store::RangeKind kind) {
     return static_cast<Paint>(kFirstRangePaint + static_cast<int>(kind));
 }
 

@@ -8,8 +8,8 @@
 namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::RangeKind;
-using traces::Trace;
+using traces::store::RangeKind;
+using traces::store::Trace;
 
 model::SelectedEvent range_event(std::int64_t index) {
     return {model::EventKind::range, index};
@@ -31,7 +31,7 @@ bool inside_backward(const Trace& trace, std::size_t range) {
 // Our own traces link a module's backward to its forward by the module: the latest forward before it that is
 // not a recomputation inside a backward.
 std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const int rank = rank_of_range(trace, backward);
     for (std::size_t i = backward; i-- > 0;) {
         if (r.module[i] == r.module[backward] && r.kind[i] == RangeKind::module &&
@@ -43,7 +43,7 @@ std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
 }
 
 std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const int rank = rank_of_range(trace, forward);
     for (std::size_t i = forward + 1; i < r.size(); ++i) {
         if (r.module[i] != r.module[forward] || rank_of_range(trace, i) != rank) continue;
@@ -55,7 +55,7 @@ std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
 
 // The range, or the nearest one around it, that is linked to a forward.
 void link_backward(const Trace& trace, std::int64_t innermost, Links& links) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     for (std::int64_t at = innermost; at >= 0; at = r.parent[static_cast<std::size_t>(at)]) {
         const auto i = static_cast<std::size_t>(at);
         std::int64_t forward = r.forward.empty() ? -1 : r.forward[i];
@@ -69,7 +69,7 @@ void link_backward(const Trace& trace, std::int64_t innermost, Links& links) {
 }
 
 void link_forward(const Trace& trace, std::int64_t range, Links& links) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const auto i = static_cast<std::size_t>(range);
     for (std::size_t j = 0; j < r.forward.size() && links.backwards.size() < kMostArrows; ++j) {
         if (r.forward[j] == range) links.backwards.push_back(range_event(static_cast<std::int64_t>(j)));
@@ -97,10 +97,10 @@ void link_launch(const Trace& trace, model::SelectedEvent event, Links& links) {
 
 void link_parts(const Trace& trace, model::SelectedEvent event, const CollectiveIndex& collectives,
                 Links& links) {
-    const traces::CollectiveMatch* match = collectives.match_of(event.index);
+    const traces::analysis::CollectiveMatch* match = collectives.match_of(event.index);
     if (match == nullptr) return;
     std::int64_t last = INT64_MIN;
-    for (const traces::Communication& part : collectives.communications.of(*match)) {
+    for (const traces::analysis::Communication& part : collectives.communications.of(*match)) {
         if (part.event < 0) continue;
         const model::SelectedEvent e{model::EventKind::device, part.event};
         links.parts.push_back(e);
@@ -114,7 +114,7 @@ void link_parts(const Trace& trace, model::SelectedEvent event, const Collective
 
 }  // namespace
 
-const traces::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_event) const {
+const traces::analysis::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_event) const {
     const auto at = std::lower_bound(part_of.begin(), part_of.end(),
                                      std::pair(static_cast<std::int32_t>(device_event), std::int32_t{-1}));
     if (at == part_of.end() || at->first != device_event) return nullptr;
@@ -124,7 +124,7 @@ const traces::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_eve
 
 CollectiveIndex index_collectives(const Trace& trace) {
     CollectiveIndex index;
-    index.communications = traces::match_communications(trace);
+    index.communications = traces::analysis::match_communications(trace);
     const auto& parts = index.communications.parts;
     for (std::size_t p = 0; p < parts.size(); ++p) {
         if (parts[p].event >= 0) index.part_of.emplace_back(parts[p].event, static_cast<std::int32_t>(p));

@@ -14,12 +14,12 @@ namespace shardscope::viewer::timeline {
 
 // The collectives of a trace, indexed by the device event of each part.
 struct CollectiveIndex {
-    traces::Communications communications;
+    traces::analysis::Communications communications;
     std::vector<std::pair<std::int32_t, std::int32_t>> part_of;  // (device event, part), sorted by event
     // The match that contains a device event; nullptr if there is none.
-    const traces::CollectiveMatch* match_of(std::int64_t device_event) const;
+    const traces::analysis::CollectiveMatch* match_of(std::int64_t device_event) const;
 };
-CollectiveIndex index_collectives(const traces::Trace& trace);
+CollectiveIndex index_collectives(const traces::store::Trace& trace);
 
 struct Links {
     model::SelectedEvent of;
@@ -34,7 +34,8 @@ struct Links {
 };
 
 // `collectives` may be nullptr (not computed yet): then parts are unknown.
-Links find_links(const traces::Trace& trace, model::SelectedEvent event, const CollectiveIndex* collectives);
+Links find_links(const traces::store::Trace& trace, model::SelectedEvent event,
+                 const CollectiveIndex* collectives);
 
 // An arrow from one event's end to another's start.
 struct Arrow {

@@ -11,7 +11,7 @@ constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 // After the trace's end the memory is unknown.
 void clear_outside(std::vector<draw::FoldedColumn>& columns, const model::TimeView& view,
-                   const traces::Trace& trace) {
+                   const traces::store::Trace& trace) {
     const int count = static_cast<int>(columns.size());
     for (std::int64_t c = std::max<std::int64_t>(0, view.column_of(trace.last_ns, count) + 1); c < count; ++c)
         columns[static_cast<std::size_t>(c)] = {};
@@ -62,7 +62,7 @@ std::vector<MemoryRun> memory_runs(const std::vector<draw::FoldedColumn>& column
         return static_cast<int>(std::lround(static_cast<double>(bytes) * scale));
     };
     std::vector<std::int64_t> below(columns.size(), 0);
-    for (int category = 0; category < traces::kMemoryCategories; ++category) {
+    for (int category = 0; category < traces::schema::kMemoryCategories; ++category) {
         std::size_t solid = kNone, pale = kNone;  // the runs that the next column may extend
         const auto add = [&](std::size_t& last, MemoryRun run) {
             if (run.bottom >= run.top) {

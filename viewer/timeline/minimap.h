@@ -24,6 +24,6 @@ struct Minimap {
 };
 
 // Exact: an instant with several events of a rank counts once.
-Minimap make_minimap(const traces::Trace& trace, int slices);
+Minimap make_minimap(const traces::store::Trace& trace, int slices);
 
 }  // namespace shardscope::viewer::timeline

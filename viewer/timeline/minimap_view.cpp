@@ -23,8 +23,8 @@ model::TimeView strip_view(const TimelinePage& page, ImVec2 min, ImVec2 max) {
 
 // Without device events the strip shows host ranges, of any kind.
 theme::Color work_color(const Minimap& map) {
-    return map.of_devices ? theme::kind_color(traces::DeviceKind::kernel)
-                          : theme::range_color(traces::RangeKind::operation);
+    return map.of_devices ? theme::kind_color(traces::store::DeviceKind::kernel)
+                          : theme::range_color(traces::store::RangeKind::operation);
 }
 
 // The strip's contents at a place, and its colours: it has no legend of its own.
@@ -44,9 +44,9 @@ void slice_tip(const Minimap& map, std::int64_t time) {
         draw::begin_tip("The whole trace: busy devices");
         draw::tip_row("Kernels", percent(slice.busy - slice.communication - slice.copies), work_color(map));
         draw::tip_row("Copies, fills alone", percent(slice.copies),
-                      theme::kind_color(traces::DeviceKind::memcpy));
+                      theme::kind_color(traces::store::DeviceKind::memcpy));
         draw::tip_row("Communication alone", percent(slice.communication),
-                      theme::kind_color(traces::DeviceKind::communication));
+                      theme::kind_color(traces::store::DeviceKind::communication));
     }
     draw::end_tip();
 }
@@ -55,8 +55,8 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
     const float height = max.y - min.y - 2;
     const float count = static_cast<float>(map.slices.size());
     const ImU32 work = work_color(map);
-    const ImU32 copies = theme::kind_color(traces::DeviceKind::memcpy);
-    const ImU32 waits = theme::kind_color(traces::DeviceKind::communication);
+    const ImU32 copies = theme::kind_color(traces::store::DeviceKind::memcpy);
+    const ImU32 waits = theme::kind_color(traces::store::DeviceKind::communication);
     // At most one rectangle per pixel: the mean of the slices in it, which preserves the busy time.
     const int pixels = std::max(1, static_cast<int>(max.x - min.x));
     const int columns = std::min(pixels, static_cast<int>(map.slices.size()));

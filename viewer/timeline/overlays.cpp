@@ -22,9 +22,9 @@ constexpr float kLongestTag = 14;  // width of a mark's text, in font sizes
 ImU32 arrow_color(Arrow::Kind kind) {
     switch (kind) {
         case Arrow::Kind::collective:
-            return theme::kind_color(traces::DeviceKind::communication);
+            return theme::kind_color(traces::store::DeviceKind::communication);
         case Arrow::Kind::backward:
-            return theme::range_color(traces::RangeKind::backward);
+            return theme::range_color(traces::store::RangeKind::backward);
         case Arrow::Kind::launch:
             break;
     }

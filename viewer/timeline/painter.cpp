@@ -36,7 +36,7 @@ class CurvePainter : private Canvas {
         for (const MemoryRun& run : memory_runs(memory.columns, memory.most, height)) {
             const float x0 = p_.area.left() + step * static_cast<float>(run.first);
             const theme::Color color =
-                theme::category_color(static_cast<traces::MemoryCategory>(run.category));
+                theme::category_color(static_cast<traces::schema::MemoryCategory>(run.category));
             draw_.AddRectFilled(
                 {x0, bottom - static_cast<float>(run.top)},
                 {x0 + step * static_cast<float>(run.count), bottom - static_cast<float>(run.bottom)},
@@ -195,10 +195,10 @@ class RowPainter : private Canvas {
     // --- steps -----------------------------------------------------------------------------------------
     // Lines at the edges of a rank's steps through its rows, from `top` to `bottom` on the screen.
     void step_lines(int rank, float top, float bottom) {
-        const std::span<const traces::Step> steps = model::steps_of(p_.trace, rank);
+        const std::span<const traces::store::Step> steps = model::steps_of(p_.trace, rank);
         if (!room_for_step_lines(steps)) return;
         float last = -kFar;
-        for (const traces::Step& step : steps) {
+        for (const traces::store::Step& step : steps) {
             for (const std::int64_t t : {step.start, step.end}) {
                 const float x = std::floor(x_of(t));
                 if (x < last + 4 || x < p_.area.left() || x >= p_.area.max.x) continue;
@@ -224,9 +224,9 @@ class RowPainter : private Canvas {
     }
 
     // Lines closer than a letter would look like a pattern.
-    bool room_for_step_lines(std::span<const traces::Step> steps) const {
+    bool room_for_step_lines(std::span<const traces::store::Step> steps) const {
         double ns = 0;
-        for (const traces::Step& step : steps) ns += static_cast<double>(step.end - step.start);
+        for (const traces::store::Step& step : steps) ns += static_cast<double>(step.end - step.start);
         const auto count = static_cast<double>(steps.size());
         return !steps.empty() && ns / count / p_.view.ns_per_pixel() >= static_cast<double>(font_);
     }

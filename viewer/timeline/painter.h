@@ -50,7 +50,7 @@ struct RulerStep {
 };
 
 struct TimelinePicture {
-    const traces::Trace& trace;
+    const traces::store::Trace& trace;
     const Tracks& tracks;
     const RowLayout& layout;
     const FoldedRows& folded;

@@ -60,14 +60,14 @@ class RulerPainter : private Canvas {
     // window, which ends with the device's work (docs/definitions.md).
     void ruler_steps() {
         std::vector<RulerStep> host;
-        for (const traces::Step& step : model::steps_of(p_.trace, p_.session.rank))
+        for (const traces::store::Step& step : model::steps_of(p_.trace, p_.session.rank))
             host.push_back({step.number, {step.start, step.end}});
         const auto rank = static_cast<std::size_t>(p_.session.rank);
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
         const float y = p_.area.min.y + font_ * 1.65F;
         if (!host.empty())
             row_of_steps(host, "host step", fmt::format("Host steps, rank {}", number), y,
-                         theme::range_color(traces::RangeKind::step));
+                         theme::range_color(traces::store::RangeKind::step));
         if (p_.with_windows && !p_.windows.empty())
             row_of_steps(p_.windows, "window", fmt::format("Step windows, rank {}", number),
                          y + font_ * kStepRow, theme::hover(), true);
@@ -212,7 +212,7 @@ class NamePainter : private Canvas {
         two_lines(row, label(row), "max " + counter_value(counter, p_.trace));
     }
 
-    static std::string counter_value(const CounterTrack& counter, const traces::Trace& trace) {
+    static std::string counter_value(const CounterTrack& counter, const traces::store::Trace& trace) {
         const bool bytes =
             std::string_view(trace.strings[counter.name]).find("bytes") != std::string_view::npos;
         return bytes ? draw::format_size(static_cast<std::int64_t>(counter.most))

@@ -33,7 +33,8 @@ struct TimelinePage {
     FoldedRows folded_rows;
     MemoryRows memory;
     CounterRows counters;
-    std::shared_ptr<const traces::ExecutionSummary> summary;  // nullptr while computed, or if not needed
+    std::shared_ptr<const traces::analysis::ExecutionSummary>
+        summary;                                // nullptr while computed, or if not needed
     std::shared_ptr<const TrackPaints> paints;  // of the chosen colour mode; nullptr while computed
     std::vector<draw::LegendItem> legend;       // of `paints`
     std::shared_ptr<const TrackPaints> legend_from;

@@ -37,9 +37,9 @@ std::vector<RulerStep> windows_of(const model::Session& session, const TimelineP
     std::vector<RulerStep> windows;
     const auto rank = static_cast<std::size_t>(session.rank);
     if (page.summary == nullptr || rank >= page.trace->ranks.size()) return windows;
-    for (const traces::RankSummary& one : page.summary->ranks) {
+    for (const traces::analysis::RankSummary& one : page.summary->ranks) {
         if (one.rank != page.trace->ranks[rank].number) continue;
-        for (const traces::StepSummary& step : one.steps)
+        for (const traces::analysis::StepSummary& step : one.steps)
             windows.push_back({step.number, {step.window_start, step.window_end}});
     }
     return windows;

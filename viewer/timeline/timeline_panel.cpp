@@ -98,7 +98,7 @@ void name_timeline_items(const model::OpenTrace& entry, const TimelinePage& page
 
 // --- Views of the one event under the mouse: the tooltip of an event or of a memory curve.
 
-void event_tip(const traces::Trace& trace, model::SelectedEvent event, const Hit& hit) {
+void event_tip(const traces::store::Trace& trace, model::SelectedEvent event, const Hit& hit) {
     const EventDetails details = describe(trace, event);
     draw::begin_tip(draw::shorten_middle(details.title, 80));
     if (hit.events > 1) {
@@ -110,15 +110,16 @@ void event_tip(const traces::Trace& trace, model::SelectedEvent event, const Hit
     draw::end_tip();
 }
 
-void memory_tip(const std::vector<traces::MemoryPoint>& curve, std::int64_t time) {
-    const traces::MemoryPoint* point = draw::point_at(curve, time);
+void memory_tip(const std::vector<traces::analysis::MemoryPoint>& curve, std::int64_t time) {
+    const traces::analysis::MemoryPoint* point = draw::point_at(curve, time);
     draw::begin_tip(
         fmt::format("Allocated at {} ms", draw::format_decimal(static_cast<double>(time) / 1e6, 3)));
     draw::tip_row("total", draw::format_size(point ? point->total : 0));
     for (std::size_t c = 0; point != nullptr && c < point->bytes.size(); ++c) {
         if (point->bytes[c] == 0) continue;
-        draw::tip_row(draw::spaced(traces::kMemoryCategoryNames[c]), draw::format_size(point->bytes[c]),
-                      theme::category_color(static_cast<traces::MemoryCategory>(c)));
+        draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                      draw::format_size(point->bytes[c]),
+                      theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
     draw::end_tip();
 }
@@ -131,7 +132,7 @@ class TimelinePanel final : public model::Panel {
     bool busy() const override { return parts_.find.busy(); }
 
     // The page of a reloaded trace's successor keeps the layout of the old one.
-    void closed(const traces::Trace& trace, const model::TracePtr& successor) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
         const auto old = traces_.find(&trace);
@@ -367,7 +368,7 @@ class TimelinePanel final : public model::Panel {
         ImGui::EndChild();
     }
 
-    std::map<const traces::Trace*, std::unique_ptr<TraceOnPage>> traces_;
+    std::map<const traces::store::Trace*, std::unique_ptr<TraceOnPage>> traces_;
     TraceOnPage* on_ = nullptr;  // of the active trace
     TimelineParts parts_;
 };

@@ -37,7 +37,7 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
             changed = true;
         }
         if (draw::items::kept())
-            draw::items::mark(fmt::format("{}.{}", id, traces::snake_case(labels[i])),
+            draw::items::mark(fmt::format("{}.{}", id, traces::schema::snake_case(labels[i])),
                               chosen == static_cast<int>(i) ? "on" : "off");
     }
     ImGui::PopID();

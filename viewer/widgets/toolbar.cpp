@@ -37,7 +37,7 @@ void choose_trace(model::Session& session) {
     ImGui::EndCombo();
 }
 
-void choose_rank_by_button(model::Session& session, const traces::Trace& trace) {
+void choose_rank_by_button(model::Session& session, const traces::store::Trace& trace) {
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         const bool chosen = session.rank == static_cast<int>(i);
         if (i > 0) ImGui::SameLine(0, 2);
@@ -46,7 +46,7 @@ void choose_rank_by_button(model::Session& session, const traces::Trace& trace) 
     }
 }
 
-void choose_rank_by_list(model::Session& session, const traces::Trace& trace) {
+void choose_rank_by_list(model::Session& session, const traces::store::Trace& trace) {
     const auto index = std::min(static_cast<std::size_t>(std::max(0, session.rank)), trace.ranks.size() - 1);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
     if (!ImGui::BeginCombo("##rank", fmt::format("{}", trace.ranks[index].number).c_str())) return;
@@ -92,10 +92,10 @@ void draw_limit_note(const model::Session& session) {
                            draw::format_duration(static_cast<double>(entry->limit->to))));
 }
 
-void draw_shown_ranks(const traces::Trace& trace) {
-    std::string said = traces::shown_ranks_sentence(trace);
+void draw_shown_ranks(const traces::store::Trace& trace) {
+    std::string said = traces::analysis::shown_ranks_sentence(trace);
     if (said.empty()) return;
-    for (const std::string& like : traces::ranks_like_it(trace))
+    for (const std::string& like : traces::analysis::ranks_like_it(trace))
         said += (said.ends_with('.') ? " " : ". ") + like;
     draw::note(said);
     draw::items::mark("app.shown_ranks", said);

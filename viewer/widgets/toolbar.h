@@ -32,7 +32,7 @@ void draw_waiting(const model::Session& session, std::string_view what);
 void draw_limit_note(const model::Session& session);
 
 // One line if a simulated run's trace shows a few ranks that represent all.
-void draw_shown_ranks(const traces::Trace& trace);
+void draw_shown_ranks(const traces::store::Trace& trace);
 
 // Text that wraps between words, never inside a number or a dotted name; dimmed by default.
 void draw_facts(std::string_view text, bool dimmed = true);

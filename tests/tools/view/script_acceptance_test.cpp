@@ -215,7 +215,7 @@ TEST_F(ViewScripts, WindowsChooseFilesSaveAndFindCommands) {
 
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
     const std::string plan = folder_ / "plan.sqlite";
-    traces::DatabaseWriter writer({.path = plan});
+    traces::store::DatabaseWriter writer({.path = plan});
     viewer::add_plan_sample(writer);
     writer.finish(0, 0);
     std::string script = "set size 1400x820\nopen " + kLinear + " " + kRoot + "\nwait\n";

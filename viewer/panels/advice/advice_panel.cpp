@@ -21,10 +21,10 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::AdvicePlace;
-using traces::AdviceReport;
-using traces::Finding;
-using traces::FindingWeight;
+using traces::analysis::AdvicePlace;
+using traces::analysis::AdviceReport;
+using traces::analysis::Finding;
+using traces::analysis::FindingWeight;
 
 theme::Color weight_color(FindingWeight weight) {
     if (weight == FindingWeight::serious) return theme::bad();
@@ -57,7 +57,7 @@ void copyable(const char* id, std::string_view label, const std::string& said, f
 void draw_figures(const Finding& finding) {
     const float font = ImGui::GetFontSize();
     bool first = true;
-    for (const traces::AdviceFigure& figure : finding.figures) {
+    for (const traces::analysis::AdviceFigure& figure : finding.figures) {
         const std::string value = figure_text(figure), label = draw::spaced(figure.name);
         const float width =
             std::max(ImGui::CalcTextSize(value.c_str()).x, ImGui::CalcTextSize(label.c_str()).x);
@@ -83,7 +83,9 @@ class AdvicePanel final : public model::Panel {
         if (session.ready().size() > 1) ImGui::NewLine();
         const auto report = session.analyses.analysis<AdviceReport>(
             "advice", session.trace(), model::Session::selection(*session.current()),
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::advice(t, s); });
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::advice(t, s);
+            });
         if (report == nullptr) return widgets::draw_waiting(session, "the advice");
         widgets::draw_limit_note(session);
         for (const std::string& said : report->notes) draw::note(said);
@@ -131,7 +133,8 @@ class AdvicePanel final : public model::Panel {
 
     void draw_head(model::Session& session, const Finding& finding, theme::Color color, float right) {
         const float font = ImGui::GetFontSize(), start = ImGui::GetCursorScreenPos().x;
-        const std::string weight(traces::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
+        const std::string weight(
+            traces::analysis::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
         ImGui::AlignTextToFramePadding();
         draw::text(finding.title);
         ImGui::SameLine(0, font * 0.8F);
@@ -176,8 +179,8 @@ class AdvicePanel final : public model::Panel {
         const std::string rule = wanted_;
         const auto place = session.analyses.analysis<std::optional<AdvicePlace>>(
             "place of advice " + rule, session.trace(), model::Session::selection(*session.current()),
-            [rule](const traces::Trace& t, const traces::Selection& s) {
-                return traces::advice_place(t, s, rule);
+            [rule](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::advice_place(t, s, rule);
             });
         if (place == nullptr) return;
         wanted_.clear();

@@ -60,7 +60,7 @@ const RulePanel* find(std::string_view rule) {
 
 }  // namespace
 
-std::string figure_text(const traces::AdviceFigure& figure) {
+std::string figure_text(const traces::analysis::AdviceFigure& figure) {
     if (figure.unit == "us/step") return draw::format_duration(figure.value * 1e3) + " per step";
     if (figure.unit == "us") return draw::format_duration(figure.value * 1e3);
     if (figure.unit == "bytes") return draw::format_size(std::llround(figure.value));
@@ -76,10 +76,10 @@ std::string figure_text(const traces::AdviceFigure& figure) {
     return fmt::format("{} {}", number, figure.unit);
 }
 
-std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
+std::vector<std::size_t> by_weight(const traces::analysis::AdviceReport& report) {
     std::vector<std::size_t> order(report.findings.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return report.findings[a].weight < report.findings[b].weight;
     });
     return order;

@@ -18,7 +18,7 @@ namespace {
 
 using Cell = tables::CellTable::Cell;
 using Kind = tables::TableColumn::Kind;
-using traces::Operation;
+using traces::schema::Operation;
 
 constexpr char kTransferHelp[] =
     "The shortest duration among the ranks: what the wires and the algorithm take.";
@@ -27,7 +27,7 @@ Cell group_cell(std::int64_t group) {
     return tables::text_cell(group >= 0 ? fmt::format("{}", group) : "-");
 }
 theme::Color communication() {
-    return theme::kind_color(traces::DeviceKind::communication);
+    return theme::kind_color(traces::store::DeviceKind::communication);
 }
 
 }  // namespace
@@ -35,19 +35,19 @@ theme::Color communication() {
 theme::Color operation_color(Operation operation) {
     switch (operation) {
         case Operation::all_gather:
-            return theme::shard_color(traces::ShardState::gathering);
+            return theme::shard_color(traces::analysis::ShardState::gathering);
         case Operation::reduce_scatter:
-            return theme::shard_color(traces::ShardState::reducing);
+            return theme::shard_color(traces::analysis::ShardState::reducing);
         case Operation::all_reduce:
-            return theme::shard_color(traces::ShardState::freed);
+            return theme::shard_color(traces::analysis::ShardState::freed);
         case Operation::broadcast:
-            return theme::shard_color(traces::ShardState::full);
+            return theme::shard_color(traces::analysis::ShardState::full);
         case Operation::all_to_all:
-            return theme::shard_color(traces::ShardState::computing);
+            return theme::shard_color(traces::analysis::ShardState::computing);
         default:
             break;
     }
-    return theme::range_color(traces::RangeKind::annotation);
+    return theme::range_color(traces::store::RangeKind::annotation);
 }
 
 namespace {
@@ -62,7 +62,8 @@ std::vector<theme::Color> swatches_of(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::shared_ptr<const tables::CellTable> operation_table(const traces::RankCollectives& rank, bool stepped) {
+std::shared_ptr<const tables::CellTable> operation_table(const traces::analysis::RankCollectives& rank,
+                                                         bool stepped) {
     std::vector<tables::ColumnLook> looks = {
         {.key = "name", .width = 9, .id = "operation"},
         {.key = "count", .width = 5},
@@ -84,13 +85,15 @@ std::shared_ptr<const tables::CellTable> operation_table(const traces::RankColle
                          .title = "Time",
                          .unit = "\u00b5s per step"});
     }
-    return result_model(traces::result_table(traces::collective_fields(), rank.operations), looks,
-                        swatches_of(rank.operations));
+    return result_model(
+        traces::analysis::result_table(traces::analysis::collective_fields(), rank.operations), looks,
+        swatches_of(rank.operations));
 }
 
 // --- the ranks together ---
 
-std::shared_ptr<const tables::CellTable> straggler_table(const traces::StragglersReport& report, int kind) {
+std::shared_ptr<const tables::CellTable> straggler_table(const traces::analysis::StragglersReport& report,
+                                                         int kind) {
     const tables::ColumnLook looks[] = {
         {.key = "rank", .width = 4},
         {.key = "collectives", .priority = 6, .title = "Compared"},
@@ -102,10 +105,10 @@ std::shared_ptr<const tables::CellTable> straggler_table(const traces::Straggler
         {.key = "waited_us", .width = 7.5F, .priority = 7, .bar = theme::waiting_color()},
     };
     const auto& ranks = kind < 0 ? report.ranks : report.kinds[static_cast<std::size_t>(kind)].ranks;
-    return result_model(traces::result_table(traces::arrival_fields(), ranks), looks);
+    return result_model(traces::analysis::result_table(traces::analysis::arrival_fields(), ranks), looks);
 }
 
-std::shared_ptr<const tables::CellTable> traffic_table(const traces::DistributedReport& report) {
+std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::DistributedReport& report) {
     const tables::ColumnLook looks[] = {
         {.key = "name", .width = 9, .id = "operation"},
         {.key = "size", .width = 9, .priority = 9},
@@ -124,14 +127,15 @@ std::shared_ptr<const tables::CellTable> traffic_table(const traces::Distributed
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9},
     };
-    return result_model(traces::result_table(traces::traffic_fields(), report.traffic), looks,
-                        swatches_of(report.traffic));
+    return result_model(traces::analysis::result_table(traces::analysis::traffic_fields(), report.traffic),
+                        looks, swatches_of(report.traffic));
 }
 
-std::shared_ptr<const tables::CellTable> rank_table(const traces::DistributedReport& report, bool stepped) {
+std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::DistributedReport& report,
+                                                    bool stepped) {
     const tables::ColumnLook looks[] = {
         {.key = "rank", .width = 4},
-        {.key = "computation_us", .width = 7.5F, .bar = theme::kind_color(traces::DeviceKind::kernel)},
+        {.key = "computation_us", .width = 7.5F, .bar = theme::kind_color(traces::store::DeviceKind::kernel)},
         {.key = "overlapped_us", .width = 7, .bar = theme::overlapped_color()},
         {.key = "exposed_communication_us", .width = 7, .bar = theme::exposed_color(), .id = "exposed_us"},
         {.key = "other_us", .width = 7, .priority = 8},
@@ -143,10 +147,11 @@ std::shared_ptr<const tables::CellTable> rank_table(const traces::DistributedRep
         {.key = "steps", .width = 4.5F, .priority = 3, .title = "Steps"},
         {.key = "host", .width = 9, .priority = 4, .where_known = true},
     };
-    return result_model(traces::result_table(traces::rank_traffic_fields(), report.ranks), looks);
+    return result_model(traces::analysis::result_table(traces::analysis::rank_traffic_fields(), report.ranks),
+                        looks);
 }
 
-std::shared_ptr<const tables::CellTable> slowest_table(const traces::DistributedReport& report) {
+std::shared_ptr<const tables::CellTable> slowest_table(const traces::analysis::DistributedReport& report) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         tables::text_column("collective", "Collective", 11),
         tables::text_column("group", "Group", 6, 5),
@@ -161,7 +166,7 @@ std::shared_ptr<const tables::CellTable> slowest_table(const traces::Distributed
         tables::number_column("last_rank", "Last", "rank", 4.5F, 10, 0,
                               "The rank with the shortest duration: it arrived last."),
     });
-    for (const traces::SlowCollective& s : report.slowest) {
+    for (const traces::analysis::SlowCollective& s : report.slowest) {
         const std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
                                                 : std::string(name(s.operation));
         table->add(
@@ -175,7 +180,7 @@ std::shared_ptr<const tables::CellTable> slowest_table(const traces::Distributed
     return table;
 }
 
-std::shared_ptr<const tables::CellTable> host_table(const traces::HostsReport& report) {
+std::shared_ptr<const tables::CellTable> host_table(const traces::analysis::HostsReport& report) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         tables::text_column("host", "Host", 9, 7),
         tables::text_column("ranks", "Ranks", 7, 8),
@@ -186,7 +191,7 @@ std::shared_ptr<const tables::CellTable> host_table(const traces::HostsReport& r
         tables::number_column("late_us", "Late", tables::kMicro, 6, 10, theme::waiting_color(),
                               "Median delay after the first complete host."),
     });
-    for (const traces::HostPlace& host : report.hosts) {
+    for (const traces::analysis::HostPlace& host : report.hosts) {
         std::vector<std::int64_t> ranks;
         std::vector<std::string> cpus;
         for (const auto& member : host.ranks) {
@@ -195,15 +200,15 @@ std::shared_ptr<const tables::CellTable> host_table(const traces::HostsReport& r
                 cpus.push_back(member.cpus);
         }
         table->add({tables::text_cell(host.name.empty() ? "unknown" : host.name),
-                    tables::text_cell(traces::number_list(ranks)),
-                    tables::text_cell(cpus.empty() ? "-" : traces::joined(cpus, " | ")),
+                    tables::text_cell(traces::store::number_list(ranks)),
+                    tables::text_cell(cpus.empty() ? "-" : traces::schema::joined(cpus, " | ")),
                     tables::count_cell(host.collectives), tables::count_cell(host.last),
                     host.collectives > 0 ? tables::ns_cell(host.median_late_ns) : tables::no_cell()});
     }
     return table;
 }
 
-std::shared_ptr<const tables::CellTable> host_traffic_table(const traces::HostsReport& report) {
+std::shared_ptr<const tables::CellTable> host_traffic_table(const traces::analysis::HostsReport& report) {
     const tables::ColumnLook looks[] = {
         {.key = "hosts", .width = 7, .priority = 7},
         {.key = "name", .width = 9, .id = "operation"},
@@ -214,14 +219,15 @@ std::shared_ptr<const tables::CellTable> host_traffic_table(const traces::HostsR
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9},
     };
-    return result_model(traces::result_table(traces::host_traffic_fields(), report.traffic), looks,
-                        swatches_of(report.traffic));
+    return result_model(
+        traces::analysis::result_table(traces::analysis::host_traffic_fields(), report.traffic), looks,
+        swatches_of(report.traffic));
 }
 
 std::string size_class_text(std::size_t index) {
-    constexpr std::size_t kBounds = std::size(traces::kSizeClasses);
+    constexpr std::size_t kBounds = std::size(traces::analysis::kSizeClasses);
     const auto bound = [](std::size_t i) {
-        const std::int64_t bytes = traces::kSizeClasses[i];
+        const std::int64_t bytes = traces::analysis::kSizeClasses[i];
         return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
     };
     if (index > kBounds) return "unknown";
@@ -230,10 +236,10 @@ std::string size_class_text(std::size_t index) {
     return bound(index - 1) + " - " + bound(index);
 }
 
-SizeHistogram size_histogram(const traces::DistributedReport& report) {
+SizeHistogram size_histogram(const traces::analysis::DistributedReport& report) {
     SizeHistogram histogram;
     std::array<std::int64_t, kHistogramClasses> sums{};
-    for (const traces::Traffic& t : report.traffic) {
+    for (const traces::analysis::Traffic& t : report.traffic) {
         const std::size_t size =
             t.size_class < 0 ? kHistogramClasses - 1 : static_cast<std::size_t>(t.size_class);
         auto it = std::find_if(histogram.operations.begin(), histogram.operations.end(),
@@ -251,11 +257,11 @@ SizeHistogram size_histogram(const traces::DistributedReport& report) {
 
 // --- The table of all collectives.
 
-CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
-                                 const traces::Trace& trace)
+CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::analysis::CollectiveTimes>> list,
+                                 const traces::store::Trace& trace)
     : tables::LazyTable(list->size()), list_(std::move(list)) {
-    using traces::CollectiveTimes;
-    for (const traces::UnitRow& unit : trace.units) units_.push_back(unit.name);
+    using traces::analysis::CollectiveTimes;
+    for (const traces::schema::UnitRow& unit : trace.units) units_.push_back(unit.name);
     const auto any = [&](auto&& has) { return std::any_of(list_->begin(), list_->end(), has); };
     const auto text = [this](tables::TableColumn column, std::string (*of)(const CollectiveTimes&)) {
         cells_.add(std::move(column), [this, of](std::size_t row) { return of((*list_)[row]); });
@@ -275,9 +281,9 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::Colle
             const int unit = (*list_)[row].unit;
             return unit >= 0 ? units_[static_cast<std::size_t>(unit)] : "-";
         });
-    if (any([](const CollectiveTimes& c) { return c.phase != traces::Phase::none; }))
+    if (any([](const CollectiveTimes& c) { return c.phase != traces::schema::Phase::none; }))
         text(tables::text_column("phase", "Phase", 6, 5), [](const CollectiveTimes& c) {
-            return c.phase != traces::Phase::none ? std::string(name(c.phase)) : "-";
+            return c.phase != traces::schema::Phase::none ? std::string(name(c.phase)) : "-";
         });
     if (any([](const CollectiveTimes& c) {
             return c.group >= 0;

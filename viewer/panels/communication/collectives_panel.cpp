@@ -24,7 +24,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CollectiveTimes;
+using traces::analysis::CollectiveTimes;
 
 class CollectivesPanel final : public model::Panel {
   public:
@@ -37,9 +37,9 @@ class CollectivesPanel final : public model::Panel {
         const model::TracePtr trace = session.trace();
         const auto selection = model::Session::selection(*session.current());
         const auto report = session.analyses.collectives(trace, selection);
-        const auto distributed = session.analyses.analysis<traces::DistributedReport>(
+        const auto distributed = session.analyses.analysis<traces::analysis::DistributedReport>(
             "distributed", trace, selection,
-            [](const auto& t, const auto& s) { return traces::distributed_report(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::distributed_report(t, s); });
         if (report == nullptr || distributed == nullptr)
             return widgets::draw_waiting(session, "the collectives");
         if (distributed->collectives == 0) return say_why_empty(session);
@@ -62,15 +62,15 @@ class CollectivesPanel final : public model::Panel {
     // --- by operation ---
 
     void draw_operations(model::Session& session,
-                         const std::shared_ptr<const traces::CollectivesReport>& report,
-                         const std::shared_ptr<const traces::DistributedReport>& distributed,
-                         const traces::Selection& selection) {
-        const traces::RankCollectives* rank = widgets::chosen_rank(report->ranks, session);
+                         const std::shared_ptr<const traces::analysis::CollectivesReport>& report,
+                         const std::shared_ptr<const traces::analysis::DistributedReport>& distributed,
+                         const traces::analysis::Selection& selection) {
+        const traces::analysis::RankCollectives* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->operations.empty())
             return draw::note("This rank takes part in no collective in the current selection.");
-        const auto overlap = session.analyses.analysis<traces::OverlapReport>(
+        const auto overlap = session.analyses.analysis<traces::analysis::OverlapReport>(
             "overlap", session.trace(), selection,
-            [](const auto& t, const auto& s) { return traces::overlap_report(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::overlap_report(t, s); });
         draw_headline(*rank, overlap != nullptr ? widgets::chosen_rank(overlap->ranks, session) : nullptr,
                       *distributed, !session.trace()->steps.empty());
         if (operations_of_ != rank || report_ != report || appearance_ != theme::appearance()) {
@@ -106,8 +106,9 @@ class CollectivesPanel final : public model::Panel {
         ImGui::EndChild();
     }
 
-    static void draw_headline(const traces::RankCollectives& rank, const traces::RankOverlap* overlap,
-                              const traces::DistributedReport& distributed, bool stepped) {
+    static void draw_headline(const traces::analysis::RankCollectives& rank,
+                              const traces::analysis::RankOverlap* overlap,
+                              const traces::analysis::DistributedReport& distributed, bool stepped) {
         std::string line =
             fmt::format("{} collectives, each counted once", draw::format_count(distributed.collectives));
         if (overlap != nullptr && !overlap->steps.empty()) {
@@ -121,10 +122,10 @@ class CollectivesPanel final : public model::Panel {
         line += ".";
         if (distributed.unmatched > 0)
             line += fmt::format(" {} no counterpart on another rank.",
-                                traces::counted(distributed.unmatched, "part has", "parts have"));
+                                traces::store::counted(distributed.unmatched, "part has", "parts have"));
         if (distributed.without_metadata > 0) {
             line += fmt::format(" {} without metadata: bytes unknown, matched by order.",
-                                traces::counted(distributed.without_metadata, "part is", "parts are"));
+                                traces::store::counted(distributed.without_metadata, "part is", "parts are"));
         }
         draw::wrapped(line);
         draw::items::value("collectives.headline", line);
@@ -135,7 +136,7 @@ class CollectivesPanel final : public model::Panel {
         const float font = ImGui::GetFontSize();
         std::vector<draw::LegendItem> labels;
         for (const auto& o : histogram_.operations)
-            labels.push_back({draw::spaced(traces::name(o.operation)), operation_color(o.operation)});
+            labels.push_back({draw::spaced(traces::schema::name(o.operation)), operation_color(o.operation)});
         legend(labels);
         ImGui::Dummy({0, font * 0.2F});
         const float label = ImGui::CalcTextSize("16 MB - 256 MB").x + font * 0.8F;
@@ -161,8 +162,8 @@ class CollectivesPanel final : public model::Panel {
             draw::items::mark("collectives.size." + size_class_text(size), count);
             if (hovered < 0) continue;
             const auto& o = histogram_.operations[static_cast<std::size_t>(hovered)];
-            draw::begin_tip(
-                fmt::format("{}, {}", draw::spaced(traces::name(o.operation)), size_class_text(size)));
+            draw::begin_tip(fmt::format("{}, {}", draw::spaced(traces::schema::name(o.operation)),
+                                        size_class_text(size)));
             draw::tip_row("Collectives", draw::format_count(o.count[size]));
             draw::tip_row("Full buffers", draw::format_size(o.bytes[size]));
             draw::end_tip();
@@ -171,11 +172,11 @@ class CollectivesPanel final : public model::Panel {
 
     // --- each collective ---
 
-    void draw_each(model::Session& session, const traces::Selection& selection) {
+    void draw_each(model::Session& session, const traces::analysis::Selection& selection) {
         const model::TracePtr trace = session.trace();
         const auto list = session.analyses.analysis<std::vector<CollectiveTimes>>(
             "collective_list", trace, selection,
-            [](const auto& t, const auto& s) { return traces::collective_list(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::collective_list(t, s); });
         if (list == nullptr) return widgets::draw_waiting(session, "every collective");
         if (list_ != list) {
             list_ = list;
@@ -190,13 +191,13 @@ class CollectivesPanel final : public model::Panel {
         if (events.opened) open(session, *trace, (*list)[*events.opened]);
     }
 
-    static void mark(model::Session& session, const traces::Trace& trace, const CollectiveTimes& c) {
+    static void mark(model::Session& session, const traces::store::Trace& trace, const CollectiveTimes& c) {
         session.selected = {model::EventKind::device, c.event};
         session.rank = trace.device.rank[static_cast<std::size_t>(c.event)];
         session.current()->cursor = c.start_ns;
     }
 
-    static void open(model::Session& session, const traces::Trace& trace, const CollectiveTimes& c) {
+    static void open(model::Session& session, const traces::store::Trace& trace, const CollectiveTimes& c) {
         session.go_to({c.start_ns, c.start_ns + c.longest_ns},
                       trace.device.rank[static_cast<std::size_t>(c.event)],
                       {model::EventKind::device, c.event});
@@ -204,10 +205,10 @@ class CollectivesPanel final : public model::Panel {
 
     // --- stragglers ---
 
-    void draw_stragglers(model::Session& session, const traces::Selection& selection) {
-        const auto report = session.analyses.analysis<traces::StragglersReport>(
+    void draw_stragglers(model::Session& session, const traces::analysis::Selection& selection) {
+        const auto report = session.analyses.analysis<traces::analysis::StragglersReport>(
             "stragglers", session.trace(), selection,
-            [](const auto& t, const auto& s) { return traces::straggler_report(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::straggler_report(t, s); });
         if (report == nullptr) return widgets::draw_waiting(session, "which ranks come last");
         if (report->trace_ranks < 2) {
             return draw::note(
@@ -218,8 +219,8 @@ class CollectivesPanel final : public model::Panel {
             return draw::note("No collective in the current selection has its counterparts on other ranks.");
         kind_ = std::min(kind_, static_cast<int>(report->kinds.size()) - 1);
         std::vector<std::string> names = {"All operations"};
-        for (const traces::KindStragglers& kind : report->kinds)
-            names.push_back(draw::spaced(traces::name(kind.operation)));
+        for (const traces::analysis::KindStragglers& kind : report->kinds)
+            names.push_back(draw::spaced(traces::schema::name(kind.operation)));
         int chosen = kind_ + 1;
         widgets::segmented("collectives.stragglers",
                            std::vector<std::string_view>(names.begin(), names.end()), chosen);
@@ -232,39 +233,39 @@ class CollectivesPanel final : public model::Panel {
             stragglers_ = straggler_table(*report, kind_);
         }
         const auto& ranks = kind_ < 0 ? report->ranks : report->kinds[static_cast<std::size_t>(kind_)].ranks;
-        if (ranks.size() > 1 && !traces::equally_late(ranks)) draw_latest(ranks.front());
+        if (ranks.size() > 1 && !traces::analysis::equally_late(ranks)) draw_latest(ranks.front());
         draw::note(
             "All ranks of a collective end together, so the rank with the shortest duration "
             "arrived last. Durations are compared, not clocks.");
-        if (report->warm_up) draw::note(traces::sentence(*report->warm_up));
+        if (report->warm_up) draw::note(traces::analysis::sentence(*report->warm_up));
         const tables::TableEvents events =
             draw_table("collectives.stragglers", stragglers_, stragglers_state_,
                        {.filter = false, .name = "stragglers"});
         if (events.clicked) session.choose_rank(ranks[*events.clicked].rank);
     }
 
-    static void draw_latest(const traces::Arrivals& latest) {
+    static void draw_latest(const traces::analysis::Arrivals& latest) {
         const ImVec2 at = ImGui::GetCursorPos();
         const float font = ImGui::GetFontSize();
         widgets::big_number(fmt::format("rank {}", latest.rank));
         ImGui::SetCursorPos({at.x + ImGui::GetItemRectSize().x + font, at.y + font * 0.55F});
         draw::text(fmt::format("arrives last most often: in {} of {}, {} late in total",
                                draw::format_count(latest.last),
-                               traces::counted(latest.collectives, "collective", "collectives"),
+                               traces::store::counted(latest.collectives, "collective", "collectives"),
                                draw::format_duration(static_cast<double>(latest.late_ns))));
         ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
         draw::items::value("collectives.latest", fmt::format("{}", latest.rank));
     }
 
     int part_ = operations;
-    std::shared_ptr<const traces::CollectivesReport> report_;
+    std::shared_ptr<const traces::analysis::CollectivesReport> report_;
     const void* operations_of_ = nullptr;
     theme::Appearance appearance_ = theme::Appearance::dark, stragglers_look_ = theme::Appearance::dark;
     std::shared_ptr<const tables::CellTable> operations_, traffic_, stragglers_;
     SizeHistogram histogram_;
     std::shared_ptr<const std::vector<CollectiveTimes>> list_;
     std::shared_ptr<const CollectiveTable> each_;
-    std::shared_ptr<const traces::StragglersReport> stragglers_of_;
+    std::shared_ptr<const traces::analysis::StragglersReport> stragglers_of_;
     int kind_ = -1, stragglers_kind_ = -2;
     tables::TableState operations_state_, traffic_state_, each_state_, stragglers_state_;
 };

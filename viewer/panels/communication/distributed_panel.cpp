@@ -26,11 +26,11 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::DistributedReport;
-using traces::RankTraffic;
+using traces::analysis::DistributedReport;
+using traces::analysis::RankTraffic;
 
 theme::Color compute_color() {
-    return theme::kind_color(traces::DeviceKind::kernel);
+    return theme::kind_color(traces::store::DeviceKind::kernel);
 }
 theme::Color other_color() {
     return theme::line();
@@ -46,7 +46,7 @@ class DistributedPanel final : public model::Panel {
         const auto selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<DistributedReport>(
             "distributed", trace, selection,
-            [](const auto& t, const auto& s) { return traces::distributed_report(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::distributed_report(t, s); });
         if (report == nullptr) {
             draw::flow(ImGui::GetWindowWidth());
             return widgets::draw_waiting(session, "the ranks together");
@@ -61,7 +61,7 @@ class DistributedPanel final : public model::Panel {
         widgets::segmented("distributed.show", kParts, part_);
         widgets::draw_limit_note(session);
         take(report, !trace->steps.empty());
-        if (report->stopped.stopped) draw::note(traces::stop_sentence(report->stopped));
+        if (report->stopped.stopped) draw::note(traces::analysis::stop_sentence(report->stopped));
         widgets::draw_shown_ranks(*trace);
         draw_headline(*trace, *report);
         const float font = ImGui::GetFontSize();
@@ -84,10 +84,10 @@ class DistributedPanel final : public model::Panel {
         host_traffic_ = host_traffic_table(report->hosts);
     }
 
-    static void draw_headline(const traces::Trace& trace, const DistributedReport& report) {
+    static void draw_headline(const traces::store::Trace& trace, const DistributedReport& report) {
         const float font = ImGui::GetFontSize();
-        const traces::RankSkew skew = traces::rank_skew(report);
-        traces::OverlapParts sum;
+        const traces::analysis::RankSkew skew = traces::analysis::rank_skew(report);
+        traces::analysis::OverlapParts sum;
         for (const RankTraffic& rank : report.ranks) {
             sum.overlapped += rank.parts.overlapped;
             sum.exposed_communication += rank.parts.exposed_communication;
@@ -96,24 +96,25 @@ class DistributedPanel final : public model::Panel {
         widgets::big_number(sum.communication() > 0 ? draw::format_percent(sum.overlap_percent()) : "-");
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        draw::text(
-            fmt::format("of the communication ran beside compute; {}, {}",
-                        traces::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
-                        traces::counted(report.collectives, "collective", "collectives")));
+        draw::text(fmt::format(
+            "of the communication ran beside compute; {}, {}",
+            traces::store::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
+            traces::store::counted(report.collectives, "collective", "collectives")));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
         draw::note(skew_text(trace, report, skew));
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         draw::items::value("distributed.overlap", draw::format_percent(sum.overlap_percent()));
     }
 
-    static std::string skew_text(const traces::Trace& trace, const DistributedReport& report,
-                                 const traces::RankSkew& skew) {
+    static std::string skew_text(const traces::store::Trace& trace, const DistributedReport& report,
+                                 const traces::analysis::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
         if (skew.waited_for < 0) return "Not every rank has a complete step in the current selection.";
         const std::string a_step = trace.steps.empty() ? "" : " per step";
         const std::string most = draw::format_duration(skew.most_waiting_us * 1e3);
         std::string line = "No rank waited for another";
-        if (traces::are_alike(skew.most_waiting_us, skew.least_waiting_us) && skew.most_waiting_us > 0) {
+        if (traces::analysis::are_alike(skew.most_waiting_us, skew.least_waiting_us) &&
+            skew.most_waiting_us > 0) {
             line = fmt::format("Waiting for other ranks: {}{}, equally long on all", most, a_step);
         } else if (skew.most_waiting_us > 0) {
             line = fmt::format(
@@ -127,8 +128,8 @@ class DistributedPanel final : public model::Panel {
                                 draw::format_decimal(skew.computation, 3));
         }
         if (report.unmatched > 0)
-            line +=
-                fmt::format("; {} without counterpart", traces::counted(report.unmatched, "part", "parts"));
+            line += fmt::format("; {} without counterpart",
+                                traces::store::counted(report.unmatched, "part", "parts"));
         return line;
     }
 
@@ -217,7 +218,8 @@ class DistributedPanel final : public model::Panel {
 
     // --- the table below ---
 
-    void draw_part(model::Session& session, const traces::Trace& trace, const DistributedReport& report) {
+    void draw_part(model::Session& session, const traces::store::Trace& trace,
+                   const DistributedReport& report) {
         switch (part_) {
             case ranks: {
                 draw::heading(trace.steps.empty() ? "The whole time by rank" : "Mean per step by rank");
@@ -244,7 +246,7 @@ class DistributedPanel final : public model::Panel {
                     draw_table("distributed.slowest", slowest_, slowest_state_,
                                {.filter = false, .name = "slowest collectives"});
                 if (events.opened) {
-                    const traces::SlowCollective& slow = report.slowest[*events.opened];
+                    const traces::analysis::SlowCollective& slow = report.slowest[*events.opened];
                     session.go_to({slow.start_ns, slow.start_ns + slow.longest_ns});
                 }
                 return;
@@ -256,13 +258,13 @@ class DistributedPanel final : public model::Panel {
         }
     }
 
-    void draw_hosts(const traces::HostsReport& report) {
+    void draw_hosts(const traces::analysis::HostsReport& report) {
         draw::heading("Hosts, and which of them the others wait for");
         if (report.skewed > 0) {
             draw::note(fmt::format(
                 "The last host is complete {} after the first (median of {} between hosts; {} at worst).",
                 draw::format_duration(static_cast<double>(report.median_skew_ns)),
-                traces::counted(report.skewed, "collective", "collectives"),
+                traces::store::counted(report.skewed, "collective", "collectives"),
                 draw::format_duration(static_cast<double>(report.worst_skew_ns))));
         }
         if (report.clocks && report.clocks->collectives > 0) {

@@ -17,8 +17,8 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::RunColumn;
+using traces::analysis::RunColumn;
+using traces::schema::MemoryCategory;
 
 // "-59.3 %" in the colour of better or worse; nothing on the first card.
 void change(double value, double base, bool inside_spread) {
@@ -48,7 +48,8 @@ void draw_memory(const CompareCard::Input& input) {
     widgets::big_number(draw::format_mb(run.peak_bytes));
     const float right = ImGui::GetItemRectSize().x + font * 0.9F;
     ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-    draw::text_dim(run.space == traces::MemorySpace::host ? "peak allocated on the host" : "peak allocated");
+    draw::text_dim(run.space == traces::schema::MemorySpace::host ? "peak allocated on the host"
+                                                                  : "peak allocated");
     ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
     if (input.run != input.first && input.first->peak_bytes > 0) {
         change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
@@ -70,7 +71,7 @@ void draw_memory(const CompareCard::Input& input) {
     ImGui::Dummy({width, font * 1.7F});
     if (hovered < 0) return;
     const auto c = static_cast<std::size_t>(hovered);
-    draw::begin_tip(draw::spaced(traces::kMemoryCategoryNames[c]));
+    draw::begin_tip(draw::spaced(traces::schema::kMemoryCategoryNames[c]));
     draw::tip_row("At the peak", draw::format_mb(run.at_peak[c]));
     draw::tip_row("Bytes", draw::format_count(run.at_peak[c]));
     draw::end_tip();
@@ -91,15 +92,16 @@ void draw_times(const CompareCard::Input& input) {
     const Figure figures[] = {
         {time, time, draw::format_duration(run.median_step_us * 1e3),
          stepped ? " \u00b1 " + draw::format_duration(run.spread_step_us * 1e3) : "", run.median_step_us,
-         first.median_step_us, traces::inside_spread(first, run)},
+         first.median_step_us, traces::analysis::inside_spread(first, run)},
         {"Communication", "Comm.", draw::format_duration(run.communication_us * 1e3), "",
          run.communication_us, first.communication_us,
-         traces::inside_spread(first.communication_us, first.communication_spread.spread,
-                               run.communication_us, run.communication_spread.spread)},
+         traces::analysis::inside_spread(first.communication_us, first.communication_spread.spread,
+                                         run.communication_us, run.communication_spread.spread)},
         {"of it exposed", "exposed", draw::format_duration(run.exposed_communication_us * 1e3), "",
          run.exposed_communication_us, first.exposed_communication_us,
-         traces::inside_spread(first.exposed_communication_us, first.exposed_communication_spread.spread,
-                               run.exposed_communication_us, run.exposed_communication_spread.spread)},
+         traces::analysis::inside_spread(
+             first.exposed_communication_us, first.exposed_communication_spread.spread,
+             run.exposed_communication_us, run.exposed_communication_spread.spread)},
     };
     if (!ImGui::BeginTable("times", 3, ImGuiTableFlags_NoSavedSettings)) return;
     ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1.4F);
@@ -124,10 +126,10 @@ void draw_times(const CompareCard::Input& input) {
 }
 
 // Wide enough for every stream of the first rank, at most `limit`.
-float stream_label_width(const traces::Trace& trace, float limit) {
+float stream_label_width(const traces::store::Trace& trace, float limit) {
     const float gap = ImGui::GetFontSize() * 0.5F;
     float width = 0;
-    for (const traces::DeviceStream& stream : trace.streams) {
+    for (const traces::store::DeviceStream& stream : trace.streams) {
         if (stream.rank == 0)
             width = std::max(width, ImGui::CalcTextSize(draw::stream_title(stream).c_str()).x + gap);
     }
@@ -158,7 +160,8 @@ void draw_tree(const CompareCard::Input& input) {
 
 }  // namespace
 
-const std::vector<draw::StripRow>& CompareCard::folded(const Input& input, const traces::StepSummary& step,
+const std::vector<draw::StripRow>& CompareCard::folded(const Input& input,
+                                                       const traces::analysis::StepSummary& step,
                                                        int columns) {
     if (trace_ != input.trace || from_ != step.window_start || to_ != step.window_end ||
         columns_ != columns) {
@@ -173,7 +176,7 @@ const std::vector<draw::StripRow>& CompareCard::folded(const Input& input, const
 
 void CompareCard::draw_strip(const Input& input) {
     const float font = ImGui::GetFontSize();
-    const traces::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
+    const traces::analysis::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
     if (step == nullptr)
         return draw::text_dim(input.rank0 == nullptr ? "Computing the steps ..." : "No complete step.");
     const auto length = static_cast<double>(step->window_end - step->window_start);
@@ -225,7 +228,7 @@ void CompareCard::draw_curve(const Input& input) {
 float CompareCard::figures_height(const Input& input) const {
     const float line = ImGui::GetTextLineHeightWithSpacing(), font = ImGui::GetFontSize();
     const auto streams = std::count_if(input.trace->streams.begin(), input.trace->streams.end(),
-                                       [](const traces::DeviceStream& s) { return s.rank == 0; });
+                                       [](const traces::store::DeviceStream& s) { return s.rank == 0; });
     return line * 6.5F + font * 6.2F + font * 1.3F * static_cast<float>(streams);
 }
 

@@ -33,10 +33,10 @@ void CompareMemoryView::take_curves(model::Session& session, const ComparedRuns&
         curve.rank = *rank;
         curve.points = session.analyses.category_curve(trace, curve.rank);
         curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
-        const traces::Selection& selection = runs.selections[r];
+        const traces::analysis::Selection& selection = runs.selections[r];
         curve.time = {selection.from_ns.value_or(trace->first_ns), selection.to_ns.value_or(trace->last_ns)};
         if (whole_) continue;
-        if (const traces::Step* step = model::step_at(*trace, curve.rank, ranks_[r]->peak_time_ns))
+        if (const traces::store::Step* step = model::step_at(*trace, curve.rank, ranks_[r]->peak_time_ns))
             curve.time = {step->start, step->end};
     }
 }
@@ -113,7 +113,7 @@ void CompareMemoryView::draw_curves(const ComparedRuns& runs, float height) {
 }
 
 void CompareMemoryView::draw(model::Session& session, const ComparedRuns& runs) {
-    std::vector<std::shared_ptr<const traces::MemoryReport>> of;
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> of;
     for (std::size_t r = 0; r < runs.traces.size(); ++r)
         of.push_back(session.analyses.memory(runs.traces[r], runs.selections[r]));
     if (std::find(of.begin(), of.end(), nullptr) != of.end())

@@ -17,7 +17,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::Comparison;
+using traces::analysis::Comparison;
 
 ImU32 tone_color(Tone tone) {
     switch (tone) {
@@ -71,21 +71,21 @@ void legend_here(const std::vector<draw::LegendItem>& entries) {
 
 void draw_legend(const Comparison& comparison, bool any_stepped) {
     std::vector<draw::LegendItem> entries;
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c) {
         const bool used = std::any_of(comparison.runs.begin(), comparison.runs.end(),
                                       [c](const auto& r) { return r.at_peak[c] > 0; });
         if (used)
-            entries.push_back({draw::spaced(traces::kMemoryCategoryNames[c]),
-                               theme::category_color(static_cast<traces::MemoryCategory>(c))});
+            entries.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                               theme::category_color(static_cast<traces::schema::MemoryCategory>(c))});
     }
     if (!entries.empty()) {
         dim_label("At the peak");
         legend_here(entries);
     }
     entries.clear();
-    for (std::size_t k = 0; k < traces::kDeviceKinds; ++k) {
-        entries.push_back({std::string(traces::kDeviceKindNames[k]),
-                           theme::kind_color(static_cast<traces::DeviceKind>(k))});
+    for (std::size_t k = 0; k < traces::store::kDeviceKinds; ++k) {
+        entries.push_back({std::string(traces::store::kDeviceKindNames[k]),
+                           theme::kind_color(static_cast<traces::store::DeviceKind>(k))});
     }
     dim_label(any_stepped ? "Per step" : "Total");
     legend_here(entries);
@@ -205,7 +205,7 @@ void CompareOverview::add_memory(model::Session& session, const ComparedRuns& ru
                                  CompareCard::Input& input) {
     const model::TracePtr& trace = runs.traces[run];
     const auto report = session.analyses.memory(trace, runs.selections[run]);
-    const traces::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
+    const traces::analysis::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
     const auto rank = memory == nullptr ? std::nullopt : model::rank_index(*trace, memory->rank);
     if (!rank) return;
     input.memory_rank = *rank;

@@ -31,26 +31,27 @@ namespace shardscope::viewer::panels {
 class CompareOverview {
   public:
     void draw(model::Session& session, const ComparedRuns& runs,
-              const std::shared_ptr<const traces::Comparison>& comparison);
+              const std::shared_ptr<const traces::analysis::Comparison>& comparison);
 
   private:
-    void draw_cards(model::Session& session, const ComparedRuns& runs, const traces::Comparison& comparison);
+    void draw_cards(model::Session& session, const ComparedRuns& runs,
+                    const traces::analysis::Comparison& comparison);
     std::vector<CompareCard::Input> card_inputs(model::Session& session, const ComparedRuns& runs,
-                                                const traces::Comparison& comparison);
+                                                const traces::analysis::Comparison& comparison);
     void add_memory(model::Session& session, const ComparedRuns& runs, std::size_t run,
                     CompareCard::Input& input);
     void draw_table(const ComparedRuns& runs);
 
     std::vector<CompareCard> cards_;
-    std::shared_ptr<const traces::Comparison> rows_of_;
+    std::shared_ptr<const traces::analysis::Comparison> rows_of_;
     std::vector<CompareRow> rows_;
     std::shared_ptr<const tables::TableModel> table_;          // the same rows, for export
     std::shared_ptr<const std::vector<std::uint32_t>> order_;  // all rows
     // What the pointers in the cards of this frame refer to.
-    std::vector<std::shared_ptr<const traces::ExecutionSummary>> summaries_;
-    std::vector<std::shared_ptr<const traces::ModuleView>> modules_;
-    std::vector<std::shared_ptr<const traces::MemoryReport>> reports_;
-    std::vector<std::shared_ptr<const std::vector<traces::MemoryPoint>>> curves_;
+    std::vector<std::shared_ptr<const traces::analysis::ExecutionSummary>> summaries_;
+    std::vector<std::shared_ptr<const traces::analysis::ModuleView>> modules_;
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> reports_;
+    std::vector<std::shared_ptr<const std::vector<traces::analysis::MemoryPoint>>> curves_;
 };
 
 // --- The pages of the compare panel that show parts side by side: kernels, operators, collectives and units
@@ -62,11 +63,12 @@ class CompareOverview {
 
 class ComparePartsView {
   public:
-    void draw(model::Session& session, const ComparedRuns& runs, traces::CompareBy by, bool per_step);
+    void draw(model::Session& session, const ComparedRuns& runs, traces::analysis::CompareBy by,
+              bool per_step);
 
   private:
     struct Page {
-        std::shared_ptr<const traces::PartsComparison> of;
+        std::shared_ptr<const traces::analysis::PartsComparison> of;
         std::vector<std::string> names;
         bool per_step = true;
         std::shared_ptr<const tables::TableModel> table;
@@ -74,13 +76,13 @@ class ComparePartsView {
         tables::TableState state;
         tables::TreeState tree_state;
     };
-    void take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+    void take(Page& page, const std::shared_ptr<const traces::analysis::PartsComparison>& parts,
               const ComparedRuns& runs, bool per_step);
     void draw_go(model::Session& session, const ComparedRuns& runs);
 
-    std::map<traces::CompareBy, Page> pages_;
+    std::map<traces::analysis::CompareBy, Page> pages_;
     // The row whose list of runs is open, and the run that was chosen from it.
-    traces::CompareBy by_ = traces::CompareBy::kernel;
+    traces::analysis::CompareBy by_ = traces::analysis::CompareBy::kernel;
     std::string part_;
     std::optional<std::size_t> going_;
     bool to_module_ = false;
@@ -137,10 +139,10 @@ class CompareMemoryView {
 
     MemoryBy by_ = MemoryBy::category;
     bool whole_ = false;  // true: curves of the whole runs, false: of the steps of the peaks
-    std::vector<std::shared_ptr<const traces::MemoryReport>> of_;
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> of_;
     MemoryBy table_by_ = MemoryBy::category;
     std::vector<std::string> names_;
-    std::vector<const traces::RankMemory*> ranks_;  // pointers into `of_`
+    std::vector<const traces::analysis::RankMemory*> ranks_;  // pointers into `of_`
     std::shared_ptr<const tables::TableModel> table_;
     tables::TableState state_;
     std::vector<Curve> curves_;

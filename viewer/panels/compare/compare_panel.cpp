@@ -26,7 +26,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 enum class Page { overview, steps, modules, kernels, operators, collectives, units, memory };
 constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview, "Overview"},
@@ -39,7 +39,7 @@ constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview
                                                                  {Page::memory, "Memory"}}};
 
 std::string item_of(const char* page) {
-    return "compare.tab." + traces::lower_case(page);
+    return "compare.tab." + traces::schema::lower_case(page);
 }
 
 class ComparePanel final : public model::Panel {
@@ -47,7 +47,7 @@ class ComparePanel final : public model::Panel {
     std::string_view name() const override { return "compare"; }
     bool needs_timeline() const override { return false; }  // another open file may have one
 
-    void closed(const traces::Trace&, const model::TracePtr&) override { memory_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { memory_.forget(); }
 
     void draw(model::Session& session, const model::Frame&) override {
         ComparedRuns runs = choice_.runs(session);
@@ -149,7 +149,7 @@ class ComparePanel final : public model::Panel {
     }
 
     void draw_page(model::Session& session, const ComparedRuns& runs,
-                   const std::shared_ptr<const traces::Comparison>& comparison, Page page) {
+                   const std::shared_ptr<const traces::analysis::Comparison>& comparison, Page page) {
         switch (page) {
             case Page::overview:
                 return overview_.draw(session, runs, comparison);

@@ -16,7 +16,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 std::string measured(CompareBy by, bool per_step, bool on_host) {
     return fmt::format(
@@ -27,7 +27,7 @@ std::string measured(CompareBy by, bool per_step, bool on_host) {
 
 }  // namespace
 
-void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::analysis::PartsComparison>& parts,
                             const ComparedRuns& runs, bool per_step) {
     const std::vector<std::string> names = names_of(runs);
     if (page.of == parts && page.per_step == per_step && page.names == names) return;
@@ -57,7 +57,8 @@ void ComparePartsView::draw(model::Session& session, const ComparedRuns& runs, C
     }
     Page& page = pages_[by];
     take(page, parts, runs, per_step);
-    const std::string id = fmt::format("compare.{}", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+    const std::string id =
+        fmt::format("compare.{}", traces::analysis::kCompareByNames[static_cast<std::size_t>(by)]);
     draw_run_legend(runs);
     draw::note(measured(by, per_step, parts->on_host));
     std::optional<std::size_t> opened;
@@ -68,7 +69,8 @@ void ComparePartsView::draw(model::Session& session, const ComparedRuns& runs, C
         if (opened) name = page.tree->node(*opened).path;
     } else {
         tables::TableOptions options;
-        options.name = fmt::format("compare-{}s", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+        options.name =
+            fmt::format("compare-{}s", traces::analysis::kCompareByNames[static_cast<std::size_t>(by)]);
         opened = draw_table(id.c_str(), page.table, page.state, options).opened;
         if (opened) name = parts->parts[*opened].name;
     }
@@ -109,7 +111,8 @@ void ComparePartsView::draw_go(model::Session& session, const ComparedRuns& runs
     const auto place = session.analyses.analysis<PartPlace>(
         fmt::format("place/{}/{}", static_cast<int>(by_), part_), runs.traces[*going_],
         runs.selections[*going_],
-        [by = by_, part = part_](const traces::Trace& trace, const traces::Selection& selection) {
+        [by = by_, part = part_](const traces::store::Trace& trace,
+                                 const traces::analysis::Selection& selection) {
             return longest_of_part(trace, by, part, selection);
         });
     if (place == nullptr) return;

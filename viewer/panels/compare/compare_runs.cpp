@@ -14,8 +14,8 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-std::vector<const traces::Trace*> plain(const std::vector<model::TracePtr>& traces) {
-    std::vector<const traces::Trace*> pointers;
+std::vector<const traces::store::Trace*> plain(const std::vector<model::TracePtr>& traces) {
+    std::vector<const traces::store::Trace*> pointers;
     pointers.reserve(traces.size());
     for (const model::TracePtr& trace : traces) pointers.push_back(trace.get());
     return pointers;
@@ -42,7 +42,7 @@ ComparedRuns RunChoice::runs(const model::Session& session) const {
         runs.selections.resize(kMostCompared);
         runs.heads.resize(kMostCompared);
     }
-    for (const traces::Selection& selection : runs.selections) {
+    for (const traces::analysis::Selection& selection : runs.selections) {
         runs.key += selection.from_ns ? fmt::format("/{}:{}", *selection.from_ns, *selection.to_ns) : "/-";
     }
     return runs;
@@ -72,19 +72,21 @@ bool comparable_with_base(const ComparedRuns& runs, std::size_t r) {
     return runs.traces[r]->steps.empty() == runs.traces.front()->steps.empty();
 }
 
-std::shared_ptr<const traces::Comparison> comparison_of(model::Session& session, const ComparedRuns& runs) {
-    return session.analyses.get<traces::Comparison>("compare" + runs.key, runs.traces,
-                                                    [selections = runs.selections](const auto& traces) {
-                                                        return traces::compare(plain(traces), selections);
-                                                    });
+std::shared_ptr<const traces::analysis::Comparison> comparison_of(model::Session& session,
+                                                                  const ComparedRuns& runs) {
+    return session.analyses.get<traces::analysis::Comparison>(
+        "compare" + runs.key, runs.traces, [selections = runs.selections](const auto& traces) {
+            return traces::analysis::compare(plain(traces), selections);
+        });
 }
 
-std::shared_ptr<const traces::PartsComparison> parts_of(model::Session& session, const ComparedRuns& runs,
-                                                        traces::CompareBy by) {
-    return session.analyses.get<traces::PartsComparison>(
+std::shared_ptr<const traces::analysis::PartsComparison> parts_of(model::Session& session,
+                                                                  const ComparedRuns& runs,
+                                                                  traces::analysis::CompareBy by) {
+    return session.analyses.get<traces::analysis::PartsComparison>(
         fmt::format("compare_parts/{}{}", static_cast<int>(by), runs.key), runs.traces,
         [selections = runs.selections, by](const auto& traces) {
-            return traces::compare_parts(plain(traces), by, selections);
+            return traces::analysis::compare_parts(plain(traces), by, selections);
         });
 }
 

@@ -28,12 +28,12 @@ tables::CellTable::Cell change_cell(double value, double first, bool is_first) {
 
 }  // namespace
 
-Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps) {
+Durations step_durations(const traces::store::Trace& trace, const traces::analysis::StepsReport& steps) {
     Durations result;
     std::map<std::int64_t, std::pair<double, int>> by_number;
     std::int64_t most = -1;
-    for (const traces::RankStepDetails& rank : steps.ranks) {
-        for (const traces::StepDetail& step : rank.steps) {
+    for (const traces::analysis::RankStepDetails& rank : steps.ranks) {
+        for (const traces::analysis::StepDetail& step : rank.steps) {
             auto& [sum, count] = by_number[step.summary.number];
             sum += static_cast<double>(step.window()) * 1e-3;
             ++count;
@@ -47,19 +47,19 @@ Durations step_durations(const traces::Trace& trace, const traces::StepsReport& 
     return result;
 }
 
-Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
+Durations kernel_durations(const traces::store::Trace& trace, const traces::analysis::Selection& selection,
                            const std::string& name) {
     Durations result;
     const auto id = trace.strings.find(name);
     if (!id) return result;
-    const traces::TraceSteps steps = traces::find_steps(trace);
-    const std::vector<bool> selected = traces::selected_events(trace, steps, selection);
-    const traces::DeviceEvents& device = trace.device;
+    const traces::analysis::TraceSteps steps = traces::analysis::find_steps(trace);
+    const std::vector<bool> selected = traces::analysis::selected_events(trace, steps, selection);
+    const traces::store::DeviceEvents& device = trace.device;
     std::int64_t most = -1;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.name[i] != *id || !selected[i]) continue;
-        if (device.kind[i] != traces::DeviceKind::kernel &&
-            device.kind[i] != traces::DeviceKind::communication)
+        if (device.kind[i] != traces::store::DeviceKind::kernel &&
+            device.kind[i] != traces::store::DeviceKind::communication)
             continue;
         if (steps.event[i] < 0 || steps.event[i] >= steps.ranks[device.rank[i]].kept()) continue;
         const std::int64_t length = device.end[i] - device.start[i];
@@ -95,7 +95,8 @@ Histogram make_histogram(const std::vector<Durations>& runs, int bins) {
             const auto bin = std::clamp(static_cast<int>((us - histogram.low) / width), 0, bins - 1);
             percent[static_cast<std::size_t>(bin)] += 100.0 / static_cast<double>(run.us.size());
         }
-        histogram.medians.push_back(run.us.empty() ? tables::kNoNumber : traces::spread_of(run.us).median);
+        histogram.medians.push_back(run.us.empty() ? tables::kNoNumber
+                                                   : traces::analysis::spread_of(run.us).median);
         histogram.largest = std::max(histogram.largest, *std::max_element(percent.begin(), percent.end()));
     }
     return histogram;
@@ -133,7 +134,7 @@ std::shared_ptr<const tables::TableModel> durations_table(const std::vector<RunH
     double first_mean = 0, first_median = 0;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::vector<double>& us = runs[r].us;
-        const traces::Spread spread = traces::spread_of(us);
+        const traces::analysis::Spread spread = traces::analysis::spread_of(us);
         const double mean = mean_of(us);
         if (r == 0) {
             first_mean = mean;

@@ -26,10 +26,10 @@ struct Durations {
 
 // The windows of the selected kept steps, each averaged over the ranks that kept it (the basis of the spread
 // in "Compare"), by number.
-Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps);
+Durations step_durations(const traces::store::Trace& trace, const traces::analysis::StepsReport& steps);
 
 // All selected device events of that name (compute and communication kernels) in a kept step.
-Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
+Durations kernel_durations(const traces::store::Trace& trace, const traces::analysis::Selection& selection,
                            const std::string& name);
 
 // The same bins for all runs: bin i covers [low + i*width, low + (i+1)*width), the last one also `high`. A

@@ -18,7 +18,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 constexpr int kBins = 48;
 constexpr std::size_t kColumns = 400;  // of the durations in order
@@ -119,9 +119,9 @@ bool CompareSpreadView::choose_kernel(model::Session& session, const ComparedRun
         draw::note("None of these traces holds kernels.");
         return false;
     }
-    const auto time = [](const traces::ComparedPart& part) {
+    const auto time = [](const traces::analysis::ComparedPart& part) {
         double most = 0;
-        for (const traces::PartFigures& run : part.runs) most = std::max(most, run.us);
+        for (const traces::analysis::PartFigures& run : part.runs) most = std::max(most, run.us);
         return most;
     };
     const bool known = std::any_of(parts->parts.begin(), parts->parts.end(),
@@ -165,10 +165,10 @@ void CompareSpreadView::draw(model::Session& session, const ComparedRuns& runs) 
         const std::string name = kernels_ ? "kernel durations/" + kernel_ : std::string("step durations");
         of.push_back(session.analyses.analysis<Durations>(
             name, runs.traces[r], runs.selections[r],
-            [kernels = kernels_, kernel = kernel_](const traces::Trace& trace,
-                                                   const traces::Selection& selection) {
+            [kernels = kernels_, kernel = kernel_](const traces::store::Trace& trace,
+                                                   const traces::analysis::Selection& selection) {
                 return kernels ? kernel_durations(trace, selection, kernel)
-                               : step_durations(trace, traces::steps_report(trace, selection));
+                               : step_durations(trace, traces::analysis::steps_report(trace, selection));
             }));
     }
     if (std::find(of.begin(), of.end(), nullptr) != of.end())

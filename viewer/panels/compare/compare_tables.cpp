@@ -15,10 +15,10 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
-using traces::ComparedPart;
-using traces::PartFigures;
-using traces::PartsComparison;
+using traces::analysis::CompareBy;
+using traces::analysis::ComparedPart;
+using traces::analysis::PartFigures;
+using traces::analysis::PartsComparison;
 
 constexpr float kLetter = 0.58F;  // width of a character, in font sizes: a little more than most need
 constexpr double kMegabyte = 1024.0 * 1024.0;
@@ -26,7 +26,7 @@ constexpr double kMegabyte = 1024.0 * 1024.0;
 // By run: what its figures per step are multiplied by.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
     std::vector<double> all;
-    for (const traces::RunColumn& run : comparison.whole.runs)
+    for (const traces::analysis::RunColumn& run : comparison.whole.runs)
         all.push_back(per_step ? 1.0 : std::max(1.0, run.mean_steps));
     return all;
 }
@@ -43,7 +43,8 @@ struct Branch {
         tables::natural_less};
 };
 
-const std::vector<traces::MemoryHolder>& holders(const traces::RankMemory& rank, MemoryBy by) {
+const std::vector<traces::analysis::MemoryHolder>& holders(const traces::analysis::RankMemory& rank,
+                                                           MemoryBy by) {
     return by == MemoryBy::unit ? rank.units : by == MemoryBy::module ? rank.modules : rank.buffers;
 }
 
@@ -71,7 +72,7 @@ std::string change_text(bool present, double value, bool first_present, double f
 }
 
 const PartWords& words_of(CompareBy by) {
-    static constexpr std::array<PartWords, traces::kCompareByNames.size()> kWords = {{
+    static constexpr std::array<PartWords, traces::analysis::kCompareByNames.size()> kWords = {{
         {"Module", "modules", "Device time of what each module launches itself, without the modules in it",
          "ranges \"nn.Module: Class_n\" name them"},
         {"Kernel", "kernels", "Device time by kernel", "the profiler must record the device's activity"},
@@ -188,7 +189,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
              const PartFigures &a = comparison_->parts[row].runs.front(),
                                &b = comparison_->parts[row].runs[run];
              return a.present && b.present && a.us != b.us &&
-                    traces::inside_spread(a.us, a.spread.spread, b.us, b.spread.spread);
+                    traces::analysis::inside_spread(a.us, a.spread.spread, b.us, b.spread.spread);
          }});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
@@ -289,7 +290,7 @@ std::string ComparedModules::text(std::size_t row, std::size_t column) const {
 
 // --- Memory at the peaks.
 
-const traces::RankMemory* largest_rank(const traces::MemoryReport& report) {
+const traces::analysis::RankMemory* largest_rank(const traces::analysis::MemoryReport& report) {
     const auto most =
         std::max_element(report.ranks.begin(), report.ranks.end(),
                          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
@@ -297,7 +298,7 @@ const traces::RankMemory* largest_rank(const traces::MemoryReport& report) {
 }
 
 MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
-                         const std::vector<const traces::RankMemory*>& ranks, MemoryBy by) {
+                         const std::vector<const traces::analysis::RankMemory*>& ranks, MemoryBy by) {
     columns_.push_back({"name", "At the peak", "", tables::TableColumn::Kind::text, 0, 99, 0, ""});
     figures_.compare(runs, {.key = "mb",
                             .unit = "MB",
@@ -313,14 +314,14 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         if (ranks[r] == nullptr) continue;
         rows_.front().bytes[r] = {true, static_cast<double>(ranks[r]->peak_bytes)};
-        for (std::size_t c = 0; by == MemoryBy::category && c < traces::kMemoryCategories; ++c) {
+        for (std::size_t c = 0; by == MemoryBy::category && c < traces::schema::kMemoryCategories; ++c) {
             if (ranks[r]->at_peak[c] == 0) continue;
-            value_of(draw::spaced(traces::kMemoryCategoryNames[c]), r,
-                     theme::category_color(static_cast<traces::MemoryCategory>(c))) = {
+            value_of(draw::spaced(traces::schema::kMemoryCategoryNames[c]), r,
+                     theme::category_color(static_cast<traces::schema::MemoryCategory>(c))) = {
                 true, static_cast<double>(ranks[r]->at_peak[c])};
         }
         if (by == MemoryBy::category) continue;
-        for (const traces::MemoryHolder& holder : holders(*ranks[r], by)) {
+        for (const traces::analysis::MemoryHolder& holder : holders(*ranks[r], by)) {
             RunValue& bytes = value_of(holder.name, r);
             bytes = {true, bytes.value + static_cast<double>(holder.bytes)};
         }

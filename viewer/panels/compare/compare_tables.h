@@ -90,13 +90,13 @@ struct PartWords {
     std::string_view measured;  // "Device time by kernel"
     std::string_view record;    // what a trace needs in order to have them
 };
-const PartWords& words_of(traces::CompareBy by);
+const PartWords& words_of(traces::analysis::CompareBy by);
 
 // Times in us, data in MB (2^20 bytes), averaged over the ranks; per step, or over all kept steps.
 class PartsModel final : public tables::TableModel {
   public:
-    PartsModel(std::shared_ptr<const traces::PartsComparison> comparison, const std::vector<RunHead>& runs,
-               bool per_step);
+    PartsModel(std::shared_ptr<const traces::analysis::PartsComparison> comparison,
+               const std::vector<RunHead>& runs, bool per_step);
 
     std::size_t rows() const override { return comparison_->parts.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
@@ -104,14 +104,14 @@ class PartsModel final : public tables::TableModel {
     theme::Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
 
   private:
-    std::shared_ptr<const traces::PartsComparison> comparison_;
+    std::shared_ptr<const traces::analysis::PartsComparison> comparison_;
     RunColumns figures_{columns_};
 };
 
 // Rows are the modules of all runs. A row's total is its own device time and its children's.
 class ComparedModules final : public tables::TreeModel {
   public:
-    ComparedModules(const std::shared_ptr<const traces::PartsComparison>& comparison,
+    ComparedModules(const std::shared_ptr<const traces::analysis::PartsComparison>& comparison,
                     const std::vector<RunHead>& runs, bool per_step);
 
     std::string text(std::size_t row, std::size_t column) const override;
@@ -123,7 +123,7 @@ class ComparedModules final : public tables::TreeModel {
         bool present = false;  // the module or one inside it
         double total = 0, own = 0, times = 0;
     };
-    void build(const traces::PartsComparison& comparison, const std::vector<double>& factor);
+    void build(const traces::analysis::PartsComparison& comparison, const std::vector<double>& factor);
 
     std::size_t runs_ = 0;
     std::vector<Sums> sums_;  // index: row * runs_ + run
@@ -133,14 +133,14 @@ class ComparedModules final : public tables::TreeModel {
 enum class MemoryBy { category, unit, module, buffer };
 
 // The rank with the largest peak; nullptr if no rank has one.
-const traces::RankMemory* largest_rank(const traces::MemoryReport& report);
+const traces::analysis::RankMemory* largest_rank(const traces::analysis::MemoryReport& report);
 
 // Sizes in MB (2^20 bytes). The first row is the peak itself; the others sum to it.
 class MemoryModel final : public tables::TableModel {
   public:
     // One rank for each run; nullptr: the run recorded no allocations.
-    MemoryModel(const std::vector<RunHead>& runs, const std::vector<const traces::RankMemory*>& ranks,
-                MemoryBy by);
+    MemoryModel(const std::vector<RunHead>& runs,
+                const std::vector<const traces::analysis::RankMemory*>& ranks, MemoryBy by);
 
     std::size_t rows() const override { return rows_.size(); }
     std::string text(std::size_t row, std::size_t column) const override;

@@ -22,26 +22,26 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::IdleDetails;
-using traces::IdleReport;
-using traces::RankIdle;
-using traces::StreamIdleDetails;
+using traces::analysis::IdleDetails;
+using traces::analysis::IdleReport;
+using traces::analysis::RankIdle;
+using traces::analysis::StreamIdleDetails;
 
 constexpr std::size_t kMostGaps = 1000;  // the longest ones of each kind per stream
 
 ImU32 busy_color() {
-    return theme::kind_color(traces::DeviceKind::kernel);
+    return theme::kind_color(traces::store::DeviceKind::kernel);
 }
 
 LabelBar bar_of(const RankIdle& rank, bool chosen) {
-    const traces::StreamIdle& device = rank.device;
+    const traces::analysis::StreamIdle& device = rank.device;
     const double idle =
         device.span > 0 ? 100 * static_cast<double>(device.idle()) / static_cast<double>(device.span) : 0;
     LabelBar bar{
         fmt::format("Rank {}", rank.rank), fmt::format("{} idle", draw::format_percent(idle)), {}, chosen};
     bar.segments.push_back({static_cast<double>(device.busy), busy_color(), "Busy"});
-    for (int k = 0; k < traces::kGapKinds; ++k) {
-        const auto kind = static_cast<traces::GapKind>(k);
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
+        const auto kind = static_cast<traces::analysis::GapKind>(k);
         bar.segments.push_back(
             {static_cast<double>(device.gap(kind).ns), gap_color(kind), std::string(gap_title(kind))});
     }
@@ -52,7 +52,7 @@ class IdlePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "idle"; }
 
-    void closed(const traces::Trace&, const model::TracePtr&) override { path_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { path_.forget(); }
 
     void draw(model::Session& session, const model::Frame&) override {
         static constexpr std::array<std::string_view, 2> kViews = {"Idle time", "Critical path"};
@@ -71,17 +71,20 @@ class IdlePanel final : public model::Panel {
   private:
     void draw_idle(model::Session& session) {
         const model::TracePtr trace = session.trace();
-        const traces::Selection selection = model::Session::selection(*session.current());
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<IdleReport>(
             "idle", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::idle_report(t, s); });
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::idle_report(t, s);
+            });
         const auto details = session.analyses.analysis<IdleDetails>(
-            "idle details", trace, selection, [](const traces::Trace& t, const traces::Selection& s) {
-                return traces::idle_details(t, s, kMostGaps);
+            "idle details", trace, selection,
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::idle_details(t, s, kMostGaps);
             });
         if (report == nullptr || details == nullptr) return widgets::draw_waiting(session, "the idle time");
         const RankIdle* rank = widgets::chosen_rank(report->ranks, session);
-        const traces::RankIdleDetails* gaps = widgets::chosen_rank(details->ranks, session);
+        const traces::analysis::RankIdleDetails* gaps = widgets::chosen_rank(details->ranks, session);
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
             return draw::note("The current selection contains no event of this rank's device.");
         widgets::draw_limit_note(session);
@@ -95,9 +98,9 @@ class IdlePanel final : public model::Panel {
     static void draw_ranks(model::Session& session, const IdleReport& report, const RankIdle& rank) {
         draw::heading("Where the devices' time went, all streams of a rank as one");
         std::vector<draw::LegendItem> kinds = {{"Busy", busy_color()}};
-        for (int k = 0; k < traces::kGapKinds; ++k)
-            kinds.push_back({std::string(gap_title(static_cast<traces::GapKind>(k))),
-                             gap_color(static_cast<traces::GapKind>(k))});
+        for (int k = 0; k < traces::analysis::kGapKinds; ++k)
+            kinds.push_back({std::string(gap_title(static_cast<traces::analysis::GapKind>(k))),
+                             gap_color(static_cast<traces::analysis::GapKind>(k))});
         legend(kinds);
         std::vector<LabelBar> bars;
         double longest = 0;
@@ -159,11 +162,12 @@ class IdlePanel final : public model::Panel {
                        draw::AxisUnit::count, theme::runtime_color(), {charts, height});
         draw_histogram("idle.queue", "Time by launches not yet started", queue_histogram(stream),
                        draw::AxisUnit::nanoseconds,
-                       theme::time_category_color(traces::TimeCategory::cpu_exec), {charts, height});
+                       theme::time_category_color(traces::analysis::TimeCategory::cpu_exec),
+                       {charts, height});
         ImGui::EndChild();
     }
 
-    static void go_to(model::Session& session, const traces::IdleGap& gap) {
+    static void go_to(model::Session& session, const traces::analysis::IdleGap& gap) {
         const std::uint16_t rank = session.trace()->device.rank[static_cast<std::size_t>(gap.event)];
         session.go_to({gap.from, gap.to}, rank, {model::EventKind::device, gap.event});
     }

@@ -11,8 +11,8 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::GapKind;
-using traces::StreamIdle;
+using traces::analysis::GapKind;
+using traces::analysis::StreamIdle;
 using Kind = tables::TableColumn::Kind;
 
 double percent(std::int64_t part, std::int64_t whole) {
@@ -23,8 +23,8 @@ void add_stream(tables::CellTable& table, const StreamIdle& stream, bool device)
     std::vector<tables::CellTable::Cell> cells = {
         tables::text_cell(idle_stream_title(stream, device)), tables::count_cell(stream.events),
         tables::us_cell(tables::us(stream.span)), tables::percent_cell(percent(stream.busy, stream.span))};
-    for (int k = 0; k < traces::kGapKinds; ++k) {
-        const traces::GapStats& gap = stream.gap(static_cast<GapKind>(k));
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
+        const traces::analysis::GapStats& gap = stream.gap(static_cast<GapKind>(k));
         cells.push_back(tables::us_cell(tables::us(gap.ns)));
         cells.push_back(tables::percent_cell(percent(gap.ns, stream.span)));
     }
@@ -57,13 +57,13 @@ std::vector<HistogramBin> bins(const std::array<std::int64_t, N>& counts, const 
 }  // namespace
 
 std::string_view gap_title(GapKind kind) {
-    static constexpr std::array<std::string_view, traces::kGapKinds> kTitles = {"Host wait", "Kernel wait",
-                                                                                "Other"};
+    static constexpr std::array<std::string_view, traces::analysis::kGapKinds> kTitles = {
+        "Host wait", "Kernel wait", "Other"};
     return kTitles[static_cast<std::size_t>(kind)];
 }
 
 std::string_view gap_help(GapKind kind) {
-    static constexpr std::array<std::string_view, traces::kGapKinds> kHelp = {
+    static constexpr std::array<std::string_view, traces::analysis::kGapKinds> kHelp = {
         "Gaps before work that was launched only after the work before it had ended: the host was late.",
         "Short gaps before work that was launched in time: what the device needs between two kernels.",
         "The rest: dependencies on other streams, limiters."};
@@ -72,8 +72,8 @@ std::string_view gap_help(GapKind kind) {
 
 theme::Color gap_color(GapKind kind) {
     // In the order of GapKind: late calls of the host, the device between two kernels, unknown.
-    const std::array<theme::Color, traces::kGapKinds> kColors = {theme::runtime_color(), theme::rgb(0x9AD1F5),
-                                                                 theme::no_hue_color()};
+    const std::array<theme::Color, traces::analysis::kGapKinds> kColors = {
+        theme::runtime_color(), theme::rgb(0x9AD1F5), theme::no_hue_color()};
     return kColors[static_cast<std::size_t>(kind)];
 }
 
@@ -83,7 +83,7 @@ std::string idle_stream_title(const StreamIdle& stream, bool device) {
                                : fmt::format("{} {}", stream.stream, stream.name);
 }
 
-std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::RankIdle& rank) {
+std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analysis::RankIdle& rank) {
     std::vector<tables::TableColumn> columns = {
         {"stream", "Stream", "", Kind::text, 10, 20, 0,
          "A stream of the device; \"all as one\": idle where no stream runs anything."},
@@ -91,11 +91,11 @@ std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::RankId
         {"span_us", "Span", "\u00b5s", Kind::number, 8, 12, 0, "From the first start to the last end."},
         {"busy_percent", "Busy", "%", Kind::number, 5, 18, 0, "The union of its events, of the span."},
     };
-    static constexpr std::array<int, traces::kGapKinds> kPriority = {17, 15, 16};
-    for (int k = 0; k < traces::kGapKinds; ++k) {
+    static constexpr std::array<int, traces::analysis::kGapKinds> kPriority = {17, 15, 16};
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
         const auto kind = static_cast<GapKind>(k);
-        const std::string id(traces::kGapKindNames[static_cast<std::size_t>(k)]), title(gap_title(kind)),
-            help(gap_help(kind));
+        const std::string id(traces::analysis::kGapKindNames[static_cast<std::size_t>(k)]),
+            title(gap_title(kind)), help(gap_help(kind));
         columns.push_back({id + "_us", title, "\u00b5s", Kind::number, 7.5F,
                            kPriority[static_cast<std::size_t>(k)], gap_color(kind), help});
         columns.push_back({id + "_percent", title, "% of span", Kind::number, 5.5F, 6, 0, help});
@@ -114,8 +114,8 @@ std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::RankId
     return table;
 }
 
-std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::Trace& trace,
-                                                         const traces::StreamIdleDetails& stream) {
+std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Trace& trace,
+                                                         const traces::analysis::StreamIdleDetails& stream) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
         {"us", "Length", "\u00b5s", Kind::number, 7, 19, theme::no_hue_color(), {}},
@@ -126,9 +126,9 @@ std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::Trace& tr
         {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
     });
     std::int64_t number = 0;
-    for (const traces::IdleGap& gap : stream.gaps) {
+    for (const traces::analysis::IdleGap& gap : stream.gaps) {
         const auto event = static_cast<std::size_t>(gap.event);
-        const traces::DeviceStream& on = trace.streams[trace.device.stream[event]];
+        const traces::store::DeviceStream& on = trace.streams[trace.device.stream[event]];
         table->add({tables::count_cell(++number), tables::us_cell(tables::us(gap.length())),
                     tables::text_cell(gap_title(gap.kind)),
                     tables::decimal_cell(static_cast<double>(gap.from) * 1e-6, 3),
@@ -141,18 +141,19 @@ std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::Trace& tr
     return table;
 }
 
-std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream) {
+std::vector<HistogramBin> delay_histogram(const traces::analysis::StreamIdleDetails& stream) {
     return bins(stream.delays, [](std::size_t b) {
-        const auto from = static_cast<double>(traces::bin_start(b)),
-                   to = static_cast<double>(traces::bin_start(b + 1));
+        const auto from = static_cast<double>(traces::analysis::bin_start(b)),
+                   to = static_cast<double>(traces::analysis::bin_start(b + 1));
         return HistogramBin{0, draw::format_duration(from),
                             fmt::format("{} to {}", draw::format_duration(from), draw::format_duration(to))};
     });
 }
 
-std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream) {
+std::vector<HistogramBin> queue_histogram(const traces::analysis::StreamIdleDetails& stream) {
     return bins(stream.queue_ns, [](std::size_t b) {
-        const std::int64_t from = traces::queue_bin_start(b), to = traces::queue_bin_start(b + 1) - 1;
+        const std::int64_t from = traces::analysis::queue_bin_start(b),
+                           to = traces::analysis::queue_bin_start(b + 1) - 1;
         const std::string first = draw::format_count(from);
         return HistogramBin{0, first,
                             to > from ? fmt::format("{} to {} in the queue", first, draw::format_count(to))

@@ -13,26 +13,26 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PathKind;
-using traces::PathPiece;
-using traces::RankPath;
+using traces::analysis::PathKind;
+using traces::analysis::PathPiece;
+using traces::analysis::RankPath;
 using Kind = tables::TableColumn::Kind;
 
 struct KindLook {
     std::string_view title, help;
     theme::Color (*color)();
 };
-constexpr std::array<KindLook, traces::kPathKinds> kKinds = {{
+constexpr std::array<KindLook, traces::analysis::kPathKinds> kKinds = {{
     {"Host", "The host computes, calls, or does what the trace does not show.",
-     [] { return theme::time_category_color(traces::TimeCategory::cpu_exec); }},
+     [] { return theme::time_category_color(traces::analysis::TimeCategory::cpu_exec); }},
     {"Launch delay", "From when device work could have started until it did.", theme::runtime_color},
-    {"Compute", "Kernels.", [] { return theme::kind_color(traces::DeviceKind::kernel); }},
+    {"Compute", "Kernels.", [] { return theme::kind_color(traces::store::DeviceKind::kernel); }},
     {"Communication", "Collectives once all ranks take part.",
-     [] { return theme::kind_color(traces::DeviceKind::communication); }},
-    {"Copies", "Copies and memsets.", [] { return theme::kind_color(traces::DeviceKind::memcpy); }},
+     [] { return theme::kind_color(traces::store::DeviceKind::communication); }},
+    {"Copies", "Copies and memsets.", [] { return theme::kind_color(traces::store::DeviceKind::memcpy); }},
     {"Waiting", "Collectives until the last rank takes part.", theme::waiting_color},
     {"Earlier step", "The job's first rank was still in the previous step.",
-     [] { return theme::time_category_color(traces::TimeCategory::other); }},
+     [] { return theme::time_category_color(traces::analysis::TimeCategory::other); }},
 }};
 
 tables::CellTable::Cell step_percent(const RankPath& path, double part_us) {
@@ -63,13 +63,13 @@ std::shared_ptr<const tables::TableModel> path_share_table(const RankPath& path,
         {"name", "On the path", "", Kind::text, 0, 20, 0, "Kernel, runtime call or host range."},
         {"kind", "Kind", "", Kind::text, 9, 18, 0, {}},
         {"us", stepped ? "Time per step" : "Time", "\u00b5s", Kind::number, 8, 19,
-         theme::kind_color(traces::DeviceKind::kernel),
+         theme::kind_color(traces::store::DeviceKind::kernel),
          stepped ? "Mean of the kept steps." : "In the whole trace."},
         {"percent", "Share", "%", Kind::number, 5, 17, 0, stepped ? "Of the step." : "Of the whole trace."},
         {"times", "Pieces", stepped ? "per step" : "", Kind::number, 5.5F, 16, 0,
          "How often it lies on the path."},
     });
-    for (const traces::PathShare& share : path.shares) {
+    for (const traces::analysis::PathShare& share : path.shares) {
         table->add(
             {tables::text_cell(share.name), tables::text_cell(path_kind_title(share.kind)),
              tables::us_cell(share.us), step_percent(path, share.us), tables::decimal_cell(share.times, 2)},
@@ -82,18 +82,19 @@ std::shared_ptr<const tables::TableModel> path_module_table(const RankPath& path
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"module", "Module", "", Kind::text, 0, 20, 0, "Without the modules inside it."},
         {"us", stepped ? "Time per step" : "Time", "\u00b5s", Kind::number, 8, 19,
-         theme::kind_color(traces::DeviceKind::kernel),
+         theme::kind_color(traces::store::DeviceKind::kernel),
          "On the path: what was launched, or what the host did, in the module."},
         {"percent", "Share", "%", Kind::number, 5, 18, 0, stepped ? "Of the step." : "Of the whole trace."},
     });
-    for (const traces::NamedTime& module : path.modules)
+    for (const traces::analysis::NamedTime& module : path.modules)
         table->add(
             {tables::text_cell(module.name), tables::us_cell(module.us), step_percent(path, module.us)});
     return table;
 }
 
-PathPieceTable::PathPieceTable(std::shared_ptr<const traces::Trace> trace,
-                               std::shared_ptr<const traces::CriticalPathReport> report, const RankPath& path)
+PathPieceTable::PathPieceTable(std::shared_ptr<const traces::store::Trace> trace,
+                               std::shared_ptr<const traces::analysis::CriticalPathReport> report,
+                               const RankPath& path)
     : tables::LazyTable(path.pieces.size()),
       trace_(std::move(trace)),
       report_(std::move(report)),
@@ -110,7 +111,7 @@ PathPieceTable::PathPieceTable(std::shared_ptr<const traces::Trace> trace,
     cells_.add(tables::text_column("name", "What", 0, 17, "Kernel, runtime call or host range."),
                [this](std::size_t row) { return std::string(piece(row).name); });
     cells_.add(tables::number_column("us", "Length", tables::kMicro, 7, 19,
-                                     theme::kind_color(traces::DeviceKind::kernel)),
+                                     theme::kind_color(traces::store::DeviceKind::kernel)),
                1, [this](std::size_t row) { return tables::us(piece(row).to - piece(row).from); });
     cells_.add(tables::number_column("from_ms", "From", "ms", 7.5F, 16, 0, "Since the start of the capture."),
                3, [this](std::size_t row) { return static_cast<double>(piece(row).from) * 1e-6; });
@@ -143,7 +144,7 @@ std::vector<std::int64_t> longest_pieces(const RankPath& path) {
     return longest;
 }
 
-std::string factors_key(const traces::PathFactors& factors) {
+std::string factors_key(const traces::analysis::PathFactors& factors) {
     std::string key;
     for (const double factor : factors) key += fmt::format("{}{:g}", key.empty() ? "" : "/", factor);
     return key;

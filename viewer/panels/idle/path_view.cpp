@@ -20,15 +20,15 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CriticalPathReport;
-using traces::PathKind;
-using traces::RankPath;
+using traces::analysis::CriticalPathReport;
+using traces::analysis::PathKind;
+using traces::analysis::RankPath;
 
 constexpr int kScalable = static_cast<int>(PathKind::earlier_step);  // this kind cannot be scaled
 
 LabelBar bar_of(const RankPath& path, bool chosen) {
     LabelBar bar{path_title(path), draw::format_duration(path.average_step_us * 1e3), {}, chosen};
-    for (int k = 0; k < traces::kPathKinds; ++k) {
+    for (int k = 0; k < traces::analysis::kPathKinds; ++k) {
         const auto kind = static_cast<PathKind>(k);
         bar.segments.push_back({path.average_us[static_cast<std::size_t>(k)], path_kind_color(kind),
                                 std::string(path_kind_title(kind))});
@@ -51,7 +51,7 @@ std::string waits_text(const RankPath& path, bool stepped, bool alone) {
     std::string text;
     const std::string who = path.rank < 0 ? std::string("the path") : fmt::format("rank {}", path.rank);
     for (std::size_t i = 0; i < std::min<std::size_t>(path.ranks.size(), 4); ++i) {
-        const traces::RankTime& other = path.ranks[i];
+        const traces::analysis::RankTime& other = path.ranks[i];
         text += fmt::format("{}{} {} rank {}", i > 0 ? ", " : "", draw::format_duration(other.us * 1e3),
                             path.rank < 0 ? "on" : "for", other.rank);
     }
@@ -74,8 +74,8 @@ const RankPath* PathView::chosen(const Report& report, const model::Session& ses
 void PathView::draw(model::Session& session) {
     const auto report = session.analyses.analysis<CriticalPathReport>(
         "critical path with pieces", session.trace(), model::Session::selection(*session.current()),
-        [](const traces::Trace& t, const traces::Selection& s) {
-            return traces::critical_path(t, s, {}, true);
+        [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+            return traces::analysis::critical_path(t, s, {}, true);
         });
     if (report == nullptr) return widgets::draw_waiting(session, "the critical path");
     if (last_rank_ >= 0 && session.rank != last_rank_) job_ = false;  // the user chose a rank
@@ -109,15 +109,16 @@ void PathView::draw(model::Session& session) {
 // The bars have at most `most` pixels of height, and scroll if they need more.
 void PathView::draw_paths(model::Session& session, const Report& report, const RankPath& path, float most) {
     const float font = ImGui::GetFontSize();
-    draw::heading(report->stepped ? fmt::format("Critical path of a step: average over {}",
-                                                traces::counted(static_cast<std::int64_t>(path.steps.size()),
-                                                                "step", "steps"))
-                                  : std::string("Critical path of the whole run"));
+    draw::heading(report->stepped
+                      ? fmt::format("Critical path of a step: average over {}",
+                                    traces::store::counted(static_cast<std::int64_t>(path.steps.size()),
+                                                           "step", "steps"))
+                      : std::string("Critical path of the whole run"));
     std::vector<const RankPath*> all;
     if (report->job && !report->job->steps.empty()) all.push_back(&*report->job);
     for (const RankPath& rank : report->ranks) all.push_back(&rank);
     std::vector<draw::LegendItem> kinds;
-    for (int k = 0; k < traces::kPathKinds; ++k) {
+    for (int k = 0; k < traces::analysis::kPathKinds; ++k) {
         const bool any = std::any_of(all.begin(), all.end(), [k](const RankPath* one) {
             return one->average_us[static_cast<std::size_t>(k)] > 0;
         });
@@ -143,8 +144,9 @@ void PathView::draw_paths(model::Session& session, const Report& report, const R
     draw::note(fmt::format(
         "{} {}", waits_text(path, report->stepped, report->ranks.size() == 1),
         report->clocks_disagree > 0
-            ? fmt::format("{} not overlap on the ranks' clocks; there, waiting is computed from durations.",
-                          traces::counted(report->clocks_disagree, "collective does", "collectives do"))
+            ? fmt::format(
+                  "{} not overlap on the ranks' clocks; there, waiting is computed from durations.",
+                  traces::store::counted(report->clocks_disagree, "collective does", "collectives do"))
             : std::string()));
 }
 
@@ -175,8 +177,9 @@ void PathView::draw_sliders() {
         if (ImGui::SliderFloat("##factor", &value, 0, 2, "x %.2f", ImGuiSliderFlags_None))
             sliders_[static_cast<std::size_t>(k)] = std::clamp(value, 0.0F, 1000.0F);
         ImGui::PopStyleColor();
-        draw::items::mark(fmt::format("idle.what_if.{}", traces::kPathKindNames[static_cast<std::size_t>(k)]),
-                          fmt::format("{:.2f}", value));
+        draw::items::mark(
+            fmt::format("idle.what_if.{}", traces::analysis::kPathKindNames[static_cast<std::size_t>(k)]),
+            fmt::format("{:.2f}", value));
         if (ImGui::IsItemDeactivatedAfterEdit()) asked_ = sliders_;
         ImGui::PopID();
     }
@@ -184,23 +187,24 @@ void PathView::draw_sliders() {
 
 void PathView::draw_prediction(model::Session& session, const RankPath& path) {
     const float font = ImGui::GetFontSize();
-    if (draw::named_button("Nothing scaled", "idle.what_if.reset")) sliders_ = asked_ = traces::kUnscaled;
+    if (draw::named_button("Nothing scaled", "idle.what_if.reset"))
+        sliders_ = asked_ = traces::analysis::kUnscaled;
     ImGui::SameLine(0, font * 0.4F);
     if (draw::named_button("Communication half", "idle.what_if.communication_half")) {
-        sliders_ = traces::kUnscaled;
+        sliders_ = traces::analysis::kUnscaled;
         sliders_[static_cast<std::size_t>(PathKind::communication)] = 0.5;
         asked_ = sliders_;
     }
-    if (asked_ == traces::kUnscaled) {
+    if (asked_ == traces::analysis::kUnscaled) {
         draw::note("Move a slider (Ctrl+click: type a factor) to see what the step would take.");
         return;
     }
-    const traces::PathFactors factors = asked_;
+    const traces::analysis::PathFactors factors = asked_;
     const auto found = session.analyses.analysis<CriticalPathReport>(
         "critical path what if " + factors_key(factors), session.trace(),
         model::Session::selection(*session.current()),
-        [factors](const traces::Trace& t, const traces::Selection& s) {
-            return traces::critical_path(t, s, factors);
+        [factors](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+            return traces::analysis::critical_path(t, s, factors);
         });
     if (found == nullptr) return draw::note("Computing the what-if ...");
     const RankPath* scaled = nullptr;
@@ -257,7 +261,7 @@ void PathView::go_to_longest(model::Session& session, const Report& report, cons
     go_to(session, path.pieces[static_cast<std::size_t>((*longest)[share])]);
 }
 
-void PathView::go_to(model::Session& session, const traces::PathPiece& piece) {
+void PathView::go_to(model::Session& session, const traces::analysis::PathPiece& piece) {
     model::SelectedEvent event;
     if (piece.event >= 0) event = {model::EventKind::device, piece.event};
     if (piece.call >= 0) event = {model::EventKind::runtime, piece.call};

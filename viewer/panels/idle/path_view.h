@@ -23,20 +23,22 @@ class PathView {
     }
 
   private:
-    using Report = std::shared_ptr<const traces::CriticalPathReport>;
-    const traces::RankPath* chosen(const Report& report, const model::Session& session) const;
-    void draw_paths(model::Session& session, const Report& report, const traces::RankPath& path, float most);
-    void draw_what_if(model::Session& session, const traces::RankPath& path);
+    using Report = std::shared_ptr<const traces::analysis::CriticalPathReport>;
+    const traces::analysis::RankPath* chosen(const Report& report, const model::Session& session) const;
+    void draw_paths(model::Session& session, const Report& report, const traces::analysis::RankPath& path,
+                    float most);
+    void draw_what_if(model::Session& session, const traces::analysis::RankPath& path);
     void draw_sliders();
-    void draw_prediction(model::Session& session, const traces::RankPath& path);
-    void draw_table_of(model::Session& session, const Report& report, const traces::RankPath& path);
-    void go_to_longest(model::Session& session, const Report& report, const traces::RankPath& path);
-    void go_to(model::Session& session, const traces::PathPiece& piece);
+    void draw_prediction(model::Session& session, const traces::analysis::RankPath& path);
+    void draw_table_of(model::Session& session, const Report& report, const traces::analysis::RankPath& path);
+    void go_to_longest(model::Session& session, const Report& report, const traces::analysis::RankPath& path);
+    void go_to(model::Session& session, const traces::analysis::PathPiece& piece);
 
     bool job_ = true;  // show the job's path, if there is one; else that of the chosen rank
     int last_rank_ = -1;
     int view_ = 0;  // names, modules, pieces
-    traces::PathFactors sliders_ = traces::kUnscaled, asked_ = traces::kUnscaled;
+    traces::analysis::PathFactors sliders_ = traces::analysis::kUnscaled,
+                                  asked_ = traces::analysis::kUnscaled;
     std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is searched for
     tables::TableState states_[3];
     widgets::KeptModel models_[3];

@@ -17,7 +17,7 @@ namespace shardscope::viewer::panels {
 // A row costs nothing until it is shown.
 class AllocationTable final : public tables::LazyTable {
   public:
-    AllocationTable(model::TracePtr trace, std::shared_ptr<const traces::Allocations> allocations);
+    AllocationTable(model::TracePtr trace, std::shared_ptr<const traces::analysis::Allocations> allocations);
     theme::Color swatch(std::size_t row) const override {
         return theme::category_color(trace_->memory.category[memory_row(row)]);
     }
@@ -27,7 +27,7 @@ class AllocationTable final : public tables::LazyTable {
 
   private:
     model::TracePtr trace_;
-    std::shared_ptr<const traces::Allocations> allocations_;
+    std::shared_ptr<const traces::analysis::Allocations> allocations_;
     std::vector<std::string_view> units_, modules_;  // by id
 };
 

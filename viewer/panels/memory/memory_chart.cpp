@@ -99,7 +99,7 @@ void paint_cursor(const model::OpenTrace& entry, const draw::Chart& chart) {
     chart.draw->AddRectFilled({x, chart.min.y}, {x + 1.5F, chart.max.y}, theme::accent());
 }
 
-using traces::MemoryPoint;
+using traces::analysis::MemoryPoint;
 
 constexpr std::size_t kPointsAroundPeak = 200;  // on each side, if there are no steps
 
@@ -161,7 +161,7 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
     return clicked;
 }
 
-CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const MemoryPoint> curve,
+CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index, std::span<const MemoryPoint> curve,
                        std::int64_t peak_time_ns) {
     const auto index_of = [&](std::int64_t time) {
         return static_cast<std::size_t>(
@@ -169,7 +169,7 @@ CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<con
                              [](const MemoryPoint& p, std::int64_t t) { return p.time < t; }) -
             curve.begin());
     };
-    if (const traces::Step* step = model::step_at(trace, rank_index, peak_time_ns)) {
+    if (const traces::store::Step* step = model::step_at(trace, rank_index, peak_time_ns)) {
         const std::size_t first = index_of(step->start);
         return {first, index_of(step->end) - first, step->number};
     }
@@ -186,7 +186,7 @@ void draw_steps(const draw::Chart& chart, const MemoryTimeChart& input) {
     const float y = chart.max.y - font - gap;
     const model::TimeRange& seen = input.entry->visible;
     float last_line = -1e9F;
-    for (const traces::Step& step : input.entry->trace->steps) {
+    for (const traces::store::Step& step : input.entry->trace->steps) {
         if (step.rank != input.rank_index || step.start >= seen.to || step.end <= seen.from) continue;
         const auto x = std::floor(static_cast<float>(chart.x.pixel(static_cast<double>(step.start))));
         if (x >= chart.min.x && x >= last_line + font * 0.3F) {  // more lines would merge into a grey area
@@ -247,18 +247,18 @@ void draw_tip(const MemoryTimeChart& input, std::int64_t time) {
 draw::CategoryColors memory_category_colors() {
     draw::CategoryColors colors{};
     for (std::size_t c = 0; c < colors.size(); ++c)
-        colors[c] = theme::category_color(static_cast<traces::MemoryCategory>(c));
+        colors[c] = theme::category_color(static_cast<traces::schema::MemoryCategory>(c));
     return colors;
 }
 
-void memory_tip_rows(const traces::MemoryPoint* point) {
+void memory_tip_rows(const traces::analysis::MemoryPoint* point) {
     if (point != nullptr)
         draw::tip_row("Last change", draw::format_duration(static_cast<double>(point->time)));
     draw::tip_row("Live", draw::format_mb(point != nullptr ? point->total : 0));
-    for (std::size_t c = traces::kMemoryCategories; point != nullptr && c-- > 0;) {
+    for (std::size_t c = traces::schema::kMemoryCategories; point != nullptr && c-- > 0;) {
         if (point->bytes[c] == 0) continue;
-        draw::tip_row(draw::spaced(traces::kMemoryCategoryNames[c]), draw::format_mb(point->bytes[c]),
-                      theme::category_color(static_cast<traces::MemoryCategory>(c)));
+        draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]), draw::format_mb(point->bytes[c]),
+                      theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
 }
 

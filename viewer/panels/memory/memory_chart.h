@@ -20,10 +20,10 @@ namespace shardscope::viewer::panels {
 class MemoryChart {
   public:
     struct Input {
-        const traces::Trace* trace = nullptr;
+        const traces::store::Trace* trace = nullptr;
         int rank_index = 0;
-        std::span<const traces::MemoryPoint> curve;  // the part that is shown
-        const traces::RankMemory* memory = nullptr;
+        std::span<const traces::analysis::MemoryPoint> curve;  // the part that is shown
+        const traces::analysis::RankMemory* memory = nullptr;
         std::int64_t top = 0;                // bytes: value at the top of the chart, 0: the peak's
         std::optional<std::int64_t> cursor;  // ns: a line at the last point at or before it
     };
@@ -33,7 +33,7 @@ class MemoryChart {
 
   private:
     struct Shown {  // what `columns_` was folded from
-        const traces::MemoryPoint* curve = nullptr;
+        const traces::analysis::MemoryPoint* curve = nullptr;
         std::size_t size = 0;
         int columns = 0;
         bool operator==(const Shown&) const = default;
@@ -48,8 +48,8 @@ struct CurvePart {
     std::size_t first = 0, count = 0;
     std::int64_t step = -1;  // the step's number, -1 none
 };
-CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const traces::MemoryPoint> curve,
-                       std::int64_t peak_time_ns);
+CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index,
+                       std::span<const traces::analysis::MemoryPoint> curve, std::int64_t peak_time_ns);
 
 // --- Memory over time, on the timeline's own visible range: the stack of categories of one rank, lines over
 // it (the pool's reserved bytes, other ranks, another run), steps, the peak and the cursor. The mouse works
@@ -80,6 +80,6 @@ void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec
 draw::CategoryColors memory_category_colors();
 // Adds "Allocated" and its categories in the order of the stack to an open tooltip; nullptr: no allocations
 // yet.
-void memory_tip_rows(const traces::MemoryPoint* point);
+void memory_tip_rows(const traces::analysis::MemoryPoint* point);
 
 }  // namespace shardscope::viewer::panels

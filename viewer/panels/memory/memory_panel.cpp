@@ -28,16 +28,16 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::MemorySpace;
-using traces::RankMemory;
+using traces::analysis::RankMemory;
+using traces::schema::MemoryCategory;
+using traces::schema::MemorySpace;
 
 constexpr std::size_t kMostLines = 8;  // ranks drawn together: more lines cannot be told apart
 constexpr int kPlum = 5;               // a run's colour that is less prominent than the others
 
 // Which memory spaces have events in a trace.
-using Spaces = std::array<bool, traces::kMemorySpaces>;
-Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
+using Spaces = std::array<bool, traces::schema::kMemorySpaces>;
+Spaces spaces_of(const traces::store::Trace& trace, const traces::analysis::Selection&) {
     Spaces told{};
     for (const MemorySpace space : trace.memory.space) told[static_cast<std::size_t>(space)] = true;
     return told;
@@ -51,7 +51,7 @@ class MemoryPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "memory"; }
 
-    void closed(const traces::Trace& trace, const model::TracePtr&) override { views_.forget(trace); }
+    void closed(const traces::store::Trace& trace, const model::TracePtr&) override { views_.forget(trace); }
 
     void draw(model::Session& session, const model::Frame&) override {
         MemoryFacts facts;
@@ -78,7 +78,7 @@ class MemoryPanel final : public model::Panel {
         widgets::draw_limit_note(session);
         const std::vector<MemoryLine> lines = lines_of(session, facts);
         draw_legend(facts, lines);
-        for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
+        for (const traces::analysis::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
 
         const float font = ImGui::GetFontSize();
         // Scrolls if the window is too small for both halves.
@@ -107,7 +107,8 @@ class MemoryPanel final : public model::Panel {
         }
         std::vector<std::string_view> names;
         std::vector<MemorySpace> told;
-        constexpr std::array<std::string_view, traces::kMemorySpaces> kNames = {"Device", "Pinned", "Host"};
+        constexpr std::array<std::string_view, traces::schema::kMemorySpaces> kNames = {"Device", "Pinned",
+                                                                                        "Host"};
         for (std::size_t s = 0; s < spaces.size(); ++s) {
             if (!spaces[s]) continue;
             names.push_back(kNames[s]);
@@ -162,14 +163,14 @@ class MemoryPanel final : public model::Panel {
 
     // --- the data to draw ---
 
-    using ReportPtr = std::shared_ptr<const traces::MemoryReport>;
+    using ReportPtr = std::shared_ptr<const traces::analysis::MemoryReport>;
     static ReportPtr report_of(model::Session& session, const model::OpenTrace& entry, MemorySpace space) {
-        const traces::Selection selection = model::Session::selection(entry);
+        const traces::analysis::Selection selection = model::Session::selection(entry);
         if (space == MemorySpace::device) return session.analyses.memory(entry.trace, selection);
-        return session.analyses.analysis<traces::MemoryReport>(
+        return session.analyses.analysis<traces::analysis::MemoryReport>(
             fmt::format("memory of space {}", static_cast<int>(space)), entry.trace, selection,
-            [space](const traces::Trace& trace, const traces::Selection& s) {
-                return traces::memory_report(trace, s, space);
+            [space](const traces::store::Trace& trace, const traces::analysis::Selection& s) {
+                return traces::analysis::memory_report(trace, s, space);
             });
     }
 
@@ -178,7 +179,8 @@ class MemoryPanel final : public model::Panel {
                                                            MemorySpace space) {
         return session.analyses.get<draw::LineCurve>(
             fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace}, [=](const auto& t) {
-                return draw::line_curve(traces::allocated_curve(*t.front(), traces::RankPlace(rank), space));
+                return draw::line_curve(
+                    traces::analysis::allocated_curve(*t.front(), traces::analysis::RankPlace(rank), space));
             });
     }
 
@@ -187,15 +189,15 @@ class MemoryPanel final : public model::Panel {
         facts.report = report_of(session, *facts.entry, space_);
         facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);
         if (space_ == MemorySpace::device) {
-            facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
+            facts.explanation = session.analyses.analysis<traces::analysis::MemoryExplanation>(
                 "memory explained", facts.trace, model::Session::selection(*facts.entry),
-                traces::explain_memory);
+                traces::analysis::explain_memory);
         }
         if (facts.report == nullptr || facts.curve == nullptr) return false;
         facts.memory = widgets::chosen_rank(facts.report->ranks, session);
         if (facts.memory == nullptr) return true;
         if (facts.explanation != nullptr) {
-            for (const traces::RankExplanation& rank : facts.explanation->ranks) {
+            for (const traces::analysis::RankExplanation& rank : facts.explanation->ranks) {
                 if (rank.memory.rank == facts.memory->rank) facts.explained = &rank;
             }
         }
@@ -226,7 +228,7 @@ class MemoryPanel final : public model::Panel {
     void add_ranks(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         std::vector<const RankMemory*> ranks;
         for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
-        traces::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
+        traces::schema::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
             if ((a == facts.memory) != (b == facts.memory)) return a == facts.memory;
             return a->peak_bytes > b->peak_bytes;
         });
@@ -245,7 +247,8 @@ class MemoryPanel final : public model::Panel {
         const int rank = facts.rank_index;
         const auto pool = session.analyses.get<PoolLines>(
             fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
-                traces::PoolCurves curves = traces::pool_curves(*t.front(), traces::RankPlace(rank));
+                traces::analysis::PoolCurves curves =
+                    traces::analysis::pool_curves(*t.front(), traces::analysis::RankPlace(rank));
                 return PoolLines{draw::line_curve(std::move(curves.reserved)),
                                  draw::line_curve(std::move(curves.active)),
                                  draw::line_curve(std::move(curves.allocated))};
@@ -264,7 +267,7 @@ class MemoryPanel final : public model::Panel {
     }
 
     void add_other(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
-        const traces::Trace& there = *facts.other->trace;
+        const traces::store::Trace& there = *facts.other->trace;
         const int rank = model::rank_index(there, facts.other_memory->rank).value_or(0);
         add_line(lines, total_of(session, facts.other->trace, rank, space_),
                  theme::run_color(facts.other->color), facts.other->name,
@@ -288,11 +291,12 @@ class MemoryPanel final : public model::Panel {
         draw::items::mark("memory.value.peak", draw::format_mb(memory.peak_bytes));
         const float right = ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-        widgets::draw_facts(fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
-                                        memory.until_last_use ? "active" : "allocated", traces::name(space_),
-                                        memory.rank, draw::format_count(memory.peak_bytes),
-                                        moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
-                            false);
+        widgets::draw_facts(
+            fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
+                        memory.until_last_use ? "active" : "allocated", traces::schema::name(space_),
+                        memory.rank, draw::format_count(memory.peak_bytes),
+                        moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
+            false);
         draw::items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
         ImGui::SetCursorPosX(at.x + right);
         widgets::draw_facts(space_ == MemorySpace::device
@@ -302,12 +306,13 @@ class MemoryPanel final : public model::Panel {
         if (draw::items::kept()) {
             draw::items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
             for (std::size_t c = 0; c < memory.at_peak.size(); ++c)
-                draw::items::value(fmt::format("memory.value.at_peak.{}", traces::kMemoryCategoryNames[c]),
-                                   fmt::format("{}", memory.at_peak[c]));
+                draw::items::value(
+                    fmt::format("memory.value.at_peak.{}", traces::schema::kMemoryCategoryNames[c]),
+                    fmt::format("{}", memory.at_peak[c]));
         }
     }
 
-    static void draw_failure(const traces::MemoryFailure& failure) {
+    static void draw_failure(const traces::analysis::MemoryFailure& failure) {
         ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
         draw::text_fit(
             fmt::format("{}: {}", draw::format_duration(static_cast<double>(failure.time_ns)), failure.text));
@@ -319,7 +324,7 @@ class MemoryPanel final : public model::Panel {
         std::vector<draw::LegendItem> items;
         for (std::size_t c = 0; !all_ranks_ && c < facts.curve->most.size(); ++c) {
             if (facts.curve->most[c] > 0)
-                items.push_back({draw::spaced(traces::kMemoryCategoryNames[c]),
+                items.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
                                  theme::category_color(static_cast<MemoryCategory>(c))});
         }
         for (const MemoryLine& line : lines)
@@ -371,8 +376,8 @@ class MemoryPanel final : public model::Panel {
                                    part.step >= 0 ? fmt::format("Step {}", part.step)
                                    : at_peak      ? "Around the peak"
                                                   : "Around the cursor",
-                                   traces::counted(static_cast<std::int64_t>(part.count),
-                                                   "allocation or free", "allocations and frees")));
+                                   traces::store::counted(static_cast<std::int64_t>(part.count),
+                                                          "allocation or free", "allocations and frees")));
         const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
         if (clicked) facts.entry->cursor = clicked;
         shown_curve_ = facts.curve;  // kept until the chart has folded the next one
@@ -380,7 +385,7 @@ class MemoryPanel final : public model::Panel {
 
     bool all_ranks_ = false;
     MemorySpace space_ = MemorySpace::device;
-    std::weak_ptr<const traces::Trace> other_;
+    std::weak_ptr<const traces::store::Trace> other_;
     MemoryChart in_order_;
     MemoryViews views_;
     std::shared_ptr<const draw::CategoryCurve> shown_curve_;

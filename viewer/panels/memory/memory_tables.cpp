@@ -14,9 +14,9 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::MemoryHolder;
-using traces::RankMemory;
+using traces::analysis::MemoryHolder;
+using traces::analysis::RankMemory;
+using traces::schema::MemoryCategory;
 using Kind = tables::TableColumn::Kind;
 
 struct Holders {
@@ -66,7 +66,7 @@ tables::CellTable::Cell mb_difference_cell(std::int64_t bytes) {
 }
 
 std::string category_name(std::size_t category) {
-    return draw::spaced(traces::kMemoryCategoryNames[category]);
+    return draw::spaced(traces::schema::kMemoryCategoryNames[category]);
 }
 theme::Color color_of(std::size_t category) {
     return theme::category_color(static_cast<MemoryCategory>(category));
@@ -165,14 +165,14 @@ ModelPtr holder_table(const RankMemory& memory, HolderKind kind) {
     return table;
 }
 
-ModelPtr step_table(const traces::RankExplanation& rank) {
+ModelPtr step_table(const traces::analysis::RankExplanation& rank) {
     const auto told = [&](auto member) {
         return std::any_of(rank.steps.begin(), rank.steps.end(),
-                           [&](const traces::StepMemory& s) { return (s.*member).has_value(); });
+                           [&](const traces::analysis::StepMemory& s) { return (s.*member).has_value(); });
     };
-    const bool active = told(&traces::StepMemory::active_bytes),
-               reserved = told(&traces::StepMemory::reserved_bytes),
-               predicted = told(&traces::StepMemory::predicted);
+    const bool active = told(&traces::analysis::StepMemory::active_bytes),
+               reserved = told(&traces::analysis::StepMemory::reserved_bytes),
+               predicted = told(&traces::analysis::StepMemory::predicted);
     std::vector<tables::TableColumn> columns = {tables::number_column("step", "Step", "", 4),
                                                 mb_column("peak_mb", "Peak")};
     columns.back().bar = theme::accent();
@@ -193,7 +193,7 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
     const auto mb_or_none = [](std::optional<std::int64_t> bytes) {
         return bytes ? tables::mb_cell(*bytes) : tables::no_cell();
     };
-    for (const traces::StepMemory& step : rank.steps) {
+    for (const traces::analysis::StepMemory& step : rank.steps) {
         std::vector<tables::CellTable::Cell> cells = {tables::count_cell(step.step),
                                                       tables::mb_cell(step.peak_bytes),
                                                       tables::count_cell(step.peak_bytes)};
@@ -210,7 +210,7 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
     return table;
 }
 
-ModelPtr rank_table(const traces::MemoryReport& report) {
+ModelPtr rank_table(const traces::analysis::MemoryReport& report) {
     std::vector<tables::TableColumn> columns = {tables::number_column("rank", "Rank", "", 4),
                                                 mb_column("peak_mb", "Peak"),
                                                 tables::number_column("peak_ms", "At", "ms", 7)};
@@ -222,13 +222,13 @@ ModelPtr rank_table(const traces::MemoryReport& report) {
     if (std::any_of(report.ranks.begin(), report.ranks.end(), has_prediction)) prediction_columns(columns);
     const bool predicted = columns.back().id == "difference_bytes";
     std::vector<std::size_t> categories;
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c) {
         const bool used = std::any_of(report.ranks.begin(), report.ranks.end(),
                                       [c](const RankMemory& r) { return r.at_peak[c] != 0; });
         if (!used) continue;
         categories.push_back(c);
         columns.push_back(
-            mb_column(std::string(traces::kMemoryCategoryNames[c]) + "_mb", category_name(c), 4));
+            mb_column(std::string(traces::schema::kMemoryCategoryNames[c]) + "_mb", category_name(c), 4));
         columns.back().width = std::max(5.5F, 0.56F * static_cast<float>(columns.back().title.size()));
         columns.back().bar = color_of(c);
         columns.back().help = "live at the rank's peak";
@@ -254,7 +254,7 @@ ModelPtr rank_table(const traces::MemoryReport& report) {
     return table;
 }
 
-ModelPtr pool_table(const traces::RankExplanation& rank) {
+ModelPtr pool_table(const traces::analysis::RankExplanation& rank) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         name_column("figure", "Figure"), tables::number_column("value", "Value", "", 8),
         tables::text_column("unit", "Unit", 6, 9)});
@@ -267,7 +267,7 @@ ModelPtr pool_table(const traces::RankExplanation& rank) {
     const auto percent = [&](std::string_view name, double p) {
         table->add({tables::text_cell(name), tables::percent_cell(p), tables::text_cell("%")});
     };
-    const traces::PoolMemory& pool = rank.pool;
+    const traces::analysis::PoolMemory& pool = rank.pool;
     const bool active_told = rank.memory.until_last_use;
     const std::string_view live = active_told ? "active" : "allocated";
     if (!active_told) mb("Allocated, at its peak (in the host's order)", rank.memory.peak_bytes);
@@ -291,7 +291,7 @@ ModelPtr pool_table(const traces::RankExplanation& rank) {
     count("Growths of the pool (cudaMalloc)", pool.growths);
     if (!rank.steps.empty()) count("Growths inside steps", pool.growths_in_steps);
     if (rank.memory.fragmentation) {
-        const traces::Fragmentation& f = *rank.memory.fragmentation;
+        const traces::analysis::Fragmentation& f = *rank.memory.fragmentation;
         mb("The allocator's segments at the peak", f.held_bytes);
         count("Segments", f.segments);
         mb("Free in them", f.free_bytes);
@@ -316,24 +316,26 @@ ModelPtr compared_holders(const RankMemory& here, const RankMemory& there, Holde
     for (const MemoryHolder& holder : holders_of(there, kind)) joined[holder.name].second += holder.bytes;
     std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> rows(joined.begin(),
                                                                                     joined.end());
-    traces::sort_rows(rows, [](const auto& a, const auto& b) {  // the largest difference first
+    traces::schema::sort_rows(rows, [](const auto& a, const auto& b) {  // the largest difference first
         const auto off = [](const auto& row) { return std::abs(row.second.first - row.second.second); };
         return off(a) > off(b);
     });
     return compared_table(holder_title(kind), rows, false);
 }
 
-std::string moment_sentence(const traces::RankExplanation& rank) {
-    const traces::PeakMoment& moment = rank.moment;
+std::string moment_sentence(const traces::analysis::RankExplanation& rank) {
+    const traces::analysis::PeakMoment& moment = rank.moment;
     if (moment.bytes == 0) return {};
     std::string text = fmt::format("Reached by allocating {}", draw::format_size(moment.bytes));
     if (!moment.buffer.empty()) text += fmt::format(" ({})", moment.buffer);
     if (!moment.module.empty()) text += fmt::format(" for {}", moment.module);
     if (!moment.unit.empty()) text += fmt::format(" of {}", moment.unit);
     if (!moment.annotation.empty()) text += fmt::format(" in {}", moment.annotation);
-    if (moment.phase != traces::Phase::none) text += fmt::format(", in the {}", traces::name(moment.phase));
+    if (moment.phase != traces::schema::Phase::none)
+        text += fmt::format(", in the {}", traces::schema::name(moment.phase));
     if (moment.step)
-        text += fmt::format("{} step {}", moment.phase != traces::Phase::none ? " of" : ", in", *moment.step);
+        text += fmt::format("{} step {}", moment.phase != traces::schema::Phase::none ? " of" : ", in",
+                            *moment.step);
     return text + ".";
 }
 

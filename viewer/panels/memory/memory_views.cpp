@@ -18,9 +18,9 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::Allocations;
-using traces::MemoryReport;
-using traces::RankMemory;
+using traces::analysis::Allocations;
+using traces::analysis::MemoryReport;
+using traces::analysis::RankMemory;
 
 void dim_line(const std::string& line) {
     ImGui::AlignTextToFramePadding();
@@ -41,9 +41,9 @@ void dim_sentence(const std::string& sentence) {
 // An instant without a change, in the same state as `time`: just after the last change, so that one report
 // answers for every cursor up to the next change.
 std::int64_t quiet_instant(const draw::CategoryCurve& curve, std::int64_t time) {
-    const traces::MemoryPoint* point = draw::point_at(curve.points, time);
+    const traces::analysis::MemoryPoint* point = draw::point_at(curve.points, time);
     if (point == nullptr) return time;
-    const traces::MemoryPoint* next = point + 1;
+    const traces::analysis::MemoryPoint* next = point + 1;
     const bool room = next == curve.points.data() + curve.points.size() || next->time > point->time + 1;
     return room ? point->time + 1 : point->time;
 }
@@ -57,7 +57,7 @@ const RankMemory* of_rank(const MemoryReport& report, int rank) {
 }  // namespace
 
 void MemoryViews::draw(model::Session& session, const MemoryFacts& facts) {
-    const bool device = facts.space == traces::MemorySpace::device;
+    const bool device = facts.space == traces::schema::MemorySpace::device;
     std::vector<View> views = {View::live};
     std::vector<std::string_view> names = {"Live memory"};
     const auto offer = [&](View view, std::string_view name) {
@@ -99,13 +99,13 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(model::Session& sessi
         waiting_ = true;
     }
     if (waiting_) {
-        const traces::Selection instant{
+        const traces::analysis::Selection instant{
             .rank = asked_.rank, .from_ns = asked_.time, .to_ns = asked_.time + 1};
         const auto space = asked_.space;
         const auto report = session.analyses.analysis<MemoryReport>(
             fmt::format("memory at/{}", static_cast<int>(space)), asked_.trace, instant,
-            [space](const traces::Trace& trace, const traces::Selection& selection) {
-                return traces::memory_report(trace, selection, space);
+            [space](const traces::store::Trace& trace, const traces::analysis::Selection& selection) {
+                return traces::analysis::memory_report(trace, selection, space);
             });
         if (report != nullptr) {
             instant_ = report;
@@ -120,7 +120,7 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(model::Session& sessi
     return fits ? instant_ : nullptr;
 }
 
-void MemoryViews::forget(const traces::Trace& trace) {
+void MemoryViews::forget(const traces::store::Trace& trace) {
     for (Instant* instant : {&asked_, &shown_}) {
         if (instant->trace.get() == &trace) *instant = {};
     }
@@ -230,7 +230,7 @@ void MemoryViews::draw_steps(model::Session& session, const MemoryFacts& facts) 
     const auto row = events.opened ? events.opened : events.clicked;
     if (!row) return;
     const std::int64_t number = facts.explained->steps[*row].step;
-    for (const traces::Step& step : facts.trace->steps) {
+    for (const traces::store::Step& step : facts.trace->steps) {
         if (step.rank != facts.rank_index || step.number != number) continue;
         if (events.opened) return session.go_to({step.start, step.end}, facts.rank_index);
         facts.entry->visible = {step.start, std::max(step.end, step.start + 1)};
@@ -238,16 +238,17 @@ void MemoryViews::draw_steps(model::Session& session, const MemoryFacts& facts) 
 }
 
 void MemoryViews::draw_allocations(model::Session& session, const MemoryFacts& facts) {
-    traces::Selection selection = model::Session::selection(*facts.entry);
+    traces::analysis::Selection selection = model::Session::selection(*facts.entry);
     selection.rank = facts.memory->rank;
     const auto allocations = session.analyses.analysis<Allocations>("allocations", facts.trace, selection,
-                                                                    traces::find_allocations);
+                                                                    traces::analysis::find_allocations);
     if (allocations == nullptr) return widgets::draw_waiting(session, "the lifetimes of the allocations");
     const auto model = allocations_model_.of(
         allocations, "", [&] { return std::make_shared<AllocationTable>(facts.trace, allocations); });
     const auto& table = static_cast<const AllocationTable&>(*model);
     ImGui::AlignTextToFramePadding();
-    draw::text_dim(traces::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
+    draw::text_dim(
+        traces::store::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
     ImGui::SameLine(0, ImGui::GetFontSize());
     const tables::TableEvents events =
         draw_table("memory.allocations", model, allocations_, {.name = "allocations"});

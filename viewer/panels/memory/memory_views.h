@@ -21,16 +21,16 @@ struct MemoryFacts {
     model::TracePtr trace;
     model::OpenTrace* entry = nullptr;
     int rank_index = 0;
-    traces::MemorySpace space = traces::MemorySpace::device;
-    std::shared_ptr<const traces::MemoryReport> report;
-    const traces::RankMemory* memory = nullptr;  // the rank's, in *report
+    traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
+    std::shared_ptr<const traces::analysis::MemoryReport> report;
+    const traces::analysis::RankMemory* memory = nullptr;  // the rank's, in *report
     std::shared_ptr<const draw::CategoryCurve> curve;
-    std::shared_ptr<const traces::MemoryExplanation>
-        explanation;                                     // nullptr: other space, or not computed yet
-    const traces::RankExplanation* explained = nullptr;  // the rank's, in *explanation
-    const model::OpenTrace* other = nullptr;             // the run to compare with
-    std::shared_ptr<const traces::MemoryReport> other_report;
-    const traces::RankMemory* other_memory = nullptr;
+    std::shared_ptr<const traces::analysis::MemoryExplanation>
+        explanation;  // nullptr: other space, or not computed yet
+    const traces::analysis::RankExplanation* explained = nullptr;  // the rank's, in *explanation
+    const model::OpenTrace* other = nullptr;                       // the run to compare with
+    std::shared_ptr<const traces::analysis::MemoryReport> other_report;
+    const traces::analysis::RankMemory* other_memory = nullptr;
 };
 
 class MemoryViews {
@@ -41,13 +41,14 @@ class MemoryViews {
         view_ = View::live;
         at_cursor_ = 1;
     }
-    void forget(const traces::Trace& trace);
+    void forget(const traces::store::Trace& trace);
 
   private:
     enum class View { live, steps, allocations, ranks, pool, other_run };
     void draw_live(model::Session& session, const MemoryFacts& facts);
-    void draw_holders(const MemoryFacts& facts, const std::shared_ptr<const traces::MemoryReport>& report,
-                      const traces::RankMemory& memory, std::size_t place);
+    void draw_holders(const MemoryFacts& facts,
+                      const std::shared_ptr<const traces::analysis::MemoryReport>& report,
+                      const traces::analysis::RankMemory& memory, std::size_t place);
     void draw_steps(model::Session& session, const MemoryFacts& facts);
     void draw_allocations(model::Session& session, const MemoryFacts& facts);
     void draw_ranks(model::Session& session, const MemoryFacts& facts);
@@ -55,7 +56,8 @@ class MemoryViews {
     void draw_other_run(const MemoryFacts& facts);
     bool choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind);
     // The report for the cursor's instant; while it is being computed, the previous one.
-    std::shared_ptr<const traces::MemoryReport> at_cursor(model::Session& session, const MemoryFacts& facts);
+    std::shared_ptr<const traces::analysis::MemoryReport> at_cursor(model::Session& session,
+                                                                    const MemoryFacts& facts);
 
     View view_ = View::live;
     int at_cursor_ = 0;  // view of live memory: 0 at the peak, 1 at the cursor
@@ -71,13 +73,13 @@ class MemoryViews {
     struct Instant {
         model::TracePtr trace;
         int rank = -1;
-        traces::MemorySpace space = traces::MemorySpace::device;
+        traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
         std::int64_t time = 0;
         bool operator==(const Instant&) const = default;
     };
     Instant asked_, shown_;
     bool waiting_ = false;
-    std::shared_ptr<const traces::MemoryReport> instant_;
+    std::shared_ptr<const traces::analysis::MemoryReport> instant_;
 
     widgets::KeptModel categories_model_, steps_model_, ranks_model_, pool_model_, allocations_model_,
         compared_categories_model_, compared_holders_model_;

@@ -10,18 +10,18 @@
 
 namespace shardscope::viewer::panels {
 
-using traces::MemorySpace;
-using traces::RankMemory;
+using traces::analysis::RankMemory;
+using traces::schema::MemorySpace;
 
-std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time) {
-    if (const traces::Step* step = model::step_at(trace, rank_index, time)) {
+std::string moment(const traces::store::Trace& trace, int rank_index, std::int64_t time) {
+    if (const traces::store::Step* step = model::step_at(trace, rank_index, time)) {
         return fmt::format("in step {}, {} after its start", step->number,
                            draw::format_duration(static_cast<double>(time - step->start)));
     }
     return fmt::format("at {}", draw::format_duration(static_cast<double>(time)));
 }
 
-std::string prediction(const traces::Trace& trace, const RankMemory& memory) {
+std::string prediction(const traces::store::Trace& trace, const RankMemory& memory) {
     if (memory.predicted_peak_bytes < 0)  // other tools store none
         return trace.config_value("import.format").empty() ? "No prediction is stored." : "";
     const auto compared = [&](std::int64_t predicted) {
@@ -46,16 +46,17 @@ std::string other_facts(const RankMemory& memory) {
     std::string facts;
     if (memory.reserved_bytes > 0)
         facts += fmt::format("  Reserved at most {}.", draw::format_mb(memory.reserved_bytes));
-    for (const traces::SpacePeak& space : memory.other_spaces)
+    for (const traces::analysis::SpacePeak& space : memory.other_spaces)
         facts +=
             fmt::format("  {} memory: at most {}.", space.space == MemorySpace::pinned ? "Pinned" : "Host",
                         draw::format_mb(space.peak_bytes));
     return facts;
 }
 
-std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank) {
-    for (const traces::Step& step : model::steps_of(here, here_rank)) {
-        for (const traces::Step& same : model::steps_of(there, there_rank)) {
+std::int64_t alignment(const traces::store::Trace& here, int here_rank, const traces::store::Trace& there,
+                       int there_rank) {
+    for (const traces::store::Step& step : model::steps_of(here, here_rank)) {
+        for (const traces::store::Step& same : model::steps_of(there, there_rank)) {
             if (same.number == step.number) return step.start - same.start;
         }
     }

@@ -15,7 +15,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ModuleNode;
+using traces::analysis::ModuleNode;
 
 double megabytes(std::int64_t bytes) {
     return bytes == 0 ? tables::kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
@@ -75,7 +75,8 @@ double backward_percent(const ModuleNode& node) {
     return node.device_us > 0 ? 100.0 * node.backward_device_us / node.device_us : 0.0;
 }
 
-ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
+ModulesModel::ModulesModel(std::shared_ptr<const traces::analysis::ModuleView> view,
+                           const traces::analysis::RankModules& rank)
     : view_(std::move(view)) {
     for (const ModuleNode& node : rank.modules) add(node, 0);
     add_columns();
@@ -92,9 +93,10 @@ void ModulesModel::add(const ModuleNode& node, int depth) {
 
 // The most important columns have bars. After the first six, only columns with a number are added.
 void ModulesModel::add_columns() {
-    const theme::Color kernel = theme::time_category_color(traces::TimeCategory::kernel);
-    const theme::Color communication = theme::time_category_color(traces::TimeCategory::communication);
-    const theme::Color memory = theme::category_color(traces::MemoryCategory::activations);
+    const theme::Color kernel = theme::time_category_color(traces::analysis::TimeCategory::kernel);
+    const theme::Color communication =
+        theme::time_category_color(traces::analysis::TimeCategory::communication);
+    const theme::Color memory = theme::category_color(traces::schema::MemoryCategory::activations);
     const auto count = [](std::int64_t n) { return static_cast<double>(n); };
     const auto or_none = [](bool known, double number) { return known ? number : tables::kNoNumber; };
     const auto add = [&](tables::TableColumn column, int decimals, auto of) {

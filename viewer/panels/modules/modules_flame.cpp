@@ -12,8 +12,8 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::HostRanges;
-using traces::Trace;
+using traces::store::HostRanges;
+using traces::store::Trace;
 
 // The ranges of a call: it and everything nested in it on its thread.
 class InCall {
@@ -61,7 +61,7 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
     std::vector<std::size_t> depths(call.last() - call.first(), 0);
     for (std::size_t i = call.first(); i < call.last(); ++i) {
         if (!call.holds(static_cast<std::int32_t>(i))) continue;
-        const bool frame = ranges.kind[i] == traces::RangeKind::function;
+        const bool frame = ranges.kind[i] == traces::store::RangeKind::function;
         const bool shown = i == call.first() || !frame || frames == Frames::shown;
         const std::size_t around =
             i == call.first() ? 0 : depths[static_cast<std::size_t>(ranges.parent[i]) - call.first()];
@@ -77,20 +77,20 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
 }
 
 void add_runtime_calls(const Trace& trace, const InCall& call, FlameChart& chart) {
-    const traces::RuntimeCalls& calls = trace.runtime;
+    const traces::store::RuntimeCalls& calls = trace.runtime;
     std::vector<FlameBar> bars;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         if (call.holds(calls.range[i]))
             bars.push_back({calls.start[i], calls.end[i], static_cast<std::int32_t>(i)});
     }
-    traces::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
+    traces::schema::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
     std::vector<FlameLane> lanes;
     for (const FlameBar& bar : bars) put(lanes, 0, bar, model::EventKind::runtime);
     take(chart, std::move(lanes), "runtime calls");
 }
 
 void add_device_work(const Trace& trace, const InCall& call, FlameChart& chart) {
-    const traces::DeviceEvents& device = trace.device;
+    const traces::store::DeviceEvents& device = trace.device;
     std::map<std::uint16_t, std::vector<FlameLane>> streams;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (!call.holds(device.range[i])) continue;
@@ -148,9 +148,9 @@ std::vector<ShownBar> shown_bars(const FlameLane& lane, const model::TimeView& v
     return shown;
 }
 
-std::vector<std::int32_t> calls_in(const traces::CallsOfModule& module, CallDirection direction) {
+std::vector<std::int32_t> calls_in(const traces::analysis::CallsOfModule& module, CallDirection direction) {
     std::vector<std::int32_t> calls;
-    for (const traces::ModuleCall& call : module.calls) {
+    for (const traces::analysis::ModuleCall& call : module.calls) {
         if (call.backward == (direction == CallDirection::backward)) calls.push_back(call.range);
     }
     return calls;
@@ -168,7 +168,7 @@ std::optional<std::size_t> median_call(const Trace& trace, const std::vector<std
     if (calls.empty()) return std::nullopt;
     std::vector<std::size_t> order(calls.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return length(trace, calls[a]) < length(trace, calls[b]);
     });
     return order[(order.size() - 1) / 2];

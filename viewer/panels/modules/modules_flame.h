@@ -43,7 +43,7 @@ struct FlameChart {
 enum class Frames { hidden, shown };
 
 // Scans the columns of the trace once: use a worker thread for long traces.
-FlameChart make_flame(const traces::Trace& trace, std::int32_t range, Frames frames = Frames::hidden);
+FlameChart make_flame(const traces::store::Trace& trace, std::int32_t range, Frames frames = Frames::hidden);
 
 // The bars of a lane in `view`, in columns of a pixel: bars shorter than a column are merged with those that
 // end in the same column. At most two for each column.
@@ -58,16 +58,18 @@ std::vector<ShownBar> shown_bars(const FlameLane& lane, const model::TimeView& v
 enum class CallDirection { forward, backward };
 
 // Rows of HostRanges, in the order of their start.
-std::vector<std::int32_t> calls_in(const traces::CallsOfModule& module, CallDirection direction);
+std::vector<std::int32_t> calls_in(const traces::analysis::CallsOfModule& module, CallDirection direction);
 
 // Indices into `calls` by the host's time in them; none if there are no calls. Among equals the first; for an
 // even number of calls the median is the shorter of the two in the middle.
-std::optional<std::size_t> slowest_call(const traces::Trace& trace, const std::vector<std::int32_t>& calls);
-std::optional<std::size_t> median_call(const traces::Trace& trace, const std::vector<std::int32_t>& calls);
+std::optional<std::size_t> slowest_call(const traces::store::Trace& trace,
+                                        const std::vector<std::int32_t>& calls);
+std::optional<std::size_t> median_call(const traces::store::Trace& trace,
+                                       const std::vector<std::int32_t>& calls);
 
 // The longest call of each column when n calls share `columns` columns equally; 0 columns if there are no
 // calls, and never more columns than calls.
-std::vector<std::int64_t> longest_by_column(const traces::Trace& trace,
+std::vector<std::int64_t> longest_by_column(const traces::store::Trace& trace,
                                             const std::vector<std::int32_t>& calls, int columns);
 
 }  // namespace shardscope::viewer::panels

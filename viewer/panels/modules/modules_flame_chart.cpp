@@ -28,7 +28,7 @@ ImU32 mixed(ImU32 a, ImU32 b, float share) {
 }
 
 // The colour of its kind; ranges of one kind have shades by name, so that neighbours differ.
-ImU32 bar_color(const traces::Trace& trace, model::SelectedEvent event) {
+ImU32 bar_color(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     if (event.kind == model::EventKind::device) return theme::kind_color(trace.device.kind[i]);
     if (event.kind == model::EventKind::runtime) return theme::runtime_color();
@@ -37,7 +37,7 @@ ImU32 bar_color(const traces::Trace& trace, model::SelectedEvent event) {
     return mixed(theme::range_color(trace.ranges.kind[i]), theme::ground(), 0.32F * shade);
 }
 
-void draw_tip(const traces::Trace& trace, const FlameChart& chart, model::SelectedEvent event,
+void draw_tip(const traces::store::Trace& trace, const FlameChart& chart, model::SelectedEvent event,
               model::TimeRange time, std::size_t count) {
     const timeline::EventDetails details = timeline::describe(trace, event);
     draw::begin_tip(draw::shorten_middle(details.title, 80));
@@ -100,9 +100,9 @@ void FlameView::draw_axis(const model::TimeView& view, ImVec2 at, float width, f
         draw->AddRectFilled({to, at.y}, {to + 1, at.y + height}, draw::faded(theme::accent(), 0.7F));
 }
 
-void FlameView::draw_lane(const model::Session& session, const traces::Trace& trace, const FlameLane& lane,
-                          std::size_t number, const model::TimeView& view, ImVec2 at, float left,
-                          float height) {
+void FlameView::draw_lane(const model::Session& session, const traces::store::Trace& trace,
+                          const FlameLane& lane, std::size_t number, const model::TimeView& view, ImVec2 at,
+                          float left, float height) {
     const float font = ImGui::GetFontSize();
     ImDrawList* draw = ImGui::GetWindowDrawList();
     if (!lane.title.empty()) {

@@ -29,7 +29,7 @@ class FlameView {
     };
     void take_mouse(bool hovered, float left, float width);
     void draw_axis(const model::TimeView& view, ImVec2 at, float width, float height) const;
-    void draw_lane(const model::Session& session, const traces::Trace& trace, const FlameLane& lane,
+    void draw_lane(const model::Session& session, const traces::store::Trace& trace, const FlameLane& lane,
                    std::size_t number, const model::TimeView& view, ImVec2 at, float left, float height);
 
     std::shared_ptr<const FlameChart> chart_;

@@ -30,7 +30,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using AllCalls = std::vector<traces::RankModuleCalls>;
+using AllCalls = std::vector<traces::analysis::RankModuleCalls>;
 
 class ModulesPanel final : public model::Panel {
   public:
@@ -39,13 +39,13 @@ class ModulesPanel final : public model::Panel {
     void draw(model::Session& session, const model::Frame&) override {
         widgets::draw_choosers(session);
         const model::TracePtr trace = session.trace();
-        const traces::Selection selection = model::Session::selection(*session.current());
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto view = session.analyses.modules(trace, selection);
         if (view == nullptr) {
             draw::flow(ImGui::GetWindowWidth());
             return widgets::draw_waiting(session, "the module tree");
         }
-        const traces::RankModules* rank = widgets::chosen_rank(view->ranks, session);
+        const traces::analysis::RankModules* rank = widgets::chosen_rank(view->ranks, session);
         if (rank == nullptr || rank->modules.empty()) {
             draw::flow(ImGui::GetWindowWidth());
             return draw::note(
@@ -72,8 +72,9 @@ class ModulesPanel final : public model::Panel {
     }
 
   private:
-    void take_model(const model::Session& session, const std::shared_ptr<const traces::ModuleView>& view,
-                    const traces::RankModules& rank) {
+    void take_model(const model::Session& session,
+                    const std::shared_ptr<const traces::analysis::ModuleView>& view,
+                    const traces::analysis::RankModules& rank) {
         if (view_ == view && rank_ == session.rank && appearance_ == theme::appearance()) return;
         view_ = view;
         rank_ = session.rank;
@@ -160,11 +161,13 @@ class ModulesPanel final : public model::Panel {
 
     // --- the chosen module's calls ------------------------------------------------------------------
 
-    void draw_call(model::Session& session, const model::TracePtr& trace, const traces::Selection& selection,
-                   int rank) {
+    void draw_call(model::Session& session, const model::TracePtr& trace,
+                   const traces::analysis::Selection& selection, int rank) {
         const auto all = session.analyses.analysis<AllCalls>(
             "module_calls", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::module_calls(t, s); });
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::module_calls(t, s);
+            });
         if (all == nullptr) return widgets::draw_waiting(session, "the modules' calls");
         take_calls(all, rank);
         if (forward_.empty() && backward_.empty())
@@ -206,7 +209,7 @@ class ModulesPanel final : public model::Panel {
         calls_of_ = tree_.chosen;
         forward_.clear();
         backward_.clear();
-        for (const traces::RankModuleCalls& of_rank : *all) {
+        for (const traces::analysis::RankModuleCalls& of_rank : *all) {
             if (of_rank.rank != rank) continue;
             const auto module = std::find_if(of_rank.modules.begin(), of_rank.modules.end(),
                                              [&](const auto& m) { return m.path == tree_.chosen; });
@@ -227,7 +230,7 @@ class ModulesPanel final : public model::Panel {
         draw::items::mark(item, fmt::format("{}", calls.size()));
     }
 
-    void draw_call_controls(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+    void draw_call_controls(const traces::store::Trace& trace, const std::vector<std::int32_t>& calls) {
         const float font = ImGui::GetFontSize(), gap = font * 0.3F;
         ImGui::AlignTextToFramePadding();
         draw::text(draw::fit_text(shown_name(), ImGui::GetContentRegionAvail().x * 0.3F));
@@ -258,7 +261,7 @@ class ModulesPanel final : public model::Panel {
     }
 
     // One line: when the call was, how long it took, what it launched.
-    static void draw_facts(model::Session& session, const traces::Trace& trace, std::int32_t range,
+    static void draw_facts(model::Session& session, const traces::store::Trace& trace, std::int32_t range,
                            const FlameChart* chart) {
         const auto i = static_cast<std::size_t>(range);
         const model::TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
@@ -291,7 +294,7 @@ class ModulesPanel final : public model::Panel {
     }
 
     // A bar for each call (the longest of those that share one); a click chooses it.
-    void draw_durations(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+    void draw_durations(const traces::store::Trace& trace, const std::vector<std::int32_t>& calls) {
         if (calls.size() < 2) return;
         const float font = ImGui::GetFontSize(), height = std::round(font * 1.8F);
         const float label = std::min(font * 9, ImGui::GetContentRegionAvail().x * 0.22F);
@@ -340,11 +343,11 @@ class ModulesPanel final : public model::Panel {
     }
 
     tables::TreeState tree_;
-    std::shared_ptr<const traces::ModuleView> view_;
+    std::shared_ptr<const traces::analysis::ModuleView> view_;
     int rank_ = -1;
     theme::Appearance appearance_ = theme::Appearance::dark;
     std::shared_ptr<const ModulesModel> model_;
-    std::weak_ptr<const traces::Trace> shown_;
+    std::weak_ptr<const traces::store::Trace> shown_;
     int known_module_ = -1;
     float share_ = 0.52F;  // the tree's share of the height
     float height_ = 0;     // the tree's, in this frame
@@ -359,7 +362,7 @@ class ModulesPanel final : public model::Panel {
     std::size_t call_ = 0;  // index into the calls of the direction
 
     std::shared_ptr<const FlameChart> last_chart_;  // stays while the next one is made
-    std::weak_ptr<const traces::Trace> chart_trace_;
+    std::weak_ptr<const traces::store::Trace> chart_trace_;
     FlameView flame_;
 
     std::vector<std::int64_t> durations_;

@@ -20,8 +20,8 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanPart;
-using traces::PlanRow;
+using traces::schema::PlanRow;
+using traces::store::PlanPart;
 
 // A button, pale and inactive if `on` is false.
 bool button(const char* label, const char* item, bool on = true) {
@@ -90,8 +90,9 @@ void draw_peak(const PlanRow& row) {
     std::vector<draw::Segment> segments;
     segments.reserve(parts.size());
     for (const auto& [bytes, c] : parts)
-        segments.push_back(
-            {static_cast<double>(bytes), theme::category_color(static_cast<traces::MemoryCategory>(c)), {}});
+        segments.push_back({static_cast<double>(bytes),
+                            theme::category_color(static_cast<traces::schema::MemoryCategory>(c)),
+                            {}});
     const float width = ImGui::GetContentRegionAvail().x;
     const double full = static_cast<double>(std::max(row.peak_bytes, row.limit_bytes));
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -105,12 +106,12 @@ void draw_peak(const PlanRow& row) {
     if (ImGui::BeginTable("peak", 3, ImGuiTableFlags_SizingStretchProp)) {
         for (const auto& [bytes, c] : parts) {
             ImGui::TableNextColumn();
-            draw::swatch(theme::category_color(static_cast<traces::MemoryCategory>(c)));
-            draw::text(draw::spaced(traces::kMemoryCategoryNames[c]));
+            draw::swatch(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
+            draw::text(draw::spaced(traces::schema::kMemoryCategoryNames[c]));
             ImGui::TableNextColumn();
             draw::text_right(draw::format_mb(bytes));
             if (draw::items::kept())
-                draw::items::mark(fmt::format("plan.peak.{}", traces::kMemoryCategoryNames[c]),
+                draw::items::mark(fmt::format("plan.peak.{}", traces::schema::kMemoryCategoryNames[c]),
                                   draw::format_mb(bytes));
             ImGui::TableNextColumn();
             draw::text_right_dim(draw::format_percent(100.0 * static_cast<double>(bytes) /
@@ -153,8 +154,9 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
         ImGui::TableNextColumn();
         title == kTitles.front() ? draw::text_dim(title) : draw::text_right_dim(title);
     }
-    const auto line = [](const std::string& name, const std::array<double, traces::kZeroStages>& stages,
-                         int stage, double here, double simulated, bool known) {
+    const auto line = [](const std::string& name,
+                         const std::array<double, traces::store::kZeroStages>& stages, int stage, double here,
+                         double simulated, bool known) {
         ImGui::TableNextColumn();
         draw::text(name);
         for (std::size_t z = 0; z < stages.size(); ++z) {
@@ -218,7 +220,7 @@ void draw_plan_details(model::Session& session, const PlanList& list, const Plan
     draw_anatomy(own);
 }
 
-void open_plan_row(model::Session& session, const traces::Trace& plan, const PlanItem& item,
+void open_plan_row(model::Session& session, const traces::store::Trace& plan, const PlanItem& item,
                    const std::string& plan_file) {
     namespace fs = std::filesystem;
     if (session.simulation.busy()) return;

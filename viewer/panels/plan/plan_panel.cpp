@@ -36,7 +36,7 @@ class PlanPanel final : public model::Panel {
     bool needs_trace() const override { return false; }  // it finds the plan among the open files
     bool needs_timeline() const override { return false; }
 
-    void closed(const traces::Trace& trace, const model::TracePtr& successor) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         if (list_ == nullptr || list_->trace.get() != &trace) return;
         again_of_ = successor != nullptr && chosen_ ? trace.path : "";
         again_number_ = chosen_ ? list_->items[*chosen_].row->number : 0;
@@ -285,9 +285,9 @@ class PlanPanel final : public model::Panel {
         for (const PlanFact& fact : plan_figures(*list_, *item.row)) draw::tip_row(fact.label, fact.value);
         for (std::size_t c = 0; c < item.row->at_peak.size(); ++c) {
             if (item.row->at_peak[c] <= 0) continue;
-            draw::tip_row(draw::spaced(traces::kMemoryCategoryNames[c]),
+            draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
                           draw::format_mb(item.row->at_peak[c]),
-                          theme::category_color(static_cast<traces::MemoryCategory>(c)));
+                          theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
         }
         ImGui::EndTable();
         const std::string& why = item.row->why.empty() ? item.row->reason : item.row->why;
@@ -302,13 +302,14 @@ class PlanPanel final : public model::Panel {
 
     void draw_details(model::Session& session) {
         if (!chosen_) return draw::note("Choose a row: a point of the picture or a line of the table.");
-        const auto parts = session.analyses.get<std::vector<traces::PlanPart>>(
-            "plan parts", {list_->trace},
-            [](const std::vector<model::TracePtr>& t) { return traces::load_plan_parts(t.front()->path); });
+        const auto parts = session.analyses.get<std::vector<traces::store::PlanPart>>(
+            "plan parts", {list_->trace}, [](const std::vector<model::TracePtr>& t) {
+                return traces::store::load_plan_parts(t.front()->path);
+            });
         draw_plan_details(session, *list_, list_->items[*chosen_], plan_file_, parts.get());
     }
 
-    std::weak_ptr<const traces::Trace> last_;
+    std::weak_ptr<const traces::store::Trace> last_;
     std::shared_ptr<const PlanList> list_;
     std::string plan_file_;
     std::string again_of_;  // the path of a reloaded plan; its chosen row is restored

@@ -8,7 +8,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanRow;
+using traces::schema::PlanRow;
 
 // The range of the values with a margin, and whether they are so far apart that they need a logarithmic
 // scale.

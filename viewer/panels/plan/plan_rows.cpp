@@ -18,7 +18,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanRow;
+using traces::schema::PlanRow;
 
 constexpr double kMB = 1 << 20;
 
@@ -36,7 +36,7 @@ bool before(const PlanItem& a, const PlanItem& b) {
 }
 
 PlanSettings settings_of(const PlanRow& row) {
-    return traces::json_members(row.settings).value_or(PlanSettings());
+    return traces::schema::json_members(row.settings).value_or(PlanSettings());
 }
 
 const std::string* find(const PlanSettings& settings, std::string_view key) {
@@ -238,7 +238,7 @@ bool is_time(double ns) {
     return std::isfinite(ns) && ns > 0;
 }
 
-PlanList plan_list(std::shared_ptr<const traces::Trace> trace) {
+PlanList plan_list(std::shared_ptr<const traces::store::Trace> trace) {
     PlanList list;
     double samples = 0;
     for (const PlanRow& row : trace->plan) {
@@ -251,7 +251,7 @@ PlanList plan_list(std::shared_ptr<const traces::Trace> trace) {
         if (samples == 0) samples = own;
         list.same_batch = list.same_batch && std::abs(own - samples) <= samples * 1e-6;
     }
-    traces::sort_rows(list.items, before);
+    traces::schema::sort_rows(list.items, before);
     list.choices = choices_of(list.items);
     list.trace = std::move(trace);
     return list;
@@ -266,7 +266,7 @@ std::size_t item_of(const PlanList& list, int number) {
 std::string plan_counts(const PlanList& list) {
     const auto count = [&](PlanFate fate) { return list.counts[static_cast<std::size_t>(fate)]; };
     const auto number = [](std::size_t n) { return draw::format_count(static_cast<std::int64_t>(n)); };
-    const traces::Trace& trace = *list.trace;
+    const traces::store::Trace& trace = *list.trace;
     std::string text =
         fmt::format("{} configuration{}", number(list.items.size()), list.items.size() == 1 ? "" : "s");
     for (const std::string_view key : {"plan.job", "plan.trace"}) {
@@ -328,7 +328,7 @@ PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated) {
             alike.push_back(fmt::format("{} {}", choice.id, first));
         }
     }
-    table.alike = traces::joined(alike, ", ");
+    table.alike = traces::schema::joined(alike, ", ");
 
     std::vector<tables::TableColumn> columns = {tables::number_column(
         "row", "Row", "", 3.8F, 99, 0, "its place in the search: --write ROW of shardscope-train plan")};

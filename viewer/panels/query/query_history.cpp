@@ -22,11 +22,11 @@ std::string QueryHistory::to_text() const {
         if (bytes > kMostBytes) break;
         kept.push_back(sql);
     }
-    return kept.empty() ? "" : traces::dump_strings(kept);
+    return kept.empty() ? "" : traces::schema::dump_strings(kept);
 }
 
 void QueryHistory::from_text(std::string_view text) {
-    auto read = traces::json_strings(text);
+    auto read = traces::schema::json_strings(text);
     if (!read) return;
     if (read->size() > kMost) read->resize(kMost);
     entries_.clear();

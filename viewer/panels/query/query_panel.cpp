@@ -42,7 +42,7 @@ class QueryPanel final : public model::Panel {
   public:
     QueryPanel() {
         table_.all_columns = kAllColumns;
-        for (const traces::ShippedQuery& query : traces::shipped_queries())
+        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries())
             if (query.name == "kernels_by_time") sql_ = query.sql;
     }
     std::string_view name() const override { return "query"; }
@@ -92,7 +92,7 @@ class QueryPanel final : public model::Panel {
     bool has_views(const TraceFiles& files) const {
         const auto schema = runner_.schema(files);
         return schema != nullptr && std::any_of(schema->begin(), schema->end(),
-                                                [](const traces::SchemaObject& o) { return o.view; });
+                                                [](const traces::query::SchemaObject& o) { return o.view; });
     }
     void offer_views(model::Session& session, const TraceFiles& files) {
         if (runner_.running() || runner_.schema(files) == nullptr || !runner_.schema_error().empty() ||
@@ -113,13 +113,14 @@ class QueryPanel final : public model::Panel {
         if (runner_.running()) return;
         if (run_next_) return run(session, files);
         if (runner_.schema(files) == nullptr && schema_asked_ != files) {
-            if (files.size() != 1 || !traces::is_database(files.front())) return;
+            if (files.size() != 1 || !traces::query::is_database(files.front())) return;
             schema_asked_ = files;
             own_work_ = true;
             runner_.load_schema(files);
             return;
         }
-        if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
+        if (!asked_once_ && has_views(files) && files.size() == 1 &&
+            traces::query::is_database(files.front())) {
             asked_once_ = true;
             own_work_ = true;
             runner_.run(files, sql_, limits_);
@@ -166,10 +167,11 @@ class QueryPanel final : public model::Panel {
         const bool open = ImGui::BeginCombo("##shipped", "Queries");
         draw::items::mark("query.shipped");
         if (!open) return;
-        for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
             if (ImGui::Selectable(std::string(query.name).c_str())) set_sql(std::string(query.sql));
             draw::items::mark(fmt::format("query.shipped.{}", query.name));
-            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", traces::question_of(query.sql).c_str());
+            if (ImGui::IsItemHovered())
+                ImGui::SetTooltip("%s", traces::query::question_of(query.sql).c_str());
         }
         ImGui::EndCombo();
     }
@@ -211,7 +213,7 @@ class QueryPanel final : public model::Panel {
         ImGui::SameLine(0, font * 0.4F);
         ImGui::SetNextItemWidth(font * 9.5F);
         const auto rows = [](std::size_t n) {
-            return traces::counted(static_cast<std::int64_t>(n), "row", "rows");
+            return traces::store::counted(static_cast<std::int64_t>(n), "row", "rows");
         };
         if (ImGui::BeginCombo("##rows", rows(limits_.rows).c_str())) {
             for (const std::size_t n : kRows)
@@ -277,9 +279,9 @@ class QueryPanel final : public model::Panel {
         answer_ = answer;
         chosen_result_ = answer->results.empty() ? 0 : static_cast<int>(answer->results.size()) - 1;
         models_.clear();
-        for (const traces::QueryResult& result : answer->results)
-            models_.push_back(
-                std::make_shared<QueryTable>(std::shared_ptr<const traces::QueryResult>(answer, &result)));
+        for (const traces::store::QueryResult& result : answer->results)
+            models_.push_back(std::make_shared<QueryTable>(
+                std::shared_ptr<const traces::store::QueryResult>(answer, &result)));
         table_ = {};
         table_.all_columns = kAllColumns;
     }
@@ -312,7 +314,7 @@ class QueryPanel final : public model::Panel {
         const float font = ImGui::GetFontSize();
         const auto at =
             static_cast<std::size_t>(std::clamp(chosen_result_, 0, static_cast<int>(models_.size()) - 1));
-        const traces::QueryResult& result = answer_->results[at];
+        const traces::store::QueryResult& result = answer_->results[at];
         std::string status =
             fmt::format("{} row{} in {}", draw::format_count(static_cast<std::int64_t>(result.rows.size())),
                         result.rows.size() == 1 ? "" : "s", draw::format_duration(answer_->seconds * 1e9));
@@ -353,7 +355,7 @@ class QueryPanel final : public model::Panel {
     }
 
     static void go_to(model::Session& session, const RowPlace& place) {
-        const traces::Trace& trace = *session.trace();
+        const traces::store::Trace& trace = *session.trace();
         const std::optional<int> rank = place.rank ? model::rank_index(trace, *place.rank) : std::nullopt;
         model::SelectedEvent event;
         if (const auto device = device_event_at(trace, place); device >= 0) {
@@ -371,7 +373,7 @@ class QueryPanel final : public model::Panel {
     QueryRunner runner_;
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
-    std::weak_ptr<const traces::Trace> shown_;
+    std::weak_ptr<const traces::store::Trace> shown_;
     std::vector<model::FileStamp> stamps_;  // of the files when the trace was first seen here
     bool asked_once_ = false;               // a query of this trace has been run
     bool own_work_ = false;  // the panel's own first query is running, or the schema is being read

@@ -16,7 +16,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::QueryValue;
+using traces::store::QueryValue;
 
 struct UnitEnding {
     std::string_view ending, unit;
@@ -29,7 +29,7 @@ constexpr std::array kEndings = {
 };
 
 std::string unit_of(std::string_view column) {
-    const std::string name = traces::lower_case(column);
+    const std::string name = traces::schema::lower_case(column);
     for (const UnitEnding& e : kEndings)
         if (name.ends_with(e.ending)) return std::string(e.unit);
     return {};
@@ -42,7 +42,7 @@ bool exact_number(const QueryValue& value) {
 }
 
 // The columns whose values are all numbers, with at least one.
-std::vector<bool> number_columns(const traces::QueryResult& result) {
+std::vector<bool> number_columns(const traces::store::QueryResult& result) {
     std::vector<bool> number(result.columns.size(), true), any(result.columns.size(), false);
     for (const auto& row : result.rows) {
         for (std::size_t c = 0; c < row.size(); ++c) {
@@ -56,7 +56,7 @@ std::vector<bool> number_columns(const traces::QueryResult& result) {
 }
 
 // The number of decimals is the same for the whole column, so that decimal points are aligned.
-int decimals_of(const traces::QueryResult& result, std::size_t column) {
+int decimals_of(const traces::store::QueryResult& result, std::size_t column) {
     double largest = 0;
     for (const auto& row : result.rows) {
         const auto* real = std::get_if<double>(&row[column]);
@@ -73,7 +73,7 @@ std::string distinct(const std::string& name, std::set<std::string>& used) {
 }
 
 // The width of the longest of the first rows, within limits.
-float width_of(const traces::QueryResult& result, std::size_t column, bool number) {
+float width_of(const traces::store::QueryResult& result, std::size_t column, bool number) {
     std::size_t longest = result.columns[column].size() + 1;
     for (std::size_t r = 0; r < std::min<std::size_t>(result.rows.size(), 50); ++r) {
         const QueryValue& value = result.rows[r][column];
@@ -99,7 +99,7 @@ Match find_column(const std::vector<std::string>& columns, std::initializer_list
     for (const std::string_view name : names) {
         for (const Unit& unit : kUnits) {
             for (std::size_t c = 0; c < columns.size(); ++c) {
-                if (traces::lower_case(columns[c]) == fmt::format("{}{}", name, unit.ending))
+                if (traces::schema::lower_case(columns[c]) == fmt::format("{}{}", name, unit.ending))
                     return {static_cast<int>(c), unit.ns};
             }
         }
@@ -116,7 +116,8 @@ std::optional<std::int64_t> as_ns(const QueryTable& table, std::size_t row, int 
 
 }  // namespace
 
-QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : result_(std::move(result)) {
+QueryTable::QueryTable(std::shared_ptr<const traces::store::QueryResult> result)
+    : result_(std::move(result)) {
     const std::vector<bool> number = number_columns(*result_);
     std::set<std::string> used;
     for (std::size_t c = 0; c < result_->columns.size(); ++c) {
@@ -182,7 +183,7 @@ std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& place
     return place;
 }
 
-std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place) {
+std::int64_t device_event_at(const traces::store::Trace& trace, const RowPlace& place) {
     const auto& start = trace.device.start;
     for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
          at != start.end() && *at == place.from; ++at) {
@@ -193,7 +194,7 @@ std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place) 
     return -1;
 }
 
-std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place) {
+std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& place) {
     const auto& start = trace.ranges.start;
     for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
          at != start.end() && *at == place.from; ++at) {
@@ -236,7 +237,7 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
 
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns) {
     std::vector<PlotPoint> sorted(points.begin(), points.end());
-    traces::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
+    traces::schema::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
     std::vector<PlotColumn> folded;
     const double width = range.x_high - range.x_low;
     for (const PlotPoint& point : sorted) {

@@ -21,7 +21,7 @@ namespace shardscope::viewer::panels {
 // ending of its name gives the unit: start_ns, bytes, percent.
 class QueryTable final : public tables::TableModel {
   public:
-    explicit QueryTable(std::shared_ptr<const traces::QueryResult> result);
+    explicit QueryTable(std::shared_ptr<const traces::store::QueryResult> result);
     std::size_t rows() const override { return result_->rows.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override;
@@ -30,7 +30,7 @@ class QueryTable final : public tables::TableModel {
     }
 
   private:
-    std::shared_ptr<const traces::QueryResult> result_;
+    std::shared_ptr<const traces::store::QueryResult> result_;
     std::vector<int> decimals_;  // of each column's non-integer numbers
 };
 
@@ -50,8 +50,8 @@ struct RowPlace {
 std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row);
 
 // The device event or host range with exactly this place, -1 none: what a click on the row selects.
-std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place);
-std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place);
+std::int64_t device_event_at(const traces::store::Trace& trace, const RowPlace& place);
+std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& place);
 
 // --- the plot --------------------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-bool wanted(const traces::SchemaObject& object, const std::string& filter) {
-    if (filter.empty() || traces::contains_but_for_case(object.name, filter)) return true;
-    return std::any_of(object.columns.begin(), object.columns.end(), [&](const traces::SchemaItem& c) {
-        return traces::contains_but_for_case(c.name, filter);
+bool wanted(const traces::query::SchemaObject& object, const std::string& filter) {
+    if (filter.empty() || traces::schema::contains_but_for_case(object.name, filter)) return true;
+    return std::any_of(object.columns.begin(), object.columns.end(), [&](const traces::query::SchemaItem& c) {
+        return traces::schema::contains_but_for_case(c.name, filter);
     });
 }
 
@@ -33,9 +33,9 @@ void tip(const std::string& title, const std::string& said) {
     ImGui::EndTooltip();
 }
 
-void draw_columns(const traces::SchemaObject& object) {
+void draw_columns(const traces::query::SchemaObject& object) {
     if (!object.error.empty()) draw::note(object.error);
-    for (const traces::SchemaItem& column : object.columns) {
+    for (const traces::query::SchemaItem& column : object.columns) {
         ImGui::BeginGroup();
         draw::text(column.name);
         const std::string kind = !column.unit.empty() ? column.unit : column.type;
@@ -50,14 +50,14 @@ void draw_columns(const traces::SchemaObject& object) {
 
 }  // namespace
 
-std::optional<std::string> SchemaBrowser::draw(const std::vector<traces::SchemaObject>& objects) {
+std::optional<std::string> SchemaBrowser::draw(const std::vector<traces::query::SchemaObject>& objects) {
     std::optional<std::string> picked;
     ImGui::SetNextItemWidth(-1);
     ImGui::InputTextWithHint("##filter", "Find a table or column", &filter_);
     draw::items::mark("query.schema.filter", filter_);
     ImGui::BeginChild("objects");
     bool views = false, tables = false;
-    for (const traces::SchemaObject& object : objects) {
+    for (const traces::query::SchemaObject& object : objects) {
         if (!wanted(object, filter_)) continue;
         bool& headed = object.view ? views : tables;
         if (!headed) draw::heading(object.view ? "Views" : "Tables");

@@ -14,7 +14,7 @@ class SchemaBrowser {
   public:
     // Fills the window. Returns the table that was double-clicked. For scripts: "query.schema.filter",
     // "query.schema.<table>".
-    std::optional<std::string> draw(const std::vector<traces::SchemaObject>& objects);
+    std::optional<std::string> draw(const std::vector<traces::query::SchemaObject>& objects);
 
   private:
     std::string filter_;

@@ -34,11 +34,14 @@ std::vector<RunFacts> facts_of(model::Session& session) {
         run.info = session.analyses.info(entry.trace);
         run.faults = session.analyses.faults(entry.trace);
         run.notes = session.analyses.analysis<std::vector<std::string>>(
-            "notes", entry.trace, {},
-            [](const traces::Trace& t, const traces::Selection&) { return traces::check_notes(t); });
-        run.figures = session.analyses.analysis<traces::Comparison>(
+            "notes", entry.trace, {}, [](const traces::store::Trace& t, const traces::analysis::Selection&) {
+                return traces::analysis::check_notes(t);
+            });
+        run.figures = session.analyses.analysis<traces::analysis::Comparison>(
             "key figures", entry.trace, model::Session::selection(entry),
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::compare({&t}, s); });
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::compare({&t}, s);
+            });
     }
     return runs;
 }
@@ -72,7 +75,7 @@ class RunsPanel final : public model::Panel {
     bool needs_timeline() const override { return false; }
     bool needs_trace() const override { return false; }
 
-    void closed(const traces::Trace&, const model::TracePtr&) override { devices_model_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { devices_model_.forget(); }
 
     void draw(model::Session& session, const model::Frame&) override {
         if (session.open.empty()) {
@@ -152,7 +155,7 @@ class RunsPanel final : public model::Panel {
         struct Link {
             const char *label, *panel;
         };
-        const traces::Trace& trace = *session.trace();
+        const traces::store::Trace& trace = *session.trace();
         const bool timeline = !model::holds_only_plan(trace);
         bool first = true;
         constexpr std::array<Link, 7> kLinks = {{{"Plan", "plan"},

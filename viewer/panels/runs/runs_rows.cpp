@@ -14,7 +14,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::TraceInfo;
+using traces::analysis::TraceInfo;
 
 const std::string* value_of(const RunFacts& run, const std::string& key) {
     if (run.info == nullptr) return nullptr;
@@ -69,10 +69,10 @@ void run_columns(const std::vector<RunFacts>& runs, std::vector<tables::TableCol
 }
 
 // "8 of 1,024" for a simulation whose trace shows a few ranks that represent all.
-tables::CellTable::Cell ranks_cell(int ranks, const traces::Trace* trace) {
+tables::CellTable::Cell ranks_cell(int ranks, const traces::store::Trace* trace) {
     tables::CellTable::Cell cell = tables::count_cell(ranks);
-    if (trace != nullptr && traces::shows_some_ranks(*trace))
-        cell.text += fmt::format(" of {}", draw::format_count(traces::ranks_of_run(*trace)));
+    if (trace != nullptr && traces::analysis::shows_some_ranks(*trace))
+        cell.text += fmt::format(" of {}", draw::format_count(traces::analysis::ranks_of_run(*trace)));
     return cell;
 }
 
@@ -133,7 +133,7 @@ std::shared_ptr<const tables::TableModel> runs_table(const std::vector<RunFacts>
     for (const RunFacts& run : runs) {
         const TraceInfo* info = run.info.get();
         const auto faults = faults_of(run);
-        const traces::RunColumn* figures =
+        const traces::analysis::RunColumn* figures =
             run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
         // A trace without steps counts as one step: its time is its duration, not a step's.
         const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
@@ -220,7 +220,7 @@ std::shared_ptr<const tables::TableModel> counts_table(const std::vector<RunFact
     return table;
 }
 
-std::shared_ptr<const tables::TableModel> devices_table(const traces::Trace& trace) {
+std::shared_ptr<const tables::TableModel> devices_table(const traces::store::Trace& trace) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         tables::number_column("rank", "Rank", "", 4), tables::text_column("host", "Host", 10, 8),
         tables::text_column("device", "Device", 0, 9),
@@ -229,7 +229,7 @@ std::shared_ptr<const tables::TableModel> devices_table(const traces::Trace& tra
     const auto told = [](const std::string& text) {
         return tables::text_cell(text.empty() ? "unknown" : text);
     };
-    for (const traces::Rank& rank : trace.ranks) {
+    for (const traces::store::Rank& rank : trace.ranks) {
         const std::int64_t process = rank.global_pid >> 24 & 0xFFFFFF;
         table->add({tables::count_cell(rank.number), told(rank.host), told(rank.device_name),
                     rank.device_memory > 0 ? tables::mb_cell(rank.device_memory) : tables::no_cell(),

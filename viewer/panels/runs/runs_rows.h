@@ -17,9 +17,9 @@ namespace shardscope::viewer::panels {
 // One open file; nullptr members are still being read or computed.
 struct RunFacts {
     const model::OpenTrace* entry = nullptr;
-    std::shared_ptr<const traces::TraceInfo> info;
+    std::shared_ptr<const traces::analysis::TraceInfo> info;
     std::shared_ptr<const std::vector<std::string>> faults, notes;
-    std::shared_ptr<const traces::Comparison> figures;  // of this run alone, within its limit range
+    std::shared_ptr<const traces::analysis::Comparison> figures;  // of this run alone, within its limit range
 };
 
 // "reading, 40 %", "ended", "running", "did not end", "cannot be read".
@@ -46,6 +46,6 @@ ConfigurationCount count_configuration(const std::vector<RunFacts>& runs);
 std::shared_ptr<const tables::TableModel> counts_table(const std::vector<RunFacts>& runs);
 
 // The ranks of a run: host, device and its memory.
-std::shared_ptr<const tables::TableModel> devices_table(const traces::Trace& trace);
+std::shared_ptr<const tables::TableModel> devices_table(const traces::store::Trace& trace);
 
 }  // namespace shardscope::viewer::panels

@@ -18,9 +18,9 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ShardChange;
-using traces::ShardState;
-using traces::UnitHistory;
+using traces::analysis::ShardChange;
+using traces::analysis::ShardState;
+using traces::analysis::UnitHistory;
 
 constexpr int kMostRectangles = 7000;  // for all visible lanes together
 constexpr int kWidestColumn = 16;      // pixels
@@ -38,7 +38,7 @@ float numbers_height() {  // the numbers of the ranks, above the rows
     return ImGui::GetFontSize() * 1.5F;
 }
 
-float name_width(const traces::ShardStates& states) {
+float name_width(const traces::analysis::ShardStates& states) {
     float widest = ImGui::CalcTextSize("Unit").x;
     for (const std::string& unit : states.units)
         widest = std::max(widest, ImGui::CalcTextSize(unit.data(), unit.data() + unit.size()).x);
@@ -46,8 +46,8 @@ float name_width(const traces::ShardStates& states) {
 }
 
 std::string_view letter(ShardState state) {
-    constexpr std::array<std::string_view, traces::kShardStates> kLetters = {"",  "G",      "F",
-                                                                             "C", "\u00b7", "R"};
+    constexpr std::array<std::string_view, traces::analysis::kShardStates> kLetters = {"",  "G",      "F",
+                                                                                       "C", "\u00b7", "R"};
     return kLetters[static_cast<std::size_t>(state)];
 }
 
@@ -59,7 +59,7 @@ void put_centered(ImVec2 min, ImVec2 max, ImU32 color, std::string_view text) {
 }
 
 // "all_gather 12 of group 0: 3.01 MB in 1.20 ms".
-std::string collective_text(const traces::Trace& trace, std::int32_t event) {
+std::string collective_text(const traces::store::Trace& trace, std::int32_t event) {
     const auto at = static_cast<std::size_t>(event);
     const std::int32_t row = trace.device.collective[at];
     std::string text;
@@ -80,7 +80,7 @@ void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit
                            kLast = std::numeric_limits<std::int64_t>::max();
     const UnitHistory& history = input.states->of(rank, unit);
     const ShardChange& now = history.at(time);
-    const traces::Interval span = history.span(time);
+    const traces::analysis::Interval span = history.span(time);
     draw::begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit],
                                 input.trace->ranks[rank].number,
                                 draw::format_duration(static_cast<double>(time))));
@@ -93,7 +93,8 @@ void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit
         draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit]));
     draw::tip_row("Whole on the device", now.whole ? "yes" : "no");
     if (input.states->allocations)
-        draw::tip_row("Held by the host program", traces::holds(history.allocated, time) ? "yes" : "no");
+        draw::tip_row("Held by the host program",
+                      traces::analysis::holds(history.allocated, time) ? "yes" : "no");
     if (now.event >= 0) {
         const bool to_come = now.state == ShardState::freed;
         draw::tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
@@ -228,7 +229,7 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         const ImU32 color = theme::shard_color(now.state);
         draw->AddRectFilled(min, max, color, 2);
         // A bar below marks memory that the host program holds, whatever the device does with it.
-        if (traces::holds(history.allocated, input.cursor)) {
+        if (traces::analysis::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
         }
@@ -298,7 +299,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
 // When the host program held the whole parameters: a thin line below the lane, merged where gaps are below a
 // pixel.
 void ShardGrid::draw_allocated(const Input& input, const Row& row) {
-    const traces::IntervalSet& held =
+    const traces::analysis::IntervalSet& held =
         input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).allocated;
     const double per_ns = static_cast<double>(input.lanes_right - input.lanes_left) /
                           static_cast<double>(input.to - input.from);
@@ -306,8 +307,8 @@ void ShardGrid::draw_allocated(const Input& input, const Row& row) {
         const std::int64_t shown = std::clamp(time, input.from, input.to) - input.from;
         return input.lanes_left + static_cast<float>(static_cast<double>(shown) * per_ns);
     };
-    auto next = std::partition_point(held.begin(), held.end(),
-                                     [&](const traces::Interval& i) { return i.end <= input.from; });
+    auto next = std::partition_point(
+        held.begin(), held.end(), [&](const traces::analysis::Interval& i) { return i.end <= input.from; });
     const float bottom = row.top + row.height - 2, thick = std::max(1.5F, row.height * 0.08F);
     while (next != held.end() && next->start < input.to) {
         const float x0 = x_of(next->start);

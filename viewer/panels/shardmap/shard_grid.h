@@ -11,7 +11,7 @@
 
 #include "viewer/panels/shardmap/shard_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -20,8 +20,8 @@ namespace shardscope::viewer::panels {
 class ShardGrid {
   public:
     struct Input {
-        const traces::Trace* trace = nullptr;
-        const traces::ShardStates* states = nullptr;
+        const traces::store::Trace* trace = nullptr;
+        const traces::analysis::ShardStates* states = nullptr;
         const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
         int rank_index = 0;
         std::int64_t from = 0, to = 1;  // the visible range of the lanes

@@ -14,10 +14,10 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ShardChange;
-using traces::ShardState;
-using traces::ShardStates;
-using traces::UnitHistory;
+using traces::analysis::ShardChange;
+using traces::analysis::ShardState;
+using traces::analysis::ShardStates;
+using traces::analysis::UnitHistory;
 
 constexpr std::size_t kMostMoments = 256;  // candidates checked for the busiest one
 
@@ -32,7 +32,7 @@ std::int64_t edge(std::int64_t from, std::int64_t to, int column, int columns) {
 }  // namespace
 
 StateLane::StateLane(const UnitHistory& history) : history_(&history) {
-    std::array<std::int64_t, traces::kShardStates> sum{};
+    std::array<std::int64_t, traces::analysis::kShardStates> sum{};
     before_.reserve(history.changes.size());
     for (std::size_t c = 0; c < history.changes.size(); ++c) {
         if (c > 0) {
@@ -43,12 +43,12 @@ StateLane::StateLane(const UnitHistory& history) : history_(&history) {
     }
 }
 
-std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t time) const {
+std::array<std::int64_t, traces::analysis::kShardStates> StateLane::up_to(std::int64_t time) const {
     const auto& changes = history_->changes;
     if (changes.empty()) return {};
     const auto after = std::partition_point(changes.begin(), changes.end(),
                                             [&](const ShardChange& c) { return c.time <= time; });
-    std::array<std::int64_t, traces::kShardStates> sum{};
+    std::array<std::int64_t, traces::analysis::kShardStates> sum{};
     if (after == changes.begin()) {
         sum[index(history_->at_first.state)] = time - changes.front().time;  // negative: before all changes
         return sum;
@@ -59,9 +59,10 @@ std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t tim
     return sum;
 }
 
-std::array<std::int64_t, traces::kShardStates> StateLane::time_in(std::int64_t from, std::int64_t to) const {
+std::array<std::int64_t, traces::analysis::kShardStates> StateLane::time_in(std::int64_t from,
+                                                                            std::int64_t to) const {
     if (history_->changes.empty()) {
-        std::array<std::int64_t, traces::kShardStates> all{};
+        std::array<std::int64_t, traces::analysis::kShardStates> all{};
         all[index(history_->at_first.state)] = to - from;
         return all;
     }
@@ -127,7 +128,7 @@ ShardCounts counts_at(const ShardStates& states, std::size_t rank_index, std::in
             ++counts.whole;
             counts.whole_bytes += std::max<std::int64_t>(states.bytes[u], 0);
         }
-        if (traces::holds(history.allocated, time)) ++counts.allocated;
+        if (traces::analysis::holds(history.allocated, time)) ++counts.allocated;
     }
     return counts;
 }
@@ -151,7 +152,8 @@ std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
     return best;
 }
 
-std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& states, std::size_t rank_index) {
+std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const ShardStates& states,
+                                                                  std::size_t rank_index) {
     std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, change in bytes
     std::int64_t now = 0;
     for (std::size_t u = 0; rank_index < states.ranks && u < states.units.size(); ++u) {
@@ -165,12 +167,12 @@ std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& state
         }
     }
     std::sort(edges.begin(), edges.end());  // a release comes before a gather at the same instant
-    std::vector<traces::MemoryPoint> curve;
+    std::vector<traces::analysis::MemoryPoint> curve;
     const auto add = [&](std::int64_t time) {
-        traces::MemoryPoint point;
+        traces::analysis::MemoryPoint point;
         point.time = time;
         point.total = now;
-        point.bytes[static_cast<std::size_t>(traces::MemoryCategory::unsharded_parameters)] = now;
+        point.bytes[static_cast<std::size_t>(traces::schema::MemoryCategory::unsharded_parameters)] = now;
         curve.push_back(point);
     };
     if (now > 0) add(std::numeric_limits<std::int64_t>::min());
@@ -187,13 +189,13 @@ constexpr double kShortest = 1000;  // shortest visible range, ns
 
 }  // namespace
 
-std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
-                                 const traces::RankSummary& rank) {
+std::vector<StepTime> step_times(const traces::store::Trace& trace, int rank_index,
+                                 const traces::analysis::RankSummary& rank) {
     std::unordered_map<std::int64_t, std::int64_t> host_start;
-    for (const traces::Step& step : model::steps_of(trace, rank_index))
+    for (const traces::store::Step& step : model::steps_of(trace, rank_index))
         host_start.emplace(step.number, step.start);
     std::vector<StepTime> steps;
-    for (const traces::StepSummary& step : rank.steps) {
+    for (const traces::analysis::StepSummary& step : rank.steps) {
         StepTime time{step.number, {step.window_start, step.window_end}};
         if (const auto host = host_start.find(step.number); host != host_start.end())
             time.time.from = std::min(time.time.from, host->second);

@@ -25,9 +25,9 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryPoint;
-using traces::ShardState;
-using traces::ShardStates;
+using traces::analysis::MemoryPoint;
+using traces::analysis::ShardState;
+using traces::analysis::ShardStates;
 
 constexpr double kChangesASecond = 4;  // while it plays
 
@@ -39,7 +39,8 @@ class ShardMapPanel final : public model::Panel {
         widgets::draw_choosers(session);
         const model::TracePtr trace = session.trace();
         const auto states = session.analyses.analysis<ShardStates>(
-            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+            "shard_states", trace, {},
+            [](const auto& t, const auto&) { return traces::analysis::shard_states(t); });
         const auto summary = session.analyses.summary(trace);
         const auto curve = session.analyses.category_curve(trace, session.rank);
         if (states == nullptr || summary == nullptr || curve == nullptr) {
@@ -60,7 +61,7 @@ class ShardMapPanel final : public model::Panel {
         draw_map(session);
     }
 
-    void closed(const traces::Trace& trace, const model::TracePtr&) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr&) override {
         if (trace_.get() != &trace) return;
         trace_.reset();
         states_.reset();
@@ -78,11 +79,11 @@ class ShardMapPanel final : public model::Panel {
 
   private:
     // Our own traces record DDP's buckets as units too, but these are never sharded.
-    static bool any_states(const traces::Trace& trace, const ShardStates& states) {
+    static bool any_states(const traces::store::Trace& trace, const ShardStates& states) {
         return states.any_collective && states.ranks > 0 && trace.config_value("parallel.mode") != "ddp";
     }
 
-    static void say_why_empty(const traces::Trace& trace, const ShardStates& states) {
+    static void say_why_empty(const traces::store::Trace& trace, const ShardStates& states) {
         if (trace.config_value("parallel.mode") == "ddp") {
             return draw::note(
                 "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
@@ -132,11 +133,11 @@ class ShardMapPanel final : public model::Panel {
     }
 
     void take_steps(const model::Session& session,
-                    const std::shared_ptr<const traces::ExecutionSummary>& summary) {
+                    const std::shared_ptr<const traces::analysis::ExecutionSummary>& summary) {
         if (summary_ == summary && steps_rank_ == session.rank) return;
         summary_ = summary;
         steps_rank_ = session.rank;
-        const traces::RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
+        const traces::analysis::RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
         view_.set_steps(rank != nullptr ? step_times(*trace_, session.rank, *rank) : std::vector<StepTime>());
     }
 
@@ -206,7 +207,7 @@ class ShardMapPanel final : public model::Panel {
         step_to(session, next);
     }
 
-    void draw_moment(const traces::Trace& trace, const model::Session& session) const {
+    void draw_moment(const traces::store::Trace& trace, const model::Session& session) const {
         const std::int64_t now = cursor(session);
         const ShardCounts counts = counts_at(*states_, static_cast<std::size_t>(rank_), now);
         const StepTime* step = view_.step_at(now);
@@ -229,7 +230,7 @@ class ShardMapPanel final : public model::Panel {
 
     void draw_legend() const {
         std::vector<draw::LegendItem> items;
-        constexpr std::array<std::string_view, traces::kShardStates> kMeanings = {
+        constexpr std::array<std::string_view, traces::analysis::kShardStates> kMeanings = {
             "sharded",     "gathering (G)", "full (F)", "computing (C)", "freed, gradient waits (\u00b7)",
             "reducing (R)"};
         for (std::size_t s = 0; s < kMeanings.size(); ++s)
@@ -285,8 +286,8 @@ class ShardMapPanel final : public model::Panel {
         std::vector<draw::LegendItem> items;
         for (std::size_t c = 0; c < used_.size(); ++c) {
             if (used_[c])
-                items.push_back({draw::spaced(traces::kMemoryCategoryNames[c]),
-                                 theme::category_color(static_cast<traces::MemoryCategory>(c))});
+                items.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                                 theme::category_color(static_cast<traces::schema::MemoryCategory>(c))});
         }
         legend(items);
     }
@@ -304,7 +305,7 @@ class ShardMapPanel final : public model::Panel {
         }
         draw::CategoryColors colors{};
         for (std::size_t c = 0; c < colors.size(); ++c)
-            colors[c] = theme::category_color(static_cast<traces::MemoryCategory>(c));
+            colors[c] = theme::category_color(static_cast<traces::schema::MemoryCategory>(c));
         stacked_area(chart, columns_, colors);
         marker_line(chart, static_cast<double>(cursor(session)), theme::peak(), "");
         draw::items::place("shardmap.curve", chart.min, chart.max);
@@ -318,10 +319,11 @@ class ShardMapPanel final : public model::Panel {
         draw::begin_tip(draw::format_duration(static_cast<double>(time)));
         draw::tip_row(inferred_ ? "Whole parameters" : "Allocated",
                       draw::format_mb(point != nullptr ? point->total : 0));
-        for (std::size_t c = traces::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
+        for (std::size_t c = traces::schema::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
             if (point->bytes[c] == 0) continue;
-            draw::tip_row(draw::spaced(traces::kMemoryCategoryNames[c]), draw::format_mb(point->bytes[c]),
-                          theme::category_color(static_cast<traces::MemoryCategory>(c)));
+            draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                          draw::format_mb(point->bytes[c]),
+                          theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
         }
         draw::end_tip();
     }
@@ -363,8 +365,8 @@ class ShardMapPanel final : public model::Panel {
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
-    std::array<bool, traces::kMemoryCategories> used_{};  // the curve's categories
-    std::shared_ptr<const traces::ExecutionSummary> summary_;
+    std::array<bool, traces::schema::kMemoryCategories> used_{};  // the curve's categories
+    std::shared_ptr<const traces::analysis::ExecutionSummary> summary_;
     int steps_rank_ = -1;
     ShardView view_;
     bool playing_ = false;

@@ -36,7 +36,7 @@ namespace {
 
 struct TimeBar {
     std::int64_t number = 0;  // of the step or the rank, shown below it
-    std::array<double, traces::kTimeCategories> ns{};
+    std::array<double, traces::analysis::kTimeCategories> ns{};
     double total() const;
 };
 
@@ -45,10 +45,10 @@ void draw_tip(std::string_view what, const TimeBar& bar) {
     draw::tip_row("Total", draw::format_duration(bar.total()));
     for (std::size_t c = 0; c < bar.ns.size(); ++c) {
         if (bar.ns[c] == 0) continue;
-        draw::tip_row(traces::kTimeCategoryNames[c],
+        draw::tip_row(traces::analysis::kTimeCategoryNames[c],
                       fmt::format("{}   {}", draw::format_duration(bar.ns[c]),
                                   draw::format_percent(100 * bar.ns[c] / bar.total())),
-                      theme::time_category_color(static_cast<traces::TimeCategory>(c)));
+                      theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
     }
     draw::end_tip();
 }
@@ -61,7 +61,7 @@ void draw_bar(const draw::Chart& chart, const TimeBar& bar, float x0, float x1) 
         below += bar.ns[c];
         const auto top = static_cast<float>(chart.y.pixel(below));
         chart.draw->AddRectFilled({x0, top}, {x1, bottom},
-                                  theme::time_category_color(static_cast<traces::TimeCategory>(c)));
+                                  theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
     }
 }
 
@@ -89,10 +89,10 @@ double TimeBar::total() const {
     return std::accumulate(ns.begin(), ns.end(), 0.0);
 }
 
-std::vector<TimeBar> bars_of_steps(const traces::RankSummary& rank) {
+std::vector<TimeBar> bars_of_steps(const traces::analysis::RankSummary& rank) {
     std::vector<TimeBar> bars;
     bars.reserve(rank.steps.size());
-    for (const traces::StepSummary& step : rank.steps) {
+    for (const traces::analysis::StepSummary& step : rank.steps) {
         TimeBar& bar = bars.emplace_back();
         bar.number = step.number;
         std::copy(step.ns.begin(), step.ns.end(), bar.ns.begin());
@@ -100,10 +100,10 @@ std::vector<TimeBar> bars_of_steps(const traces::RankSummary& rank) {
     return bars;
 }
 
-std::vector<TimeBar> bars_of_ranks(const traces::ExecutionSummary& summary) {
+std::vector<TimeBar> bars_of_ranks(const traces::analysis::ExecutionSummary& summary) {
     std::vector<TimeBar> bars;
     bars.reserve(summary.ranks.size());
-    for (const traces::RankSummary& rank : summary.ranks) {
+    for (const traces::analysis::RankSummary& rank : summary.ranks) {
         TimeBar& bar = bars.emplace_back();
         bar.number = rank.rank;
         std::transform(rank.average_us.begin(), rank.average_us.end(), bar.ns.begin(),
@@ -161,16 +161,16 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
     return clicked;
 }
 
-using traces::ExecutionSummary;
-using traces::RankSummary;
-using traces::TimeCategory;
+using traces::analysis::ExecutionSummary;
+using traces::analysis::RankSummary;
+using traces::analysis::TimeCategory;
 
 std::vector<draw::Segment> segments_of(const RankSummary& rank) {
     std::vector<draw::Segment> segments;
-    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+    for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
         const auto category = static_cast<TimeCategory>(c);
         segments.push_back({rank.average_us[c], theme::time_category_color(category),
-                            std::string(traces::kTimeCategoryNames[c])});
+                            std::string(traces::analysis::kTimeCategoryNames[c])});
     }
     return segments;
 }
@@ -178,8 +178,8 @@ std::vector<draw::Segment> segments_of(const RankSummary& rank) {
 void category_tip(const RankSummary& rank, int hovered) {
     if (hovered < 0) return;
     const auto category = static_cast<TimeCategory>(hovered);
-    draw::begin_tip(
-        fmt::format("Rank {}: {}", rank.rank, traces::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
+    draw::begin_tip(fmt::format("Rank {}: {}", rank.rank,
+                                traces::analysis::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
     draw::tip_row("Mean of the windows",
                   draw::format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
     draw::tip_row("Share", draw::format_percent(rank.percent(category)));
@@ -261,12 +261,12 @@ class SummaryPanel final : public model::Panel {
     enum View { kSteps, kStepTable, kRanks, kRankTable };
 
     std::shared_ptr<const ExecutionSummary> ask(model::Session& session) const {
-        const traces::Selection selection = model::Session::selection(*session.current());
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         if (!folded_) return session.analyses.summary(session.trace(), selection);
         return session.analyses.analysis<ExecutionSummary>(
             "summary with communication as kernel", session.trace(), selection,
-            [](const traces::Trace& trace, const traces::Selection& s) {
-                return traces::summarize(trace, s, traces::CommunicationAs::kernel);
+            [](const traces::store::Trace& trace, const traces::analysis::Selection& s) {
+                return traces::analysis::summarize(trace, s, traces::analysis::CommunicationAs::kernel);
             });
     }
 
@@ -276,7 +276,7 @@ class SummaryPanel final : public model::Panel {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         // The header (two lines), the mean and the categories.
         const float height =
-            line * static_cast<float>(traces::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
+            line * static_cast<float>(traces::analysis::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
         const bool stepped = !session.trace()->steps.empty();
         const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
         draw::heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
@@ -348,9 +348,10 @@ class SummaryPanel final : public model::Panel {
 
     void draw_step_table(model::Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
                          const RankSummary& rank) {
-        const auto report = session.analyses.analysis<traces::StepsReport>(
-            "steps", session.trace(), model::Session::selection(*session.current()), traces::steps_report);
-        const traces::RankStepDetails* details =
+        const auto report = session.analyses.analysis<traces::analysis::StepsReport>(
+            "steps", session.trace(), model::Session::selection(*session.current()),
+            traces::analysis::steps_report);
+        const traces::analysis::RankStepDetails* details =
             report != nullptr ? widgets::chosen_rank(report->ranks, session) : nullptr;
         const auto model =
             steps_model_.of(summary, fmt::format("{}/{}", rank.rank, static_cast<const void*>(details)),
@@ -369,17 +370,17 @@ class SummaryPanel final : public model::Panel {
 
     static void draw_legend(const ExecutionSummary& summary) {
         std::vector<draw::LegendItem> items;
-        for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+        for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
             const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(),
                                          [c](const RankSummary& r) { return r.average_us[c] > 0; });
             if (any)
-                items.push_back({std::string(traces::kTimeCategoryNames[c]),
+                items.push_back({std::string(traces::analysis::kTimeCategoryNames[c]),
                                  theme::time_category_color(static_cast<TimeCategory>(c))});
         }
         legend(items);
     }
 
-    static void show_in_timeline(model::Session& session, const traces::StepSummary& step) {
+    static void show_in_timeline(model::Session& session, const traces::analysis::StepSummary& step) {
         session.current()->visible = {step.window_start, step.window_end};
         session.current()->lit = session.current()->visible;
         session.wanted_panel = "timeline";

@@ -11,20 +11,20 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ExecutionSummary;
-using traces::RankSummary;
-using traces::TimeCategory;
+using traces::analysis::ExecutionSummary;
+using traces::analysis::RankSummary;
+using traces::analysis::TimeCategory;
 
 constexpr const char* kMicroseconds = "\u00b5s";
 
 // "CPU Exec" -> "cpu_exec_us"
 std::string key_of(std::size_t category) {
-    return traces::snake_case(traces::kTimeCategoryNames[category]) + "_us";
+    return traces::schema::snake_case(traces::analysis::kTimeCategoryNames[category]) + "_us";
 }
 
 std::vector<std::size_t> categories_of(const ExecutionSummary& summary) {
     std::vector<std::size_t> categories;
-    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+    for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
         if (summary.has(static_cast<TimeCategory>(c))) categories.push_back(c);
     }
     return categories;
@@ -32,7 +32,7 @@ std::vector<std::size_t> categories_of(const ExecutionSummary& summary) {
 
 void category_columns(const ExecutionSummary& summary, std::vector<tables::TableColumn>& columns) {
     for (const std::size_t c : categories_of(summary)) {
-        const std::string title(traces::kTimeCategoryNames[c]);
+        const std::string title(traces::analysis::kTimeCategoryNames[c]);
         columns.push_back(tables::number_column(key_of(c), title, kMicroseconds,
                                                 std::max(6.5F, 0.62F * static_cast<float>(title.size())), 8,
                                                 theme::time_category_color(static_cast<TimeCategory>(c))));
@@ -61,16 +61,16 @@ std::shared_ptr<const tables::TableModel> category_times(const ExecutionSummary&
                 tables::percent_cell(rank.average_step_us > 0 ? 100 : 0)});
     for (const std::size_t c : categories_of(summary)) {
         const auto category = static_cast<TimeCategory>(c);
-        table->add(
-            {tables::text_cell(traces::kTimeCategoryNames[c]), category_cell(rank, c, rank.average_us[c]),
-             rank.knows(category) ? tables::percent_cell(rank.percent(category)) : tables::no_cell()},
-            theme::time_category_color(category));
+        table->add({tables::text_cell(traces::analysis::kTimeCategoryNames[c]),
+                    category_cell(rank, c, rank.average_us[c]),
+                    rank.knows(category) ? tables::percent_cell(rank.percent(category)) : tables::no_cell()},
+                   theme::time_category_color(category));
     }
     return table;
 }
 
 std::shared_ptr<const tables::TableModel> step_times(const ExecutionSummary& summary, const RankSummary& rank,
-                                                     const traces::RankStepDetails* details) {
+                                                     const traces::analysis::RankStepDetails* details) {
     std::vector<tables::TableColumn> columns = {
         tables::number_column("step", "Step", "", 4), tables::number_column("start_ms", "Start", "ms", 7, 5),
         tables::number_column("window_us", "Window", kMicroseconds, 8, 10, 0, kWindow)};
@@ -80,8 +80,9 @@ std::shared_ptr<const tables::TableModel> step_times(const ExecutionSummary& sum
             tables::number_column("host_us", "Host step", kMicroseconds, 8, 9, 0,
                                   "the step's range on the host, as the timeline's ruler shows it"));
     category_columns(summary, columns);
-    const bool losses = told && std::any_of(details->steps.begin(), details->steps.end(),
-                                            [](const traces::StepDetail& s) { return s.loss.has_value(); });
+    const bool losses =
+        told && std::any_of(details->steps.begin(), details->steps.end(),
+                            [](const traces::analysis::StepDetail& s) { return s.loss.has_value(); });
     if (told)
         columns.push_back(
             tables::number_column("device_busy_percent", "Device busy", "%", 6.5F, 6, 0,
@@ -89,14 +90,14 @@ std::shared_ptr<const tables::TableModel> step_times(const ExecutionSummary& sum
     if (losses) columns.push_back(tables::number_column("loss", "Loss", "", 6, 6));
     auto table = std::make_shared<tables::CellTable>(std::move(columns));
     for (std::size_t i = 0; i < rank.steps.size(); ++i) {
-        const traces::StepSummary& step = rank.steps[i];
+        const traces::analysis::StepSummary& step = rank.steps[i];
         const auto window = static_cast<double>(step.window_end - step.window_start);
         std::vector<tables::CellTable::Cell> cells = {
             tables::count_cell(step.number),
             tables::decimal_cell(static_cast<double>(step.window_start) * 1e-6, 3),
             tables::us_cell(window * 1e-3)};
         if (told) {
-            const traces::StepDetail& detail = details->steps[i];
+            const traces::analysis::StepDetail& detail = details->steps[i];
             cells.push_back(tables::us_cell(static_cast<double>(detail.host_end - detail.host_start) * 1e-3));
         }
         for (const std::size_t c : categories_of(summary))

@@ -17,8 +17,8 @@ namespace {
 
 using Cell = tables::CellTable::Cell;
 using Kind = tables::TableColumn::Kind;
-using traces::UnitCosts;
-using traces::UnitPhase;
+using traces::analysis::UnitCosts;
+using traces::analysis::UnitPhase;
 
 Cell time_of(std::int64_t ns, std::int64_t steps) {
     return steps > 0 ? tables::us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps))
@@ -53,8 +53,8 @@ void name_means(std::vector<tables::TableColumn>& columns) {
 }
 
 std::vector<tables::TableColumn> unit_columns() {
-    const theme::Color gather = theme::kind_color(traces::DeviceKind::communication);
-    const theme::Color reduce = theme::shard_color(traces::ShardState::reducing);
+    const theme::Color gather = theme::kind_color(traces::store::DeviceKind::communication);
+    const theme::Color reduce = theme::shard_color(traces::analysis::ShardState::reducing);
     return {
         {"unit", "Unit and phase", "", Kind::text, 11, 10, 0, {}},
         {"gathers", "Gathers", "", Kind::number, 4.5F, 7, 0, "All-gathers of the unit."},
@@ -86,7 +86,8 @@ std::vector<tables::TableColumn> unit_columns() {
 }  // namespace
 
 std::string unit_row_name(const UnitPhase& row) {
-    return row.phase == traces::Phase::none ? row.name : fmt::format("{} {}", row.name, name(row.phase));
+    return row.phase == traces::schema::Phase::none ? row.name
+                                                    : fmt::format("{} {}", row.name, name(row.phase));
 }
 
 std::shared_ptr<const tables::CellTable> unit_table(const std::vector<UnitPhase>& rows,
@@ -111,7 +112,8 @@ std::shared_ptr<const tables::CellTable> unit_table(const std::vector<UnitPhase>
     return table;
 }
 
-std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::UnitsReport& report, bool means) {
+std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::analysis::UnitsReport& report,
+                                                         bool means) {
     std::vector<tables::TableColumn> columns = {
         {"rank", "Rank", "", Kind::number, 4, 10, 0, {}},
         {"steps", "Steps", "", Kind::number, 4, 5, 0, "Kept steps that the row is made of."},
@@ -121,7 +123,7 @@ std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::UnitsRepo
          Kind::number,
          7,
          9,
-         theme::kind_color(traces::DeviceKind::communication),
+         theme::kind_color(traces::store::DeviceKind::communication),
          {}},
         {"wait_us", "Wait", tables::kMicro, Kind::number, 7, 9, theme::waiting_color(), {}},
         {"limiter_us", "Limiter", tables::kMicro, Kind::number, 7, 7, 0, {}},
@@ -131,7 +133,7 @@ std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::UnitsRepo
          Kind::number,
          7,
          8,
-         theme::shard_color(traces::ShardState::reducing),
+         theme::shard_color(traces::analysis::ShardState::reducing),
          {}},
         {"exposed_us", "Exposed", tables::kMicro, Kind::number, 7, 9, theme::exposed_color(), {}},
         {"shard_mb", "Shards", "MB", Kind::number, 6, 6, 0, "Parameters that the rank stores."},
@@ -141,7 +143,7 @@ std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::UnitsRepo
     };
     if (means) name_means(columns);
     auto table = std::make_shared<tables::CellTable>(std::move(columns));
-    for (const traces::RankUnits& rank : report.ranks) {
+    for (const traces::analysis::RankUnits& rank : report.ranks) {
         const UnitCosts& c = rank.sum;
         const std::int64_t n = means ? rank.steps : 1;
         table->add({tables::count_cell(rank.rank), tables::count_cell(rank.steps), time_of(c.gather_ns, n),
@@ -165,20 +167,20 @@ std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps
     return text;
 }
 
-std::int32_t first_gather(const traces::Trace& trace, const traces::ShardStates& states,
-                          std::size_t rank_index, std::string_view unit, traces::Phase phase,
+std::int32_t first_gather(const traces::store::Trace& trace, const traces::analysis::ShardStates& states,
+                          std::size_t rank_index, std::string_view unit, traces::schema::Phase phase,
                           std::int64_t from) {
     const auto at = std::find(states.units.begin(), states.units.end(), unit);
     if (at == states.units.end() || rank_index >= states.ranks) return -1;
     const auto& history = states.of(rank_index, static_cast<std::size_t>(at - states.units.begin()));
     std::int32_t any = -1;
-    for (const traces::ShardChange& change : history.changes) {
-        const bool moves =
-            change.state == traces::ShardState::gathering || change.state == traces::ShardState::reducing;
+    for (const traces::analysis::ShardChange& change : history.changes) {
+        const bool moves = change.state == traces::analysis::ShardState::gathering ||
+                           change.state == traces::analysis::ShardState::reducing;
         if (!moves || change.event < 0 || change.time < from) continue;
         const std::int32_t row = trace.device.collective[static_cast<std::size_t>(change.event)];
-        const traces::Phase told =
-            row >= 0 ? trace.collectives.phase[static_cast<std::size_t>(row)] : traces::Phase::none;
+        const traces::schema::Phase told =
+            row >= 0 ? trace.collectives.phase[static_cast<std::size_t>(row)] : traces::schema::Phase::none;
         if (told == phase) return change.event;
         if (any < 0) any = change.event;
     }

@@ -22,16 +22,16 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::RankUnits;
-using traces::UnitCosts;
-using traces::UnitPhase;
-using traces::UnitsReport;
+using traces::analysis::RankUnits;
+using traces::analysis::UnitCosts;
+using traces::analysis::UnitPhase;
+using traces::analysis::UnitsReport;
 
 theme::Color gather_color() {
-    return theme::kind_color(traces::DeviceKind::communication);
+    return theme::kind_color(traces::store::DeviceKind::communication);
 }
 theme::Color reduce_color() {
-    return theme::shard_color(traces::ShardState::reducing);
+    return theme::shard_color(traces::analysis::ShardState::reducing);
 }
 
 class UnitsPanel final : public model::Panel {
@@ -44,9 +44,10 @@ class UnitsPanel final : public model::Panel {
         const auto selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<UnitsReport>(
             "units", trace, selection,
-            [](const auto& t, const auto& s) { return traces::units_report(t, s); });
-        const auto states = session.analyses.analysis<traces::ShardStates>(
-            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+            [](const auto& t, const auto& s) { return traces::analysis::units_report(t, s); });
+        const auto states = session.analyses.analysis<traces::analysis::ShardStates>(
+            "shard_states", trace, {},
+            [](const auto& t, const auto&) { return traces::analysis::shard_states(t); });
         if (report == nullptr || states == nullptr) {
             draw::flow(ImGui::GetWindowWidth());
             return widgets::draw_waiting(session, "what sharding costs");
@@ -80,7 +81,7 @@ class UnitsPanel final : public model::Panel {
     }
 
   private:
-    void draw_choices(const traces::Trace& trace) {
+    void draw_choices(const traces::store::Trace& trace) {
         static constexpr std::string_view kBy[] = {"By unit", "By rank"},
                                           kRanks[] = {"This rank", "All ranks"},
                                           kShow[] = {"Mean per step", "Sum of the steps"};
@@ -148,8 +149,9 @@ class UnitsPanel final : public model::Panel {
         if (events.clicked) session.choose_rank(report_->ranks[*events.clicked].rank);
     }
 
-    void draw_by_unit(model::Session& session, const traces::Trace& trace, const traces::ShardStates& states,
-                      const std::vector<UnitPhase>& rows, std::int64_t steps) {
+    void draw_by_unit(model::Session& session, const traces::store::Trace& trace,
+                      const traces::analysis::ShardStates& states, const std::vector<UnitPhase>& rows,
+                      std::int64_t steps) {
         const float font = ImGui::GetFontSize();
         const ImVec2 room = ImGui::GetContentRegionAvail();
         const bool beside = room.x > font * 84;
@@ -264,15 +266,15 @@ class UnitsPanel final : public model::Panel {
         draw::end_tip();
     }
 
-    static void select(model::Session& session, const traces::Trace& trace, const std::string& unit) {
+    static void select(model::Session& session, const traces::store::Trace& trace, const std::string& unit) {
         session.selected_unit = -1;
         for (std::size_t u = 0; u < trace.units.size(); ++u) {
             if (trace.units[u].name == unit) session.selected_unit = static_cast<int>(u);
         }
     }
 
-    static void open(model::Session& session, const traces::Trace& trace, const traces::ShardStates& states,
-                     const UnitPhase& row) {
+    static void open(model::Session& session, const traces::store::Trace& trace,
+                     const traces::analysis::ShardStates& states, const UnitPhase& row) {
         const auto limit = session.current()->limit;
         const std::int32_t event = first_gather(trace, states, static_cast<std::size_t>(session.rank),
                                                 row.name, row.phase, limit ? limit->from : trace.first_ns);

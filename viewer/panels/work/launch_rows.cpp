@@ -17,7 +17,7 @@ namespace {
 
 using Cell = tables::CellTable::Cell;
 using Kind = tables::TableColumn::Kind;
-using traces::QueryValue;
+using traces::store::QueryValue;
 using Values = std::vector<QueryValue>;
 
 std::int64_t integer(const QueryValue& value) {
@@ -33,7 +33,7 @@ std::string in_range(const LaunchRange& range) {
 }
 
 // The rank of the process with this device; if there is none, the device's first rank. -1 none.
-int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
+int rank_of(const traces::store::Trace& trace, std::int64_t device, std::int64_t pid) {
     int of_device = -1;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         if (trace.ranks[i].device != device) continue;
@@ -45,7 +45,7 @@ int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
 
 template <class Row>
 void sort_by_time(std::vector<Row>& rows) {
-    traces::sort_rows(rows, [](const Row& a, const Row& b) { return a.ns > b.ns; });
+    traces::schema::sort_rows(rows, [](const Row& a, const Row& b) { return a.ns > b.ns; });
 }
 
 std::string memory_kind(const QueryValue& value) {
@@ -100,7 +100,8 @@ bool Launches::known() const {
     return product(grid) != 1 || product(block) != 1 || registers > 0;
 }
 
-std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace) {
+std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
+                                  const traces::store::Trace& trace) {
     std::vector<Launches> all;
     for (const Values& values : answer.rows) {
         const auto at = [&](std::size_t column) { return integer(values[column]); };
@@ -124,14 +125,14 @@ std::vector<Launches> launches_of(const traces::QueryResult& answer, const trace
     return all;
 }
 
-std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace) {
+std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const traces::store::Trace& trace) {
     std::vector<Copies> all;
     for (const Values& values : answer.rows) {
         const auto at = [&](std::size_t column) { return integer(values[column]); };
         Copies row;
         row.rank = rank_of(trace, at(0), at(1));
         if (row.rank < 0) continue;
-        row.name = traces::memcpy_name(static_cast<int>(std::clamp<std::int64_t>(at(2), 0, 255)));
+        row.name = traces::store::memcpy_name(static_cast<int>(std::clamp<std::int64_t>(at(2), 0, 255)));
         row.from = memory_kind(values[3]);
         row.to = memory_kind(values[4]);
         row.bytes = at(5);
@@ -157,7 +158,7 @@ std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launche
          "Shared memory of a block, static and dynamic (KB of 2^10 bytes)."},
         {"count", "Count", "", Kind::number, 5, 13, 0, "Kernels launched with this size."},
         {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19,
-         theme::time_category_color(traces::TimeCategory::kernel), "The sum of their durations."},
+         theme::time_category_color(traces::analysis::TimeCategory::kernel), "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 14, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
     });
@@ -185,8 +186,8 @@ std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& 
         {"to", "To", "memory", Kind::text, 7, 17, 0, "What was written."},
         {"count", "Count", "", Kind::number, 5, 15, 0, {}},
         {"mb", "Copied", "MB", Kind::number, 7.5F, 16, 0, "Sum of the bytes (MB of 2^20 bytes)."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, theme::kind_color(traces::DeviceKind::memcpy),
-         "The sum of their durations."},
+        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19,
+         theme::kind_color(traces::store::DeviceKind::memcpy), "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 13, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
         {"gbps", "Bandwidth", "GB/s", Kind::number, 6.5F, 14, 0, "Bytes over their time (GB of 10^9 bytes)."},

@@ -43,8 +43,9 @@ struct Copies {
 };
 
 // From the answers to the SQL above; rows of devices that belong to no rank are omitted. Longest time first.
-std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace);
-std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace);
+std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
+                                  const traces::store::Trace& trace);
+std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const traces::store::Trace& trace);
 
 // Row i is the i-th row of `rank` (an index): rows_of() returns their indices.
 template <class Row>

@@ -73,7 +73,7 @@ bool LaunchView::ready(model::Session& session, Part part) {
 bool LaunchView::may_ask(model::Session& session, const TraceFiles& files) {
     if (seen_.lock() != session.trace()) {
         seen_ = session.trace();
-        database_ = files.size() == 1 && traces::is_database(files.front());
+        database_ = files.size() == 1 && traces::query::is_database(files.front());
         allowed_ = false;
     }
     if (database_ || allowed_) return true;
@@ -94,7 +94,7 @@ void LaunchView::take_answer() {
     asked.there = true;
     asked.error = answer->error;
     if (!answer->error.empty() || answer->results.empty()) return;
-    const traces::QueryResult& result = answer->results.front();
+    const traces::store::QueryResult& result = answer->results.front();
     if (part == launches) {
         launches_ = std::make_shared<const std::vector<Launches>>(launches_of(result, *trace));
     } else {
@@ -103,7 +103,7 @@ void LaunchView::take_answer() {
 }
 
 void LaunchView::go_to(model::Session& session, int rank, std::int64_t start, std::int64_t length) {
-    const traces::Trace& trace = *session.trace();
+    const traces::store::Trace& trace = *session.trace();
     const RowPlace place{start, start + length, trace.ranks[static_cast<std::size_t>(rank)].number};
     const std::int64_t event = device_event_at(trace, place);
     session.go_to(

@@ -32,7 +32,7 @@ class LaunchView {
   private:
     enum Part { launches, copies };
     struct Asked {
-        std::weak_ptr<const traces::Trace> of;  // the trace and limit range they are for
+        std::weak_ptr<const traces::store::Trace> of;  // the trace and limit range they are for
         std::optional<model::TimeRange> limit;
         bool there = false;
         std::string error;
@@ -49,7 +49,7 @@ class LaunchView {
     std::optional<Part> pending_;
     std::shared_ptr<const std::vector<Launches>> launches_;
     std::shared_ptr<const std::vector<Copies>> copies_;
-    std::weak_ptr<const traces::Trace> seen_;
+    std::weak_ptr<const traces::store::Trace> seen_;
     bool database_ = false, allowed_ = false;  // about seen_: needs no import; the import was allowed
     tables::TableState launches_state_, copies_state_;
     widgets::KeptModel launches_model_, copies_model_;

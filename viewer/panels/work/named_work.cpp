@@ -57,7 +57,7 @@ std::optional<std::size_t> draw_share_bar(const char* id, std::span<const NameSh
 // --- The line under the table: buttons go to the longest of the chosen row's events, and to the previous and
 // next one from the selected event.
 
-model::TimeRange time_of(const traces::Trace& trace, model::EventKind kind, std::uint32_t row) {
+model::TimeRange time_of(const traces::store::Trace& trace, model::EventKind kind, std::uint32_t row) {
     if (kind == model::EventKind::device) return {trace.device.start[row], trace.device.end[row]};
     return {trace.ranges.start[row], trace.ranges.end[row]};
 }
@@ -72,7 +72,7 @@ bool button(const char* id, const char* name, const char* label) {
 
 void go_to_longest(model::Session& session, model::EventKind kind, const Occurrences& events) {
     if (events == nullptr || events->empty()) return;
-    const traces::Trace& trace = *session.trace();
+    const traces::store::Trace& trace = *session.trace();
     go_to(session, kind,
           *std::max_element(events->begin(), events->end(), [&](std::uint32_t a, std::uint32_t b) {
               return time_of(trace, kind, a).length() < time_of(trace, kind, b).length();
@@ -115,7 +115,7 @@ void draw_occurrences(const char* id, model::Session& session, const std::string
     const std::string count =
         on_one ? fmt::format("{} of {}", draw::format_count(here - events->begin() + 1),
                              draw::format_count(static_cast<std::int64_t>(events->size())))
-               : traces::counted(static_cast<std::int64_t>(events->size()), "event", "events");
+               : traces::store::counted(static_cast<std::int64_t>(events->size()), "event", "events");
     draw::text(count);
     draw::items::mark(fmt::format("{}.occurrence", id), count);
 }

@@ -15,7 +15,7 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::TimeCategory;
+using traces::analysis::TimeCategory;
 
 constexpr float kNameWidth = 24;  // font sizes: enough for most names of functions
 
@@ -58,7 +58,8 @@ std::vector<NameShare> shares(const std::vector<Row>& rows, std::int64_t whole, 
 
 }  // namespace
 
-std::shared_ptr<const tables::TableModel> operator_table(const traces::RankOperators& rank, bool by_shape) {
+std::shared_ptr<const tables::TableModel> operator_table(const traces::analysis::RankOperators& rank,
+                                                         bool by_shape) {
     std::vector<tables::ColumnLook> looks = {
         {.key = "name", .width = 0, .priority = 20, .least = kNameWidth},
         {.key = "calls", .width = 5, .priority = 15},
@@ -81,11 +82,12 @@ std::shared_ptr<const tables::TableModel> operator_table(const traces::RankOpera
     for (std::size_t i = 0; i < colors.size(); ++i) {
         if (rank.operators[i].device_self <= 0) colors[i] = 0;
     }
-    return result_model(traces::result_table(traces::operator_fields(by_shape), rank.operators), looks,
-                        colors);
+    return result_model(
+        traces::analysis::result_table(traces::analysis::operator_fields(by_shape), rank.operators), looks,
+        colors);
 }
 
-std::shared_ptr<const tables::TableModel> kernel_table(const traces::RankKernels& rank) {
+std::shared_ptr<const tables::TableModel> kernel_table(const traces::analysis::RankKernels& rank) {
     const tables::ColumnLook looks[] = {
         {.key = "full_name",
          .width = 0,
@@ -105,17 +107,18 @@ std::shared_ptr<const tables::TableModel> kernel_table(const traces::RankKernels
         {.key = "blocks_per_sm", .width = 5, .priority = 5, .title = "Blocks", .unit = "per SM"},
         {.key = "occupancy_percent", .priority = 11},
     };
-    return result_model(traces::result_table(traces::kernel_fields(), rank.kernels), looks,
-                        share_colors(rank.kernels));
+    return result_model(traces::analysis::result_table(traces::analysis::kernel_fields(), rank.kernels),
+                        looks, share_colors(rank.kernels));
 }
 
-std::vector<NameShare> operator_shares(const traces::RankOperators& rank) {
+std::vector<NameShare> operator_shares(const traces::analysis::RankOperators& rank) {
     return shares(rank.operators, rank.device_self,
-                  [](const traces::OperatorStats& row) { return row.device_self; });
+                  [](const traces::analysis::OperatorStats& row) { return row.device_self; });
 }
 
-std::vector<NameShare> kernel_shares(const traces::RankKernels& rank) {
-    return shares(rank.kernels, rank.total, [](const traces::KernelStats& row) { return row.total; });
+std::vector<NameShare> kernel_shares(const traces::analysis::RankKernels& rank) {
+    return shares(rank.kernels, rank.total,
+                  [](const traces::analysis::KernelStats& row) { return row.total; });
 }
 
 }  // namespace shardscope::viewer::panels

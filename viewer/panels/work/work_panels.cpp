@@ -27,10 +27,10 @@
 namespace shardscope::viewer::panels {
 namespace {
 
-using traces::KernelsReport;
-using traces::OperatorsReport;
-using traces::RankKernels;
-using traces::RankOperators;
+using traces::analysis::KernelsReport;
+using traces::analysis::OperatorsReport;
+using traces::analysis::RankKernels;
+using traces::analysis::RankOperators;
 
 class OperatorsPanel final : public model::Panel {
   public:
@@ -40,11 +40,11 @@ class OperatorsPanel final : public model::Panel {
         widgets::draw_choosers(session);
         widgets::toggle_button("operators.by_shape", "By input shapes", by_shape_);
         const model::TracePtr trace = session.trace();
-        traces::Selection selection = model::Session::selection(*session.current());
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<OperatorsReport>(
             by_shape_ ? "operators by shape" : "operators", trace, selection,
-            [by_shape = by_shape_](const traces::Trace& t, const traces::Selection& s) {
-                return traces::operators_report(t, s, by_shape);
+            [by_shape = by_shape_](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::operators_report(t, s, by_shape);
             });
         if (report == nullptr) return widgets::draw_waiting(session, "the operators");
         const RankOperators* rank = widgets::chosen_rank(report->ranks, session);
@@ -60,20 +60,21 @@ class OperatorsPanel final : public model::Panel {
             return NamedWork::Rows{operator_table(*rank, by_shape), operator_shares(*rank)};
         });
         draw::heading(fmt::format("Rank {}: {} of {}, {} on the device", rank->rank,
-                                  traces::counted(rank->calls, "call", "calls"),
-                                  traces::counted(rank->distinct, "operator", "operators"),
+                                  traces::store::counted(rank->calls, "call", "calls"),
+                                  traces::store::counted(rank->distinct, "operator", "operators"),
                                   draw::format_duration(static_cast<double>(rank->device_self))));
         selection.rank = rank->rank;
         rows_.draw(session, [&](std::size_t i) {
-            const traces::OperatorStats& row = rank->operators[i];
+            const traces::analysis::OperatorStats& row = rank->operators[i];
             const std::string name =
                 row.shapes.empty() ? std::string(row.name) : fmt::format("{} {}", row.name, row.shapes);
             return NamedWork::Chosen{
-                name, session.analyses.analysis<std::vector<std::uint32_t>>(
-                          fmt::format("calls of operator {} {}", by_shape, name), trace, selection,
-                          [row, by_shape](const traces::Trace& t, const traces::Selection& s) {
-                              return traces::operator_calls(t, s, row.name, row.shapes, by_shape);
-                          })};
+                name,
+                session.analyses.analysis<std::vector<std::uint32_t>>(
+                    fmt::format("calls of operator {} {}", by_shape, name), trace, selection,
+                    [row, by_shape](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                        return traces::analysis::operator_calls(t, s, row.name, row.shapes, by_shape);
+                    })};
         });
     }
 
@@ -98,10 +99,12 @@ class KernelsPanel final : public model::Panel {
             return details_.draw_copies(session, "kernels.copies", "copies");
         }
         const model::TracePtr trace = session.trace();
-        traces::Selection selection = model::Session::selection(*session.current());
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<KernelsReport>(
             "kernels", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::kernels_report(t, s); });
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::kernels_report(t, s);
+            });
         if (report == nullptr) return widgets::draw_waiting(session, "the kernels");
         const RankKernels* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->kernels.empty()) {
@@ -112,17 +115,18 @@ class KernelsPanel final : public model::Panel {
         widgets::draw_limit_note(session);
         rows_.take(report, rank, [&] { return NamedWork::Rows{kernel_table(*rank), kernel_shares(*rank)}; });
         draw::heading(fmt::format("Rank {}: {} of {}, {}", rank->rank,
-                                  traces::counted(rank->count, "kernel", "kernels"),
-                                  traces::counted(rank->distinct, "name", "names"),
+                                  traces::store::counted(rank->count, "kernel", "kernels"),
+                                  traces::store::counted(rank->distinct, "name", "names"),
                                   draw::format_duration(static_cast<double>(rank->total))));
         selection.rank = rank->rank;
         rows_.draw(session, [&](std::size_t i) {
             const std::string name(rank->kernels[i].name);
-            return NamedWork::Chosen{name, session.analyses.analysis<std::vector<std::uint32_t>>(
-                                               "events of kernel " + name, trace, selection,
-                                               [name](const traces::Trace& t, const traces::Selection& s) {
-                                                   return traces::kernel_events(t, s, name);
-                                               })};
+            return NamedWork::Chosen{
+                name, session.analyses.analysis<std::vector<std::uint32_t>>(
+                          "events of kernel " + name, trace, selection,
+                          [name](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                              return traces::analysis::kernel_events(t, s, name);
+                          })};
         });
     }
 
