@@ -46,20 +46,21 @@ struct ImGuiOwner {
     ImGuiOwner& operator=(const ImGuiOwner&) = delete;
 };
 
-void print_errors(const Session& session) {
-    for (const OpenTrace& entry : session.open) {
-        if (!entry.error.empty()) fmt::print(stderr, "shardscope-view: {}\n", traces::printable(entry.error));
+void print_errors(const model::Session& session) {
+    for (const model::OpenTrace& entry : session.open) {
+        if (!entry.error.empty())
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(entry.error));
     }
 }
 
-bool any_failed(const Session& session) {
+bool any_failed(const model::Session& session) {
     return std::any_of(session.open.begin(), session.open.end(),
-                       [](const OpenTrace& e) { return !e.error.empty(); });
+                       [](const model::OpenTrace& e) { return !e.error.empty(); });
 }
 
 // The picture shows finished work: files are read first, then frames are drawn until every analysis that the
 // panel asked for is done, and a few more in which Dear ImGui settles sizes.
-int take_picture(Program& program, const Options& options) {
+int take_picture(app::Program& program, const app::Options& options) {
     while (program.session.loading()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         program.session.poll();
@@ -69,8 +70,8 @@ int take_picture(Program& program, const Options& options) {
         return 1;
     }
     const ImGuiOwner imgui;
-    HeadlessCanvas canvas(options.width, options.height);
-    Stage stage(program, canvas, 1);
+    backend::HeadlessCanvas canvas(options.width, options.height);
+    app::Stage stage(program, canvas, 1);
     constexpr int kSettled = 4;
     for (int calm = 0; calm < kSettled;) {
         stage.frame({.headless = true});
@@ -82,19 +83,19 @@ int take_picture(Program& program, const Options& options) {
         fmt::print(stderr, "shardscope-view: {}\n", failure);
         return 1;
     }
-    write_picture(options.screenshot, canvas);
+    app::write_picture(options.screenshot, canvas);
     return 0;
 }
 
 // A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs are
 // repeatable.
-int run_script(Program& program, const Options& options, script::Script script) {
+int run_script(app::Program& program, const app::Options& options, script::Script script) {
     const ImGuiOwner imgui;
     script::prepare_keys();
-    HeadlessCanvas canvas(options.width, options.height);
-    Stage stage(program, canvas, 1);
+    backend::HeadlessCanvas canvas(options.width, options.height);
+    app::Stage stage(program, canvas, 1);
     script::Runner runner(std::move(script), program, canvas);
-    for (Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
+    for (model::Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
         stage.frame(frame, [&] { runner.before_frame(); });
         runner.after_frame();
         program.session.poll_files();
@@ -104,39 +105,39 @@ int run_script(Program& program, const Options& options, script::Script script) 
         fmt::print(stderr, "shardscope-view: {}\n", runner.failure());
         return 1;
     }
-    if (!options.screenshot.empty()) write_picture(options.screenshot, canvas);
+    if (!options.screenshot.empty()) app::write_picture(options.screenshot, canvas);
     return 0;
 }
 
 // Files that are not traces are refused within milliseconds: if all are refused, there is nothing to show and
 // no window opens. Anything slower is read while the window shows its progress.
-bool all_refused(Session& session) {
+bool all_refused(model::Session& session) {
     const auto until = Clock::now() + std::chrono::milliseconds(500);
     while (session.loading() && Clock::now() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         session.poll();
     }
     return !session.open.empty() && std::all_of(session.open.begin(), session.open.end(),
-                                                [](const OpenTrace& e) { return !e.error.empty(); });
+                                                [](const model::OpenTrace& e) { return !e.error.empty(); });
 }
 
-int run_window(Program& program, const Options& options, std::optional<script::Script> script) {
+int run_window(app::Program& program, const app::Options& options, std::optional<script::Script> script) {
     const bool refused = all_refused(program.session);
     print_errors(program.session);
     if (refused && !options.files.empty())
         return 1;  // a file that was open last time may be gone: not a reason to stop
     const ImGuiOwner imgui;
-    Window window(options.width, options.height, "Shardscope");
+    backend::Window window(options.width, options.height, "Shardscope");
     window.on_drop([&](const std::string& path) { program.open(path); });
-    Stage stage(program, window, window.scale());
+    app::Stage stage(program, window, window.scale());
     std::unique_ptr<script::Runner> runner;
     if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
-    Frame frame;
-    Redraw redraw;
+    model::Frame frame;
+    app::Redraw redraw;
     const auto start = Clock::now();
     while (!window.wants_close()) {
-        const Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
-        const bool input = window.wait(Redraw::patience(now));
+        const app::Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
+        const bool input = window.wait(app::Redraw::patience(now));
         if (!redraw.due(now, input, program.session.poll_files())) continue;
         frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
         stage.frame(frame, [&] {
@@ -158,30 +159,30 @@ int run_window(Program& program, const Options& options, std::optional<script::S
 }
 
 int run(int argc, char** argv) {
-    Program program;
-    program.panels = make_panels();
+    app::Program program;
+    program.panels = panels::make_panels();
     std::vector<std::string> names;
     for (const auto& panel : program.panels) names.emplace_back(panel->name());
-    const Parsed parsed = parse_options(argc, argv, names);
+    const app::Parsed parsed = app::parse_options(argc, argv, names);
     if (!parsed.options) return parsed.status;
-    const Options& options = *parsed.options;
+    const app::Options& options = *parsed.options;
     std::optional<script::Script> script;
     if (!options.script.empty()) {
         script = script::read_script(options.script);
         const std::string wrong =
             script->error.empty() ? script::unknown_names(*script, program) : script->error;
         if (!wrong.empty()) {
-            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(wrong));
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(wrong));
             return 2;
         }
     }
     const bool with_window = options.window || (!script && options.screenshot.empty());
     const bool with_state = with_window && !script && options.state;  // for repeatable runs
     if (with_state) {
-        if (const auto state = read_state(state_path(), program.notice))
+        if (const auto state = app::read_state(app::state_path(), program.notice))
             restore(*state, program, options.files.empty());
         if (!program.notice.empty())
-            fmt::print(stderr, "shardscope-view: {}\n", traces::printable(program.notice));
+            fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(program.notice));
     }
     if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
         program.show(options.panel);
@@ -197,7 +198,7 @@ int run(int argc, char** argv) {
     if (!options.screenshot.empty()) return take_picture(program, options);
     const int status = run_window(program, options, std::move(script));
     if (with_state) {
-        const std::string failure = write_state(state_path(), state_of(program));
+        const std::string failure = write_state(app::state_path(), state_of(program));
         if (!failure.empty()) fmt::print(stderr, "shardscope-view: {}\n", failure);
     }
     g_ends_at_once = program.session.analyses.abandon();
@@ -216,7 +217,7 @@ int main(int argc, char** argv) {
         }
         return status;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::printable(error.what()));
+        fmt::print(stderr, "shardscope-view: {}\n", shardscope::traces::report::printable(error.what()));
         return 1;
     }
 }

@@ -85,7 +85,7 @@ struct RangeRecord {  // push, mark, range_start
     std::uint32_t color;
     std::uint64_t id;  // range_start: unique in the process
     std::uint32_t category;
-    std::uint32_t value_type;  // of an NVTX payload value: traces::RangePayload::Type
+    std::uint32_t value_type;  // of an NVTX payload value: traces::schema::RangePayload::Type
     std::uint64_t value;       // its bytes, at the low end
 };
 static_assert(sizeof(PlainRangeRecord) == 32 && offsetof(RangeRecord, id) == sizeof(PlainRangeRecord));

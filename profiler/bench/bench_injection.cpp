@@ -255,7 +255,7 @@ int soak(double seconds, double rate, int threads, std::string output, bool stri
         return 1;
     }
     const auto sent = static_cast<std::int64_t>(figures.at("sent"));
-    shardscope::traces::Database file(output, shardscope::traces::Database::Mode::read_only);
+    shardscope::traces::store::Database file(output, shardscope::traces::store::Database::Mode::read_only);
     const std::int64_t stored = file.integer("SELECT COUNT(*) FROM NVTX_EVENTS WHERE eventType = 59");
     const std::int64_t lost = file.integer("SELECT dropped FROM SHARD_STATE");
     fmt::print("sent {} in {:.1f} s ({:.2f} M/s), stored {}, lost {}: {}\n", sent, figures.at("seconds"),

@@ -21,30 +21,30 @@ using namespace shardscope;
 using namespace shardscope::profiler;
 
 // Takes everything and keeps nothing: the writer's own cost stays in the background.
-class NullSink final : public traces::EventSink {
+class NullSink final : public traces::store::EventSink {
   public:
-    traces::StringId intern(std::string_view) override { return traces::StringId{1}; }
-    void add(const traces::KernelRow&) override {}
-    void add(const traces::MemcpyRow&) override {}
-    void add(const traces::MemsetRow&) override {}
-    void add(const traces::RuntimeRow&) override {}
-    void add(const traces::SynchronizationRow&) override {}
-    void add(const traces::RangeRow&) override {}
-    void add(const traces::CollectiveRow&) override {}
-    void add(const traces::MemoryRow&) override {}
-    void add(const traces::CounterRow&) override {}
-    void add(const traces::StepRow&) override {}
-    void add(const traces::LossRow&) override {}
-    void add(const traces::RunInfoRow&) override {}
-    void add(const traces::RankRow&) override {}
-    void add(const traces::ProcessRow&) override {}
-    void add(const traces::ThreadRow&) override {}
-    void add(const traces::StreamRow&) override {}
-    void add(const traces::ModuleRow&) override {}
-    void add(const traces::UnitRow&) override {}
-    void add(const traces::PredictionRow&) override {}
-    void add(const traces::PredictionPartRow&) override {}
-    void add(const traces::DiagnosticRow&) override {}
+    traces::schema::StringId intern(std::string_view) override { return traces::schema::StringId{1}; }
+    void add(const traces::schema::KernelRow&) override {}
+    void add(const traces::schema::MemcpyRow&) override {}
+    void add(const traces::schema::MemsetRow&) override {}
+    void add(const traces::schema::RuntimeRow&) override {}
+    void add(const traces::schema::SynchronizationRow&) override {}
+    void add(const traces::schema::RangeRow&) override {}
+    void add(const traces::schema::CollectiveRow&) override {}
+    void add(const traces::schema::MemoryRow&) override {}
+    void add(const traces::schema::CounterRow&) override {}
+    void add(const traces::schema::StepRow&) override {}
+    void add(const traces::schema::LossRow&) override {}
+    void add(const traces::schema::RunInfoRow&) override {}
+    void add(const traces::schema::RankRow&) override {}
+    void add(const traces::schema::ProcessRow&) override {}
+    void add(const traces::schema::ThreadRow&) override {}
+    void add(const traces::schema::StreamRow&) override {}
+    void add(const traces::schema::ModuleRow&) override {}
+    void add(const traces::schema::UnitRow&) override {}
+    void add(const traces::schema::PredictionRow&) override {}
+    void add(const traces::schema::PredictionPartRow&) override {}
+    void add(const traces::schema::DiagnosticRow&) override {}
     void commit() override {}
 };
 

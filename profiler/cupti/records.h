@@ -44,7 +44,7 @@ struct CudaClockRecord {
     std::int64_t realtime;
 };
 
-// A notice is a TextRecord: `owner` is a traces::Severity, the text a sentence for the user.
+// A notice is a TextRecord: `owner` is a traces::schema::Severity, the text a sentence for the user.
 
 // Counts, so far, of what has not become a record.
 struct CudaLossRecord {

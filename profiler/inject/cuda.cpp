@@ -93,7 +93,7 @@ void call_worker() {
     set_and_wake(cuda.calls_for_worker, cuda.calls_for_worker.load(std::memory_order_relaxed) + 1);
 }
 
-// Sends the user a notice; `severity` is the number of a traces::Severity.
+// Sends the user a notice; `severity` is the number of a traces::schema::Severity.
 void notice(std::uint64_t severity, const char* text) {
     write_text(record_kind(CudaKind::notice), 0, severity, narrow_text(text));
 }

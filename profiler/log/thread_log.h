@@ -28,7 +28,7 @@ class ThreadLog {
     void mark(NameId name) { write_range(RecordKind::mark, name, NameId::none, depth_, -1); }
 
     // Call it before push(): the payload of that range, as bytes in the layout of a schema
-    // (traces::PayloadSchemaRow::id).
+    // (traces::schema::PayloadSchemaRow::id).
     void payload(std::uint64_t schema, const void* bytes, std::size_t size) {
         const std::size_t padded = (size + 7) / 8 * 8;
         auto* r = writer_.begin<PayloadRecord>(RecordKind::payload, 0, sizeof(PayloadRecord) + padded);

@@ -49,7 +49,7 @@ struct WorkFields {
     DeviceWork work;
 };
 
-using CollectiveWork = traces::CollectiveRow;
+using CollectiveWork = traces::schema::CollectiveRow;
 
 struct MemoryWork {
     std::uint64_t address = 0;
@@ -57,9 +57,9 @@ struct MemoryWork {
     int rank = 0;
     int unit = -1, module = -1, stream = -1;
     NameId name = NameId::none;
-    traces::MemoryCategory category = traces::MemoryCategory::other;
-    traces::MemorySpace space = traces::MemorySpace::device;
-    traces::Phase phase = traces::Phase::none;
+    traces::schema::MemoryCategory category = traces::schema::MemoryCategory::other;
+    traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
+    traces::schema::Phase phase = traces::schema::Phase::none;
 };
 struct MemoryFields {
     std::uint64_t ticks;

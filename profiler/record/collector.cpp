@@ -27,7 +27,7 @@ int rank_in(std::string_view thread) {
 
 }  // namespace
 
-Collector::Collector(std::string directory, traces::EventSink& sink, Calibration& clock,
+Collector::Collector(std::string directory, traces::store::EventSink& sink, Calibration& clock,
                      std::int64_t origin_ns)
     : directory_(std::move(directory)), sink_(sink), clock_(clock), origin_ns_(origin_ns) {}
 
@@ -50,12 +50,14 @@ void Collector::look_for_processes() {
         open_.push_back(std::move(process));
     }
     // The folder lists them in any order.
-    traces::sort_rows(open_, [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
+    traces::schema::sort_rows(open_,
+                              [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
 }
 
 void Collector::describe(const ProcessRecords& process) {
     if (described_processes_.insert(process.row_pid()).second) {
-        sink_.add(traces::ProcessRow{traces::global_pid(process.row_pid()), process.pid(), process.name()});
+        sink_.add(traces::schema::ProcessRow{traces::schema::global_pid(process.row_pid()), process.pid(),
+                                             process.name()});
     }
     // Children inherit the launcher's variables: the first process with a rank is that rank.
     if (process.rank() < 0 || !ranks_.try_emplace(process.rank(), process.row_pid()).second) return;
@@ -63,14 +65,14 @@ void Collector::describe(const ProcessRecords& process) {
 }
 
 void Collector::describe_rank(const ProcessRecords& process, int rank, std::int64_t tid) {
-    traces::RankRow row;
+    traces::schema::RankRow row;
     row.rank = rank;
     row.device = rank;
-    row.global_pid = traces::global_pid(process.row_pid());
-    row.global_tid = traces::global_tid(process.row_pid(), tid);
-    row.host = traces::host_name("");
-    row.device_name = traces::processor_name();
-    row.device_memory = traces::physical_memory();
+    row.global_pid = traces::schema::global_pid(process.row_pid());
+    row.global_tid = traces::schema::global_tid(process.row_pid(), tid);
+    row.host = traces::store::host_name("");
+    row.device_name = traces::store::processor_name();
+    row.device_memory = traces::store::physical_memory();
     row.data = rank;
     findings_.devices.reserve_rank(row.rank);
     findings_.ranks[row.rank] = row;
@@ -85,13 +87,13 @@ void Collector::find_ranks_of_threads(const ProcessRecords& process) {
         if (rank < 0) continue;
         const auto [of, is_new] = ranks_.try_emplace(rank, process.row_pid());
         if (of->second != process.row_pid()) continue;
-        thread_ranks_.insert_or_assign(traces::global_tid(process.row_pid(), tid), rank);
+        thread_ranks_.insert_or_assign(traces::schema::global_tid(process.row_pid(), tid), rank);
         if (is_new) describe_rank(process, rank, tid);
     }
 }
 
 int Collector::rank_of_thread(const ProcessRecords& process, std::int64_t tid) const {
-    const auto own = thread_ranks_.find(traces::global_tid(process.row_pid(), tid));
+    const auto own = thread_ranks_.find(traces::schema::global_tid(process.row_pid(), tid));
     return own != thread_ranks_.end() ? own->second : process.rank();
 }
 
@@ -133,7 +135,7 @@ void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
     process.close(end_ns);
     describe_threads(process, sink_);
     for (const auto& [tid, name] : process.converter().threads()) {
-        described_threads_.insert(traces::global_tid(process.row_pid(), tid));
+        described_threads_.insert(traces::schema::global_tid(process.row_pid(), tid));
     }
     closed_activity_ += process.bytes_read();
     closed_rows_ += process.converter().rows();
@@ -141,11 +143,11 @@ void Collector::close(ProcessRecords& process, std::int64_t end_ns) {
     closed_damaged_ += process.converter().damaged();
 }
 
-void Collector::describe_threads(const ProcessRecords& process, traces::EventSink& sink) const {
+void Collector::describe_threads(const ProcessRecords& process, traces::store::EventSink& sink) const {
     for (const auto& [tid, name] : process.converter().threads()) {
-        const std::int64_t global_tid = traces::global_tid(process.row_pid(), tid);
+        const std::int64_t global_tid = traces::schema::global_tid(process.row_pid(), tid);
         if (described_threads_.count(global_tid) != 0) continue;
-        sink.add(traces::ThreadRow{global_tid, name, rank_of_thread(process, tid)});
+        sink.add(traces::schema::ThreadRow{global_tid, name, rank_of_thread(process, tid)});
     }
 }
 
@@ -153,7 +155,7 @@ void Collector::add_places(const ProcessRecords& process, std::int64_t until_ns,
                            std::vector<Place>* places) const {
     const auto& threads = process.converter().threads();
     const std::size_t first = places->size();
-    process.converter().visit_open([&](const traces::RangeRow& range) {
+    process.converter().visit_open([&](const traces::schema::RangeRow& range) {
         const std::int64_t tid = range.global_tid & 0xFFFFFF;
         // A thread's last range is its innermost.
         if (places->size() == first || places->back().tid != tid) {
@@ -194,14 +196,14 @@ void Collector::pause(std::int64_t now_ns) {
     for (auto& process : open_) process->end_open_ranges(now_ns);
 }
 
-void Collector::write_open(traces::EventSink& sink, std::int64_t now_ns) const {
+void Collector::write_open(traces::store::EventSink& sink, std::int64_t now_ns) const {
     for (const auto& process : open_) {
         describe_threads(*process, sink);
         process->converter().write_open(sink, now_ns);
     }
 }
 
-void Collector::visit_strings(const std::function<void(traces::StringId)>& visit) const {
+void Collector::visit_strings(const std::function<void(traces::schema::StringId)>& visit) const {
     for (const auto& process : open_) process->converter().visit_strings(visit);
 }
 

@@ -22,7 +22,8 @@ namespace shardscope::profiler {
 class Collector {
   public:
     // References must outlive the collector. Trace time is CLOCK_MONOTONIC minus origin_ns.
-    Collector(std::string directory, traces::EventSink& sink, Calibration& clock, std::int64_t origin_ns);
+    Collector(std::string directory, traces::store::EventSink& sink, Calibration& clock,
+              std::int64_t origin_ns);
 
     // Turns everything published so far into rows, and closes processes that have ended.
     void drain();
@@ -34,16 +35,16 @@ class Collector {
 
     // Writes everything that is open in living processes, with their threads, as rows that end at now_ns, to
     // another sink with the same string ids. Changes nothing here.
-    void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
+    void write_open(traces::store::EventSink& sink, std::int64_t now_ns) const;
     // RecordConverter::visit_strings of all living processes.
-    void visit_strings(const std::function<void(traces::StringId)>& visit) const;
+    void visit_strings(const std::function<void(traces::schema::StringId)>& visit) const;
 
     // Where a thread was when its process ended, or where it is now: its innermost open range.
     struct Place {
         std::int64_t pid = 0, tid = 0;
         int rank = -1;
         std::string thread;
-        traces::StringId range = traces::StringId::empty;
+        traces::schema::StringId range = traces::schema::StringId::empty;
         std::string text;  // of the range
         std::int64_t since_ns = 0, until_ns = 0;
     };
@@ -74,12 +75,12 @@ class Collector {
     void describe_rank(const ProcessRecords& process, int rank, std::int64_t tid);
     void find_ranks_of_threads(const ProcessRecords& process);
     int rank_of_thread(const ProcessRecords& process, std::int64_t tid) const;
-    void describe_threads(const ProcessRecords& process, traces::EventSink& sink) const;
+    void describe_threads(const ProcessRecords& process, traces::store::EventSink& sink) const;
     void close(ProcessRecords& process, std::int64_t end_ns);
     void add_places(const ProcessRecords& process, std::int64_t until_ns, std::vector<Place>* places) const;
 
     std::string directory_;
-    traces::EventSink& sink_;
+    traces::store::EventSink& sink_;
     Calibration& clock_;
     std::int64_t origin_ns_;
     Findings findings_;

@@ -173,8 +173,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     CLI::App app{"Records what a program does while it runs, into a trace database."};
     app.formatter(std::make_shared<UsageWithCommand>());
     app.footer(kFooter);
-    app.set_version_flag(
-        "--version", fmt::format("shardscope-record {} (trace schema {})", kVersion, traces::kSchemaVersion));
+    app.set_version_flag("--version", fmt::format("shardscope-record {} (trace schema {})", kVersion,
+                                                  traces::schema::kSchemaVersion));
     Texts texts;
     add_options(app, line.options, texts);
     try {
@@ -190,11 +190,11 @@ CommandLine parse_command_line(int argc, char** argv) {
         return line;
     } catch (const CLI::ParseError& error) {
         fmt::print(stderr, "shardscope-record: {}; see --help (a command follows --)\n",
-                   traces::printable(error.what()));
+                   traces::report::printable(error.what()));
         line.status = kOwnFailure;
         return line;
     } catch (const std::invalid_argument& error) {
-        fmt::print(stderr, "shardscope-record: {}\n", traces::printable(error.what()));
+        fmt::print(stderr, "shardscope-record: {}\n", traces::report::printable(error.what()));
         line.status = kOwnFailure;
         return line;
     }

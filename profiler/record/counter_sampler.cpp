@@ -9,7 +9,7 @@
 namespace shardscope::profiler {
 
 void CounterSampler::tick(std::int64_t now_ns, std::span<const WatchedProcess> processes,
-                          traces::EventSink& sink) {
+                          traces::store::EventSink& sink) {
     if (now_ns < next_ns_) return;
     next_ns_ = std::max(next_ns_ + kPeriodNs, now_ns + kPeriodNs / 2);
     host_.sample(now_ns, processes, sink);
@@ -21,7 +21,7 @@ void CounterSampler::discard() {
 }
 
 void CounterSampler::add(const GpuSample& sample, std::span<const WatchedProcess> processes,
-                         traces::EventSink& sink) {
+                         traces::store::EventSink& sink) {
     std::set<int> ranks;
     for (const WatchedProcess& process : processes) {
         if (process.rank < 0) continue;
@@ -35,8 +35,8 @@ void CounterSampler::add(const GpuSample& sample, std::span<const WatchedProcess
             rank >= 0 && gpu_of_rank_.try_emplace(rank, sample.gpu).first->second == sample.gpu;
         const std::string prefix = its_first ? "gpu_" : fmt::format("gpu{}_", sample.gpu);
         for (const GpuSample::Value& value : sample.values) {
-            sink.add(traces::CounterRow{sample.monotonic_ns - origin_ns_, rank,
-                                        sink.intern(prefix + value.name), value.value});
+            sink.add(traces::schema::CounterRow{sample.monotonic_ns - origin_ns_, rank,
+                                                sink.intern(prefix + value.name), value.value});
         }
     }
 }

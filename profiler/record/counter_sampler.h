@@ -23,13 +23,14 @@ class CounterSampler {
     //
     // Counters of a GPU ("gpu_power_watts") go to the ranks whose processes use it. Where the system does
     // not report these, and for further GPUs of a rank, the name has the GPU's number ("gpu1_power_watts").
-    void tick(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
+    void tick(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::store::EventSink& sink);
 
     // Discards the samples that were taken while recording was off.
     void discard();
 
   private:
-    void add(const GpuSample& sample, std::span<const WatchedProcess> processes, traces::EventSink& sink);
+    void add(const GpuSample& sample, std::span<const WatchedProcess> processes,
+             traces::store::EventSink& sink);
 
     std::int64_t origin_ns_, next_ns_ = 0;
     HostCounters host_;

@@ -21,7 +21,7 @@
 namespace shardscope::profiler {
 namespace {
 
-using traces::StringId;
+using traces::schema::StringId;
 
 // ENUM_CUPTI_OVERHEAD_TYPE, and the name shown in the row. Types that have no number there are unknown.
 struct OverheadKind {
@@ -105,8 +105,8 @@ class CudaHandler final : public RecordHandler {
     // "1 CUDA event", "2 CUDA events", followed by the verb if one is given.
     static std::string cuda_events(std::uint64_t count, const std::string& does = "",
                                    const std::string& they_do = "") {
-        return traces::counted(static_cast<std::int64_t>(count), "CUDA event" + does,
-                               "CUDA events" + they_do);
+        return traces::store::counted(static_cast<std::int64_t>(count), "CUDA event" + does,
+                                      "CUDA events" + they_do);
     }
 
     template <typename Record>
@@ -122,7 +122,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void say(RecordConverter& to, std::int64_t time, const std::string& text) {
-        to.sink().add(traces::DiagnosticRow{time, traces::Severity::warning, text});
+        to.sink().add(traces::schema::DiagnosticRow{time, traces::schema::Severity::warning, text});
         process_.findings->note(text);
     }
 
@@ -151,7 +151,7 @@ class CudaHandler final : public RecordHandler {
 
     std::int64_t correlation(std::uint32_t id) const { return std::int64_t{process_.number} << 32 | id; }
 
-    std::int64_t global_pid() const { return traces::global_pid(process_.pid); }
+    std::int64_t global_pid() const { return traces::schema::global_pid(process_.pid); }
 
     // The trace's id of a device that is used.
     int device_id(RecordConverter& to, std::int32_t cuda_device) {
@@ -186,7 +186,7 @@ class CudaHandler final : public RecordHandler {
         if (rank == process_.findings->ranks.end() || rank->second.device != id->second) return;
         // If a launcher starts several processes of one rank, the rank is the process that uses its device.
         rank->second.global_pid = global_pid();
-        rank->second.global_tid = traces::global_tid(process_.pid, process_.pid);
+        rank->second.global_tid = traces::schema::global_tid(process_.pid, process_.pid);
         rank->second.device_name = facts->second.name;
         rank->second.device_memory = facts->second.memory;
         to.sink().add(rank->second);
@@ -215,8 +215,8 @@ class CudaHandler final : public RecordHandler {
         const std::string sentence(text, ::strnlen(text, size - sizeof(TextRecord)));
         // One notice is enough if many processes lack the same thing.
         if (process_.findings->note(sentence)) {
-            to.sink().add(traces::DiagnosticRow{to.to_trace_ns(r->ticks),
-                                                static_cast<traces::Severity>(r->owner), sentence});
+            to.sink().add(traces::schema::DiagnosticRow{
+                to.to_trace_ns(r->ticks), static_cast<traces::schema::Severity>(r->owner), sentence});
         }
         return true;
     }
@@ -232,7 +232,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaDeviceRecord& r) {
-        traces::GpuRow row;
+        traces::schema::GpuRow row;
         row.cuda_device = r.device;
         row.pid = process_.pid;
         row.name = to.text(r.header.name);
@@ -259,7 +259,7 @@ class CudaHandler final : public RecordHandler {
 
     void add(RecordConverter& to, const CudaContextRecord& r) {
         contexts_[r.context] = r.device;
-        traces::CudaContextRow row;
+        traces::schema::CudaContextRow row;
         row.pid = process_.pid;
         row.device = device_id(to, r.device);
         row.context = r.context;
@@ -268,7 +268,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaStreamRecord& r) {
-        traces::CudaStreamRow row;
+        traces::schema::CudaStreamRow row;
         row.pid = process_.pid;
         row.context = r.context;
         row.stream = r.stream;
@@ -278,9 +278,9 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaApiRecord& r) {
-        traces::RuntimeRow row;
+        traces::schema::RuntimeRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
-        row.global_tid = traces::global_tid(process_.pid, r.tid);
+        row.global_tid = traces::schema::global_tid(process_.pid, r.tid);
         row.correlation = correlation(r.correlation);
         row.name = to.name(r.header.name);
         row.return_value = static_cast<int>(r.result);
@@ -289,7 +289,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaKernelRecord& r) {
-        traces::KernelRow row;
+        traces::schema::KernelRow row;
         if (!set_place(to, r, row)) return;
         fill_row(kernel_names(to, r.header.name), row);
         fill_row(r, row);
@@ -297,7 +297,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaMemcpyRecord& r) {
-        traces::MemcpyRow row;
+        traces::schema::MemcpyRow row;
         if (!set_place(to, r, row)) return;
         fill_row(r, row);
         if (r.src_device >= 0 && r.dst_device >= 0) {
@@ -310,14 +310,14 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaMemsetRecord& r) {
-        traces::MemsetRow row;
+        traces::schema::MemsetRow row;
         if (!set_place(to, r, row)) return;
         fill_row(r, row);
         to.emit(row);
     }
 
     void add(RecordConverter& to, const CudaSynchronizationRecord& r) {
-        traces::SynchronizationRow row;
+        traces::schema::SynchronizationRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
         const auto context = static_cast<std::int32_t>(r.context);
         row.device = device_of_context(to, context);
@@ -332,7 +332,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaEventRecord& r) {
-        traces::CudaEventRow row;
+        traces::schema::CudaEventRow row;
         std::int64_t end = 0;
         if (r.time != 0 && !set_times(r.time, r.time, &row.time, &end)) return;
         row.device = r.device >= 0 ? device_id(to, r.device, r.context) : device_of_context(to, r.context);
@@ -346,7 +346,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaMemoryRecord& r) {
-        traces::CudaMemoryRow row;
+        traces::schema::CudaMemoryRow row;
         std::int64_t end = 0;
         if (!set_times(r.time, r.time, &row.time, &end)) return;
         row.global_pid = global_pid();
@@ -368,7 +368,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaPoolRecord& r) {
-        traces::CudaPoolRow row;
+        traces::schema::CudaPoolRow row;
         std::int64_t end = 0;
         if (!set_times(r.time, r.time, &row.time, &end)) return;
         row.global_pid = global_pid();
@@ -385,7 +385,7 @@ class CudaHandler final : public RecordHandler {
     }
 
     void add(RecordConverter& to, const CudaOverheadRecord& r) {
-        traces::OverheadRow row;
+        traces::schema::OverheadRow row;
         if (!set_times(r.start, r.end, &row.start, &row.end)) return;
         OverheadKind kind = kUnknownOverhead;
         for (const OverheadKind& known : kOverheads) {
@@ -395,13 +395,13 @@ class CudaHandler final : public RecordHandler {
         if (added) name->second = to.sink().intern(kind.name);
         row.overhead_type = kind.type;
         row.name = name->second;
-        row.global_tid = traces::global_tid(process_.pid, r.tid != 0 ? r.tid : process_.pid);
+        row.global_tid = traces::schema::global_tid(process_.pid, r.tid != 0 ? r.tid : process_.pid);
         row.correlation = correlation(r.correlation);
         to.emit(row);
     }
 
     void add(RecordConverter& to, const CudaGraphRecord& r) {
-        traces::GraphTraceRow row;
+        traces::schema::GraphTraceRow row;
         if (!set_place(to, r, row)) return;
         row.graph = r.graph;
         to.emit(row);
@@ -415,9 +415,9 @@ class CudaHandler final : public RecordHandler {
     int steps_ = 0;
     std::int64_t unplaced_ = 0;  // events whose time could not be determined
     CudaLossRecord told_{};
-    std::map<std::int32_t, int> devices_;            // CUDA's number -> the trace's id, of the devices in use
-    std::map<std::int32_t, traces::GpuRow> facts_;   // by CUDA's number, of all devices
-    std::map<std::int32_t, std::int32_t> contexts_;  // context -> CUDA's number of its device
+    std::map<std::int32_t, int> devices_;  // CUDA's number -> the trace's id, of the devices in use
+    std::map<std::int32_t, traces::schema::GpuRow> facts_;  // by CUDA's number, of all devices
+    std::map<std::int32_t, std::int32_t> contexts_;         // context -> CUDA's number of its device
     std::unordered_map<std::uint32_t, SymbolNames> kernels_;
     std::map<std::uint32_t, StringId> overhead_names_;  // by CUPTI's type
 };

@@ -16,7 +16,7 @@ namespace shardscope::profiler {
 
 struct Findings {
     DeviceMap devices;
-    std::map<int, traces::RankRow> ranks;  // as last written
+    std::map<int, traces::schema::RankRow> ranks;  // as last written
 
     // Sentences for the tool's last lines, each once.
     std::vector<std::string> notices;

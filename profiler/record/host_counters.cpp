@@ -22,7 +22,7 @@ std::optional<std::int64_t> cpu_ns(pid_t pid) {
 }
 
 std::optional<std::int64_t> resident_bytes(pid_t pid) {
-    const traces::FileDescriptor file(
+    const traces::store::FileDescriptor file(
         ::open(fmt::format("/proc/{}/statm", pid).c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return std::nullopt;
     char text[128] = {};
@@ -35,7 +35,7 @@ std::optional<std::int64_t> resident_bytes(pid_t pid) {
 }  // namespace
 
 int HostCounters::sample(std::int64_t now_ns, std::span<const WatchedProcess> processes,
-                         traces::EventSink& sink) {
+                         traces::store::EventSink& sink) {
     struct Sum {
         double cores = 0;
         std::int64_t bytes = 0;
@@ -60,7 +60,7 @@ int HostCounters::sample(std::int64_t now_ns, std::span<const WatchedProcess> pr
     int rows = 0;
     for (const auto& [rank, sum] : sums) {
         const auto add = [&, r = rank](const char* name, double value) {
-            sink.add(traces::CounterRow{now_ns, r, sink.intern(name), value});
+            sink.add(traces::schema::CounterRow{now_ns, r, sink.intern(name), value});
             ++rows;
         };
         if (sum.has_cores) add("process_cpu_cores", sum.cores);

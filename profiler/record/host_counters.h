@@ -25,7 +25,8 @@ class HostCounters {
     //   process_resident_bytes  memory that is in use now; what processes share counts for each
     // A process counts for cpu from its second sample on; one that is gone no longer counts. Returns the
     // number of rows added.
-    int sample(std::int64_t now_ns, std::span<const WatchedProcess> processes, traces::EventSink& sink);
+    int sample(std::int64_t now_ns, std::span<const WatchedProcess> processes,
+               traces::store::EventSink& sink);
 
   private:
     struct Usage {

@@ -56,8 +56,8 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         throw LaunchError(fmt::format("cannot start {}: {}", arguments[0], std::strerror(errno)), 125);
     }
-    traces::FileDescriptor told(ends[0]);
-    traces::FileDescriptor tell(ends[1]);
+    traces::store::FileDescriptor told(ends[0]);
+    traces::store::FileDescriptor tell(ends[1]);
     const sigset_t handled = handled_signals(own_signal);
     sigset_t before;
     ::sigprocmask(SIG_BLOCK, &handled, &before);
@@ -65,7 +65,7 @@ Command::Command(const std::vector<std::string>& arguments, const Variables& var
     struct sigaction on_child_before, on_child{};
     on_child.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &on_child, &on_child_before);
-    signals_ = traces::FileDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = traces::store::FileDescriptor(::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) {
         const int failure = errno;
         // Composing and printing the error may need a descriptor.

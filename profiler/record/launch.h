@@ -51,7 +51,7 @@ class Command {
     void pass_signals_on();
 
     pid_t pid_ = -1;
-    traces::FileDescriptor signals_;  // a signalfd
+    traces::store::FileDescriptor signals_;  // a signalfd
     int own_signal_, own_signals_ = 0;
     std::optional<int> status_;
 };

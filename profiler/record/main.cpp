@@ -16,6 +16,7 @@ int main(int argc, char** argv) try {
     if (GpuCounters::stuck()) std::_Exit(status);
     return status;
 } catch (const std::exception& error) {
-    std::fprintf(stderr, "shardscope-record: %s\n", shardscope::traces::printable(error.what()).c_str());
+    std::fprintf(stderr, "shardscope-record: %s\n",
+                 shardscope::traces::report::printable(error.what()).c_str());
     return shardscope::profiler::kOwnFailure;
 }

@@ -23,11 +23,12 @@ std::string text(const char (&field)[N]) {
     return {field, ::strnlen(field, N)};
 }
 
-traces::Operation operation(std::string_view function) {
-    for (std::size_t i = 0; i < traces::kOperationNcclNames.size(); ++i) {
-        if (function == traces::kOperationNcclNames[i]) return static_cast<traces::Operation>(i);
+traces::schema::Operation operation(std::string_view function) {
+    for (std::size_t i = 0; i < traces::schema::kOperationNcclNames.size(); ++i) {
+        if (function == traces::schema::kOperationNcclNames[i])
+            return static_cast<traces::schema::Operation>(i);
     }
-    return traces::Operation::other;
+    return traces::schema::Operation::other;
 }
 
 class NcclHandler final : public RecordHandler {
@@ -61,7 +62,7 @@ class NcclHandler final : public RecordHandler {
         early_ends_.clear();
     }
 
-    void write_open(const RecordConverter&, traces::EventSink& sink, std::int64_t) const override {
+    void write_open(const RecordConverter&, traces::store::EventSink& sink, std::int64_t) const override {
         for (const auto& [id, event] : operations_) sink.add(event.row);
         for (const auto& [parent, event] : orphans_) sink.add(event.row);
         for (const auto& [id, event] : calls_) {
@@ -71,7 +72,7 @@ class NcclHandler final : public RecordHandler {
 
   private:
     struct Event {
-        traces::NcclOperationRow row;
+        traces::schema::NcclOperationRow row;
         std::uint64_t parent = 0;
         bool used = false;  // a call that became part of an operation's row
     };
@@ -80,9 +81,9 @@ class NcclHandler final : public RecordHandler {
     bool convert_communicator(RecordConverter& converter, const std::byte* bytes, std::size_t size) {
         const auto r = read_record<NcclCommunicatorRecord>(bytes, size);
         if (!r) return false;
-        traces::NcclCommunicatorRow row;
+        traces::schema::NcclCommunicatorRow row;
         row.communicator = r->communicator;
-        row.global_pid = traces::global_pid(converter.pid());
+        row.global_pid = traces::schema::global_pid(converter.pid());
         row.rank = r->rank;
         row.ranks = r->ranks;
         row.nodes = r->nodes;
@@ -95,10 +96,10 @@ class NcclHandler final : public RecordHandler {
     void begin(RecordConverter& converter, const NcclStartRecord& r, std::uint32_t tid) {
         Event event;
         event.parent = r.parent;
-        traces::NcclOperationRow& row = event.row;
+        traces::schema::NcclOperationRow& row = event.row;
         row.communicator = r.communicator;
-        row.global_pid = traces::global_pid(converter.pid());
-        row.global_tid = traces::global_tid(converter.pid(), tid);
+        row.global_pid = traces::schema::global_pid(converter.pid());
+        row.global_tid = traces::schema::global_tid(converter.pid(), tid);
         row.rank = r.rank;
         row.operation = operation(text(r.function));
         row.sequence = r.sequence;

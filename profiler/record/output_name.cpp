@@ -14,7 +14,7 @@ namespace shardscope::profiler {
 namespace {
 
 std::optional<int> number(const std::optional<std::string>& text) {
-    const std::optional<int> value = text ? traces::number_of<int>(*text) : std::nullopt;
+    const std::optional<int> value = text ? traces::schema::number_of<int>(*text) : std::nullopt;
     return value.value_or(-1) < 0 ? std::nullopt : value;
 }
 
@@ -45,7 +45,7 @@ Expanded expand(const std::string& pattern, pid_t pid, int rank, const Environme
         } else if (what == 'r') {
             put(fmt::format("{}", rank), true);
         } else if (what == 'h') {
-            put(traces::host_name("host"), true);
+            put(traces::store::host_name("host"), true);
         } else if (close != std::string::npos && pattern[at + 1] == '{') {
             const std::string name = pattern.substr(at + 2, close - at - 2);
             const auto value = environment(name);

@@ -28,12 +28,12 @@ std::uint64_t own_pid_namespace() {
     return ::stat("/proc/self/ns/pid", &facts) == 0 ? static_cast<std::uint64_t>(facts.st_ino) : 0;
 }
 
-std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::EventSink& sink,
+std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::store::EventSink& sink,
                                                      const Calibration& clock, std::int64_t origin_ns,
                                                      RowPids& row_pids, int number, Findings* findings,
                                                      bool* not_ours) {
     *not_ours = false;
-    traces::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    traces::store::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     struct stat facts;
     if (!file || ::fstat(file.get(), &facts) != 0) return nullptr;
     if (facts.st_size < static_cast<off_t>(kProcessHeaderBytes)) return nullptr;  // still being made
@@ -56,9 +56,9 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
                                                               clock, origin_ns, row_pids, number, findings));
 }
 
-ProcessRecords::ProcessRecords(std::string path, traces::FileDescriptor file, Mapping mapping,
-                               traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
-                               RowPids& row_pids, int number, Findings* findings)
+ProcessRecords::ProcessRecords(std::string path, traces::store::FileDescriptor file, Mapping mapping,
+                               traces::store::EventSink& sink, const Calibration& clock,
+                               std::int64_t origin_ns, RowPids& row_pids, int number, Findings* findings)
     : path_(std::move(path)),
       file_(std::move(file)),
       mapping_(mapping),

@@ -23,7 +23,7 @@ class ProcessRecords {
   public:
     // Returns nullptr while the process has not finished writing the header, and for a file that is not ours
     // (*not_ours is then set). `number` and `findings` are those of ProcessFacts.
-    static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::EventSink& sink,
+    static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::store::EventSink& sink,
                                                 const Calibration& clock, std::int64_t origin_ns,
                                                 RowPids& row_pids, int number, Findings* findings,
                                                 bool* not_ours);
@@ -58,12 +58,12 @@ class ProcessRecords {
         std::byte* memory;
         std::size_t bytes;
     };
-    ProcessRecords(std::string path, traces::FileDescriptor file, Mapping mapping, traces::EventSink& sink,
-                   const Calibration& clock, std::int64_t origin_ns, RowPids& row_pids, int number,
-                   Findings* findings);
+    ProcessRecords(std::string path, traces::store::FileDescriptor file, Mapping mapping,
+                   traces::store::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                   RowPids& row_pids, int number, Findings* findings);
 
     std::string path_;
-    traces::FileDescriptor file_;
+    traces::store::FileDescriptor file_;
     Mapping mapping_;
     std::int64_t pid_;
     int rank_;

@@ -20,7 +20,8 @@ inline constexpr bool kIsEvent<T, std::tuple<Ts...>> = (std::is_same_v<T, Ts> ||
 // When the event ended; `unknown` if the row does not contain the time.
 template <typename Row>
 std::int64_t time_of(const Row& row, std::int64_t unknown) {
-    if constexpr (std::is_same_v<Row, traces::RangeRow> || std::is_same_v<Row, traces::NcclOperationRow>) {
+    if constexpr (std::is_same_v<Row, traces::schema::RangeRow> ||
+                  std::is_same_v<Row, traces::schema::NcclOperationRow>) {
         return row.end.value_or(row.start);
     } else if constexpr (requires { row.end; }) {
         return row.end;
@@ -48,22 +49,23 @@ std::size_t bytes_of(const Kept& kept) {
 }
 
 // Passes rows on with the other sink's string ids.
-class Translator final : public traces::EachRow<Translator> {
+class Translator final : public traces::store::EachRow<Translator> {
   public:
-    Translator(traces::EventSink& sink, std::unordered_map<traces::StringId, std::string_view> texts)
+    Translator(traces::store::EventSink& sink,
+               std::unordered_map<traces::schema::StringId, std::string_view> texts)
         : sink_(sink), texts_(std::move(texts)) {}
 
-    traces::StringId intern(std::string_view text) override { return sink_.intern(text); }
+    traces::schema::StringId intern(std::string_view text) override { return sink_.intern(text); }
     void commit() override { sink_.commit(); }
     template <typename Row>
     void take(Row row) {
-        traces::visit_names(row, [this](traces::StringId& id) { id = translate(id); });
+        traces::schema::visit_names(row, [this](traces::schema::StringId& id) { id = translate(id); });
         sink_.add(row);
     }
 
   private:
-    traces::StringId translate(traces::StringId id) {
-        if (id == traces::StringId::empty) return id;
+    traces::schema::StringId translate(traces::schema::StringId id) {
+        if (id == traces::schema::StringId::empty) return id;
         auto [it, is_new] = ids_.try_emplace(id);
         if (is_new) {
             const auto text = texts_.find(id);
@@ -72,9 +74,9 @@ class Translator final : public traces::EachRow<Translator> {
         return it->second;
     }
 
-    traces::EventSink& sink_;
-    std::unordered_map<traces::StringId, std::string_view> texts_;
-    std::unordered_map<traces::StringId, traces::StringId> ids_;
+    traces::store::EventSink& sink_;
+    std::unordered_map<traces::schema::StringId, std::string_view> texts_;
+    std::unordered_map<traces::schema::StringId, traces::schema::StringId> ids_;
 };
 
 }  // namespace
@@ -82,16 +84,16 @@ class Translator final : public traces::EachRow<Translator> {
 RecentRows::RecentRows(std::int64_t window_ns, std::size_t max_bytes)
     : window_ns_(window_ns), max_bytes_(max_bytes), forget_above_(std::min(kForgetAbove, max_bytes / 8)) {}
 
-traces::StringId RecentRows::intern(std::string_view text) {
-    if (text.empty()) return traces::StringId::empty;
+traces::schema::StringId RecentRows::intern(std::string_view text) {
+    if (text.empty()) return traces::schema::StringId::empty;
     if (const auto it = strings_.find(text); it != strings_.end()) return it->second;
-    const auto id = static_cast<traces::StringId>(next_id_++);
+    const auto id = static_cast<traces::schema::StringId>(next_id_++);
     strings_.emplace(text, id);
     string_bytes_ += text.size() + kStringOverhead;
     return id;
 }
 
-std::string_view RecentRows::text(traces::StringId id) const {
+std::string_view RecentRows::text(traces::schema::StringId id) const {
     for (const auto& [text, known] : strings_) {
         if (known == id) return text;
     }
@@ -100,11 +102,11 @@ std::string_view RecentRows::text(traces::StringId id) const {
 
 template <typename Row>
 void RecentRows::take(const Row& row) {
-    if constexpr (std::is_same_v<Row, traces::CounterRow>) {
+    if constexpr (std::is_same_v<Row, traces::schema::CounterRow>) {
         counters_.push_back({row.time, row});
         counter_bytes_ += bytes_of(counters_.back());
         while (counter_bytes_ > kMaxCounterBytes) drop_front(counters_);
-    } else if constexpr (std::is_same_v<Row, traces::DiagnosticRow>) {
+    } else if constexpr (std::is_same_v<Row, traces::schema::DiagnosticRow>) {
         if (diagnostics_.size() == kMaxDiagnostics)
             diagnostics_.erase(diagnostics_.begin() + kFirstDiagnostics);
         diagnostics_.push_back(row);
@@ -123,7 +125,7 @@ void RecentRows::take(const Row& row) {
 
 template <typename Row>
 void RecentRows::drop_front(Rows<Row>& rows) {
-    (std::is_same_v<Row, traces::CounterRow> ? counter_bytes_ : bytes_) -= bytes_of(rows.front());
+    (std::is_same_v<Row, traces::schema::CounterRow> ? counter_bytes_ : bytes_) -= bytes_of(rows.front());
     rows.pop_front();
 }
 
@@ -157,15 +159,15 @@ void RecentRows::drop_for_space() {
 }
 
 void RecentRows::forget_strings() {
-    std::unordered_set<traces::StringId> used;
-    const auto mark = [&](traces::StringId id) { used.insert(id); };
+    std::unordered_set<traces::schema::StringId> used;
+    const auto mark = [&](traces::schema::StringId id) { used.insert(id); };
     const auto mark_all = [&](const auto& rows) {
-        for (const auto& kept : rows) traces::visit_names(kept.row, mark);
+        for (const auto& kept : rows) traces::schema::visit_names(kept.row, mark);
     };
     std::apply([&](const auto&... rows) { (mark_all(rows), ...); }, events_);
     mark_all(counters_);
-    for (const traces::AnyRow& fact : facts_) {
-        std::visit([&](const auto& row) { traces::visit_names(row, mark); }, fact);
+    for (const traces::schema::AnyRow& fact : facts_) {
+        std::visit([&](const auto& row) { traces::schema::visit_names(row, mark); }, fact);
     }
     if (visit_ids_) visit_ids_(mark);
     string_bytes_ = 0;
@@ -185,19 +187,19 @@ void RecentRows::commit() {
     if (string_bytes_ > forget_above_) forget_strings();
 }
 
-std::unique_ptr<traces::EventSink> RecentRows::translator(traces::EventSink& sink) {
-    std::unordered_map<traces::StringId, std::string_view> texts;
+std::unique_ptr<traces::store::EventSink> RecentRows::translator(traces::store::EventSink& sink) {
+    std::unordered_map<traces::schema::StringId, std::string_view> texts;
     for (const auto& [text, id] : strings_) texts.emplace(id, text);
     return std::make_unique<Translator>(sink, std::move(texts));
 }
 
-void RecentRows::write_to(traces::EventSink& sink, std::int64_t since_ns) {
+void RecentRows::write_to(traces::store::EventSink& sink, std::int64_t since_ns) {
     drop_old();
     const auto into = translator(sink);
-    for (const traces::AnyRow& fact : facts_) {
+    for (const traces::schema::AnyRow& fact : facts_) {
         std::visit([&](const auto& row) { into->add(row); }, fact);
     }
-    for (const traces::DiagnosticRow& row : diagnostics_) into->add(row);
+    for (const traces::schema::DiagnosticRow& row : diagnostics_) into->add(row);
     const auto write = [&](const auto& rows) {
         for (const auto& kept : rows) {
             if (kept.time >= since_ns) into->add(kept.row);
@@ -227,7 +229,7 @@ auto takes(const std::variant<Row...>*) {
     return std::tuple(static_cast<void (RecentRows::*)(const Row&)>(&RecentRows::take<Row>)...);
 }
 // Instantiates take() for every kind: EachRow::add(), which is inlined elsewhere, needs them.
-[[gnu::used]] const auto kTakes = takes(static_cast<const traces::AnyRow*>(nullptr));
+[[gnu::used]] const auto kTakes = takes(static_cast<const traces::schema::AnyRow*>(nullptr));
 
 }  // namespace
 

@@ -22,7 +22,7 @@
 
 namespace shardscope::profiler {
 
-class RecentRows final : public traces::EachRow<RecentRows> {
+class RecentRows final : public traces::store::EachRow<RecentRows> {
   public:
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
     static constexpr std::size_t kMaxCounterBytes = std::size_t{16} << 20;
@@ -32,14 +32,14 @@ class RecentRows final : public traces::EachRow<RecentRows> {
 
     // Visits ids that others hold and may still use in rows (RecordConverter::visit_strings). Called when
     // unused strings are removed.
-    using Visit = std::function<void(traces::StringId)>;
+    using Visit = std::function<void(traces::schema::StringId)>;
     void set_other_users(std::function<void(const Visit&)> visit_ids) { visit_ids_ = std::move(visit_ids); }
 
     // Sets the current trace time (ns): no event can be later.
     void advance(std::int64_t now_ns) { now_ns_ = now_ns; }
 
-    traces::StringId intern(std::string_view text) override;
-    std::string_view text(traces::StringId id) const override;  // slow
+    traces::schema::StringId intern(std::string_view text) override;
+    std::string_view text(traces::schema::StringId id) const override;  // slow
     template <typename Row>
     void take(const Row& row);
 
@@ -47,10 +47,10 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     void commit() override;
 
     // Copies the kept events that ended at `since_ns` or later, and all other rows, to another sink.
-    void write_to(traces::EventSink& sink, std::int64_t since_ns = INT64_MIN);
+    void write_to(traces::store::EventSink& sink, std::int64_t since_ns = INT64_MIN);
     // A sink that takes rows with this one's string ids and passes them on to `sink`. It must not outlive
     // either.
-    std::unique_ptr<traces::EventSink> translator(traces::EventSink& sink);
+    std::unique_ptr<traces::store::EventSink> translator(traces::store::EventSink& sink);
 
     std::size_t rows() const;
     std::size_t bytes() const { return bytes_ + counter_bytes_ + string_bytes_; }
@@ -84,21 +84,23 @@ class RecentRows final : public traces::EachRow<RecentRows> {
     std::size_t max_bytes_;
     std::function<void(const Visit&)> visit_ids_;
     std::int64_t now_ns_ = INT64_MAX, newest_ns_ = 0;
-    std::tuple<Rows<traces::KernelRow>, Rows<traces::MemcpyRow>, Rows<traces::MemsetRow>,
-               Rows<traces::RuntimeRow>, Rows<traces::SynchronizationRow>, Rows<traces::RangeRow>,
-               Rows<traces::CollectiveRow>, Rows<traces::MemoryRow>, Rows<traces::StepRow>,
-               Rows<traces::LossRow>, Rows<traces::CudaEventRow>, Rows<traces::OverheadRow>,
-               Rows<traces::GraphTraceRow>, Rows<traces::CudaMemoryRow>, Rows<traces::CudaPoolRow>,
-               Rows<traces::NcclOperationRow>>
+    std::tuple<Rows<traces::schema::KernelRow>, Rows<traces::schema::MemcpyRow>,
+               Rows<traces::schema::MemsetRow>, Rows<traces::schema::RuntimeRow>,
+               Rows<traces::schema::SynchronizationRow>, Rows<traces::schema::RangeRow>,
+               Rows<traces::schema::CollectiveRow>, Rows<traces::schema::MemoryRow>,
+               Rows<traces::schema::StepRow>, Rows<traces::schema::LossRow>,
+               Rows<traces::schema::CudaEventRow>, Rows<traces::schema::OverheadRow>,
+               Rows<traces::schema::GraphTraceRow>, Rows<traces::schema::CudaMemoryRow>,
+               Rows<traces::schema::CudaPoolRow>, Rows<traces::schema::NcclOperationRow>>
         events_;
-    Rows<traces::CounterRow> counters_;
-    std::vector<traces::AnyRow> facts_;               // of the other kinds
-    std::vector<traces::DiagnosticRow> diagnostics_;  // the first ones and the last
+    Rows<traces::schema::CounterRow> counters_;
+    std::vector<traces::schema::AnyRow> facts_;               // of the other kinds
+    std::vector<traces::schema::DiagnosticRow> diagnostics_;  // the first ones and the last
     std::size_t bytes_ = 0, counter_bytes_ = 0;
     std::int64_t dropped_ = 0;
 
     // Ids are never reused for another string.
-    std::unordered_map<std::string, traces::StringId, TextHash, std::equal_to<>> strings_;
+    std::unordered_map<std::string, traces::schema::StringId, TextHash, std::equal_to<>> strings_;
     std::uint32_t next_id_ = 1;
     std::size_t string_bytes_ = 0, forget_above_;
 };

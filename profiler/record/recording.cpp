@@ -92,7 +92,7 @@ void Recording::guarded(Work work) {
 }
 
 int Recording::run() {
-    traces::DatabaseWriter::check_output(output_.path, options_.overwrite);
+    traces::store::DatabaseWriter::check_output(output_.path, options_.overwrite);
     const bool window_needs_nvtx =
         options_.window == WindowKind::steps || options_.window == WindowKind::range;
     Injection injection;
@@ -133,8 +133,8 @@ int Recording::run() {
     return *status;
 }
 
-traces::WriterOptions Recording::writer_options(const std::string& path) const {
-    traces::WriterOptions writer;
+traces::store::WriterOptions Recording::writer_options(const std::string& path) const {
+    traces::store::WriterOptions writer;
     writer.path = path;
     writer.overwrite = options_.overwrite;
     writer.start_utc_ns = start_utc_ns_;
@@ -150,7 +150,7 @@ void Recording::open_output() {
             [this](const RecentRows::Visit& visit) { collector_->visit_strings(visit); });
         sink_ = std::make_unique<CountingSink>(*recent_);
     } else {
-        writer_ = std::make_unique<traces::DatabaseWriter>(writer_options(output_.path));
+        writer_ = std::make_unique<traces::store::DatabaseWriter>(writer_options(output_.path));
         // The last part is for what is open when the limit is reached, and for device work that ends late.
         if (options_.max_bytes) writer_->limit_size(*options_.max_bytes - *options_.max_bytes / kLateShare);
         sink_ = std::make_unique<CountingSink>(*writer_);
@@ -161,21 +161,21 @@ void Recording::open_output() {
     sink_->commit();
 }
 
-void Recording::describe_run(traces::EventSink& sink) const {
-    sink.add(traces::RunInfoRow{"tool", fmt::format("shardscope-record {}", kVersion)});
-    sink.add(traces::RunInfoRow{"command", shell_line(options_.command)});
-    sink.add(traces::RunInfoRow{"pid", fmt::format("{}", command_->pid())});
+void Recording::describe_run(traces::store::EventSink& sink) const {
+    sink.add(traces::schema::RunInfoRow{"tool", fmt::format("shardscope-record {}", kVersion)});
+    sink.add(traces::schema::RunInfoRow{"command", shell_line(options_.command)});
+    sink.add(traces::schema::RunInfoRow{"pid", fmt::format("{}", command_->pid())});
     if (options_.window == WindowKind::steps) {
         const bool open = options_.last_step == INT64_MAX;
-        sink.add(traces::RunInfoRow{
+        sink.add(traces::schema::RunInfoRow{
             "window", fmt::format("steps {} to {}", options_.first_step,
                                   open ? std::string("the last") : fmt::format("{}", options_.last_step))});
     } else if (options_.window == WindowKind::range) {
-        sink.add(traces::RunInfoRow{"window", fmt::format("range {}", options_.range_name)});
+        sink.add(traces::schema::RunInfoRow{"window", fmt::format("range {}", options_.range_name)});
     } else if (options_.window == WindowKind::cuda_profiler) {
-        sink.add(traces::RunInfoRow{"window", "cudaProfilerStart to cudaProfilerStop"});
+        sink.add(traces::schema::RunInfoRow{"window", "cudaProfilerStart to cudaProfilerStop"});
     } else if (options_.keep_last_s) {
-        sink.add(traces::RunInfoRow{"window", fmt::format("the last {} s", *options_.keep_last_s)});
+        sink.add(traces::schema::RunInfoRow{"window", fmt::format("the last {} s", *options_.keep_last_s)});
     }
 }
 
@@ -220,8 +220,8 @@ void Recording::set_recording(bool on, std::int64_t now) {
     session_.set_state(on ? SessionState::recording : SessionState::waiting);
     if (!on) collector_->pause(now);
     if (!by_signal) return;
-    sink_->add(traces::DiagnosticRow{
-        now, traces::Severity::information,
+    sink_->add(traces::schema::DiagnosticRow{
+        now, traces::schema::Severity::information,
         fmt::format("recording {} by signal {:.3f} s after the start", on ? "was started" : "was stopped",
                     static_cast<double>(now) * 1e-9)});
     sink_->commit();
@@ -286,7 +286,7 @@ void Recording::look_at_size(std::int64_t now) {
     const std::string text =
         fmt::format("recording stopped {} after the start, when the trace had {} (--max-size)", seconds(now),
                     human_bytes(static_cast<std::uint64_t>(writer_->finished_bytes())));
-    sink_->add(traces::DiagnosticRow{now, traces::Severity::warning, text});
+    sink_->add(traces::schema::DiagnosticRow{now, traces::schema::Severity::warning, text});
     sink_->commit();
     tell(text + "; the command continues");
 }

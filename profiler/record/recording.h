@@ -38,8 +38,8 @@ class Recording {
     void guarded(Work work);
 
     void open_output();
-    void describe_run(traces::EventSink& sink) const;
-    traces::WriterOptions writer_options(const std::string& path) const;
+    void describe_run(traces::store::EventSink& sink) const;
+    traces::store::WriterOptions writer_options(const std::string& path) const;
 
     void tick();
     void on_signal(std::int64_t now);
@@ -70,7 +70,7 @@ class Recording {
     std::optional<Command> command_;
 
     // Rows go through the row counter, to either a database or memory.
-    std::unique_ptr<traces::DatabaseWriter> writer_;
+    std::unique_ptr<traces::store::DatabaseWriter> writer_;
     std::unique_ptr<RecentRows> recent_;
     std::unique_ptr<CountingSink> sink_;
     std::unique_ptr<Collector> collector_;

@@ -40,10 +40,11 @@ std::string sentence(const Collector::Place& place) {
 }
 
 // Adds the place of each thread that still had open ranges.
-void add_places(traces::EventSink& sink, const std::vector<Collector::Place>& places, std::int64_t now) {
+void add_places(traces::store::EventSink& sink, const std::vector<Collector::Place>& places,
+                std::int64_t now) {
     for (const Collector::Place& place : places) {
-        sink.add(traces::DiagnosticRow{std::min(place.until_ns, now), traces::Severity::information,
-                                       sentence(place)});
+        sink.add(traces::schema::DiagnosticRow{std::min(place.until_ns, now),
+                                               traces::schema::Severity::information, sentence(place)});
     }
 }
 
@@ -66,24 +67,24 @@ void Recording::finish(int status) {
     }
     counters_.reset();
     if (!collector_->knows(command_->pid())) {
-        sink_->add(traces::ProcessRow{traces::global_pid(command_->pid()), command_->pid(),
-                                      fs::path(options_.command[0]).filename().string()});
+        sink_->add(traces::schema::ProcessRow{traces::schema::global_pid(command_->pid()), command_->pid(),
+                                              fs::path(options_.command[0]).filename().string()});
     }
-    sink_->add(traces::RunInfoRow{"exit_status", fmt::format("{}", status)});
+    sink_->add(traces::schema::RunInfoRow{"exit_status", fmt::format("{}", status)});
     const std::int64_t end = stopped_ns_ >= 0 ? stopped_ns_ : exited;
     if (collector_->damaged() != 0) {
         const std::string text =
             fmt::format("{} damaged and omitted; did the command write over its own memory?",
                         plural(static_cast<std::int64_t>(collector_->damaged()), "stretch of records was",
                                "stretches of records were"));
-        sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
+        sink_->add(traces::schema::DiagnosticRow{end, traces::schema::Severity::warning, text});
         tell(text);
     }
     if (writer_ != nullptr && writer_->refused_events() > 0) {
         const std::string text = fmt::format(
             "{} omitted: the trace was full (--max-size)",
             plural(writer_->refused_events(), "event that came later was", "events that came later were"));
-        sink_->add(traces::DiagnosticRow{end, traces::Severity::warning, text});
+        sink_->add(traces::schema::DiagnosticRow{end, traces::schema::Severity::warning, text});
         tell(text);
     }
     command_->told_to_end();  // discards the signal that ended the command, too
@@ -97,7 +98,7 @@ void Recording::finish(int status) {
     }
     if (status != 0) add_places(*sink_, collector_->places_at_end(0), end);
     std::atomic<bool> cancel{false};
-    traces::FinalizeOptions finalize;
+    traces::store::FinalizeOptions finalize;
     finalize.cancel = &cancel;
     finalize.progress = [&](double) {
         if (command_->told_to_end()) cancel = true;
@@ -107,7 +108,7 @@ void Recording::finish(int status) {
         tell(fmt::format("{} is lost: its folder was removed while the command ran", output_.path));
         return;
     }
-    if (result.outcome == traces::FinalizeResult::Outcome::cancelled) {
+    if (result.outcome == traces::store::FinalizeResult::Outcome::cancelled) {
         tell(
             fmt::format("{} contains everything, but was not sorted and indexed; shardscope-trace check "
                         "--finalize {} does that",
@@ -129,9 +130,9 @@ void Recording::write_kept(const Keep& keep) {
     for (int tries = 0; tries <= kHalvings; ++tries) {
         try {
             return write_kept_since(keep, since, path);
-        } catch (const traces::NoSpaceError& error) {
+        } catch (const traces::store::NoSpaceError& error) {
             failure = error.what();
-        } catch (const traces::StoreError& error) {
+        } catch (const traces::store::StoreError& error) {
             failure = error.what();
             break;
         }
@@ -144,9 +145,9 @@ void Recording::write_kept(const Keep& keep) {
 
 // Throws NoSpaceError if the disk is too full; the file is then removed.
 void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const std::string& path) {
-    traces::WriterOptions into = writer_options(path);
+    traces::store::WriterOptions into = writer_options(path);
     into.first_ns = since_ns;
-    std::optional<traces::DatabaseWriter> writer(std::in_place, into);
+    std::optional<traces::store::DatabaseWriter> writer(std::in_place, into);
     CountingSink counted(*writer);
     std::vector<Collector::Place> places = collector_->places_at_end(since_ns);
     std::string missing;
@@ -158,16 +159,17 @@ void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const 
     try {
         recent_->write_to(counted, since_ns);
         const auto translated = recent_->translator(counted);
-        writer->add(traces::RunInfoRow{"kept_because", keep.reason});
-        writer->add(
-            traces::RunInfoRow{"kept_from_s", fmt::format("{:.3f}", static_cast<double>(since_ns) * 1e-9)});
+        writer->add(traces::schema::RunInfoRow{"kept_because", keep.reason});
+        writer->add(traces::schema::RunInfoRow{"kept_from_s",
+                                               fmt::format("{:.3f}", static_cast<double>(since_ns) * 1e-9)});
         const auto warn = [&](const std::string& text) {
-            writer->add(traces::DiagnosticRow{keep.end_ns, traces::Severity::warning, text});
+            writer->add(traces::schema::DiagnosticRow{keep.end_ns, traces::schema::Severity::warning, text});
         };
         warn(keep.reason);
         if (!missing.empty()) {
             warn(missing);
-            writer->add(traces::RunInfoRow{traces::kStoppedBecause, traces::kDiskWasFull});
+            writer->add(
+                traces::schema::RunInfoRow{traces::store::kStoppedBecause, traces::store::kDiskWasFull});
         }
         if (keep.goes_on) {
             collector_->write_open(*translated, keep.end_ns);
@@ -182,16 +184,16 @@ void Recording::write_kept_since(const Keep& keep, std::int64_t since_ns, const 
                             *options_.keep_last_s));
         }
         writer->commit();
-    } catch (const traces::NoSpaceError&) {
+    } catch (const traces::store::NoSpaceError&) {
         writer.reset();
         std::error_code ignored;
         fs::remove(path, ignored);
-        traces::remove_side_files(path);
+        traces::store::remove_side_files(path);
         throw;
     }
     try {
         writer->finish(keep.end_ns, collector_->dropped());
-    } catch (const traces::StoreError& error) {  // all rows are there
+    } catch (const traces::store::StoreError& error) {  // all rows are there
         tell(fmt::format(
             "{0} could not be sorted and indexed ({1}); shardscope-trace check --finalize {0} does that",
             path, error.what()));

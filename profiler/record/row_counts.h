@@ -16,33 +16,34 @@ struct RowCounts {
     std::int64_t kernels = 0, copies = 0, calls = 0, collectives = 0;
 };
 
-class CountingSink final : public traces::EachRow<CountingSink> {
+class CountingSink final : public traces::store::EachRow<CountingSink> {
   public:
-    explicit CountingSink(traces::EventSink& sink) : sink_(sink) {}
-    explicit CountingSink(traces::DatabaseWriter& writer) : sink_(writer), writer_(&writer) {}
+    explicit CountingSink(traces::store::EventSink& sink) : sink_(sink) {}
+    explicit CountingSink(traces::store::DatabaseWriter& writer) : sink_(writer), writer_(&writer) {}
 
     const RowCounts& counts() const { return counts_; }
-    traces::StringId intern(std::string_view text) override { return sink_.intern(text); }
-    std::string_view text(traces::StringId id) const override { return sink_.text(id); }
+    traces::schema::StringId intern(std::string_view text) override { return sink_.intern(text); }
+    std::string_view text(traces::schema::StringId id) const override { return sink_.text(id); }
     void commit() override { sink_.commit(); }
     template <typename Row>
     void take(const Row& row) {
         const std::int64_t refused = this->refused();
         sink_.add(row);
         if (this->refused() != refused) return;
-        if constexpr (std::is_same_v<Row, traces::RangeRow>) ++counts_.ranges;
-        if constexpr (std::is_same_v<Row, traces::KernelRow>) ++counts_.kernels;
-        if constexpr (std::is_same_v<Row, traces::MemcpyRow> || std::is_same_v<Row, traces::MemsetRow>)
+        if constexpr (std::is_same_v<Row, traces::schema::RangeRow>) ++counts_.ranges;
+        if constexpr (std::is_same_v<Row, traces::schema::KernelRow>) ++counts_.kernels;
+        if constexpr (std::is_same_v<Row, traces::schema::MemcpyRow> ||
+                      std::is_same_v<Row, traces::schema::MemsetRow>)
             ++counts_.copies;
-        if constexpr (std::is_same_v<Row, traces::RuntimeRow>) ++counts_.calls;
-        if constexpr (std::is_same_v<Row, traces::NcclOperationRow>) ++counts_.collectives;
+        if constexpr (std::is_same_v<Row, traces::schema::RuntimeRow>) ++counts_.calls;
+        if constexpr (std::is_same_v<Row, traces::schema::NcclOperationRow>) ++counts_.collectives;
     }
 
   private:
     std::int64_t refused() const { return writer_ == nullptr ? 0 : writer_->refused_events(); }
 
-    traces::EventSink& sink_;
-    const traces::DatabaseWriter* writer_ = nullptr;
+    traces::store::EventSink& sink_;
+    const traces::store::DatabaseWriter* writer_ = nullptr;
     RowCounts counts_;
 };
 

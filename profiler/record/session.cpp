@@ -35,7 +35,7 @@ void remove_abandoned(const std::string& parent) {
         struct stat facts;
         if (::stat(file.c_str(), &facts) != 0 || facts.st_uid != ::geteuid()) continue;
         if (std::time(nullptr) - facts.st_mtime < 60) continue;
-        const traces::FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+        const traces::store::FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
         if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
     }
 }
@@ -75,7 +75,7 @@ std::string make_directory() {
 
 Session::Session(const SessionOptions& options) : directory_(make_directory()) {
     const std::string path = directory_ + "/" + kSessionFile;
-    lock_ = traces::FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    lock_ = traces::store::FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     void* memory = MAP_FAILED;
     if (lock_ && ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 &&
         ::posix_fallocate(lock_.get(), 0, sizeof(SessionHeader)) == 0) {

@@ -36,8 +36,8 @@ class Session {
 
   private:
     std::string directory_;
-    traces::FileDescriptor lock_;      // the session file, locked while the session is in use
-    SessionHeader* header_ = nullptr;  // mapped
+    traces::store::FileDescriptor lock_;  // the session file, locked while the session is in use
+    SessionHeader* header_ = nullptr;     // mapped
 };
 
 }  // namespace shardscope::profiler

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 void tell(const std::string& sentence) {
     // Names of ranges may contain control sequences, which a terminal obeys.
-    const std::string line = "shardscope-record: " + traces::printable(sentence) + '\n';
+    const std::string line = "shardscope-record: " + traces::report::printable(sentence) + '\n';
     // Written in one piece, so that lines of several ranks do not mix.
     if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // there is nowhere to report it
 }

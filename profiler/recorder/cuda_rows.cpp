@@ -18,18 +18,18 @@ int mem_kind(int cupti_kind) {
     return cupti_kind >= 1 && cupti_kind <= kUnknown ? cupti_kind - 1 : kUnknown;
 }
 
-SymbolNames intern_names(traces::EventSink& sink, const std::string& symbol) {
+SymbolNames intern_names(traces::store::EventSink& sink, const std::string& symbol) {
     const std::string demangled = demangle(symbol);
     return {sink.intern(symbol), sink.intern(demangled), sink.intern(base_name(demangled))};
 }
 
-void fill_row(const SymbolNames& names, traces::KernelRow& row) {
+void fill_row(const SymbolNames& names, traces::schema::KernelRow& row) {
     row.mangled_name = names.mangled;
     row.demangled_name = names.demangled;
     row.short_name = names.base;
 }
 
-void fill_row(const CudaKernelRecord& record, traces::KernelRow& row) {
+void fill_row(const CudaKernelRecord& record, traces::schema::KernelRow& row) {
     for (int i = 0; i < 3; ++i) {
         row.grid[i] = record.grid[i];
         row.block[i] = record.block[i];
@@ -55,7 +55,7 @@ void fill_row(const CudaKernelRecord& record, traces::KernelRow& row) {
     row.max_active_clusters = record.max_active_clusters;
 }
 
-void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row) {
+void fill_row(const CudaMemcpyRecord& record, traces::schema::MemcpyRow& row) {
     row.bytes = record.bytes;
     row.copy_kind = record.copy_kind;
     row.src_kind = mem_kind(record.src_kind);
@@ -65,7 +65,7 @@ void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row) {
     if (record.copies != 0) row.copies = record.copies;
 }
 
-void fill_row(const CudaMemsetRecord& record, traces::MemsetRow& row) {
+void fill_row(const CudaMemsetRecord& record, traces::schema::MemsetRow& row) {
     row.bytes = record.bytes;
     row.value = static_cast<int>(record.value);
     row.mem_kind = mem_kind(record.mem_kind);

@@ -10,17 +10,19 @@
 
 namespace shardscope::profiler {
 
-void fill_row(const CudaKernelRecord& record, traces::KernelRow& row);
-void fill_row(const CudaMemcpyRecord& record, traces::MemcpyRow& row);  // does not set the two devices
-void fill_row(const CudaMemsetRecord& record, traces::MemsetRow& row);
+void fill_row(const CudaKernelRecord& record, traces::schema::KernelRow& row);
+void fill_row(const CudaMemcpyRecord& record,
+              traces::schema::MemcpyRow& row);  // does not set the two devices
+void fill_row(const CudaMemsetRecord& record, traces::schema::MemsetRow& row);
 
 // A kernel's names, as strings of a sink.
 struct SymbolNames {
-    traces::StringId mangled = traces::StringId::empty, demangled = traces::StringId::empty,
-                     base = traces::StringId::empty;
+    traces::schema::StringId mangled = traces::schema::StringId::empty,
+                             demangled = traces::schema::StringId::empty,
+                             base = traces::schema::StringId::empty;
 };
-SymbolNames intern_names(traces::EventSink& sink, const std::string& symbol);
-void fill_row(const SymbolNames& names, traces::KernelRow& row);
+SymbolNames intern_names(traces::store::EventSink& sink, const std::string& symbol);
+void fill_row(const SymbolNames& names, traces::schema::KernelRow& row);
 
 // ENUM_CUDA_MEM_KIND counts from 0, and its last value is "unknown".
 int mem_kind(int cupti_kind);

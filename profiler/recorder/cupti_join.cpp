@@ -32,15 +32,15 @@ WorkPlace WorkPlace::unpack(std::uint64_t id) {
 // --- records ---------------------------------------------------------------------------------------------
 
 void CuptiJoin::read(const cupti::Memcpy& copy) {
-    take<traces::MemcpyRow>(cupti::to_record(copy));
+    take<traces::schema::MemcpyRow>(cupti::to_record(copy));
 }
 
 void CuptiJoin::read(const cupti::MemcpyPeer& copy) {
-    take<traces::MemcpyRow>(cupti::to_record(copy));
+    take<traces::schema::MemcpyRow>(cupti::to_record(copy));
 }
 
 void CuptiJoin::read(const cupti::Memset& set) {
-    take<traces::MemsetRow>(cupti::to_record(set));
+    take<traces::schema::MemsetRow>(cupti::to_record(set));
 }
 
 template <typename Row, typename Record>
@@ -104,8 +104,8 @@ void CuptiJoin::place(CuptiWork work, std::uint64_t id) {
         row.correlation = place.correlation;
     };
     if (auto* kernel = std::get_if<CuptiKernel>(&work)) set(kernel->row);
-    if (auto* copy = std::get_if<traces::MemcpyRow>(&work)) set(*copy);
-    if (auto* fill = std::get_if<traces::MemsetRow>(&work)) set(*fill);
+    if (auto* copy = std::get_if<traces::schema::MemcpyRow>(&work)) set(*copy);
+    if (auto* fill = std::get_if<traces::schema::MemsetRow>(&work)) set(*fill);
     rows_.add(work);
     ++counts_.placed;
 }

@@ -29,14 +29,14 @@ void CuptiRows::flush() {
     writer_->unwritten.fetch_add(static_cast<std::int64_t>(batch_->work.size()), std::memory_order_relaxed);
     const std::shared_ptr<const Batch> batch = std::exchange(batch_, std::make_shared<Batch>());
     recorder_.describe_with(
-        [batch, writer = writer_](traces::EventSink& sink) { writer->write(*batch, sink); });
+        [batch, writer = writer_](traces::store::EventSink& sink) { writer->write(*batch, sink); });
 }
 
-void CuptiRows::Writer::write(const Batch& batch, traces::EventSink& sink) {
+void CuptiRows::Writer::write(const Batch& batch, traces::store::EventSink& sink) {
     for (const std::string& symbol : batch.symbols) names.push_back(intern_names(sink, symbol));
     const auto add_row = [&](const auto& work) {
         if constexpr (std::is_same_v<std::decay_t<decltype(work)>, CuptiKernel>) {
-            traces::KernelRow row = work.row;
+            traces::schema::KernelRow row = work.row;
             fill_row(names[work.name], row);
             sink.add(row);
         } else {

@@ -17,10 +17,10 @@
 namespace shardscope::profiler {
 
 struct CuptiKernel {
-    traces::KernelRow row;
+    traces::schema::KernelRow row;
     std::uint32_t name = 0;  // CuptiRows::name(); the row's names come from it
 };
-using CuptiWork = std::variant<CuptiKernel, traces::MemcpyRow, traces::MemsetRow>;
+using CuptiWork = std::variant<CuptiKernel, traces::schema::MemcpyRow, traces::schema::MemsetRow>;
 
 class CuptiRows {
   public:
@@ -45,7 +45,7 @@ class CuptiRows {
     // The writer's end; it may outlive this object.
     struct Writer {
         std::vector<SymbolNames> names{1};  // by number
-        void write(const Batch& batch, traces::EventSink& sink);
+        void write(const Batch& batch, traces::store::EventSink& sink);
         std::atomic<std::int64_t> unwritten{0};
     };
 

@@ -76,7 +76,7 @@ struct CuptiSource::Impl {
 
     Recorder& recorder;
     CuptiRows rows;
-    CuptiJoin join{session.cupti(), traces::global_pid(::getpid()), rows};
+    CuptiJoin join{session.cupti(), traces::schema::global_pid(::getpid()), rows};
     const pid_t owner = ::getpid();
     std::uint64_t dropped = 0;  // by CUPTI; valid after stop()
     CuptiJoin::Counts counts;
@@ -147,8 +147,8 @@ void CuptiSource::Impl::read_clocks() {
     const ClockAnchor pair = read_realtime_anchor(ClockSource::monotonic);
     const std::int64_t now = static_cast<std::int64_t>(pair.ticks) - recorder.origin_ns();
     if (const auto step = join.clock().add(pair.ns, now)) {
-        recorder.describe(
-            traces::DiagnosticRow{now, traces::Severity::warning, CudaClock::describe_step(*step, now)});
+        recorder.describe(traces::schema::DiagnosticRow{now, traces::schema::Severity::warning,
+                                                        CudaClock::describe_step(*step, now)});
     }
 }
 
@@ -214,24 +214,26 @@ void CuptiSource::Impl::stop() {
 }
 
 void CuptiSource::Impl::tell_losses() {
-    const auto say = [this](traces::Severity severity, const std::string& text) {
-        recorder.describe(traces::DiagnosticRow{recorder.now_ns(), severity, text});
+    const auto say = [this](traces::schema::Severity severity, const std::string& text) {
+        recorder.describe(traces::schema::DiagnosticRow{recorder.now_ns(), severity, text});
     };
     if (dropped > 0) {
-        say(traces::Severity::warning,
-            fmt::format("CUPTI lost {} for lack of buffers",
-                        traces::counted(static_cast<std::int64_t>(dropped), "CUDA event", "CUDA events")));
+        say(traces::schema::Severity::warning,
+            fmt::format(
+                "CUPTI lost {} for lack of buffers",
+                traces::store::counted(static_cast<std::int64_t>(dropped), "CUDA event", "CUDA events")));
     }
     if (counts.untimed > 0) {
-        say(traces::Severity::warning,
-            fmt::format("{} omitted", traces::counted(counts.untimed, "CUDA event had no valid times and was",
-                                                      "CUDA events had no valid times and were")));
+        say(traces::schema::Severity::warning,
+            fmt::format("{} omitted",
+                        traces::store::counted(counts.untimed, "CUDA event had no valid times and was",
+                                               "CUDA events had no valid times and were")));
     }
     if (counts.unplaced > 0) {
-        say(traces::Severity::information,
+        say(traces::schema::Severity::information,
             fmt::format(
                 "{} omitted",
-                traces::counted(
+                traces::store::counted(
                     counts.unplaced,
                     "kernel, copy or memset on the GPU belongs to no operation of the trace and was",
                     "kernels, copies and memsets on the GPU belong to no operation of the trace and were")));

@@ -22,9 +22,13 @@ bool is_known(Enum value) {
 
 }  // namespace
 
-RecordConverter::RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
-                                 std::int64_t pid)
-    : sink_(sink), clock_(clock), origin_ns_(origin_ns), pid_(pid), names_(1, traces::StringId::empty) {}
+RecordConverter::RecordConverter(traces::store::EventSink& sink, const Calibration& clock,
+                                 std::int64_t origin_ns, std::int64_t pid)
+    : sink_(sink),
+      clock_(clock),
+      origin_ns_(origin_ns),
+      pid_(pid),
+      names_(1, traces::schema::StringId::empty) {}
 
 void RecordConverter::add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler) {
     handlers_.push_back({first, last, std::move(handler)});
@@ -36,15 +40,15 @@ void RecordConverter::define_name(std::uint32_t id, std::string_view text) {
         return;
     }
     if (id >= names_.size()) {
-        names_.resize(id + 1, traces::StringId::empty);
+        names_.resize(id + 1, traces::schema::StringId::empty);
         texts_.resize(id + 1);
     }
     names_[id] = sink_.intern(text);
     texts_[id] = text;
 }
 
-traces::StringId RecordConverter::name(std::uint32_t id) const {
-    return id < names_.size() ? names_[id] : traces::StringId::empty;
+traces::schema::StringId RecordConverter::name(std::uint32_t id) const {
+    return id < names_.size() ? names_[id] : traces::schema::StringId::empty;
 }
 
 std::string RecordConverter::text(std::uint64_t id) const {
@@ -69,7 +73,7 @@ bool RecordConverter::convert_any(std::uint32_t log, std::uint32_t tid, RecordKi
                                   const std::byte* bytes, std::size_t size) {
     if (kind == RecordKind::payload) return convert_payload(log, bytes, size);
     if (kind < RecordKind::cuda_first) {
-        const bool understood = convert_one(log, traces::global_tid(pid_, tid), bytes, size);
+        const bool understood = convert_one(log, traces::schema::global_tid(pid_, tid), bytes, size);
         if (!payloads_.empty()) payloads_.erase(log);  // they belong to a lost event
         return understood;
     }
@@ -90,7 +94,7 @@ Row RecordConverter::device_row(const Times& times, const Work& work) const {
     row.device = work.device;
     row.stream = work.stream;
     row.correlation = work.correlation;
-    row.global_pid = traces::global_pid(pid_);
+    row.global_pid = traces::schema::global_pid(pid_);
     return row;
 }
 
@@ -137,7 +141,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::runtime: {
             const auto r = read_record<RecordOf<RuntimeFields>>(bytes, size);
             if (!r) return false;
-            traces::RuntimeRow row;
+            traces::schema::RuntimeRow row;
             row.start = logs_[log].calling(to_trace_ns(r->fields.start));
             row.end = std::max(row.start, to_trace_ns(r->fields.end));
             row.global_tid = global_tid;
@@ -148,20 +152,20 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         }
         case RecordKind::synchronization:
             return convert_as<SynchronizationFields>(bytes, size, [&](const SynchronizationFields& r) {
-                auto row = device_row<traces::SynchronizationRow>(r, r);
+                auto row = device_row<traces::schema::SynchronizationRow>(r, r);
                 row.sync_type = static_cast<int>(r.sync_type);
                 row.event_id = r.event_id;
                 return row;
             });
         case RecordKind::kernel:
             return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
-                auto row = device_row<traces::KernelRow>(r, r.work);
+                auto row = device_row<traces::schema::KernelRow>(r, r.work);
                 row.short_name = row.demangled_name = name(r.work.name);
                 return row;
             });
         case RecordKind::memcpy:
             return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
-                auto row = device_row<traces::MemcpyRow>(r, r.work);
+                auto row = device_row<traces::schema::MemcpyRow>(r, r.work);
                 row.bytes = r.work.bytes;
                 row.copy_kind = r.work.copy_kind;
                 row.src_kind = r.work.src_kind;
@@ -170,7 +174,7 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             });
         case RecordKind::memset:
             return convert_as<WorkFields>(bytes, size, [&](const WorkFields& r) {
-                auto row = device_row<traces::MemsetRow>(r, r.work);
+                auto row = device_row<traces::schema::MemsetRow>(r, r.work);
                 row.bytes = r.work.bytes;
                 row.mem_kind = r.work.dst_kind;
                 return row;
@@ -185,12 +189,12 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
             return convert_memory(bytes, size);
         case RecordKind::counter:
             return convert_as<CounterFields>(bytes, size, [&](const CounterFields& r) {
-                return traces::CounterRow{to_trace_ns(r.ticks), r.rank, name(r.name), r.value};
+                return traces::schema::CounterRow{to_trace_ns(r.ticks), r.rank, name(r.name), r.value};
             });
         case RecordKind::step:
             return convert_as<StepFields>(bytes, size, [&](const StepFields& r) {
-                return traces::StepRow{static_cast<int>(r.rank), r.number, to_trace_ns(r.start),
-                                       to_trace_ns(r.end), global_tid};
+                return traces::schema::StepRow{static_cast<int>(r.rank), r.number, to_trace_ns(r.start),
+                                               to_trace_ns(r.end), global_tid};
             });
         case RecordKind::gap: {
             const auto r = read_record<GapRecord>(bytes, size);
@@ -212,8 +216,8 @@ bool RecordConverter::convert_one(std::uint32_t log, std::int64_t global_tid, co
         case RecordKind::scope: {
             const auto r = read_record<ScopeRecord>(bytes, size);
             if (!r) return false;
-            sink_.add(traces::ScopeRow{name(static_cast<std::uint32_t>(r->domain)), r->id, r->parent,
-                                       text(r->header.name)});
+            sink_.add(traces::schema::ScopeRow{name(static_cast<std::uint32_t>(r->domain)), r->id, r->parent,
+                                               text(r->header.name)});
             return true;
         }
         case RecordKind::define_name:
@@ -231,7 +235,7 @@ bool RecordConverter::convert_memory(const std::byte* bytes, std::size_t size) {
     if (!r) return false;
     const MemoryWork& work = r->fields.work;
     if (!is_known(work.category) || !is_known(work.space) || !is_known(work.phase)) return false;
-    traces::MemoryRow row;
+    traces::schema::MemoryRow row;
     row.time = to_trace_ns(r->fields.ticks);
     row.rank = work.rank;
     row.address = work.address;
@@ -250,7 +254,7 @@ bool RecordConverter::convert_memory(const std::byte* bytes, std::size_t size) {
 bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
     const auto r = read_record<SchemaRecord>(bytes, size);
     if (!r || r->entries > (size - sizeof *r) / sizeof(SchemaEntry)) return false;
-    traces::PayloadSchemaRow row;
+    traces::schema::PayloadSchemaRow row;
     row.domain = name(static_cast<std::uint32_t>(r->domain));
     row.id = r->id;
     row.name = text(r->header.name);
@@ -270,7 +274,7 @@ bool RecordConverter::convert_schema(const std::byte* bytes, std::size_t size) {
 bool RecordConverter::convert_enum(const std::byte* bytes, std::size_t size) {
     const auto r = read_record<EnumRecord>(bytes, size);
     if (!r || r->entries > (size - sizeof *r) / sizeof(EnumEntry)) return false;
-    traces::PayloadEnumRow row;
+    traces::schema::PayloadEnumRow row;
     row.domain = name(static_cast<std::uint32_t>(r->domain));
     row.id = r->id;
     row.size = r->size;
@@ -297,16 +301,16 @@ bool RecordConverter::convert_text(const std::byte* bytes, std::size_t size) {
         if (known.empty()) known = text;  // a name given through NVTX is better
         return true;
     }
-    traces::RangeRow row;
+    traces::schema::RangeRow row;
     row.start = to_trace_ns(r->ticks);
     row.text = sink_.intern(text);
     if (r->header.kind == RecordKind::thread_name) {
-        row.event_type = traces::kNvtxThreadName;
-        row.global_tid = traces::global_tid(pid_, static_cast<std::int64_t>(r->owner));
+        row.event_type = traces::schema::kNvtxThreadName;
+        row.global_tid = traces::schema::global_tid(pid_, static_cast<std::int64_t>(r->owner));
         threads_[static_cast<std::uint32_t>(r->owner)] = text;
     } else {
-        row.event_type = traces::kNvtxCategory;
-        row.global_tid = traces::global_pid(pid_);
+        row.event_type = traces::schema::kNvtxCategory;
+        row.global_tid = traces::schema::global_pid(pid_);
         row.category = r->header.name;
         row.domain = name(static_cast<std::uint32_t>(r->owner));
     }

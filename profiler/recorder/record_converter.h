@@ -37,15 +37,16 @@ class RecordHandler {
     virtual void close(RecordConverter& converter, std::int64_t end_ns) = 0;
     // Adds rows for what has begun and not ended by `now_ns`, as close() would, to another sink with the
     // same string ids. Changes nothing: the process continues.
-    virtual void write_open(const RecordConverter&, traces::EventSink&, std::int64_t /*now_ns*/) const {}
+    virtual void write_open(const RecordConverter&, traces::store::EventSink&,
+                            std::int64_t /*now_ns*/) const {}
     // Visits the strings whose ids the handler keeps between records (see visit_strings()).
-    virtual void visit_strings(const std::function<void(traces::StringId)>&) const {}
+    virtual void visit_strings(const std::function<void(traces::schema::StringId)>&) const {}
 };
 
 class RecordConverter {
   public:
     // Trace time is CLOCK_MONOTONIC minus origin_ns. References must outlive the converter.
-    RecordConverter(traces::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+    RecordConverter(traces::store::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
                     std::int64_t pid);
 
     // Records of kinds first to last go to this handler.
@@ -67,19 +68,19 @@ class RecordConverter {
 
     // Visits the ranges that are open now, which have no end yet; in each thread, the outer before the
     // inner.
-    void visit_open(const std::function<void(const traces::RangeRow&)>& visit) const;
+    void visit_open(const std::function<void(const traces::schema::RangeRow&)>& visit) const;
     // Writes everything that is open, as rows that end at now_ns, to another sink with the same string ids.
-    void write_open(traces::EventSink& sink, std::int64_t now_ns) const;
+    void write_open(traces::store::EventSink& sink, std::int64_t now_ns) const;
     // Visits all ids of strings that later rows may carry without interning the text again: a sink that drops
     // strings must keep these.
-    void visit_strings(const std::function<void(traces::StringId)>& visit) const;
+    void visit_strings(const std::function<void(traces::schema::StringId)>& visit) const;
 
     std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
     std::int64_t pid() const { return pid_; }
-    traces::EventSink& sink() { return sink_; }
-    traces::StringId name(std::uint32_t id) const;
-    traces::StringId name(NameId id) const { return name(static_cast<std::uint32_t>(id)); }
+    traces::store::EventSink& sink() { return sink_; }
+    traces::schema::StringId name(std::uint32_t id) const;
+    traces::schema::StringId name(NameId id) const { return name(static_cast<std::uint32_t>(id)); }
     std::string text(std::uint64_t id) const;  // of a name; empty if it was not defined
     template <typename Row>
     void emit(const Row& row) {
@@ -92,7 +93,7 @@ class RecordConverter {
 
   private:
     struct Open {
-        traces::RangeRow row;
+        traces::schema::RangeRow row;
         std::uint32_t depth = 0;
     };
     using Stack = std::vector<Open>;
@@ -139,14 +140,14 @@ class RecordConverter {
     void close(Open& open, std::int64_t end_ns);
     void close_deeper(Stack& stack, std::uint64_t min_depth, std::int64_t end_ns);
 
-    traces::EventSink& sink_;
+    traces::store::EventSink& sink_;
     const Calibration& clock_;
     std::int64_t origin_ns_, pid_;
     std::int64_t rows_ = 0, damaged_ = 0;
-    std::vector<traces::StringId> names_;  // by id …
-    std::vector<std::string> texts_;       // … and their texts
+    std::vector<traces::schema::StringId> names_;  // by id …
+    std::vector<std::string> texts_;               // … and their texts
     std::unordered_map<std::uint32_t, Log> logs_;
-    std::unordered_map<std::uint64_t, traces::RangeRow> started_;  // start/end ranges, by id
+    std::unordered_map<std::uint64_t, traces::schema::RangeRow> started_;  // start/end ranges, by id
     struct End {
         std::int64_t ns, global_tid;
         std::string payload;

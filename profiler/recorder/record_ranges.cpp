@@ -24,7 +24,7 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
     }
     Open open;
     open.depth = r->depth;
-    traces::RangeRow& row = open.row;
+    traces::schema::RangeRow& row = open.row;
     row.start = to_trace_ns(r->ticks);
     row.domain = name(r->domain);
     row.global_tid = global_tid;
@@ -34,15 +34,15 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
     if (flags & kHasColor) row.color = r->color;
     if (full) {
         if (flags & kHasCategory) row.category = full->category;
-        if (full->value_type <= static_cast<std::uint32_t>(traces::RangePayload::Type::real32)) {
-            row.payload = {static_cast<traces::RangePayload::Type>(full->value_type), full->value};
+        if (full->value_type <= static_cast<std::uint32_t>(traces::schema::RangePayload::Type::real32)) {
+            row.payload = {static_cast<traces::schema::RangePayload::Type>(full->value_type), full->value};
         }
     }
     if (!payloads_.empty()) row.binary = take_payload(log);
 
     switch (r->header.kind) {
         case RecordKind::mark:
-            row.event_type = traces::kNvtxMark;
+            row.event_type = traces::schema::kNvtxMark;
             emit(row);
             return true;
         case RecordKind::push: {
@@ -55,7 +55,7 @@ bool RecordConverter::convert_range(std::uint32_t log, std::int64_t global_tid, 
         }
         default: {
             if (!full) return false;
-            row.event_type = traces::kNvtxStartEnd;
+            row.event_type = traces::schema::kNvtxStartEnd;
             if (auto known = early_ends_.find(full->id); known != early_ends_.end()) {
                 End end = std::move(known->second);
                 early_ends_.erase(known);
@@ -79,7 +79,7 @@ bool RecordConverter::convert_payload(std::uint32_t log, const std::byte* bytes,
     const auto r = read_record<PayloadRecord>(bytes, size);
     if (!r || r->size > size - sizeof *r) return false;
     const char* data = reinterpret_cast<const char*>(bytes) + sizeof *r;
-    payloads_[log] += traces::binary_payload(r->schema, {data, r->size});
+    payloads_[log] += traces::schema::binary_payload(r->schema, {data, r->size});
     return true;
 }
 
@@ -114,8 +114,8 @@ void RecordConverter::close_open_ranges(std::int64_t end_ns) {
     const std::int64_t before = rows_;
     end_open_ranges(end_ns);
     if (const std::int64_t closed = rows_ - before; closed > 0) {
-        sink_.add(traces::DiagnosticRow{
-            end_ns, traces::Severity::warning,
+        sink_.add(traces::schema::DiagnosticRow{
+            end_ns, traces::schema::Severity::warning,
             fmt::format("{} of process {} {} still open when the recording ended, and closed there",
                         closed == 1 ? "1 range" : fmt::format("{} ranges", closed), pid_,
                         closed == 1 ? "was" : "were")});
@@ -135,32 +135,32 @@ void RecordConverter::end_open_ranges(std::int64_t end_ns) {
     early_ends_.clear();
 }
 
-void RecordConverter::visit_open(const std::function<void(const traces::RangeRow&)>& visit) const {
-    std::vector<const traces::RangeRow*> open;
+void RecordConverter::visit_open(const std::function<void(const traces::schema::RangeRow&)>& visit) const {
+    std::vector<const traces::schema::RangeRow*> open;
     for (const auto& [number, log] : logs_) {
         for (const auto& [domain, stack] : log.stacks) {
             for (const Open& range : stack) open.push_back(&range.row);
         }
     }
     for (const auto& [id, row] : started_) open.push_back(&row);
-    traces::sort_rows(open, [](const auto* a, const auto* b) {
+    traces::schema::sort_rows(open, [](const auto* a, const auto* b) {
         return std::tie(a->global_tid, a->start) < std::tie(b->global_tid, b->start);
     });
-    for (const traces::RangeRow* row : open) visit(*row);
+    for (const traces::schema::RangeRow* row : open) visit(*row);
 }
 
-void RecordConverter::write_open(traces::EventSink& sink, std::int64_t now_ns) const {
-    visit_open([&](const traces::RangeRow& open) {
-        traces::RangeRow row = open;
+void RecordConverter::write_open(traces::store::EventSink& sink, std::int64_t now_ns) const {
+    visit_open([&](const traces::schema::RangeRow& open) {
+        traces::schema::RangeRow row = open;
         row.end = std::max(row.start, now_ns);
         sink.add(row);
     });
     for (const Handled& handled : handlers_) handled.handler->write_open(*this, sink, now_ns);
 }
 
-void RecordConverter::visit_strings(const std::function<void(traces::StringId)>& visit) const {
-    for (const traces::StringId id : names_) visit(id);
-    visit_open([&](const traces::RangeRow& row) {
+void RecordConverter::visit_strings(const std::function<void(traces::schema::StringId)>& visit) const {
+    for (const traces::schema::StringId id : names_) visit(id);
+    visit_open([&](const traces::schema::RangeRow& row) {
         visit(row.text);
         visit(row.domain);
     });

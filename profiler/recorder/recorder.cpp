@@ -70,7 +70,7 @@ struct AttachedThread {
           name(thread_name),
           rank(of_rank),
           log_number(number),
-          global_tid(traces::global_tid(::getpid(), tid)) {}
+          global_tid(traces::schema::global_tid(::getpid(), tid)) {}
 
     const std::shared_ptr<MemoryBudget> budget;  // outlives the arena, even one that is left behind
     ThreadArena arena;
@@ -104,7 +104,7 @@ void leave_behind(std::unique_ptr<AttachedThread> thread) {
 }  // namespace
 
 struct Recorder::Impl {
-    Impl(std::unique_ptr<traces::EventSink> to, FinishSink finish_sink, RecorderOptions with)
+    Impl(std::unique_ptr<traces::store::EventSink> to, FinishSink finish_sink, RecorderOptions with)
         : options(std::move(with)),
           sink(std::move(to)),
           on_finish(std::move(finish_sink)),
@@ -125,7 +125,7 @@ struct Recorder::Impl {
     const std::uint64_t number = next_recorder_number();
     const pid_t owner = ::getpid();
     const std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>(options.max_bytes);
-    const std::unique_ptr<traces::EventSink> sink;
+    const std::unique_ptr<traces::store::EventSink> sink;
     const FinishSink on_finish;
 
     std::mutex clock_mutex;  // only the writer changes the clock; it reads without locking
@@ -142,7 +142,7 @@ struct Recorder::Impl {
     std::unordered_map<std::string_view, std::uint32_t> name_ids{{"", 0}};
 
     std::mutex rows_mutex;
-    std::vector<std::function<void(traces::EventSink&)>> described;
+    std::vector<std::function<void(traces::store::EventSink&)>> described;
 
     std::mutex stop_mutex;
     std::condition_variable stop_changed;
@@ -207,7 +207,7 @@ void Recorder::Impl::drain() {
             converter.define_name(static_cast<std::uint32_t>(names_defined), names[names_defined]);
         }
     }
-    std::vector<std::function<void(traces::EventSink&)>> rows;
+    std::vector<std::function<void(traces::store::EventSink&)>> rows;
     {
         std::lock_guard lock(rows_mutex);
         rows.swap(described);
@@ -221,7 +221,7 @@ void Recorder::Impl::drain_threads() {
     for (AttachedThread* thread : known_threads) {
         // The system reuses a thread number after its thread has ended; the first name stays.
         if (described_threads.insert(thread->global_tid).second) {
-            sink->add(traces::ThreadRow{thread->global_tid, thread->name, thread->rank});
+            sink->add(traces::schema::ThreadRow{thread->global_tid, thread->name, thread->rank});
         }
     }
     // Drains in rounds: the threads advance together, so that what is committed after a round reaches about
@@ -290,7 +290,8 @@ void Recorder::Impl::fail(std::exception_ptr reason) {
 
 // --- any thread --------------------------------------------------------------------------------------------
 
-Recorder::Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options)
+Recorder::Recorder(std::unique_ptr<traces::store::EventSink> sink, FinishSink on_finish,
+                   RecorderOptions options)
     : impl_(std::make_unique<Impl>(std::move(sink), std::move(on_finish), std::move(options))) {
     impl_->writer = start_quietly([impl = impl_.get()] { impl->run(); });
 }
@@ -340,7 +341,7 @@ ThreadLog* Recorder::attach_thread(std::string_view thread_name, int rank) {
     return &thread.log;
 }
 
-void Recorder::enqueue(std::function<void(traces::EventSink&)> row) {
+void Recorder::enqueue(std::function<void(traces::store::EventSink&)> row) {
     if (failed()) return;
     std::lock_guard lock(impl_->rows_mutex);
     impl_->described.push_back(std::move(row));

@@ -1,6 +1,6 @@
 // The in-process recorder: many threads write events, one background writer turns them into rows of a sink.
 //
-//   Recorder recorder(std::make_unique<traces::DatabaseWriter>(...));
+//   Recorder recorder(std::make_unique<traces::store::DatabaseWriter>(...));
 //   NameId gemm = recorder.name("sgemm_nt");            // off the hot path
 //   ThreadLog* log = recorder.attach_thread("rank 0", 0);  // once per thread; the log is that thread's alone
 //   log->push(forward); ... log->pop();                  // hot path: a time stamp and a store
@@ -44,8 +44,9 @@ class Recorder {
     // `on_finish(sink, duration_ns, dropped)` runs on the writer thread after the last row (to finish a
     // DatabaseWriter, say); it is not called if the sink has failed.
     using FinishSink =
-        std::function<void(traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
-    Recorder(std::unique_ptr<traces::EventSink> sink, FinishSink on_finish, RecorderOptions options = {});
+        std::function<void(traces::store::EventSink&, std::int64_t duration_ns, std::int64_t dropped)>;
+    Recorder(std::unique_ptr<traces::store::EventSink> sink, FinishSink on_finish,
+             RecorderOptions options = {});
     ~Recorder();  // calls finish(); a failure there is swallowed (call finish() to see it)
 
     Recorder(const Recorder&) = delete;
@@ -64,11 +65,11 @@ class Recorder {
     // DiagnosticRow, ProcessRow): any thread, any time before finish().
     template <typename Row>
     void describe(Row row) {
-        enqueue([row = std::move(row)](traces::EventSink& sink) { sink.add(row); });
+        enqueue([row = std::move(row)](traces::store::EventSink& sink) { sink.add(row); });
     }
 
     // The same for rows that hold ids of the sink's strings: `add` runs on the writer's thread.
-    void describe_with(std::function<void(traces::EventSink&)> add) { enqueue(std::move(add)); }
+    void describe_with(std::function<void(traces::store::EventSink&)> add) { enqueue(std::move(add)); }
 
     // Drains every log, closes open ranges at this moment, runs on_finish, joins the writer. Rethrows the
     // sink's first failure. Idempotent. Every thread that records must have stopped recording.
@@ -87,7 +88,7 @@ class Recorder {
     std::int64_t origin_ns() const;
 
   private:
-    void enqueue(std::function<void(traces::EventSink&)> row);
+    void enqueue(std::function<void(traces::store::EventSink&)> row);
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

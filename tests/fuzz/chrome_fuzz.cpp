@@ -51,25 +51,25 @@ MadeJson made_event(Maker& make) {
     return event;
 }
 
-void check(const Trace& trace) {
-    for (const RankSummary& rank : summarize(trace).ranks) {
-        for (const StepSummary& step : rank.steps) {
+void check(const store::Trace& trace) {
+    for (const analysis::RankSummary& rank : analysis::summarize(trace).ranks) {
+        for (const analysis::StepSummary& step : rank.steps) {
             if (std::accumulate(step.ns.begin(), step.ns.end(), std::int64_t{0}) !=
                 step.window_end - step.window_start)
                 std::abort();
         }
     }
-    module_view(trace);
-    operators_report(trace);
-    temporal_breakdown(trace);
-    idle_report(trace);
+    analysis::module_view(trace);
+    analysis::operators_report(trace);
+    analysis::temporal_breakdown(trace);
+    analysis::idle_report(trace);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Maker make(data, size);
-    const FileRequest request{.rank = 1, .one_of_several = make.flip(), .partial = make.flip()};
+    const importer::FileRequest request{.rank = 1, .one_of_several = make.flip(), .partial = make.flip()};
     const int form = make.upto(2);
     MadeJson events = MadeJson::array();
     for (int n = make.upto(60); n > 0 && make.any(); --n) events.push_back(make.odd(made_event(make)));
@@ -77,11 +77,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (form == 1) text = "{\"traceEvents\": " + text + ", \"displayTimeUnit\": \"ns\"}";
     if (form == 2) text.pop_back();  // many tracers never write the closing bracket
     try {
-        Input input = Input::of_memory("made", text);
-        ColumnSink sink;
+        importer::Input input = importer::Input::of_memory("made", text);
+        store::ColumnSink sink;
         read_chrome_trace(input, sink, request);
         check(*sink.take());
-    } catch (const StoreError&) {  // refused with a message
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

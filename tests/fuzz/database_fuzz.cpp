@@ -24,9 +24,10 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::schema;
 
 // One rank that uses every kind of row.
-void write_run(DatabaseWriter& to) {
+void write_run(store::DatabaseWriter& to) {
     const std::int64_t pid = global_pid(7), tid = global_tid(7, 7);
     RankRow rank{.rank = 0, .device = 0, .global_pid = pid, .global_tid = tid};
     rank.host = "host";
@@ -50,7 +51,7 @@ void write_run(DatabaseWriter& to) {
         to.add(StepRow{.rank = 0, .step = i, .start = t, .end = t + 900, .global_tid = tid});
         range(t, t + 900, "ProfilerStep#" + std::to_string(i), "", -1);
         range(t + 10, t + 800, "nn.Module: Linear_0", "", 0);
-        range(t + 20, t + 700, "aten::mm", kOperatorDomain, -1);
+        range(t + 20, t + 700, "aten::mm", store::kOperatorDomain, -1);
         RuntimeRow call{.start = t + 30, .end = t + 40, .global_tid = tid};
         call.correlation = i + 1;
         call.name = to.intern("cudaLaunchKernel_v7000");
@@ -90,7 +91,7 @@ struct Folder {
         std::string name = (std::filesystem::temp_directory_path() / "fuzz-database-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) std::abort();
         path = name;
-        DatabaseWriter writer({.path = path + "/whole.sqlite", .on_this_machine = false});
+        store::DatabaseWriter writer({.path = path + "/whole.sqlite", .on_this_machine = false});
         write_run(writer);
         std::ifstream file(path + "/whole.sqlite", std::ios::binary);
         whole.assign(std::istreambuf_iterator<char>(file), {});
@@ -123,12 +124,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     }
     try {
-        const auto trace = load_trace(path);
-        (void)summarize(*trace);
-        (void)module_view(*trace);
-        (void)memory_report(*trace);
-        (void)collectives_report(*trace);
-    } catch (const StoreError&) {
+        const auto trace = store::load_trace(path);
+        (void)analysis::summarize(*trace);
+        (void)analysis::module_view(*trace);
+        (void)analysis::memory_report(*trace);
+        (void)analysis::collectives_report(*trace);
+    } catch (const store::StoreError&) {
         // Refused with an error message, as it should be.
     }
     return 0;

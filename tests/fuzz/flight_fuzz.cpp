@@ -78,14 +78,14 @@ MadeJson made_dump(Maker& make, int rank) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Maker make(data, size);
     try {
-        std::vector<std::unique_ptr<Trace>> parts;
+        std::vector<std::unique_ptr<store::Trace>> parts;
         for (int rank = 0; rank < 2; ++rank) {
             const bool json = make.flip();
             const MadeJson dump = made_dump(make, rank);
             const std::string bytes = json ? json_of(dump) : pickled::whole(pickle_of(dump));
-            Input input = Input::of_memory("made", bytes);
-            ColumnSink sink;
-            const FileRequest request{.rank = rank, .one_of_several = true, .partial = make.flip()};
+            importer::Input input = importer::Input::of_memory("made", bytes);
+            store::ColumnSink sink;
+            const importer::FileRequest request{.rank = rank, .one_of_several = true, .partial = make.flip()};
             if (json) {
                 read_flight_json(input, sink, request);
             } else {
@@ -93,11 +93,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             }
             parts.push_back(sink.take());
         }
-        const auto trace = join_traces(std::move(parts));
-        const FlightReport report = flight_report(*trace);
-        for (const Format format : {Format::table, Format::json, Format::csv}) render(report, format);
-        straggler_report(*trace);
-    } catch (const StoreError&) {  // refused with a message
+        const auto trace = importer::join_traces(std::move(parts));
+        const analysis::FlightReport report = analysis::flight_report(*trace);
+        for (const report::Format format : {report::Format::table, report::Format::json, report::Format::csv})
+            render(report, format);
+        analysis::straggler_report(*trace);
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -10,17 +10,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     // The first byte chooses the options; the rest is the file.
     const unsigned how = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
-    FileRequest request;
+    importer::FileRequest request;
     request.partial = (how & 1) != 0;
     request.one_of_several = (how & 2) != 0;
     request.rank = (how & 4) != 0 ? 5 : 0;
     try {
-        Input input = Input::of_memory("fuzzed", bytes.empty() ? bytes : bytes.substr(1),
+        importer::Input input =
+            importer::Input::of_memory("fuzzed", bytes.empty() ? bytes : bytes.substr(1),
                                        {.max_bytes = std::uint64_t{16} << 20, .work = {}});
-        ColumnSink sink;
+        store::ColumnSink sink;
         read_chrome_trace(input, sink, request);
         sink.take();
-    } catch (const StoreError&) {  // refused with a message
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

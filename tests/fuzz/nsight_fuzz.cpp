@@ -27,6 +27,7 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::analysis;
 
 constexpr const char* kTables[] = {"StringIds",
                                    "CUPTI_ACTIVITY_KIND_KERNEL",
@@ -43,7 +44,7 @@ constexpr const char* kTables[] = {"StringIds",
 
 // CREATE and INSERT statements of all tables, in one transaction.
 std::string export_sql() {
-    const auto pid = global_pid(9), tid = global_tid(9, 9);
+    const auto pid = schema::global_pid(9), tid = schema::global_tid(9, 9);
     std::string sql =
         "BEGIN; CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);"
         "INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'void gemm<4>(int)'), (3, 'cudaLaunchKernel_v7000'), "
@@ -100,7 +101,7 @@ std::string export_sql() {
     constexpr std::uint64_t kCall[2] = {0xC0FFEE01, 1024};
     std::string payload;
     for (const char byte :
-         binary_payload((1 << 24) + 4, {reinterpret_cast<const char*>(kCall), sizeof kCall}))
+         schema::binary_payload((1 << 24) + 4, {reinterpret_cast<const char*>(kCall), sizeof kCall}))
         payload += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     for (int i = 0; i < 4; ++i) {
         const int at = 30 + 100 * i;
@@ -189,7 +190,7 @@ void change(sqlite3* database, Maker& make) {
     sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr);
 }
 
-void check(const Trace& trace) {
+void check(const store::Trace& trace) {
     for (const RankSummary& rank : summarize(trace).ranks) {
         for (const StepSummary& step : rank.steps) {
             if (std::accumulate(step.ns.begin(), step.ns.end(), std::int64_t{0}) !=
@@ -223,8 +224,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     sqlite3_exec(database, "COMMIT", nullptr, nullptr, nullptr);
     sqlite3_close(database);
     try {
-        check(*load_trace(path));
-    } catch (const StoreError&) {  // refused with a message
+        check(*store::load_trace(path));
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

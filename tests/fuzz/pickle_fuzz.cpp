@@ -18,28 +18,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (bytes.empty()) return 0;
     // The first byte chooses the options; the rest is the file.
     const unsigned how = static_cast<unsigned char>(bytes.front());
-    FileRequest request;
+    importer::FileRequest request;
     request.partial = (how & 1) != 0;
     request.one_of_several = (how & 2) != 0;
     request.rank = (how & 4) != 0 ? 5 : 0;
     try {
-        Input input =
-            Input::of_memory("fuzzed", bytes.substr(1), {.max_bytes = std::uint64_t{16} << 20, .work = {}});
-        ColumnSink sink;
+        importer::Input input = importer::Input::of_memory(
+            "fuzzed", bytes.substr(1), {.max_bytes = std::uint64_t{16} << 20, .work = {}});
+        store::ColumnSink sink;
         if (const std::string_view start = input.peek(1); start == "{" || start == "[") {
             read_flight_json(input, sink, request);
         } else {
             read_pickle(input, sink, request);
         }
         const auto trace = sink.take();
-        const MemoryExplanation explanation = explain_memory(*trace);
-        for (const RankExplanation& rank : explanation.ranks) {
-            const CategoryBytes& parts = rank.memory.at_peak;
+        const analysis::MemoryExplanation explanation = analysis::explain_memory(*trace);
+        for (const analysis::RankExplanation& rank : explanation.ranks) {
+            const analysis::CategoryBytes& parts = rank.memory.at_peak;
             if (std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != rank.memory.peak_bytes)
                 std::abort();
         }
-        flight_report(*trace);
-    } catch (const StoreError&) {  // refused with a message
+        analysis::flight_report(*trace);
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -96,27 +96,27 @@ MadeJson made_snapshot(Maker& make) {
             {"external_annotations", std::move(annotations)}};
 }
 
-void check(const Trace& trace) {
-    const MemoryExplanation explanation = explain_memory(trace);
-    for (const RankExplanation& rank : explanation.ranks) {
-        const CategoryBytes& parts = rank.memory.at_peak;
+void check(const store::Trace& trace) {
+    const analysis::MemoryExplanation explanation = analysis::explain_memory(trace);
+    for (const analysis::RankExplanation& rank : explanation.ranks) {
+        const analysis::CategoryBytes& parts = rank.memory.at_peak;
         if (std::accumulate(parts.begin(), parts.end(), std::int64_t{0}) != rank.memory.peak_bytes)
             std::abort();
     }
-    for (const RankSummary& rank : summarize(trace).ranks) {
-        for (const StepSummary& step : rank.steps) {
+    for (const analysis::RankSummary& rank : analysis::summarize(trace).ranks) {
+        for (const analysis::StepSummary& step : rank.steps) {
             if (std::accumulate(step.ns.begin(), step.ns.end(), std::int64_t{0}) !=
                 step.window_end - step.window_start)
                 std::abort();
         }
     }
-    const AllocationsReport allocations = allocations_report(trace);
-    for (const RankAllocations& rank : allocations.ranks) {
-        for (const AllocationDetail& a : rank.allocations) {
+    const analysis::AllocationsReport allocations = analysis::allocations_report(trace);
+    for (const analysis::RankAllocations& rank : allocations.ranks) {
+        for (const analysis::AllocationDetail& a : rank.allocations) {
             if (a.bytes <= 0 || (a.freed && *a.freed < a.time)) std::abort();
         }
     }
-    for (const Format format : {Format::table, Format::json, Format::csv}) {
+    for (const report::Format format : {report::Format::table, report::Format::json, report::Format::csv}) {
         render(explanation, format);
         render(allocations, format);
     }
@@ -126,16 +126,16 @@ void check(const Trace& trace) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Maker make(data, size);
-    const FileRequest request{.rank = 3, .one_of_several = make.flip(), .partial = make.flip()};
+    const importer::FileRequest request{.rank = 3, .one_of_several = make.flip(), .partial = make.flip()};
     const bool cut = make.upto(7) == 0;
     std::string bytes = pickled::whole(pickle_of(made_snapshot(make)));
     if (cut) bytes.resize(bytes.size() * 3 / 4);
     try {
-        Input input = Input::of_memory("made", bytes);
-        ColumnSink sink;
+        importer::Input input = importer::Input::of_memory("made", bytes);
+        store::ColumnSink sink;
         read_pickle(input, sink, request);
         check(*sink.take());
-    } catch (const StoreError&) {  // refused with a message
+    } catch (const store::StoreError&) {  // refused with a message
     }
     return 0;
 }

@@ -113,8 +113,8 @@ TEST_F(Collected, keeps_processes_of_one_pid_apart_when_their_namespaces_differ)
     EXPECT_NE(got_.processes[0].global_pid, got_.processes[1].global_pid);
     ASSERT_EQ(got_.ranks.size(), 2u);
     EXPECT_NE(got_.ranks[0].global_pid, got_.ranks[1].global_pid);
-    for (const traces::RankRow& rank : got_.ranks) {
-        EXPECT_EQ(rank.global_tid & traces::kPidMask, rank.global_pid);
+    for (const traces::schema::RankRow& rank : got_.ranks) {
+        EXPECT_EQ(rank.global_tid & traces::schema::kPidMask, rank.global_pid);
         EXPECT_EQ(std::count_if(got_.runtimes.begin(), got_.runtimes.end(),
                                 [&](const auto& row) { return row.global_tid == rank.global_tid; }),
                   2)
@@ -159,8 +159,8 @@ TEST_F(Collected, takes_ranks_from_the_names_of_threads_if_the_process_has_none)
     late.name_thread(96, "rank 1 host");
     collector_.finish(1);
     const auto rank_of = [&](std::int64_t pid, std::int64_t tid) {
-        for (const traces::ThreadRow& row : got_.threads) {
-            if (row.global_tid == traces::global_tid(pid, tid)) return row.rank;
+        for (const traces::schema::ThreadRow& row : got_.threads) {
+            if (row.global_tid == traces::schema::global_tid(pid, tid)) return row.rank;
         }
         return -2;
     };
@@ -171,9 +171,9 @@ TEST_F(Collected, takes_ranks_from_the_names_of_threads_if_the_process_has_none)
     EXPECT_EQ(rank_of(90, 91), 4) << "its launcher has said which rank it is";
     EXPECT_EQ(rank_of(95, 96), -1) << "another process has that rank";
     std::multiset<int> ranks;
-    for (const traces::RankRow& row : got_.ranks) ranks.insert(row.rank);
+    for (const traces::schema::RankRow& row : got_.ranks) ranks.insert(row.rank);
     EXPECT_EQ(ranks, (std::multiset<int>{0, 1, 4}));
-    EXPECT_EQ(got_.ranks.back().global_tid & traces::kPidMask, got_.ranks.back().global_pid);
+    EXPECT_EQ(got_.ranks.back().global_tid & traces::schema::kPidMask, got_.ranks.back().global_pid);
 }
 
 }  // namespace TEST_FILE

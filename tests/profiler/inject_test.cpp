@@ -34,7 +34,7 @@ namespace TEST_FILE {
 using namespace std::chrono_literals;
 using testing::MemorySink;
 using testing::Received;
-using traces::RangeRow;
+using traces::schema::RangeRow;
 
 // One run of a scenario and its result.
 class Injected : public ::testing::TestWithParam<std::string> {
@@ -103,13 +103,13 @@ class Injected : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Injected, records_every_call) {
     ASSERT_EQ(run("every_call"), 0);
-    const std::int64_t main_thread = traces::global_tid(pid_, pid_);
+    const std::int64_t main_thread = traces::schema::global_tid(pid_, pid_);
     const auto& outer = got_.range("outer");
     const auto& wide = got_.range("w\u00efde \u20ac \U0001F600");
     const auto& colored = got_.range("colored");
-    EXPECT_EQ(outer.event_type, traces::kNvtxPushPop);
+    EXPECT_EQ(outer.event_type, traces::schema::kNvtxPushPop);
     EXPECT_EQ(outer.global_tid, main_thread);
-    EXPECT_EQ(outer.domain, traces::StringId::empty);
+    EXPECT_EQ(outer.domain, traces::schema::StringId::empty);
     EXPECT_EQ(outer.module, -1);
     EXPECT_FALSE(outer.color.has_value());
     EXPECT_LE(0, outer.start);
@@ -122,12 +122,12 @@ TEST_P(Injected, records_every_call) {
     EXPECT_EQ(colored.category, 7u);
 
     for (const char* text : {"mark a", "mark w", "mark ex", "domain mark"}) {
-        EXPECT_EQ(got_.range(text).event_type, traces::kNvtxMark) << text;
+        EXPECT_EQ(got_.range(text).event_type, traces::schema::kNvtxMark) << text;
         EXPECT_FALSE(got_.range(text).end.has_value()) << text;
     }
     for (const char* text : {"start a", "start w", "start ex", "domain start"}) {
         const auto& range = got_.range(text);
-        EXPECT_EQ(range.event_type, traces::kNvtxStartEnd) << text;
+        EXPECT_EQ(range.event_type, traces::schema::kNvtxStartEnd) << text;
         EXPECT_EQ(range.global_tid, main_thread) << text;  // even if another thread ended it
         EXPECT_EQ(range.end_global_tid.has_value(), text == std::string("start w")) << text;
         ASSERT_TRUE(range.end.has_value()) << text;
@@ -148,11 +148,11 @@ TEST_P(Injected, records_every_call) {
         {"domain category a", {9, "Domain A"}},
         {"domain category w", {10, "Domain A"}}};
     for (const auto& [text, wanted] : categories) {
-        EXPECT_EQ(got_.range(text).event_type, traces::kNvtxCategory) << text;
+        EXPECT_EQ(got_.range(text).event_type, traces::schema::kNvtxCategory) << text;
         EXPECT_EQ(got_.range(text).category, wanted.first) << text;
         EXPECT_EQ(got_.text(got_.range(text).domain), wanted.second) << text;
     }
-    EXPECT_EQ(got_.range("main thread").event_type, traces::kNvtxThreadName);
+    EXPECT_EQ(got_.range("main thread").event_type, traces::schema::kNvtxThreadName);
     EXPECT_EQ(got_.range("main thread").global_tid, main_thread);
     // 3 pushes, 3 + 1 marks, 3 + 1 start/ends, 2 domain ranges, 4 categories, 2 thread names.
     EXPECT_EQ(got_.ranges.size(), 3u + 4u + 4u + 2u + 4u + 2u);
@@ -163,14 +163,14 @@ TEST_P(Injected, names_processes_and_threads) {
     ASSERT_EQ(run("every_call"), 0);
     ASSERT_EQ(got_.processes.size(), 1u);
     EXPECT_EQ(got_.processes[0].pid, pid_);
-    EXPECT_EQ(got_.processes[0].global_pid, traces::global_pid(pid_));
+    EXPECT_EQ(got_.processes[0].global_pid, traces::schema::global_pid(pid_));
     EXPECT_EQ(got_.processes[0].name, std::filesystem::path(GetParam()).filename().string());
     ASSERT_EQ(got_.threads.size(), 2u);  // the main thread, and the one that ended a range
     const auto named_one =
         std::find_if(got_.threads.begin(), got_.threads.end(),
-                     [](const traces::ThreadRow& row) { return row.name == "main thread"; });
+                     [](const traces::schema::ThreadRow& row) { return row.name == "main thread"; });
     ASSERT_NE(named_one, got_.threads.end());
-    EXPECT_EQ(named_one->global_tid, traces::global_tid(pid_, pid_));
+    EXPECT_EQ(named_one->global_tid, traces::schema::global_tid(pid_, pid_));
     EXPECT_EQ(named_one->rank, -1);
     EXPECT_TRUE(got_.ranks.empty());
 }
@@ -182,7 +182,7 @@ TEST_P(Injected, takes_the_rank_from_the_launcher) {
         ASSERT_EQ(run("exits", setting), 3);
         ASSERT_EQ(got_.ranks.size(), 1u) << variable;
         EXPECT_EQ(got_.ranks[0].rank, 3);
-        EXPECT_EQ(got_.ranks[0].global_tid, traces::global_tid(pid_, pid_));
+        EXPECT_EQ(got_.ranks[0].global_tid, traces::schema::global_tid(pid_, pid_));
         EXPECT_FALSE(got_.ranks[0].host.empty());
         EXPECT_GT(got_.ranks[0].device_memory, 0);
         ASSERT_EQ(got_.threads.size(), 1u);
@@ -201,7 +201,7 @@ std::string transfer(std::uint64_t communicator, std::uint64_t bytes, std::int32
 
 TEST_P(Injected, records_values_and_payloads) {
     ASSERT_EQ(run("payloads"), 0);
-    using Type = traces::RangePayload::Type;
+    using Type = traces::schema::RangePayload::Type;
     const std::uint64_t ones = ~std::uint64_t{0};
     const std::vector<std::pair<Type, std::uint64_t>> values = {{Type::uint64, std::uint64_t{1} << 63},
                                                                 {Type::int64, ones - 6},             // -7
@@ -218,7 +218,7 @@ TEST_P(Injected, records_values_and_payloads) {
 
     const std::uint64_t id = (1 << 24) + 4;
     ASSERT_EQ(got_.schemas.size(), 4u);
-    const traces::PayloadSchemaRow& schema = got_.schemas[0];
+    const traces::schema::PayloadSchemaRow& schema = got_.schemas[0];
     EXPECT_EQ(got_.text(schema.domain), "Transfers");
     EXPECT_EQ(schema.id, id);
     EXPECT_EQ(schema.name, "transfer");
@@ -250,19 +250,21 @@ TEST_P(Injected, records_values_and_payloads) {
     };
     const RangeRow& both = got_.range("both ends");
     ASSERT_EQ(both.binary.size(), 2u * (32 + 24));
-    EXPECT_EQ(both.binary.substr(0, 32), traces::binary_payload(id, std::string(24, ' ')).substr(0, 32));
+    EXPECT_EQ(both.binary.substr(0, 32),
+              traces::schema::binary_payload(id, std::string(24, ' ')).substr(0, 32));
     EXPECT_EQ(payload_of(both, 0), transfer(0xABCDEF, 1 << 20, 1).substr(0, 20));
     EXPECT_EQ(payload_of(both, 1), transfer(0xABCDEF, 5, 1).substr(0, 20));
-    EXPECT_EQ(got_.range("two").binary, traces::binary_payload(77, "abc") + traces::binary_payload(79, "de"));
+    EXPECT_EQ(got_.range("two").binary,
+              traces::schema::binary_payload(77, "abc") + traces::schema::binary_payload(79, "de"));
 
-    EXPECT_EQ(got_.range("a word or two").event_type, traces::kNvtxMark);
+    EXPECT_EQ(got_.range("a word or two").event_type, traces::schema::kNvtxMark);
     EXPECT_EQ(got_.range("a word or two").binary.size(), 32u + 24u);
-    EXPECT_EQ(got_.range("pointed at").event_type, traces::kNvtxPushPop);
+    EXPECT_EQ(got_.range("pointed at").event_type, traces::schema::kNvtxPushPop);
     const RangeRow& started = got_.range("registered");
-    EXPECT_EQ(started.event_type, traces::kNvtxStartEnd);
+    EXPECT_EQ(started.event_type, traces::schema::kNvtxStartEnd);
     EXPECT_EQ(started.binary.size(), (32u + 8u) + (32u + 24u));
 
-    EXPECT_EQ(got_.range("too large").binary, traces::binary_payload(79, "de"));
+    EXPECT_EQ(got_.range("too large").binary, traces::schema::binary_payload(79, "de"));
     EXPECT_EQ(got_.range("unknown size").binary, "");
     EXPECT_EQ(dropped_, 2);  // two payloads
     for (const RangeRow& row : named("large")) EXPECT_EQ(row.binary.size(), 32u + 40'000u);
@@ -341,7 +343,7 @@ TEST_P(Injected, lends_its_functions_to_programs_without_nvtx) {
     const RangeRow& early = got_.range("early");
     const RangeRow& late = got_.range("late");
     EXPECT_LE(*late.end, *early.end);
-    EXPECT_EQ(got_.range("marked").event_type, traces::kNvtxMark);
+    EXPECT_EQ(got_.range("marked").event_type, traces::schema::kNvtxMark);
 }
 
 TEST_P(Injected, records_the_requested_ranks) {
@@ -420,9 +422,9 @@ TEST_P(Injected, follows_forks) {
     const auto ranges = named("registered before the fork");
     ASSERT_EQ(ranges.size(), 2u);  // the parent's once, and the child's own
     const auto& of_child = got_.range("registered by the child");
-    EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
+    EXPECT_NE(of_child.global_tid & ~std::int64_t{0xFFFFFF}, traces::schema::global_pid(pid_));
     EXPECT_EQ(got_.text(of_child.domain), "shared domain");
-    EXPECT_EQ(of_child.binary, traces::binary_payload((1 << 24) + 4, "abc"));
+    EXPECT_EQ(of_child.binary, traces::schema::binary_payload((1 << 24) + 4, "abc"));
     ASSERT_EQ(got_.schemas.size(), 2u);  // each declares its schema
     EXPECT_EQ(got_.schemas[0].entries[1].name, got_.schemas[1].entries[1].name);
     EXPECT_EQ(std::count_if(ranges.begin(), ranges.end(),

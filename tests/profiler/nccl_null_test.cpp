@@ -24,13 +24,13 @@ std::uint64_t little_endian(const std::string& hex) {
     return value;
 }
 
-std::string text(traces::Database& file, const std::string& sql) {
-    traces::Statement statement(file, sql);
+std::string text(traces::store::Database& file, const std::string& sql) {
+    traces::store::Statement statement(file, sql);
     return statement.step() ? std::string(statement.text(0)) : "";
 }
 
 // The value of one entry of the payload of the only range with that name.
-std::uint64_t entry(traces::Database& file, const std::string& range, const std::string& name) {
+std::uint64_t entry(traces::store::Database& file, const std::string& range, const std::string& name) {
     const std::string from = " FROM NVTX_EVENTS WHERE text = '" + range + "'";
     EXPECT_EQ(file.integer("SELECT COUNT(*)" + from), 1) << range;
     const std::uint64_t schema = little_endian(text(file, "SELECT hex(substr(binaryData, 9, 8))" + from));
@@ -55,7 +55,7 @@ TEST(NcclWithoutCommunicator, leaves_its_ranges_with_their_bytes) {
     }
     ASSERT_EQ(status, 0);
     {
-        traces::Database file(output, traces::Database::Mode::read_only);
+        traces::store::Database file(output, traces::store::Database::Mode::read_only);
         const std::int64_t domain =
             file.integer("SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL'");
         EXPECT_GT(domain, 0);

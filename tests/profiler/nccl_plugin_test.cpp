@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using testing::MemorySink;
 using testing::Received;
-using traces::NcclCommunicatorRow;
-using traces::NcclOperationRow;
-using traces::Operation;
+using traces::schema::NcclCommunicatorRow;
+using traces::schema::NcclOperationRow;
+using traces::schema::Operation;
 
 constexpr std::uint64_t kFirst = 0xFEDCBA9876543210, kSecond = 0x22;
 
@@ -65,7 +65,7 @@ class NcclPlugin : public ::testing::TestWithParam<std::string> {
     }
     NcclOperationRow only(Operation operation) const {
         const auto found = operations(operation);
-        EXPECT_EQ(found.size(), 1u) << traces::name(operation);
+        EXPECT_EQ(found.size(), 1u) << traces::schema::name(operation);
         return found.empty() ? NcclOperationRow() : found.front();
     }
 
@@ -80,8 +80,8 @@ TEST_P(NcclPlugin, reports_every_operation) {
     ASSERT_FALSE(gathers.empty());
     const NcclOperationRow& gather = gathers.front();
     EXPECT_EQ(gather.communicator, kFirst);
-    EXPECT_EQ(gather.global_pid, traces::global_pid(pid_));
-    EXPECT_EQ(gather.global_tid, traces::global_tid(pid_, pid_));
+    EXPECT_EQ(gather.global_pid, traces::schema::global_pid(pid_));
+    EXPECT_EQ(gather.global_tid, traces::schema::global_tid(pid_, pid_));
     EXPECT_EQ(gather.rank, 1);
     EXPECT_EQ(gather.sequence, 7);
     EXPECT_EQ(gather.count, 1000);
@@ -110,8 +110,8 @@ TEST_P(NcclPlugin, reports_every_operation) {
 TEST_P(NcclPlugin, takes_the_end_of_an_event_after_its_communicator_and_the_plugin_are_gone) {
     ASSERT_EQ(run(kSourceNccl, SessionState::recording), 0);
     const auto reduce = only(Operation::all_reduce);
-    EXPECT_NE(reduce.global_tid, traces::global_tid(pid_, pid_));  // another thread called it
-    EXPECT_EQ(reduce.global_tid & ~std::int64_t{0xFFFFFF}, traces::global_pid(pid_));
+    EXPECT_NE(reduce.global_tid, traces::schema::global_tid(pid_, pid_));  // another thread called it
+    EXPECT_EQ(reduce.global_tid & ~std::int64_t{0xFFFFFF}, traces::schema::global_pid(pid_));
     EXPECT_EQ(reduce.sequence, 3);
     EXPECT_EQ(reduce.data_type, "ncclBfloat16");
     EXPECT_EQ(reduce.algorithm, "TREE");
@@ -131,7 +131,7 @@ TEST_P(NcclPlugin, reports_the_communicators) {
         return *std::find_if(all.begin(), all.end() - 1, [&](const auto& c) { return c.communicator == id; });
     };
     EXPECT_EQ(row(kFirst).communicator, kFirst);
-    EXPECT_EQ(row(kFirst).global_pid, traces::global_pid(pid_));
+    EXPECT_EQ(row(kFirst).global_pid, traces::schema::global_pid(pid_));
     EXPECT_EQ(row(kFirst).rank, 1);
     EXPECT_EQ(row(kFirst).name, "pipeline");
     EXPECT_EQ(row(kFirst).ranks, told_at_init() ? 8 : 0);

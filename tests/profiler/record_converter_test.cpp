@@ -70,8 +70,8 @@ TEST_F(Conversion, closes_nested_ranges_innermost_first) {
     EXPECT_EQ(got_.text(outer.text), "outer");
     EXPECT_EQ(outer.start, 10);
     EXPECT_EQ(outer.end, 50);
-    EXPECT_EQ(outer.event_type, traces::kNvtxPushPop);
-    EXPECT_EQ(outer.global_tid, traces::global_tid(kPid, kTid));
+    EXPECT_EQ(outer.event_type, traces::schema::kNvtxPushPop);
+    EXPECT_EQ(outer.global_tid, traces::schema::global_tid(kPid, kTid));
 }
 
 TEST_F(Conversion, nests_ranges_of_one_tick_as_they_were_opened) {
@@ -144,7 +144,7 @@ TEST_F(Conversion, takes_text_color_and_category_of_a_range) {
     EXPECT_EQ(got_.text(got_.ranges[0].text), "a text that no one registered");
     EXPECT_EQ(got_.ranges[0].color, 0xFF00FF00u);
     EXPECT_EQ(got_.ranges[0].category, 7u);
-    EXPECT_EQ(got_.ranges[0].event_type, traces::kNvtxMark);
+    EXPECT_EQ(got_.ranges[0].event_type, traces::schema::kNvtxMark);
     EXPECT_FALSE(got_.ranges[0].end.has_value());
 }
 
@@ -156,14 +156,15 @@ TEST_F(Conversion, takes_the_value_of_a_range) {
     bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 0, 0, 3, bits}, RecordKind::mark, 1, kIsLong);
     bytes.add(RangeRecord{{}, 1020, 0, 0, -1, 0, 0, 0, 99, 5}, RecordKind::mark, 2, kIsLong);
     convert(bytes);
-    EXPECT_EQ(got_.range("outer").payload.type, traces::RangePayload::Type::real64);
+    EXPECT_EQ(got_.range("outer").payload.type, traces::schema::RangePayload::Type::real64);
     EXPECT_EQ(got_.range("outer").payload.bits, bits);
-    EXPECT_EQ(got_.range("inner").payload.type, traces::RangePayload::Type::none);  // there is no type 99
+    EXPECT_EQ(got_.range("inner").payload.type,
+              traces::schema::RangePayload::Type::none);  // there is no type 99
 }
 
 // The blob of NVTX_EVENTS for one payload: 1, the schema, the size, 32 + the size, the bytes.
 std::string blob(std::uint64_t schema, std::string_view bytes) {
-    return traces::binary_payload(schema, bytes);
+    return traces::schema::binary_payload(schema, bytes);
 }
 
 TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
@@ -210,7 +211,7 @@ TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
     bytes.add(ScopeRecord{{}, 3, 9, 21}, RecordKind::scope, 1);
     convert(bytes, 0);
     ASSERT_EQ(got_.schemas.size(), 1u);
-    const traces::PayloadSchemaRow& schema = got_.schemas[0];
+    const traces::schema::PayloadSchemaRow& schema = got_.schemas[0];
     EXPECT_EQ(got_.text(schema.domain), "NCCL");
     EXPECT_EQ(schema.id, 1u << 24);
     EXPECT_EQ(schema.name, "outer");
@@ -260,9 +261,9 @@ TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
     ASSERT_EQ(got_.ranges.size(), 2u);
     EXPECT_EQ(got_.range("outer").start, 10);
     EXPECT_EQ(got_.range("outer").end, 90);
-    EXPECT_EQ(got_.range("outer").event_type, traces::kNvtxStartEnd);
-    EXPECT_EQ(got_.range("outer").global_tid, traces::global_tid(kPid, kTid));
-    EXPECT_EQ(got_.range("outer").end_global_tid, traces::global_tid(kPid, kTid + 1));
+    EXPECT_EQ(got_.range("outer").event_type, traces::schema::kNvtxStartEnd);
+    EXPECT_EQ(got_.range("outer").global_tid, traces::schema::global_tid(kPid, kTid));
+    EXPECT_EQ(got_.range("outer").end_global_tid, traces::schema::global_tid(kPid, kTid + 1));
     EXPECT_FALSE(got_.range("inner").end_global_tid.has_value());  // the same thread ended it
     EXPECT_EQ(got_.range("inner").start, 110);
     EXPECT_EQ(got_.range("inner").end, 190);
@@ -275,9 +276,9 @@ TEST_F(Conversion, takes_names_of_threads_and_categories) {
     convert(bytes);
     EXPECT_EQ(converter_.threads().at(4711), "loader");
     ASSERT_EQ(got_.ranges.size(), 2u);
-    EXPECT_EQ(got_.ranges[0].event_type, traces::kNvtxThreadName);
-    EXPECT_EQ(got_.ranges[0].global_tid, traces::global_tid(kPid, 4711));
-    EXPECT_EQ(got_.ranges[1].event_type, traces::kNvtxCategory);
+    EXPECT_EQ(got_.ranges[0].event_type, traces::schema::kNvtxThreadName);
+    EXPECT_EQ(got_.ranges[0].global_tid, traces::schema::global_tid(kPid, 4711));
+    EXPECT_EQ(got_.ranges[1].event_type, traces::schema::kNvtxCategory);
     EXPECT_EQ(got_.ranges[1].category, 7u);
     EXPECT_EQ(got_.text(got_.ranges[1].domain), "NCCL");
 }

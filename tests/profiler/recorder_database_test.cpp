@@ -24,21 +24,21 @@ class RecorderOnDisk : public ::testing::Test {
     }
 
     std::unique_ptr<Recorder> start() {
-        traces::WriterOptions writer;
+        traces::store::WriterOptions writer;
         writer.path = path_;
         writer.start_system_ns = monotonic_ns();
         RecorderOptions options;
         options.start_system_ns = writer.start_system_ns;
         return std::make_unique<Recorder>(
-            std::make_unique<traces::DatabaseWriter>(writer),
-            [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
-                static_cast<traces::DatabaseWriter&>(sink).finish(duration_ns, dropped);
+            std::make_unique<traces::store::DatabaseWriter>(writer),
+            [](traces::store::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
+                static_cast<traces::store::DatabaseWriter&>(sink).finish(duration_ns, dropped);
             },
             options);
     }
 
     std::int64_t count(const std::string& table) const {
-        const auto results = traces::run_query(path_, "SELECT count(*) FROM " + table);
+        const auto results = traces::store::run_query(path_, "SELECT count(*) FROM " + table);
         return std::get<std::int64_t>(results.at(0).rows.at(0).at(0));
     }
 
@@ -49,15 +49,15 @@ class RecorderOnDisk : public ::testing::Test {
 
 TEST_F(RecorderOnDisk, opens_again_with_everything_in_it) {
     auto recorder = start();
-    recorder->describe(traces::RunInfoRow{"model.width", "64"});
+    recorder->describe(traces::schema::RunInfoRow{"model.width", "64"});
     for (int rank = 0; rank < 2; ++rank) {
         std::thread([&] {
             ThreadLog* log = recorder->attach_thread("rank " + std::to_string(rank), rank);
-            traces::RankRow row;
+            traces::schema::RankRow row;
             row.rank = row.device = rank;
-            row.global_pid = traces::global_pid(::getpid());
+            row.global_pid = traces::schema::global_pid(::getpid());
             recorder->describe(row);
-            recorder->describe(traces::StreamRow{rank, 1, "compute"});
+            recorder->describe(traces::schema::StreamRow{rank, 1, "compute"});
             const NameId step = recorder->name("ProfilerStep#1"), gemm = recorder->name("sgemm_nt");
             const NameId launch = recorder->name("cudaLaunchKernel_v7000");
             const std::uint64_t begin = ticks();
@@ -86,7 +86,7 @@ TEST_F(RecorderOnDisk, opens_again_with_everything_in_it) {
     EXPECT_EQ(count("CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId) "
                     "WHERE k.start < r.\"end\""),
               0);
-    const auto trace = traces::load_trace(path_);
+    const auto trace = traces::store::load_trace(path_);
     EXPECT_EQ(trace->ranks.size(), 2u);
     EXPECT_EQ(trace->ranges.size(), 2u);
 }

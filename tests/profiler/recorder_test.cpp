@@ -34,7 +34,7 @@ class Recording : public ::testing::Test {
         options.drain_period = 2ms;
         return std::make_unique<Recorder>(
             std::make_unique<MemorySink>(got_),
-            [this](traces::EventSink&, std::int64_t duration_ns, std::int64_t dropped) {
+            [this](traces::store::EventSink&, std::int64_t duration_ns, std::int64_t dropped) {
                 ++finished_.calls;
                 finished_.duration_ns = duration_ns;
                 finished_.dropped = dropped;
@@ -68,10 +68,10 @@ TEST_F(Recording, keeps_nesting_names_domains_and_modules) {
     EXPECT_EQ(got_.text(inner.domain), "NCCL");
     EXPECT_EQ(got_.text(middle.text), "nn.Module: Linear_0");
     EXPECT_EQ(middle.module, 7);
-    EXPECT_EQ(mark.event_type, traces::kNvtxMark);
+    EXPECT_EQ(mark.event_type, traces::schema::kNvtxMark);
     EXPECT_FALSE(mark.end.has_value());
     EXPECT_EQ(got_.text(outer.text), "forward");
-    EXPECT_EQ(outer.domain, traces::StringId::empty);
+    EXPECT_EQ(outer.domain, traces::schema::StringId::empty);
     EXPECT_EQ(outer.module, -1);
     EXPECT_LE(0, outer.start);
     EXPECT_LE(outer.start, middle.start);
@@ -90,38 +90,38 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
     ThreadLog* log = recorder->attach_thread("host", 3);
     const std::uint64_t a = ticks(), b = a + 1000;
     log->runtime(recorder->name("cudaLaunchKernel_v7000"), a, b, 11);
-    log->synchronization(a, b, 3, 2, traces::kSyncStream, 5, 12);
+    log->synchronization(a, b, 3, 2, traces::schema::kSyncStream, 5, 12);
     DeviceWork work;
     work.name = recorder->name("sgemm_nt");
     work.device = 3;
     work.stream = 1;
     work.correlation = 11;
     work.bytes = 4096;
-    work.copy_kind = traces::kCopyDeviceToHost;
-    work.src_kind = traces::kMemKindDevice;
-    work.dst_kind = traces::kMemKindPinned;
+    work.copy_kind = traces::schema::kCopyDeviceToHost;
+    work.src_kind = traces::schema::kMemKindDevice;
+    work.dst_kind = traces::schema::kMemKindPinned;
     log->kernel(a, b, work);
     log->memcpy(a, b, work);
     log->memset(a, b, work);
     CollectiveWork collective;
     collective.rank = 3;
     collective.correlation = 11;
-    collective.operation = traces::Operation::reduce_scatter;
+    collective.operation = traces::schema::Operation::reduce_scatter;
     collective.bytes = 1 << 20;
     collective.padding = 64;
     collective.group = 9;
     collective.group_size = 4;
     collective.sequence = 17;
     collective.unit = 2;
-    collective.phase = traces::Phase::backward;
+    collective.phase = traces::schema::Phase::backward;
     log->collective(collective);
     MemoryWork memory;
     memory.rank = 3;
     memory.address = 0xABC0;
     memory.bytes = -512;
-    memory.category = traces::MemoryCategory::unsharded_gradients;
-    memory.space = traces::MemorySpace::host;
-    memory.phase = traces::Phase::forward;
+    memory.category = traces::schema::MemoryCategory::unsharded_gradients;
+    memory.space = traces::schema::MemorySpace::host;
+    memory.phase = traces::schema::Phase::forward;
     memory.unit = 4;
     memory.module = 5;
     memory.stream = 6;
@@ -132,8 +132,8 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
     const std::int64_t start = recorder->to_ns(a), end = recorder->to_ns(b);
     recorder->finish();
 
-    const std::int64_t pid = traces::global_pid(::getpid());
-    const std::int64_t tid = traces::global_tid(::getpid(), ::syscall(SYS_gettid));
+    const std::int64_t pid = traces::schema::global_pid(::getpid());
+    const std::int64_t tid = traces::schema::global_tid(::getpid(), ::syscall(SYS_gettid));
     // The clock is calibrated while the recorder runs, so a conversion now may differ slightly.
     const auto near = [](std::int64_t ns) {
         return ::testing::AllOf(::testing::Ge(ns - 20'000), ::testing::Le(ns + 20'000));
@@ -147,7 +147,7 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
     ASSERT_EQ(got_.synchronizations.size(), 1u);
     EXPECT_EQ(got_.synchronizations[0].device, 3);
     EXPECT_EQ(got_.synchronizations[0].stream, 2);
-    EXPECT_EQ(got_.synchronizations[0].sync_type, traces::kSyncStream);
+    EXPECT_EQ(got_.synchronizations[0].sync_type, traces::schema::kSyncStream);
     EXPECT_EQ(got_.synchronizations[0].event_id, 5);
     EXPECT_EQ(got_.synchronizations[0].correlation, 12);
     EXPECT_EQ(got_.synchronizations[0].global_pid, pid);
@@ -160,28 +160,28 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
     EXPECT_THAT(got_.kernels[0].end - got_.kernels[0].start, ::testing::Le(20'000));
     ASSERT_EQ(got_.memcpys.size(), 1u);
     EXPECT_EQ(got_.memcpys[0].bytes, 4096);
-    EXPECT_EQ(got_.memcpys[0].copy_kind, traces::kCopyDeviceToHost);
-    EXPECT_EQ(got_.memcpys[0].src_kind, traces::kMemKindDevice);
-    EXPECT_EQ(got_.memcpys[0].dst_kind, traces::kMemKindPinned);
+    EXPECT_EQ(got_.memcpys[0].copy_kind, traces::schema::kCopyDeviceToHost);
+    EXPECT_EQ(got_.memcpys[0].src_kind, traces::schema::kMemKindDevice);
+    EXPECT_EQ(got_.memcpys[0].dst_kind, traces::schema::kMemKindPinned);
     ASSERT_EQ(got_.memsets.size(), 1u);
     EXPECT_EQ(got_.memsets[0].bytes, 4096);
-    EXPECT_EQ(got_.memsets[0].mem_kind, traces::kMemKindPinned);
+    EXPECT_EQ(got_.memsets[0].mem_kind, traces::schema::kMemKindPinned);
     ASSERT_EQ(got_.collectives.size(), 1u);
     EXPECT_EQ(got_.collectives[0].rank, 3);
-    EXPECT_EQ(got_.collectives[0].operation, traces::Operation::reduce_scatter);
+    EXPECT_EQ(got_.collectives[0].operation, traces::schema::Operation::reduce_scatter);
     EXPECT_EQ(got_.collectives[0].bytes, 1 << 20);
     EXPECT_EQ(got_.collectives[0].padding, 64);
     EXPECT_EQ(got_.collectives[0].group, 9);
     EXPECT_EQ(got_.collectives[0].group_size, 4);
     EXPECT_EQ(got_.collectives[0].sequence, 17);
     EXPECT_EQ(got_.collectives[0].unit, 2);
-    EXPECT_EQ(got_.collectives[0].phase, traces::Phase::backward);
+    EXPECT_EQ(got_.collectives[0].phase, traces::schema::Phase::backward);
     ASSERT_EQ(got_.memory.size(), 1u);
     EXPECT_EQ(got_.memory[0].address, 0xABC0u);
     EXPECT_EQ(got_.memory[0].bytes, -512);
-    EXPECT_EQ(got_.memory[0].category, traces::MemoryCategory::unsharded_gradients);
-    EXPECT_EQ(got_.memory[0].space, traces::MemorySpace::host);
-    EXPECT_EQ(got_.memory[0].phase, traces::Phase::forward);
+    EXPECT_EQ(got_.memory[0].category, traces::schema::MemoryCategory::unsharded_gradients);
+    EXPECT_EQ(got_.memory[0].space, traces::schema::MemorySpace::host);
+    EXPECT_EQ(got_.memory[0].phase, traces::schema::Phase::forward);
     EXPECT_EQ(got_.memory[0].unit, 4);
     EXPECT_EQ(got_.memory[0].module, 5);
     EXPECT_EQ(got_.memory[0].stream, 6);
@@ -197,8 +197,8 @@ TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
 
 TEST_F(Recording, describes_threads_and_the_run) {
     auto recorder = start();
-    recorder->describe(traces::RunInfoRow{"model.width", "1024"});
-    recorder->describe(traces::LossRow{1, 0.5});
+    recorder->describe(traces::schema::RunInfoRow{"model.width", "1024"});
+    recorder->describe(traces::schema::LossRow{1, 0.5});
     recorder->attach_thread("rank 2", 2);
     recorder->finish();
     ASSERT_EQ(got_.run_info.size(), 1u);
@@ -207,7 +207,7 @@ TEST_F(Recording, describes_threads_and_the_run) {
     ASSERT_EQ(got_.threads.size(), 1u);
     EXPECT_EQ(got_.threads[0].name, "rank 2");
     EXPECT_EQ(got_.threads[0].rank, 2);
-    EXPECT_EQ(got_.threads[0].global_tid, traces::global_tid(::getpid(), ::syscall(SYS_gettid)));
+    EXPECT_EQ(got_.threads[0].global_tid, traces::schema::global_tid(::getpid(), ::syscall(SYS_gettid)));
 }
 
 TEST_F(Recording, gives_a_thread_one_log_and_a_name_one_id) {
@@ -304,7 +304,7 @@ TEST_F(Recording, loses_nothing_from_many_threads) {
     EXPECT_EQ(finished_.dropped, 0);
     EXPECT_EQ(got_.threads.size(), std::size_t{kThreads});
     // For each thread: inner before outer, each pair nested, in order of time.
-    std::map<int, const traces::RangeRow*> last_inner;
+    std::map<int, const traces::schema::RangeRow*> last_inner;
     std::map<int, std::int64_t> last_end;
     for (const auto& row : got_.ranges) {
         ASSERT_TRUE(row.end.has_value());
@@ -312,7 +312,7 @@ TEST_F(Recording, loses_nothing_from_many_threads) {
             last_inner[row.module] = &row;
             continue;
         }
-        const traces::RangeRow* in = last_inner[row.module];
+        const traces::schema::RangeRow* in = last_inner[row.module];
         ASSERT_NE(in, nullptr);
         ASSERT_EQ(in->global_tid, row.global_tid);
         ASSERT_LE(last_end[row.module], row.start);
@@ -373,7 +373,7 @@ TEST_F(Recording, bounds_the_memory_of_all_threads_together) {
     options.max_bytes = 1 << 20;  // four chunks of 256 KiB
     auto recorder = start(options);
     got_.blocked = true;  // the writer is blocked at its first row and drains nothing
-    recorder->describe(traces::RunInfoRow{"key", "value"});
+    recorder->describe(traces::schema::RunInfoRow{"key", "value"});
     constexpr int kThreads = 4, kEvents = 40'000;  // of 40 bytes: 1.6 MB per thread
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
@@ -403,7 +403,7 @@ TEST_F(Recording, gives_back_the_memory_of_threads_that_ended) {
         // Each is added by a later drain, so a complete one follows the thread's end.
         for (int i = 0; i < 3; ++i) {
             std::atomic<bool> added{false};
-            recorder->describe_with([&](traces::EventSink&) { added = true; });
+            recorder->describe_with([&](traces::store::EventSink&) { added = true; });
             while (!added) std::this_thread::sleep_for(1ms);
         }
     }
@@ -500,7 +500,7 @@ TEST_F(Recording, becomes_a_no_op_when_the_sink_fails) {
         log->push(name);
         log->pop();
     }
-    recorder->describe(traces::RunInfoRow{"k", "v"});
+    recorder->describe(traces::schema::RunInfoRow{"k", "v"});
     EXPECT_THAT([&] { recorder->finish(); },
                 ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("no space left")));
     EXPECT_THROW(recorder->finish(), std::runtime_error);  // the same error again
@@ -509,9 +509,10 @@ TEST_F(Recording, becomes_a_no_op_when_the_sink_fails) {
 }
 
 TEST_F(Recording, reports_a_failure_of_the_last_step) {
-    Recorder recorder(std::make_unique<MemorySink>(got_), [](traces::EventSink&, std::int64_t, std::int64_t) {
-        throw std::runtime_error("cannot finish");
-    });
+    Recorder recorder(std::make_unique<MemorySink>(got_),
+                      [](traces::store::EventSink&, std::int64_t, std::int64_t) {
+                          throw std::runtime_error("cannot finish");
+                      });
     EXPECT_THAT([&] { recorder.finish(); },
                 ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("cannot finish")));
     EXPECT_TRUE(recorder.failed());

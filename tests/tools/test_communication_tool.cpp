@@ -137,7 +137,7 @@ TEST_F(CommunicationTool, CheckFindsImpossibleBytes) {
     const std::string trace = file("one.json", traces::kineto(kOneAllReduce));
     ASSERT_EQ(tool({"import", trace, "-o", database}).status, 0);
     {
-        traces::Database opened(database, traces::Database::Mode::read_write);
+        traces::store::Database opened(database, traces::store::Database::Mode::read_write);
         opened.execute("UPDATE SHARD_COLLECTIVES SET bytes = 9000000000000000000");
     }
     const Outcome check = tool({"check", database});
@@ -167,7 +167,7 @@ TEST_F(CommunicationTool, UnknownBytesAreNullInTheViews) {
                                             "--format", "csv"};
     EXPECT_EQ(text_of(query), "t\ninteger\n");
     {
-        traces::Database opened(database, traces::Database::Mode::read_write);
+        traces::store::Database opened(database, traces::store::Database::Mode::read_write);
         opened.execute("UPDATE SHARD_COLLECTIVES SET bytes = 0");
     }
     EXPECT_EQ(text_of(query), "t\nnull\n");

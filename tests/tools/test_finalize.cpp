@@ -38,18 +38,19 @@ class Finalize : public ::testing::Test {
     // sorted.
     std::string unfinished(int counters = 0) const {
         const std::string path = folder_ / "run.sqlite";
-        traces::DatabaseWriter writer({.path = path, .overwrite = true});
+        traces::store::DatabaseWriter writer({.path = path, .overwrite = true});
         traces::write_sample_run(writer);
-        const traces::StringId name = writer.intern("c");
+        const traces::schema::StringId name = writer.intern("c");
         for (int i = counters; i > 0; --i) {
-            writer.add(
-                traces::CounterRow{.time = 3 * traces::kSampleMs + i, .rank = 0, .name = name, .value = 1});
+            writer.add(traces::schema::CounterRow{
+                .time = 3 * traces::kSampleMs + i, .rank = 0, .name = name, .value = 1});
         }
         writer.commit();
         return path;
     }
     static std::int64_t count(const std::string& path, const std::string& table) {
-        return std::get<std::int64_t>(traces::run_query(path, "SELECT count(*) FROM " + table)[0].rows[0][0]);
+        return std::get<std::int64_t>(
+            traces::store::run_query(path, "SELECT count(*) FROM " + table)[0].rows[0][0]);
     }
     // Starts the tool, sends it `signal` after `delay`, and waits; returns the status of waitpid().
     static int finalize_and_send(const std::string& path, int signal, std::chrono::microseconds delay) {
@@ -92,7 +93,7 @@ TEST_F(Finalize, CompletesAKilledRun) {
     EXPECT_EQ(outcome.err, "");
     EXPECT_EQ(check(path, false).status, 0);
     EXPECT_THAT(left(), ::testing::ElementsAre("run.sqlite"));
-    const auto trace = traces::load_trace(path);
+    const auto trace = traces::store::load_trace(path);
     EXPECT_TRUE(trace->ended);
     EXPECT_EQ(trace->steps.size(), 4u);
     EXPECT_EQ(trace->config_value("finalized"), "after the run was killed");
@@ -102,14 +103,14 @@ TEST_F(Finalize, CompletesAKilledRun) {
 TEST_F(Finalize, LeavesAFinishedFileAlone) {
     const std::string path = folder_ / "run.sqlite";
     {
-        traces::DatabaseWriter writer({.path = path});
+        traces::store::DatabaseWriter writer({.path = path});
         traces::write_sample_run(writer);
         writer.finish(3 * traces::kSampleMs, 0);
     }
     const auto before = fs::last_write_time(path);
     EXPECT_EQ(check(path, true).status, 0);
     EXPECT_EQ(fs::last_write_time(path), before);
-    EXPECT_EQ(traces::load_trace(path)->config_value("finalized"), "");
+    EXPECT_EQ(traces::store::load_trace(path)->config_value("finalized"), "");
 }
 
 TEST_F(Finalize, CtrlCLeavesTheFileUnchanged) {
@@ -134,8 +135,8 @@ TEST_F(Finalize, KilledAtAnyMomentLeavesAFileThatCanBeFinalized) {
         const std::string path = unfinished(200'000);
         finalize_and_send(path, SIGKILL, std::chrono::microseconds(delay));
         {
-            traces::Database database(path, traces::Database::Mode::read_write);
-            traces::Statement integrity(database, "PRAGMA integrity_check");
+            traces::store::Database database(path, traces::store::Database::Mode::read_write);
+            traces::store::Statement integrity(database, "PRAGMA integrity_check");
             ASSERT_TRUE(integrity.step());
             EXPECT_EQ(integrity.text(0), "ok");
         }
@@ -147,7 +148,7 @@ TEST_F(Finalize, KilledAtAnyMomentLeavesAFileThatCanBeFinalized) {
 
 TEST_F(Finalize, RefusesARunThatIsStillRecorded) {
     const std::string path = folder_ / "run.sqlite";
-    traces::DatabaseWriter writer({.path = path});
+    traces::store::DatabaseWriter writer({.path = path});
     traces::write_sample_run(writer);
     writer.commit();
     const Outcome outcome = check(path, true);
@@ -161,7 +162,7 @@ TEST_F(Finalize, RefusesARunThatIsStillRecorded) {
 TEST_F(Finalize, RefusesTracesOfOtherTools) {
     const std::string path = folder_ / "export.sqlite";
     std::fclose(std::fopen(path.c_str(), "w"));
-    traces::Database(path, traces::Database::Mode::read_write)
+    traces::store::Database(path, traces::store::Database::Mode::read_write)
         .execute("CREATE TABLE NVTX_EVENTS (start, end, text)");
     const Outcome outcome = check(path, true);
     EXPECT_EQ(outcome.status, 1);

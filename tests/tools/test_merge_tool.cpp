@@ -126,7 +126,7 @@ TEST_F(MergeTool, ReportsHowWellClocksWereMeasured) {
 TEST_F(MergeTool, CutsSteps) {
     const std::string whole = part(0);
     EXPECT_EQ(tool({"slice", whole, "--step", "1:2", "-o", out()}).status, 0);
-    traces::Database slice(out(), traces::Database::Mode::read_only);
+    traces::store::Database slice(out(), traces::store::Database::Mode::read_only);
     EXPECT_EQ(slice.integer("SELECT count(*) FROM SHARD_STEPS"), 2);
     EXPECT_EQ(slice.integer("SELECT min(step) FROM SHARD_STEPS"), 1);
     EXPECT_EQ(json_of({"summary", out()}).at("ranks").at(0).at("steps"), 2);
@@ -151,14 +151,15 @@ TEST_F(MergeTool, RefusesWrongCommandLines) {
 TEST_F(MergeTool, LeavesNothingWhenCtrlCStopsIt) {
     const std::string path = folder_ / "large.sqlite";
     {
-        traces::DatabaseWriter writer({.path = path});
-        writer.add(traces::RankRow{
-            .rank = 0, .global_pid = traces::global_pid(1), .global_tid = traces::global_tid(1, 1)});
+        traces::store::DatabaseWriter writer({.path = path});
+        writer.add(traces::schema::RankRow{.rank = 0,
+                                           .global_pid = traces::schema::global_pid(1),
+                                           .global_tid = traces::schema::global_tid(1, 1)});
         for (std::int64_t i = 0; i < 800'000; ++i) {
-            writer.add(traces::RangeRow{.start = i * 10,
-                                        .end = i * 10 + 5,
-                                        .text = writer.intern("work"),
-                                        .global_tid = traces::global_tid(1, 1)});
+            writer.add(traces::schema::RangeRow{.start = i * 10,
+                                                .end = i * 10 + 5,
+                                                .text = writer.intern("work"),
+                                                .global_tid = traces::schema::global_tid(1, 1)});
         }
         writer.commit();  // it is then killed: finalizing is not tested here
     }
@@ -183,7 +184,7 @@ TEST_F(MergeTool, GivesARealRunBack) {
                   0);
     }
     {
-        traces::Database moved(folder_ / "rank1", traces::Database::Mode::read_write);
+        traces::store::Database moved(folder_ / "rank1", traces::store::Database::Mode::read_write);
         moved.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + 3000000");
         moved.execute("UPDATE SHARD_RANKS SET host = 'elsewhere'");
     }

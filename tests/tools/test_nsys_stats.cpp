@@ -49,13 +49,13 @@ class NsysStats : public ::testing::Test {
     void SetUp() override {
         nsys_ = NsysTool::find();
         if (!nsys_) GTEST_SKIP() << "Nsight Systems is not here: put nsys into PATH, or its path into $NSYS";
-        traces::DatabaseWriter writer({.path = path_});
+        traces::store::DatabaseWriter writer({.path = path_});
         traces::write_sample_run(writer);
-        writer.add(traces::RangeRow{.start = 100 * traces::kSampleUs,
-                                    .end = 900 * traces::kSampleUs,
-                                    .event_type = traces::kNvtxStartEnd,
-                                    .text = writer.intern("request"),
-                                    .global_tid = traces::sample_tid(0)});
+        writer.add(traces::schema::RangeRow{.start = 100 * traces::kSampleUs,
+                                            .end = 900 * traces::kSampleUs,
+                                            .event_type = traces::schema::kNvtxStartEnd,
+                                            .text = writer.intern("request"),
+                                            .global_tid = traces::sample_tid(0)});
         writer.finish(3 * traces::kSampleMs, 0);
     }
     // The name in this version of the tool; "" if it has no such report.

@@ -29,7 +29,7 @@ std::string content(const std::string& path) {
 class RefusedFiles : public ::testing::Test {
   protected:
     RefusedFiles() : run_(folder_ / "run.sqlite") {
-        traces::DatabaseWriter writer({.path = run_, .overwrite = true});
+        traces::store::DatabaseWriter writer({.path = run_, .overwrite = true});
         traces::write_sample_run(writer);
         writer.finish(3 * traces::kSampleMs, 0);
     }
@@ -116,9 +116,9 @@ TEST_F(RefusedFiles, NamesInSentencesHoldNoControlCharacters) {
 TEST_F(RefusedFiles, CsvIsExactInAFileAndEscapedInATerminal) {
     const std::string path = folder_ / "colours.sqlite", name = "red \x1b[31m gemm";
     {
-        traces::DatabaseWriter writer({.path = path});
+        traces::store::DatabaseWriter writer({.path = path});
         traces::write_sample_run(writer);
-        writer.add(traces::KernelRow{.start = 1, .end = 1000, .short_name = writer.intern(name)});
+        writer.add(traces::schema::KernelRow{.start = 1, .end = 1000, .short_name = writer.intern(name)});
         writer.finish(3 * traces::kSampleMs, 0);
     }
     const Outcome piped = tool({"kernels", path, "--format", "csv"});

@@ -62,7 +62,7 @@ std::int64_t bytes_of_units(const json& rank) {
 // The traces that a newcomer opens first have everything that a trace has today: a prediction for each unit,
 // which agrees.
 TEST_P(SampleTrace, IsOfTheCurrentSchemaAndExplainsItsPeak) {
-    EXPECT_EQ(ask("info").at("schema_version"), traces::kSchemaVersion);
+    EXPECT_EQ(ask("info").at("schema_version"), traces::schema::kSchemaVersion);
     EXPECT_THAT(ask("info").at("device_note"), testing::HasSubstr("no CUDA or NCCL code ran"));
     for (const json& rank : explained(file())) {
         EXPECT_EQ(rank.at("categories").at(0).at("difference_bytes"), 0);

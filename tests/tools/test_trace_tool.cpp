@@ -28,7 +28,7 @@ class TraceTool : public ::testing::Test {
     TraceTool() : run_(folder_ / "run.sqlite") { write(run_, true); }
 
     static void write(const std::string& path, bool finished) {
-        traces::DatabaseWriter writer({.path = path, .overwrite = true});
+        traces::store::DatabaseWriter writer({.path = path, .overwrite = true});
         traces::write_sample_run(writer);
         writer.commit();
         if (finished) writer.finish(3 * traces::kSampleMs, 0);
@@ -67,7 +67,7 @@ TEST_F(TraceTool, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = tool({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-trace " SHARDSCOPE_VERSION " (schema " +
-                               std::to_string(traces::kSchemaVersion) + ")\n");
+                               std::to_string(traces::schema::kSchemaVersion) + ")\n");
 }
 
 TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
@@ -108,7 +108,7 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
 
 TEST_F(TraceTool, InfoCountsTheContentOfTheFile) {
     const json info = json_of({"info", run_});
-    EXPECT_EQ(info.at("schema_version"), traces::kSchemaVersion);
+    EXPECT_EQ(info.at("schema_version"), traces::schema::kSchemaVersion);
     EXPECT_EQ(info.at("ended"), true);
     EXPECT_EQ(info.at("ranks"), 2);
     EXPECT_EQ(info.at("config").at("model.width"), "256");
@@ -252,7 +252,7 @@ TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     const std::string path = folder_ / "export.sqlite";
     {
         std::ofstream(path).flush();
-        traces::Database database(path, traces::Database::Mode::read_write);
+        traces::store::Database database(path, traces::store::Database::Mode::read_write);
         database.execute(
             "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
             "INSERT INTO StringIds VALUES (1, 'gemm(float*)'), (2, 'gemm'), (3, 'cudaLaunchKernel_v7000');"
@@ -273,7 +273,8 @@ TEST_F(TraceTool, EveryBuiltInQueryRunsOnAnExportOfNsight) {
     EXPECT_EQ(kernels.at("rows"), json::parse(R"json([["gemm(float*)", 200]])json"));
     // A query that needs none of our tables runs in place, and an unknown name is refused.
     EXPECT_EQ(json_of({"query", path, "SELECT max(id) FROM StringIds"}).at("rows"), json::parse("[[3]]"));
-    EXPECT_FALSE(traces::Database(path, traces::Database::Mode::read_only).has_table("SHARD_STATE"));
+    EXPECT_FALSE(
+        traces::store::Database(path, traces::store::Database::Mode::read_only).has_table("SHARD_STATE"));
     expect_refused({"query", path, "SELECT * FROM nowhere"}, 2, "no such table: nowhere");
 }
 
@@ -330,7 +331,7 @@ TEST_F(TraceTool, CheckFindsDamageThatNoTableShows) {
     const std::string damaged = folder_ / "damaged.sqlite";
     fs::copy_file(run_, damaged);
     {
-        traces::Database database(damaged, traces::Database::Mode::read_write);
+        traces::store::Database database(damaged, traces::store::Database::Mode::read_write);
         database.execute("CREATE INDEX extra ON SHARD_LOSSES(loss)");
         database.execute(
             "PRAGMA writable_schema = ON;"
@@ -364,7 +365,8 @@ TEST_F(TraceTool, RefusesFilesThatAreNotTraces) {
 
     const std::string newer = folder_ / "newer.sqlite";
     fs::copy_file(run_, newer);
-    traces::Database(newer, traces::Database::Mode::read_write).execute("PRAGMA user_version = 99");
+    traces::store::Database(newer, traces::store::Database::Mode::read_write)
+        .execute("PRAGMA user_version = 99");
     expect_refused({"summary", newer}, 1, "newer");
 }
 

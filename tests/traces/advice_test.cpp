@@ -12,7 +12,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -38,17 +38,17 @@ AdviceReport advice_of(RunBuilder& run) {
 }
 
 void configure(RunBuilder& run, const std::string& key, const std::string& value) {
-    run.sink().add(RunInfoRow{key, value});
+    run.sink().add(schema::RunInfoRow{key, value});
 }
 
 void add_unit(RunBuilder& run, int id, std::int64_t elements, std::int64_t padded, int ranks) {
-    run.sink().add(UnitRow{.id = id,
-                           .module = -1,
-                           .name = "unit." + std::to_string(id),
-                           .elements = elements,
-                           .padded_elements = padded,
-                           .shard_bytes = padded * 4 / ranks,
-                           .bytes = padded * 4});
+    run.sink().add(schema::UnitRow{.id = id,
+                                   .module = -1,
+                                   .name = "unit." + std::to_string(id),
+                                   .elements = elements,
+                                   .padded_elements = padded,
+                                   .shard_bytes = padded * 4 / ranks,
+                                   .bytes = padded * 4});
 }
 
 // Compute of 1000 us in a step slightly longer than 1000 us, launched immediately: nothing to advise.
@@ -67,7 +67,7 @@ TEST(Advice, FindsNothingInAGoodRun) {
 }
 
 TEST(Advice, FindsNothingInAnEmptyTrace) {
-    const Trace empty;
+    const store::Trace empty;
     EXPECT_TRUE(advice(empty).findings.empty());
 }
 
@@ -105,7 +105,7 @@ AdviceReport with_exposed(std::int64_t exposed_ns) {
     run.kernel(0, 1'000, 1'000'000 - exposed_ns, 10);
     run.runtime(0, 20, 21, "cudaStreamWaitEvent");
     run.collective(0, 1'000'000 - exposed_ns, 1'000'000,
-                   {.operation = Operation::reduce_scatter, .launched = 30});
+                   {.operation = schema::Operation::reduce_scatter, .launched = 30});
     return advice_of(run);
 }
 
@@ -237,13 +237,13 @@ TEST(Advice, FindsLowOccupancyIfItIsKnown) {
     const auto with_occupancy = [](float occupancy) {
         RunBuilder run;
         run.step(0, 1, 0, 1'000'000);
-        run.sink().add(KernelRow{.start = 1'000,
-                                 .end = 999'000,
-                                 .device = 0,
-                                 .stream = 7,
-                                 .global_pid = RunBuilder::pid(0),
-                                 .short_name = run.sink().intern("tiny"),
-                                 .occupancy = occupancy});
+        run.sink().add(schema::KernelRow{.start = 1'000,
+                                         .end = 999'000,
+                                         .device = 0,
+                                         .stream = 7,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .short_name = run.sink().intern("tiny"),
+                                         .occupancy = occupancy});
         return advice_of(run);
     };
     const AdviceReport report = with_occupancy(10);
@@ -256,29 +256,29 @@ TEST(Advice, FindsLowOccupancyIfItIsKnown) {
 
 // --- memory ------------------------------------------------------------------------------------------------
 
-AdviceReport with_memory(MemoryCategory category, std::int64_t bytes, const std::string& key = "x",
+AdviceReport with_memory(schema::MemoryCategory category, std::int64_t bytes, const std::string& key = "x",
                          const std::string& value = "") {
     RunBuilder run;
     add_good_step(run);
     configure(run, key, value);
     run.allocate(0, 10, 1, bytes, {.category = category});
-    run.allocate(0, 20, 2, 1000, {.category = MemoryCategory::parameters});
+    run.allocate(0, 20, 2, 1000, {.category = schema::MemoryCategory::parameters});
     return advice_of(run);
 }
 
 TEST(Advice, NamesWhatMakesThePeak) {
-    const AdviceReport activations = with_memory(MemoryCategory::activations, 3000);
+    const AdviceReport activations = with_memory(schema::MemoryCategory::activations, 3000);
     const Finding* finding = find(activations, "activations-are-peak");
     ASSERT_NE(finding, nullptr);  // 3000 of 4000
     EXPECT_EQ(figure(*finding, "activations_at_peak"), 3000);
-    EXPECT_EQ(find(with_memory(MemoryCategory::activations, 800), "activations-are-peak"), nullptr);
-    EXPECT_EQ(find(with_memory(MemoryCategory::activations, 3000, "memory.activation_checkpointing",
+    EXPECT_EQ(find(with_memory(schema::MemoryCategory::activations, 800), "activations-are-peak"), nullptr);
+    EXPECT_EQ(find(with_memory(schema::MemoryCategory::activations, 3000, "memory.activation_checkpointing",
                                "module:Block"),
                    "activations-are-peak"),
               nullptr);
-    EXPECT_NE(find(with_memory(MemoryCategory::optimizer_state, 1000), "optimizer-is-peak"),
+    EXPECT_NE(find(with_memory(schema::MemoryCategory::optimizer_state, 1000), "optimizer-is-peak"),
               nullptr);  // half
-    EXPECT_EQ(find(with_memory(MemoryCategory::optimizer_state, 500), "optimizer-is-peak"), nullptr);
+    EXPECT_EQ(find(with_memory(schema::MemoryCategory::optimizer_state, 500), "optimizer-is-peak"), nullptr);
 }
 
 TEST(Advice, FindsOneUnitThatMakesThePeak) {
@@ -287,8 +287,9 @@ TEST(Advice, FindsOneUnitThatMakesThePeak) {
         add_good_step(run);
         add_unit(run, 0, largest, largest, 2);
         for (int u = 1; u < 3; ++u) add_unit(run, u, 500, 500, 2);
-        run.allocate(0, 10, 1, 4 * largest, {.category = MemoryCategory::unsharded_parameters, .unit = 0});
-        run.allocate(0, 20, 2, 1000, {.category = MemoryCategory::parameters});
+        run.allocate(0, 10, 1, 4 * largest,
+                     {.category = schema::MemoryCategory::unsharded_parameters, .unit = 0});
+        run.allocate(0, 20, 2, 1000, {.category = schema::MemoryCategory::parameters});
         return advice_of(run);
     };
     EXPECT_NE(find(with_units(2000), "wrap-too-coarse"), nullptr);  // 8000 of 9000; 67 % of the model
@@ -301,7 +302,7 @@ TEST(Advice, FindsGradientsStoredTwice) {
         add_good_step(run);
         configure(run, "fsdp.layout", layout);
         add_unit(run, 0, 250, 250, 2);  // 1000 bytes
-        run.allocate(0, 10, 1, bytes, {.category = MemoryCategory::unsharded_gradients, .unit = 0});
+        run.allocate(0, 10, 1, bytes, {.category = schema::MemoryCategory::unsharded_gradients, .unit = 0});
         return advice_of(run);
     };
     EXPECT_NE(find(with_gradients(2000, "fsdp1"), "gradient-double-buffer"), nullptr);
@@ -312,13 +313,13 @@ TEST(Advice, FindsGradientsStoredTwice) {
 TEST(Advice, FindsADeviceThatIsNearlyFull) {
     const auto with_device = [](std::int64_t memory) {
         RunBuilder run(0);
-        run.sink().add(RankRow{.rank = 0,
-                               .device = 0,
-                               .global_pid = RunBuilder::pid(0),
-                               .global_tid = RunBuilder::tid(0),
-                               .host = "host",
-                               .device_name = "gpu",
-                               .device_memory = memory});
+        run.sink().add(schema::RankRow{.rank = 0,
+                                       .device = 0,
+                                       .global_pid = RunBuilder::pid(0),
+                                       .global_tid = RunBuilder::tid(0),
+                                       .host = "host",
+                                       .device_name = "gpu",
+                                       .device_memory = memory});
         add_good_step(run);
         run.allocate(0, 10, 1, 950);
         return advice_of(run);
@@ -333,8 +334,9 @@ TEST(Advice, ASnapshotThatRanOutOfMemoryGetsOnlyMemoryAdvice) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-    run.allocate(0, 10, 1, 1000, {.category = MemoryCategory::activations});
-    run.sink().add(DiagnosticRow{20, Severity::error, "Out of memory on rank 0: requested 2.00 MB"});
+    run.allocate(0, 10, 1, 1000, {.category = schema::MemoryCategory::activations});
+    run.sink().add(
+        schema::DiagnosticRow{20, schema::Severity::error, "Out of memory on rank 0: requested 2.00 MB"});
     const AdviceReport report = advice_of(run);
     const Finding* memory = find(report, "out-of-memory");
     ASSERT_NE(memory, nullptr);
@@ -351,7 +353,7 @@ TEST(Advice, FindsMemoryOutsideTheAllocator) {
         RunBuilder run;
         add_good_step(run);
         run.allocate(0, 10, 1, 1000);
-        run.sink().add(CounterRow{
+        run.sink().add(schema::CounterRow{
             .time = 20, .rank = 0, .name = run.sink().intern("gpu_memory_used_bytes"), .value = used});
         return advice_of(run);
     };
@@ -389,25 +391,25 @@ AdviceReport with_gathers(const Gathered& g) {
     for (int u = 0; u < 2; ++u) add_unit(run, u, 100, 100, 2);
     run.step(0, 1, 0, g.step_ns - 5'000);
     std::int64_t at = 1'000, sequence = 0;
-    const auto gather = [&](int unit, Phase phase) {
+    const auto gather = [&](int unit, schema::Phase phase) {
         const std::int64_t id = run.kernel(0, at, at + 1'000, at - 500, 20, "ncclDevKernel_AllGather");
-        run.sink().add(CollectiveRow{.rank = 0,
-                                     .correlation = id,
-                                     .operation = Operation::all_gather,
-                                     .bytes = 1000,
-                                     .padding = g.padding,
-                                     .group_size = 2,
-                                     .sequence = sequence++,
-                                     .unit = unit,
-                                     .phase = phase});
+        run.sink().add(schema::CollectiveRow{.rank = 0,
+                                             .correlation = id,
+                                             .operation = schema::Operation::all_gather,
+                                             .bytes = 1000,
+                                             .padding = g.padding,
+                                             .group_size = 2,
+                                             .sequence = sequence++,
+                                             .unit = unit,
+                                             .phase = phase});
         at += 2'000;
     };
-    for (int u = 0; u < 2; ++u) gather(u, Phase::forward);
+    for (int u = 0; u < 2; ++u) gather(u, schema::Phase::forward);
     run.kernel(0, at, g.step_ns - 20'000, at - 100);
     at = g.step_ns - 15'000;
     for (int u = 1; u >= 0; --u) {
-        if (g.recompute) gather(u, Phase::recompute);
-        gather(u, Phase::backward);
+        if (g.recompute) gather(u, schema::Phase::recompute);
+        gather(u, schema::Phase::backward);
     }
     run.runtime(0, at - 8'200, at - 8'100);  // the stream waits for the last gather
     run.kernel(0, at, g.step_ns, at - 8'000);
@@ -487,38 +489,38 @@ struct OneUnit {
 AdviceReport with_unit(const OneUnit& u) {
     RunBuilder run;
     configure(run, "fsdp.backward_prefetch", u.backward_prefetch);
-    run.sink().add(
-        ModuleRow{.id = 1, .parent = -1, .name = "FullyShardedDataParallel_1", .path = "net", .unit = 5});
-    run.sink().add(ModuleRow{.id = 2, .parent = 1, .name = "Linear_0", .path = "net.0", .unit = 5});
-    run.sink().add(UnitRow{.id = 5,
-                           .module = 1,
-                           .name = "net.0",
-                           .elements = 50,
-                           .padded_elements = 50,
-                           .shard_bytes = 100,
-                           .bytes = 200});
+    run.sink().add(schema::ModuleRow{
+        .id = 1, .parent = -1, .name = "FullyShardedDataParallel_1", .path = "net", .unit = 5});
+    run.sink().add(schema::ModuleRow{.id = 2, .parent = 1, .name = "Linear_0", .path = "net.0", .unit = 5});
+    run.sink().add(schema::UnitRow{.id = 5,
+                                   .module = 1,
+                                   .name = "net.0",
+                                   .elements = 50,
+                                   .padded_elements = 50,
+                                   .shard_bytes = 100,
+                                   .bytes = 200});
     run.step(0, 0, 0, 490'000);
     run.range(0, 1'000, 400'000, "nn.Module: FullyShardedDataParallel_1", 1);
     run.range(0, 2'000, 2'000 + u.limiter, "FullyShardedDataParallel.rate_limiter");
     const std::int64_t issued = 3'000 + u.limiter, ready = issued + 1'000 + u.gather;
     run.range(0, issued + 2'000, 399'000, "nn.Module: Linear_0", 2);
     const auto gather = [&](std::int64_t start, std::int64_t end, std::int64_t launched,
-                            std::int64_t sequence, Phase phase) {
+                            std::int64_t sequence, schema::Phase phase) {
         const std::int64_t id = run.kernel(0, start, end, launched, 20, "ncclDevKernel_AllGather");
-        run.sink().add(CollectiveRow{.rank = 0,
-                                     .correlation = id,
-                                     .operation = Operation::all_gather,
-                                     .bytes = 200,
-                                     .group_size = 1,
-                                     .sequence = sequence,
-                                     .unit = 5,
-                                     .phase = phase});
+        run.sink().add(schema::CollectiveRow{.rank = 0,
+                                             .correlation = id,
+                                             .operation = schema::Operation::all_gather,
+                                             .bytes = 200,
+                                             .group_size = 1,
+                                             .sequence = sequence,
+                                             .unit = 5,
+                                             .phase = phase});
     };
-    gather(issued + 1'000, ready, issued, 0, Phase::forward);
+    gather(issued + 1'000, ready, issued, 0, schema::Phase::forward);
     run.runtime(0, issued + 2'500, issued + 2'600);
     run.kernel(0, ready, 500'000, issued + 3'000);
     if (u.again) {
-        gather(510'000, 600'000, 450'000, 1, Phase::backward);
+        gather(510'000, 600'000, 450'000, 1, schema::Phase::backward);
         run.range(0, 460'000, 480'000, "backward", 2);
         run.runtime(0, 465'000, 466'000);
         run.kernel(0, 600'000, 990'000, 470'000);
@@ -558,14 +560,14 @@ AdviceReport with_many_units(std::int64_t alpha_ns) {
         add_unit(run, u, 100, 100, 2);
         const std::int64_t bytes = u == 8 ? 4'000 : 1'000, ns = alpha_ns + bytes;  // 1 ns a byte
         const std::int64_t id = run.kernel(0, at, at + ns, at - 500, 20, "ncclDevKernel_AllGather");
-        run.sink().add(CollectiveRow{.rank = 0,
-                                     .correlation = id,
-                                     .operation = Operation::all_gather,
-                                     .bytes = bytes,
-                                     .group_size = 1,
-                                     .sequence = u,
-                                     .unit = u,
-                                     .phase = Phase::forward});
+        run.sink().add(schema::CollectiveRow{.rank = 0,
+                                             .correlation = id,
+                                             .operation = schema::Operation::all_gather,
+                                             .bytes = bytes,
+                                             .group_size = 1,
+                                             .sequence = u,
+                                             .unit = u,
+                                             .phase = schema::Phase::forward});
         at += ns + 100;
     }
     return advice_of(run);
@@ -587,14 +589,14 @@ TEST(Advice, FindsNormsOfShards) {
         add_good_step(run);
         add_unit(run, 0, 100, 100, 2);
         const std::int64_t id = run.kernel(0, 2'000, 3'000, 100, 20, "ncclDevKernel_ReduceScatter");
-        run.sink().add(CollectiveRow{.rank = 0,
-                                     .correlation = id,
-                                     .operation = Operation::reduce_scatter,
-                                     .bytes = 400,
-                                     .group_size = 2,
-                                     .sequence = 0,
-                                     .unit = 0,
-                                     .phase = Phase::backward});
+        run.sink().add(schema::CollectiveRow{.rank = 0,
+                                             .correlation = id,
+                                             .operation = schema::Operation::reduce_scatter,
+                                             .bytes = 400,
+                                             .group_size = 2,
+                                             .sequence = 0,
+                                             .unit = 0,
+                                             .phase = schema::Phase::backward});
         run.range(0, 500, 600, "clip_grad_norm_");
         if (sums) run.kernel(0, 4'000, 4'100, 550, 20, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
         return advice_of(run);
@@ -650,7 +652,7 @@ TEST(Advice, CallsNothingSeriousThatGainsNothing) {
     run.step(0, 1, 0, 1'000'000);
     run.kernel(0, 1'000, 600'000, 10);
     run.runtime(0, 20, 21, "cudaStreamWaitEvent");
-    run.collective(0, 600'000, 1'000'000, {.operation = Operation::reduce_scatter, .launched = 30});
+    run.collective(0, 600'000, 1'000'000, {.operation = schema::Operation::reduce_scatter, .launched = 30});
     const AdviceReport report = advice_of(run);
     const Finding* finding = find(report, "exposed-communication");
     ASSERT_NE(finding, nullptr);  // 40 % of the step
@@ -666,21 +668,21 @@ AdviceReport with_limited_gathers(bool busy_wire) {
     run.step(0, 1, 0, 730'000);
     for (int u = 0; u < 8; ++u) {
         add_unit(run, u, 50, 50, 2);
-        run.sink().add(ModuleRow{
+        run.sink().add(schema::ModuleRow{
             .id = u + 1, .parent = -1, .name = "Linear_" + std::to_string(u), .path = "net", .unit = u});
         const std::int64_t issued = 60'000 + u * 90'000;
         const std::int64_t start = busy_wire ? 61'000 + u * 110'000 : issued + 1'000;
         const std::int64_t end = start + (busy_wire ? 110'000 : 60'000);
         if (u > 0) run.range(0, issued - 50'000, issued - 100, "FullyShardedDataParallel.rate_limiter");
         const std::int64_t id = run.kernel(0, start, end, issued, 20, "ncclDevKernel_AllGather_RING_LL");
-        run.sink().add(CollectiveRow{.rank = 0,
-                                     .correlation = id,
-                                     .operation = Operation::all_gather,
-                                     .bytes = 200,
-                                     .group_size = 1,
-                                     .sequence = u,
-                                     .unit = u,
-                                     .phase = Phase::forward});
+        run.sink().add(schema::CollectiveRow{.rank = 0,
+                                             .correlation = id,
+                                             .operation = schema::Operation::all_gather,
+                                             .bytes = 200,
+                                             .group_size = 1,
+                                             .sequence = u,
+                                             .unit = u,
+                                             .phase = schema::Phase::forward});
         run.range(0, issued + 150, issued + 900, "nn.Module: Linear_" + std::to_string(u), u + 1);
         run.runtime(0, issued + 200, issued + 300);
         run.kernel(0, end, end + 20'000, issued + 400);
@@ -702,7 +704,7 @@ TEST(Advice, AdvisesNothingThatTheJobAlreadyDoes) {
         run.step(0, 1, 0, 500'000);
         run.kernel(0, 1'000, 600'000, 10);
         run.runtime(0, 20, 21, "cudaStreamWaitEvent");
-        run.collective(0, 600'000, 1'000'000, {.operation = Operation::all_gather, .launched = 30});
+        run.collective(0, 600'000, 1'000'000, {.operation = schema::Operation::all_gather, .launched = 30});
         const AdviceReport report = advice_of(run);
         const Finding* finding = find(report, "exposed-communication");
         return finding == nullptr ? std::string("no card") : finding->job_setting;
@@ -713,12 +715,13 @@ TEST(Advice, AdvisesNothingThatTheJobAlreadyDoes) {
 }
 
 TEST(Advice, ReportsFirstThatARunEndedOutOfMemory) {
-    for (const Severity severity : {Severity::warning, Severity::error}) {
+    for (const schema::Severity severity : {schema::Severity::warning, schema::Severity::error}) {
         RunBuilder run;
-        run.allocate(0, 10, 1, 3000, {.category = MemoryCategory::activations});
+        run.allocate(0, 10, 1, 3000, {.category = schema::MemoryCategory::activations});
         run.step(0, 1, 0, 1'000'000);
         run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-        run.sink().add(DiagnosticRow{.time = 20, .severity = severity, .text = "out of memory: 166 MB"});
+        run.sink().add(
+            schema::DiagnosticRow{.time = 20, .severity = severity, .text = "out of memory: 166 MB"});
         const AdviceReport report = advice_of(run);
         ASSERT_FALSE(report.findings.empty());
         EXPECT_EQ(report.findings.front().id, "out-of-memory");
@@ -735,7 +738,8 @@ TEST(Advice, PutsAFailedAllocationBeforeWhatGainsTime) {
     run.step(0, 1, 0, 1'000'000);
     for (std::int64_t at = 1'000; at + 100'000 < 1'000'000; at += 300'000)
         run.kernel(0, at, at + 90'000, at - 500);
-    run.sink().add(DiagnosticRow{.time = 20, .severity = Severity::warning, .text = "out of memory: 1 MB"});
+    run.sink().add(schema::DiagnosticRow{
+        .time = 20, .severity = schema::Severity::warning, .text = "out of memory: 1 MB"});
     const AdviceReport report = advice_of(run);
     ASSERT_GE(report.findings.size(), 2u);
     EXPECT_EQ(report.findings[0].id, "out-of-memory");
@@ -769,7 +773,7 @@ TEST(Advice, SaysInTheWholeTraceWhereThereAreNoSteps) {
     RunBuilder run;
     run.kernel(0, 1'000, 600'000, 10);
     run.runtime(0, 20, 21, "cudaStreamWaitEvent");
-    run.collective(0, 600'000, 1'000'000, {.operation = Operation::reduce_scatter, .launched = 30});
+    run.collective(0, 600'000, 1'000'000, {.operation = schema::Operation::reduce_scatter, .launched = 30});
     const AdviceReport report = advice_of(run);
     const Finding* finding = find(report, "exposed-communication");
     ASSERT_NE(finding, nullptr);
@@ -827,4 +831,4 @@ TEST(Advice, ReportsUnusedDevicesOnlyBelowAQuarterOfOccupancy) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

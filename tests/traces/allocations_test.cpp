@@ -11,13 +11,13 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_curves.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<std::int64_t> starts(const Trace& trace, const Allocations& found) {
+std::vector<std::int64_t> starts(const store::Trace& trace, const Allocations& found) {
     std::vector<std::int64_t> times;
     for (const std::uint32_t row : found.row) times.push_back(trace.memory.time[row]);
     return times;
@@ -39,7 +39,7 @@ TEST(Allocations, DistinguishAddressesByRankAndSpace) {
     RunBuilder run(2);
     run.allocate(0, 10, 1, 100);
     run.allocate(1, 11, 1, 100);
-    run.allocate(0, 12, 1, 100, {.space = MemorySpace::host});
+    run.allocate(0, 12, 1, 100, {.space = schema::MemorySpace::host});
     run.free(1, 30, 1, 100);
     const auto trace = run.take();
     EXPECT_THAT(find_allocations(*trace).freed_ns, ElementsAre(kNeverFreed, 30, kNeverFreed));
@@ -150,7 +150,7 @@ TEST(PoolCurves, AreTheCountersOfTheirNamesAndEmptyWithoutThem) {
     RunBuilder run(2);
     const auto counter = [&](int rank, std::int64_t time, const char* name, double value) {
         run.sink().add(
-            CounterRow{.time = time, .rank = rank, .name = run.sink().intern(name), .value = value});
+            schema::CounterRow{.time = time, .rank = rank, .name = run.sink().intern(name), .value = value});
     };
     counter(0, 10, "reserved_bytes", 2048);
     counter(0, 20, "active_bytes", 100);
@@ -166,4 +166,4 @@ TEST(PoolCurves, AreTheCountersOfTheirNamesAndEmptyWithoutThem) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -24,7 +24,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using pickled::Bytes;
@@ -118,9 +118,9 @@ class Recording {
     std::size_t noted_ = 0;
 };
 
-std::unique_ptr<Trace> load(const Bytes& bytes) {
-    Input input = Input::of_memory("made.pickle", bytes);
-    ColumnSink sink;
+std::unique_ptr<store::Trace> load(const Bytes& bytes) {
+    importer::Input input = importer::Input::of_memory("made.pickle", bytes);
+    store::ColumnSink sink;
     read_pickle(input, sink, {});
     return sink.take();
 }
@@ -157,7 +157,7 @@ TEST(AllocatorReport, SaysWhatAFailedRequestNeeded) {
     EXPECT_EQ(rank.failures[0].largest_free, 30 * kMb);
     EXPECT_EQ(rank.failures[1].fits, true);
     EXPECT_EQ(rank.failures[1].left, 0);
-    const std::string text = render(report, Format::table);
+    const std::string text = render(report, report::Format::table);
     EXPECT_THAT(text, AllOf(HasSubstr("no, 20.00 MB are missing"), HasSubstr("yes, with 0.00 MB left"),
                             HasSubstr("The replay equals the recording"), HasSubstr("failed: 56.00 MB")));
     const AdviceReport advised = advice(*trace);
@@ -172,7 +172,7 @@ TEST(AllocatorReport, SaysWhatAFailedRequestNeeded) {
 
 TEST(AllocatorReport, IsPartOfTheHtmlReport) {
     const auto trace = load(fragmented().snapshot());
-    EXPECT_THAT(html_report({reported_run(*trace, "made.pickle", {})}, {}),
+    EXPECT_THAT(report::html_report({report::reported_run(*trace, "made.pickle", {})}, {}),
                 AllOf(HasSubstr("Reserved memory with other settings"), HasSubstr("expandable_segments:True"),
                       HasSubstr("no, 20.00 MB are missing")));
 }
@@ -201,13 +201,13 @@ TEST(AllocatorReport, IsTheSameFromADatabase) {
     const std::string path = folder / "run.sqlite";
     const Bytes bytes = fragmented().snapshot();
     {
-        DatabaseWriter writer({.path = path});
-        Input input = Input::of_memory("made.pickle", bytes);
-        const FileFacts facts = read_pickle(input, writer, {});
+        store::DatabaseWriter writer({.path = path});
+        importer::Input input = importer::Input::of_memory("made.pickle", bytes);
+        const importer::FileFacts facts = read_pickle(input, writer, {});
         writer.finish(facts.last_ns, 0);
     }
-    EXPECT_EQ(render(allocator_report(*load_trace(path)), Format::json),
-              render(allocator_report(*load(bytes)), Format::json));
+    EXPECT_EQ(render(allocator_report(*store::load_trace(path)), report::Format::json),
+              render(allocator_report(*load(bytes)), report::Format::json));
 }
 
 TEST(AllocatorReport, NamesTheFirstDifference) {
@@ -231,24 +231,26 @@ TEST(AllocatorReport, NamesTheFirstDifference) {
     EXPECT_THAT(report.ranks.at(0).check.value().difference,
                 AllOf(HasSubstr("the recording took 4,194,304 bytes for stream 0 at 0.000 ms"),
                       HasSubstr("the replay took 20,971,520 bytes for stream 0")));
-    EXPECT_THAT(render(report, Format::table), HasSubstr("The replay differs from the recording"));
+    EXPECT_THAT(render(report, report::Format::table), HasSubstr("The replay differs from the recording"));
 }
 
 TEST(AllocatorReport, HasNothingToReplayWithoutAHistory) {
     RunBuilder run;
-    EXPECT_THAT(render(allocator_report(*run.sink().take()), Format::table), HasSubstr("nothing to replay"));
+    EXPECT_THAT(render(allocator_report(*run.sink().take()), report::Format::table),
+                HasSubstr("nothing to replay"));
 }
 
 TEST(DeviceAccount, SumsToWhatTheDeviceUses) {
     RunBuilder run;
-    ColumnSink& sink = run.sink();
+    store::ColumnSink& sink = run.sink();
     const auto counter = [&](std::int64_t time, const char* name, std::int64_t mb) {
-        sink.add(CounterRow{.time = time, .rank = 0, .name = sink.intern(name), .value = double(mb * kMb)});
+        sink.add(schema::CounterRow{
+            .time = time, .rank = 0, .name = sink.intern(name), .value = double(mb * kMb)});
     };
-    RangeRow range;
+    schema::RangeRow range;
     range.start = 10;
     range.end = 20;
-    range.event_type = kNvtxStartEnd;
+    range.event_type = schema::kNvtxStartEnd;
     range.text = sink.intern("ncclCommInitRank");
     range.global_tid = RunBuilder::tid(0);
     sink.add(range);
@@ -256,7 +258,7 @@ TEST(DeviceAccount, SumsToWhatTheDeviceUses) {
     counter(25, "device_bytes", 650);
     counter(40, "reserved_bytes", 100);
     counter(45, "device_bytes", 760);
-    sink.add(MemoryRow{.time = 40, .rank = 0, .address = 512, .bytes = 60 * kMb});
+    sink.add(schema::MemoryRow{.time = 40, .rank = 0, .address = 512, .bytes = 60 * kMb});
     const auto trace = sink.take();
     trace->ranks[0].device_memory = 1000 * kMb;
     const DeviceAccount account = device_account(*trace, RankPlace(0), "then", 50);
@@ -276,8 +278,8 @@ TEST(DeviceAccount, SumsToWhatTheDeviceUses) {
 TEST(SharedSnapshot, ReservesTheRecordedSegments) {
     const std::string path = (shared_folder() / "memory" / "fsdp2_rank0.pickle.gz").string();
     if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-    Input input = Input::open(path);
-    ColumnSink sink;
+    importer::Input input = importer::Input::open(path);
+    store::ColumnSink sink;
     read_pickle(input, sink, {});
     const AllocatorReport report = allocator_report(*sink.take());
     const RankAllocator& rank = report.ranks.at(0);
@@ -290,9 +292,9 @@ TEST(SharedSnapshot, ReservesTheRecordedSegments) {
     EXPECT_EQ(rank.check->recorded_peak, 2734 * kMb);
     EXPECT_EQ(rank.check->replayed_peak, 2734 * kMb);
     EXPECT_EQ(rank.check->at_recorded_address, 2483);
-    EXPECT_THAT(render(report, Format::table),
+    EXPECT_THAT(render(report, report::Format::table),
                 AllOf(HasSubstr("expandable_segments:True"), Not(HasSubstr("differs"))));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,7 +12,7 @@
 #include "traces/analysis/memory/allocator_settings.h"
 #include "traces/analysis/memory/caching_allocator.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -213,4 +213,4 @@ INSTANTIATE_TEST_SUITE_P(Seeds, AllocatorReference, ::testing::Range(0, 32),
                          ::testing::PrintToStringParamName());
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

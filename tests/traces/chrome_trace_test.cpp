@@ -4,7 +4,7 @@
 
 #include "kineto_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 namespace TEST_FILE {
 
 TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
@@ -14,13 +14,13 @@ TEST(ChromeTrace, beginsAndEndsNestOnTheirThread) {
 {"ph": "B", "name": "inner", "cat": "app", "pid": 1, "tid": 1, "ts": 20},
 {"ph": "E", "pid": 1, "tid": 1, "ts": 30},
 {"ph": "E", "pid": 1, "tid": 1, "ts": 50}])");
-    const HostRanges& r = read.trace->ranges;
+    const store::HostRanges& r = read.trace->ranges;
     ASSERT_EQ(r.size(), 2U);
     EXPECT_EQ(read.trace->strings[r.name[0]], "outer");
     EXPECT_EQ(r.end[0] - r.start[0], 40'000);
     EXPECT_EQ(r.end[1] - r.start[1], 10'000);
     EXPECT_EQ(r.parent[1], 0);
-    EXPECT_EQ(r.kind[0], RangeKind::annotation);
+    EXPECT_EQ(r.kind[0], store::RangeKind::annotation);
     EXPECT_EQ(read.trace->config_value("import.format"), "chrome");
 }
 
@@ -36,9 +36,9 @@ TEST(ChromeTrace, rangesOfEqualTimesNestInTheOrderOfTheFile) {
 {"ph": "E", "pid": 1, "tid": 1, "ts": 30},
 {"ph": "X", "name": "first", "pid": 1, "tid": 1, "ts": 40, "dur": 5},
 {"ph": "X", "name": "second", "pid": 1, "tid": 1, "ts": 40, "dur": 5}])");
-    const HostRanges& r = read.trace->ranges;
+    const store::HostRanges& r = read.trace->ranges;
     std::vector<std::string> names;
-    for (const StringId name : r.name) names.emplace_back(read.trace->strings[name]);
+    for (const schema::StringId name : r.name) names.emplace_back(read.trace->strings[name]);
     EXPECT_THAT(names, ::testing::ElementsAre("outer", "middle", "inner", "first", "second"));
     EXPECT_THAT(r.parent, ::testing::ElementsAre(-1, 0, 1, -1, 3));
 }
@@ -50,7 +50,7 @@ TEST(ChromeTrace, asynchronousRangesAreTiedByTheirId) {
 {"ph": "e", "name": "a", "cat": "net", "id": "0x1", "pid": 1, "tid": 2, "ts": 20},
 {"ph": "e", "name": "b", "cat": "net", "id": "0x2", "pid": 1, "tid": 1, "ts": 40},
 {"ph": "e", "name": "c", "cat": "net", "id": "0x3", "pid": 1, "tid": 1, "ts": 40}]})");
-    const HostRanges& r = read.trace->ranges;
+    const store::HostRanges& r = read.trace->ranges;
     ASSERT_EQ(r.size(), 2U);
     EXPECT_EQ(r.end[0] - r.start[0], 10'000);
     EXPECT_EQ(r.end[1] - r.start[1], 28'000);
@@ -70,7 +70,7 @@ TEST(ChromeTrace, countersAndMarksKeepTheirNames) {
 {"ph": "C", "args": {"used": 10, "free": 20, "unit": "MB"}, "name": "memory", "pid": 1, "ts": 2},
 {"ph": "i", "name": "here", "pid": 1, "tid": 1, "ts": 3, "s": "t"},
 {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}])");
-    const Counters& c = read.trace->counters;
+    const store::Counters& c = read.trace->counters;
     ASSERT_EQ(c.size(), 3U);
     EXPECT_EQ(read.trace->strings[c.name[0]], "queue");
     EXPECT_EQ(c.value[0], 3.5);
@@ -81,4 +81,4 @@ TEST(ChromeTrace, countersAndMarksKeepTheirNames) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

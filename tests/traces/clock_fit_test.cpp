@@ -5,7 +5,7 @@
 
 #include "traces/merge/part_clocks.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 constexpr std::int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
@@ -106,15 +106,15 @@ TEST(Clocks, ReachPartsThroughOthers) {
 // Two all_reduces of group 7 on each rank, without sequence numbers and not in order of time.
 TEST(Clocks, UseTheOrderIfNothingIsNumbered) {
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
-    a.add(Operation::all_reduce, 7, 2, -1, 0, 2 * kMs, 3 * kMs);
-    a.add(Operation::all_reduce, 7, 2, -1, 0, 0, kMs);
-    b.add(Operation::all_reduce, 7, 2, -1, 1, 3 * kMs, 4 * kMs);  // b is 3 ms ahead
-    b.add(Operation::all_reduce, 7, 2, -1, 1, 5 * kMs, 6 * kMs);
+    a.add(schema::Operation::all_reduce, 7, 2, -1, 0, 2 * kMs, 3 * kMs);
+    a.add(schema::Operation::all_reduce, 7, 2, -1, 0, 0, kMs);
+    b.add(schema::Operation::all_reduce, 7, 2, -1, 1, 3 * kMs, 4 * kMs);  // b is 3 ms ahead
+    b.add(schema::Operation::all_reduce, 7, 2, -1, 1, 5 * kMs, 6 * kMs);
     const Alignment alignment = align_clocks({a, b});
     EXPECT_EQ(alignment.collectives, 2);
     EXPECT_EQ(alignment.parts[1].clock(0), -3 * kMs);
     // One rank has a third: it is unknown which of the three the other rank lacks.
-    b.add(Operation::all_reduce, 7, 2, -1, 1, 7 * kMs, 8 * kMs);
+    b.add(schema::Operation::all_reduce, 7, 2, -1, 1, 7 * kMs, 8 * kMs);
     EXPECT_EQ(align_clocks({a, b}).collectives, 0);
     EXPECT_EQ(align_clocks({a, b}).parts[1].clock(0), 0);
 }
@@ -123,9 +123,9 @@ TEST(Clocks, UseTheOrderOfEachRankOfAPart) {
     // a holds ranks 0 and 1, whose ends differ by only 10 ns.
     PartClock a{.utc_ns = 1, .host = "a"}, b{.utc_ns = 1, .host = "b"};
     for (std::int64_t i = 0; i < 2; ++i) {
-        a.add(Operation::all_gather, 7, 3, -1, 0, i * kMs, i * kMs + 100);
-        a.add(Operation::all_gather, 7, 3, -1, 1, i * kMs + 50, i * kMs + 110);
-        b.add(Operation::all_gather, 7, 3, -1, 2, i * kMs + 3 * kMs, i * kMs + 3 * kMs + 110);
+        a.add(schema::Operation::all_gather, 7, 3, -1, 0, i * kMs, i * kMs + 100);
+        a.add(schema::Operation::all_gather, 7, 3, -1, 1, i * kMs + 50, i * kMs + 110);
+        b.add(schema::Operation::all_gather, 7, 3, -1, 2, i * kMs + 3 * kMs, i * kMs + 3 * kMs + 110);
     }
     const Alignment alignment = align_clocks({a, b});
     EXPECT_EQ(alignment.collectives, 2);
@@ -135,8 +135,8 @@ TEST(Clocks, UseTheOrderOfEachRankOfAPart) {
 
 TEST(Clocks, DoNotUseCollectivesThatOneRankCanLeaveEarly) {
     PartClock a{.utc_ns = 1, .host = "a"};
-    a.add(Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may finish before others arrive
-    a.add(Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // no other rank takes part
+    a.add(schema::Operation::broadcast, 7, 2, 0, 0, 0, kMs);   // the root may finish before others arrive
+    a.add(schema::Operation::all_reduce, 7, 1, 1, 0, 0, kMs);  // no other rank takes part
     EXPECT_TRUE(a.ends.empty());
     EXPECT_TRUE(a.unnumbered.empty());
 }
@@ -164,4 +164,4 @@ TEST(Clocks, SharedOnesStayIfTheEndsAgreeWithinTheirSpread) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -6,7 +6,7 @@
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::IsEmpty;
@@ -14,19 +14,19 @@ using ::testing::SizeIs;
 
 // Two ranks gather 4000 bytes: rank 0 from 100 to 500, rank 1 from 300 to 500; rank 0 computes from 150 to
 // 250 and, past the gather's end, from 450 to 600. Later rank 1 is in a reduction for longer.
-std::unique_ptr<Trace> two_ranks() {
+std::unique_ptr<store::Trace> two_ranks() {
     RunBuilder run(2);
-    const auto part = [&](int rank, Operation operation, std::int64_t sequence, std::int64_t start,
+    const auto part = [&](int rank, schema::Operation operation, std::int64_t sequence, std::int64_t start,
                           std::int64_t end) {
         run.collective(rank, start, end,
                        {.operation = operation, .bytes = 4000, .sequence = sequence, .group_size = 2});
     };
-    part(0, Operation::all_gather, 1, 100, 500);
-    part(1, Operation::all_gather, 1, 300, 500);
+    part(0, schema::Operation::all_gather, 1, 100, 500);
+    part(1, schema::Operation::all_gather, 1, 300, 500);
     run.kernel(0, 150, 250);
     run.kernel(0, 450, 600);
-    part(0, Operation::reduce_scatter, 2, 1000, 1100);
-    part(1, Operation::reduce_scatter, 2, 900, 1100);
+    part(0, schema::Operation::reduce_scatter, 2, 1000, 1100);
+    part(1, schema::Operation::reduce_scatter, 2, 900, 1100);
     return run.take();
 }
 
@@ -35,7 +35,7 @@ TEST(CollectiveList, HasTransferWaitingAndHiddenTime) {
     const auto list = collective_list(*trace);
     ASSERT_THAT(list, SizeIs(2));
     const CollectiveTimes& gather = list[0];
-    EXPECT_EQ(gather.operation, Operation::all_gather);
+    EXPECT_EQ(gather.operation, schema::Operation::all_gather);
     EXPECT_EQ(gather.sequence, 1);
     EXPECT_EQ(gather.ranks, 2);
     EXPECT_EQ(gather.start_ns, 100);
@@ -80,7 +80,7 @@ TEST(CollectiveList, LeavesWhatStartsOutsideOfTheRange) {
     EXPECT_EQ(list[0].longest_ns, 400) << "with all its parts";
     selection.from_ns = 600;
     EXPECT_THAT(collective_list(*trace, selection), IsEmpty());
-    EXPECT_THAT(collective_list(Trace()), IsEmpty());
+    EXPECT_THAT(collective_list(store::Trace()), IsEmpty());
 }
 
 TEST(RankSkew, NamesTheRankThatOthersWaitForAndTheOneThatComputesLongest) {
@@ -104,4 +104,4 @@ TEST(RankSkew, NamesTheRankThatOthersWaitForAndTheOneThatComputesLongest) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::IsEmpty;
@@ -18,14 +18,15 @@ TEST(Collectives, TransferIsTheShortestDurationAmongTheRanks) {
     // 1000 bytes among 4 ranks; the ranks arrive one after another and end together.
     RunBuilder run(4);
     for (int rank = 0; rank < 4; ++rank) {
-        run.collective(rank, 100 * rank, 500,
-                       {.operation = Operation::all_gather, .bytes = 1000, .sequence = 3, .group_size = 4});
+        run.collective(
+            rank, 100 * rank, 500,
+            {.operation = schema::Operation::all_gather, .bytes = 1000, .sequence = 3, .group_size = 4});
     }
     const auto trace = run.take();
     const CollectivesReport report = collectives_report(*trace);
     ASSERT_THAT(report.ranks, SizeIs(4));
     const OperationStats& first = report.ranks[0].operations[0];
-    EXPECT_EQ(first.operation, Operation::all_gather);
+    EXPECT_EQ(first.operation, schema::Operation::all_gather);
     EXPECT_EQ(first.count, 1);
     EXPECT_EQ(first.bytes, 1000);
     EXPECT_DOUBLE_EQ(first.us, 0.5);
@@ -38,14 +39,14 @@ TEST(Collectives, TransferIsTheShortestDurationAmongTheRanks) {
 }
 
 TEST(Collectives, BusFactorsAreThoseOfNcclTests) {
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::all_gather, 4), 0.75);
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::reduce_scatter, 4), 0.75);
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::all_reduce, 4), 1.5);
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::all_to_all, 8), 0.875);
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::broadcast, 4), 1);
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::send, 2), 1);
-    EXPECT_TRUE(std::isnan(bus_factor(Operation::all_reduce, 0)));  // size unknown
-    EXPECT_DOUBLE_EQ(bus_factor(Operation::broadcast, 0), 1);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::all_gather, 4), 0.75);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::reduce_scatter, 4), 0.75);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::all_reduce, 4), 1.5);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::all_to_all, 8), 0.875);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::broadcast, 4), 1);
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::send, 2), 1);
+    EXPECT_TRUE(std::isnan(bus_factor(schema::Operation::all_reduce, 0)));  // size unknown
+    EXPECT_DOUBLE_EQ(bus_factor(schema::Operation::broadcast, 0), 1);
 }
 
 TEST(Collectives, AreOfOneMatchOnlyWithTheSameGroupOperationAndSequence) {
@@ -99,13 +100,14 @@ TEST(Collectives, ExposedIsTheirUnionOutsideComputeKernels) {
 
 TEST(Collectives, PerStepFiguresLeaveOutWorkOutsideSteps) {
     RunBuilder run;
-    run.collective(0, 10, 20, {.operation = Operation::broadcast, .bytes = 7, .launched = 5});  // set-up
+    run.collective(0, 10, 20,
+                   {.operation = schema::Operation::broadcast, .bytes = 7, .launched = 5});  // set-up
     for (int s = 0; s < 2; ++s) {
         const std::int64_t at = 100 + 100 * s;
         run.step(0, s, at, at + 100);
         for (int i = 0; i < 3; ++i) {
             run.collective(0, at + 10 * i, at + 10 * i + 5,
-                           {.operation = Operation::all_gather,
+                           {.operation = schema::Operation::all_gather,
                             .bytes = 100,
                             .sequence = 3 * s + i,
                             .launched = at + i});
@@ -118,7 +120,7 @@ TEST(Collectives, PerStepFiguresLeaveOutWorkOutsideSteps) {
     EXPECT_DOUBLE_EQ(rank.operations[0].count_per_step, 3);
     EXPECT_DOUBLE_EQ(rank.operations[0].bytes_per_step, 300);
     EXPECT_DOUBLE_EQ(rank.operations[0].us_per_step, 0.015);
-    EXPECT_EQ(rank.operations[1].operation, Operation::broadcast);
+    EXPECT_EQ(rank.operations[1].operation, schema::Operation::broadcast);
     EXPECT_EQ(rank.operations[1].count, 1);
     EXPECT_DOUBLE_EQ(rank.operations[1].count_per_step, 0);
 
@@ -136,22 +138,25 @@ TEST(Collectives, KernelsWithoutMetadataCountUnderTheirNamesOperation) {
     const auto trace = run.take();
     const RankCollectives rank = collectives_report(*trace).ranks[0];
     ASSERT_THAT(rank.operations, SizeIs(1));
-    EXPECT_EQ(rank.operations[0].operation, Operation::reduce_scatter);
+    EXPECT_EQ(rank.operations[0].operation, schema::Operation::reduce_scatter);
     EXPECT_EQ(rank.operations[0].count, 2);
     EXPECT_DOUBLE_EQ(rank.operations[0].us, 0.15);
     EXPECT_EQ(rank.operations[0].bytes, 0);
 
-    EXPECT_EQ(operation_of_kernel("ncclAllReduceRingLLKernel_sum_f32"), Operation::all_reduce);
-    EXPECT_EQ(operation_of_kernel("ncclDevKernel_Reduce_Sum_f32"), Operation::reduce);
-    EXPECT_EQ(operation_of_kernel("ncclDevKernel_AllGather_RING_LL"), Operation::all_gather);
-    EXPECT_EQ(operation_of_kernel("ncclDevKernel_SendRecv"), Operation::other);
-    EXPECT_EQ(operation_of_kernel("rccl_something"), Operation::other);
+    EXPECT_EQ(store::operation_of_kernel("ncclAllReduceRingLLKernel_sum_f32"), schema::Operation::all_reduce);
+    EXPECT_EQ(store::operation_of_kernel("ncclDevKernel_Reduce_Sum_f32"), schema::Operation::reduce);
+    EXPECT_EQ(store::operation_of_kernel("ncclDevKernel_AllGather_RING_LL"), schema::Operation::all_gather);
+    EXPECT_EQ(store::operation_of_kernel("ncclDevKernel_SendRecv"), schema::Operation::other);
+    EXPECT_EQ(store::operation_of_kernel("rccl_something"), schema::Operation::other);
 }
 
 TEST(Collectives, OneWithoutADeviceEventCountsButHasNoTime) {
     RunBuilder run;
-    run.sink().add(CollectiveRow{
-        .rank = 0, .correlation = 999, .operation = Operation::all_reduce, .bytes = 40, .group_size = 1});
+    run.sink().add(schema::CollectiveRow{.rank = 0,
+                                         .correlation = 999,
+                                         .operation = schema::Operation::all_reduce,
+                                         .bytes = 40,
+                                         .group_size = 1});
     const auto trace = run.take();
     const OperationStats stats = collectives_report(*trace).ranks[0].operations[0];
     EXPECT_EQ(stats.count, 1);
@@ -162,4 +167,4 @@ TEST(Collectives, OneWithoutADeviceEventCountsButHasNoTime) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

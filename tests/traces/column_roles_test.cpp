@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 namespace TEST_FILE {
 
 ColumnRole role(std::string_view table, std::string_view name) {
@@ -52,4 +52,4 @@ TEST(TableRoles, DistinguishEventsFromFacts) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -9,7 +9,7 @@
 
 #include "tests/traces/sample_run.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -43,7 +43,7 @@ TEST(ColumnSink, NamesAndKindsOfDeviceEvents) {
     EXPECT_EQ(d.kind[2], DeviceKind::kernel);
     EXPECT_EQ(trace->strings[d.name[4]], "Memcpy HtoD");
     EXPECT_EQ(d.kind[4], DeviceKind::memcpy);
-    EXPECT_EQ(d.copy_kind[4], kCopyHostToDevice);
+    EXPECT_EQ(d.copy_kind[4], schema::kCopyHostToDevice);
     EXPECT_EQ(d.bytes[4], 1024);
     EXPECT_EQ(trace->strings[d.name[6]], "Memset");
     EXPECT_EQ(d.kind[6], DeviceKind::memset);
@@ -95,11 +95,11 @@ TEST(ColumnSink, SortsMarksByTime) {
 TEST(ColumnSink, LinksSynchronizationsWithTheirCalls) {
     ColumnSink sink;
     write_sample_run(sink);
-    SynchronizationRow of_stream{.start = 0, .end = 5, .device = 1, .stream = 2, .correlation = 4711};
+    schema::SynchronizationRow of_stream{.start = 0, .end = 5, .device = 1, .stream = 2, .correlation = 4711};
     of_stream.global_pid = sample_pid();
     of_stream.sync_type = 3;
     sink.add(of_stream);
-    sink.add(SynchronizationRow{.start = 0, .end = 5, .device = 99});  // a device without any rank
+    sink.add(schema::SynchronizationRow{.start = 0, .end = 5, .device = 99});  // a device without any rank
     const auto trace = sink.take();
     const Synchronizations& s = trace->synchronizations;
     ASSERT_EQ(s.size(), 5u);  // one in each of 2 steps of 2 ranks, and that of the stream
@@ -139,11 +139,11 @@ TEST(ColumnSink, KeepsWhatDescribesTheRun) {
 
 TEST(ColumnSink, CountsAndLeavesOutWhatEndsBeforeItStarts) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = 20, .end = 10});
-    sink.add(RuntimeRow{.start = 20, .end = 19});
-    sink.add(RangeRow{.start = 5, .end = 4});
-    sink.add(StepRow{.start = 5, .end = 4});
-    sink.add(KernelRow{.start = 30, .end = 30});  // an empty range is valid
+    sink.add(schema::KernelRow{.start = 20, .end = 10});
+    sink.add(schema::RuntimeRow{.start = 20, .end = 19});
+    sink.add(schema::RangeRow{.start = 5, .end = 4});
+    sink.add(schema::StepRow{.start = 5, .end = 4});
+    sink.add(schema::KernelRow{.start = 30, .end = 30});  // an empty range is valid
     const auto trace = sink.take();
     EXPECT_EQ(trace->invalid_events, 4);
     EXPECT_EQ(trace->device.size(), 1u);
@@ -153,11 +153,11 @@ TEST(ColumnSink, CountsAndLeavesOutWhatEndsBeforeItStarts) {
 
 TEST(ColumnSink, LeavesOutTimesAndSizesThatNoCaptureHas) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = std::numeric_limits<std::int64_t>::min(), .end = 0});
-    sink.add(CounterRow{.time = std::numeric_limits<std::int64_t>::max(), .rank = 0});
-    sink.add(MemoryRow{.time = 0, .rank = 0, .bytes = std::numeric_limits<std::int64_t>::min()});
-    sink.add(PredictionRow{.rank = 0, .peak_bytes = std::numeric_limits<std::int64_t>::max()});
-    sink.add(PredictionPartRow{.rank = 0, .bytes = -1});
+    sink.add(schema::KernelRow{.start = std::numeric_limits<std::int64_t>::min(), .end = 0});
+    sink.add(schema::CounterRow{.time = std::numeric_limits<std::int64_t>::max(), .rank = 0});
+    sink.add(schema::MemoryRow{.time = 0, .rank = 0, .bytes = std::numeric_limits<std::int64_t>::min()});
+    sink.add(schema::PredictionRow{.rank = 0, .peak_bytes = std::numeric_limits<std::int64_t>::max()});
+    sink.add(schema::PredictionPartRow{.rank = 0, .bytes = -1});
     const auto trace = sink.take();
     EXPECT_EQ(trace->invalid_events, 5);
     EXPECT_THAT(trace->predictions, IsEmpty());
@@ -171,7 +171,7 @@ TEST(ColumnSink, LeavesOutWhatWouldMakeSumsOverflow) {
     constexpr std::int64_t kHuge = 1'000'000'000'000'000'000;
     ColumnSink sink;
     for (const std::int64_t length : {4 * kHuge, 4 * kHuge, 4 * kHuge, kHuge, std::int64_t{5}}) {
-        KernelRow row;
+        schema::KernelRow row;
         row.start = 0;
         row.end = length;
         sink.add(row);
@@ -183,14 +183,15 @@ TEST(ColumnSink, LeavesOutWhatWouldMakeSumsOverflow) {
 
 TEST(ColumnSink, TreatsNcclNamesAsCommunicationWithoutACollectiveRow) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
+    sink.add(schema::KernelRow{.start = 0, .end = 1, .short_name = sink.intern("ncclKernel_AllReduce_RING")});
     EXPECT_THAT(sink.take()->device.kind, ElementsAre(DeviceKind::communication));
 }
 
 TEST(ColumnSink, ACollectiveRowMakesAnyKernelCommunication) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = 0, .end = 1, .correlation = 9, .short_name = sink.intern("copy_kernel")});
-    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
+    sink.add(
+        schema::KernelRow{.start = 0, .end = 1, .correlation = 9, .short_name = sink.intern("copy_kernel")});
+    sink.add(schema::CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
     const auto trace = sink.take();
     EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::communication));
     EXPECT_THAT(trace->device.bytes, ElementsAre(64));
@@ -202,10 +203,12 @@ TEST(ColumnSink, GivesACollectiveOfAGraphToTheKernelThatCommunicates) {
     for (const auto& [start, name] :
          {std::pair(0, "gemm"), std::pair(100, "ncclDevKernel_AllReduce_Sum_f32"), std::pair(140, "relu"),
           std::pair(160, "ncclDevKernel_AllGather_RING_LL")})
-        sink.add(
-            KernelRow{.start = start, .end = start + 20, .correlation = 9, .short_name = sink.intern(name)});
-    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .operation = Operation::all_reduce, .bytes = 64});
-    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .operation = Operation::all_gather, .bytes = 128});
+        sink.add(schema::KernelRow{
+            .start = start, .end = start + 20, .correlation = 9, .short_name = sink.intern(name)});
+    sink.add(schema::CollectiveRow{
+        .rank = 0, .correlation = 9, .operation = schema::Operation::all_reduce, .bytes = 64});
+    sink.add(schema::CollectiveRow{
+        .rank = 0, .correlation = 9, .operation = schema::Operation::all_gather, .bytes = 128});
     const auto trace = sink.take();
     EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::kernel, DeviceKind::communication,
                                                 DeviceKind::kernel, DeviceKind::communication));
@@ -215,9 +218,10 @@ TEST(ColumnSink, GivesACollectiveOfAGraphToTheKernelThatCommunicates) {
 
 TEST(ColumnSink, LeavesACollectiveWithoutAnEventWhereItCouldBeAnyOfAGraph) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = 0, .end = 9, .correlation = 9, .short_name = sink.intern("gemm")});
-    sink.add(KernelRow{.start = 9, .end = 10, .correlation = 9, .short_name = sink.intern("my_reduction")});
-    sink.add(CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
+    sink.add(schema::KernelRow{.start = 0, .end = 9, .correlation = 9, .short_name = sink.intern("gemm")});
+    sink.add(schema::KernelRow{
+        .start = 9, .end = 10, .correlation = 9, .short_name = sink.intern("my_reduction")});
+    sink.add(schema::CollectiveRow{.rank = 0, .correlation = 9, .bytes = 64});
     const auto trace = sink.take();
     EXPECT_THAT(trace->device.kind, ElementsAre(DeviceKind::kernel, DeviceKind::kernel));
     EXPECT_THAT(trace->collectives.event, ElementsAre(-1));
@@ -227,11 +231,11 @@ TEST(ColumnSink, IgnoresImpossibleBytes) {
     constexpr std::int64_t kTooMany = 9'000'000'000'000'000'000;
     ColumnSink sink;
     for (const std::int64_t bytes : {kTooMany, std::int64_t{-1}, std::int64_t{64}}) {
-        sink.add(CollectiveRow{.rank = 0, .bytes = bytes});
-        sink.add(MemcpyRow{.start = 0, .end = 1, .bytes = bytes});
-        sink.add(MemsetRow{.start = 0, .end = 1, .bytes = bytes});
+        sink.add(schema::CollectiveRow{.rank = 0, .bytes = bytes});
+        sink.add(schema::MemcpyRow{.start = 0, .end = 1, .bytes = bytes});
+        sink.add(schema::MemsetRow{.start = 0, .end = 1, .bytes = bytes});
     }
-    sink.add(CollectiveRow{.rank = 0, .bytes = 64, .padding = kTooMany});
+    sink.add(schema::CollectiveRow{.rank = 0, .bytes = 64, .padding = kTooMany});
     const auto trace = sink.take();
     EXPECT_EQ(trace->invalid_events, 7);
     EXPECT_THAT(trace->collectives.bytes, ElementsAre(64));
@@ -241,7 +245,7 @@ TEST(ColumnSink, IgnoresImpossibleBytes) {
 // 2^54 bytes, the largest size that Kineto's element counts can give, are 2^62 in 256 collectives.
 TEST(ColumnSink, LeavesOutCollectivesThatWouldMakeSumsOfBytesOverflow) {
     ColumnSink sink;
-    for (int i = 0; i < 512; ++i) sink.add(CollectiveRow{.rank = 0, .bytes = std::int64_t{1} << 54});
+    for (int i = 0; i < 512; ++i) sink.add(schema::CollectiveRow{.rank = 0, .bytes = std::int64_t{1} << 54});
     const auto trace = sink.take();
     EXPECT_EQ(trace->collectives.size(), 256U);
     EXPECT_EQ(trace->invalid_events, 256);
@@ -251,13 +255,16 @@ TEST(ColumnSink, CorrelationsCountWithinAProcess) {
     // Two processes use id 5; each kernel finds its own launch. Id 6 was launched only in the other process.
     ColumnSink sink;
     for (int p : {1, 2}) {
-        sink.add(RankRow{.rank = p, .device = p, .global_pid = global_pid(p)});
-        sink.add(RuntimeRow{.start = p, .end = p + 1, .global_tid = global_tid(p, p), .correlation = 5});
-        sink.add(
-            KernelRow{.start = 10, .end = 20, .device = p, .correlation = 5, .global_pid = global_pid(p)});
+        sink.add(schema::RankRow{.rank = p, .device = p, .global_pid = schema::global_pid(p)});
+        sink.add(schema::RuntimeRow{
+            .start = p, .end = p + 1, .global_tid = schema::global_tid(p, p), .correlation = 5});
+        sink.add(schema::KernelRow{
+            .start = 10, .end = 20, .device = p, .correlation = 5, .global_pid = schema::global_pid(p)});
     }
-    sink.add(RuntimeRow{.start = 3, .end = 4, .global_tid = global_tid(1, 1), .correlation = 6});
-    sink.add(KernelRow{.start = 30, .end = 40, .device = 2, .correlation = 6, .global_pid = global_pid(2)});
+    sink.add(
+        schema::RuntimeRow{.start = 3, .end = 4, .global_tid = schema::global_tid(1, 1), .correlation = 6});
+    sink.add(schema::KernelRow{
+        .start = 30, .end = 40, .device = 2, .correlation = 6, .global_pid = schema::global_pid(2)});
     const auto trace = sink.take();
     for (const std::size_t e : {0u, 1u}) {
         const auto call = static_cast<std::size_t>(trace->device.launch[e]);
@@ -268,8 +275,8 @@ TEST(ColumnSink, CorrelationsCountWithinAProcess) {
 
 TEST(ColumnSink, AddsRanksThatAreNotDescribed) {
     ColumnSink sink;
-    sink.add(KernelRow{.start = 0, .end = 1, .device = 3});
-    sink.add(MemoryRow{.time = 0, .rank = 5, .bytes = 1});
+    sink.add(schema::KernelRow{.start = 0, .end = 1, .device = 3});
+    sink.add(schema::MemoryRow{.time = 0, .rank = 5, .bytes = 1});
     const auto trace = sink.take();
     ASSERT_THAT(trace->ranks, SizeIs(2));
     EXPECT_EQ(trace->ranks[0].number, 3);
@@ -280,8 +287,8 @@ TEST(ColumnSink, AddsRanksThatAreNotDescribed) {
 
 TEST(ColumnSink, ChoosesANumberIfTheDevicesIsTaken) {
     ColumnSink sink;
-    sink.add(RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; device 0 has no description
-    sink.add(KernelRow{.start = 0, .end = 1, .device = 0});
+    sink.add(schema::RankRow{.rank = 0, .device = 1});  // rank 0 is on device 1; device 0 has no description
+    sink.add(schema::KernelRow{.start = 0, .end = 1, .device = 0});
     const auto trace = sink.take();
     ASSERT_THAT(trace->ranks, SizeIs(2));
     EXPECT_EQ(trace->ranks[1].number, 1);
@@ -293,23 +300,26 @@ TEST(ColumnSink, AssignsAThreadToTheRankOnWhoseDeviceItLaunches) {
     // One process, two ranks, one thread each; only their launches show which thread belongs to which rank.
     ColumnSink sink;
     for (int r : {0, 1}) {
-        sink.add(RankRow{.rank = r, .device = r, .global_pid = global_pid(1)});
-        sink.add(RuntimeRow{.start = 1, .end = 2, .global_tid = global_tid(1, 10 + r), .correlation = r + 1});
-        sink.add(
-            KernelRow{.start = 5, .end = 6, .device = r, .correlation = r + 1, .global_pid = global_pid(1)});
+        sink.add(schema::RankRow{.rank = r, .device = r, .global_pid = schema::global_pid(1)});
+        sink.add(schema::RuntimeRow{
+            .start = 1, .end = 2, .global_tid = schema::global_tid(1, 10 + r), .correlation = r + 1});
+        sink.add(schema::KernelRow{
+            .start = 5, .end = 6, .device = r, .correlation = r + 1, .global_pid = schema::global_pid(1)});
     }
     const auto trace = sink.take();
     ASSERT_THAT(trace->threads, SizeIs(2));
-    EXPECT_EQ(trace->threads[0].global_tid, global_tid(1, 10));
+    EXPECT_EQ(trace->threads[0].global_tid, schema::global_tid(1, 10));
     EXPECT_EQ(trace->threads[0].rank, 0);
     EXPECT_EQ(trace->threads[1].rank, 1);
 }
 
 TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
     ColumnSink sink;
-    sink.add(RankRow{.rank = 4, .global_pid = global_pid(1)});
-    sink.add(RangeRow{
-        .start = 10, .end = 20, .text = sink.intern("ProfilerStep#7"), .global_tid = global_tid(1, 1)});
+    sink.add(schema::RankRow{.rank = 4, .global_pid = schema::global_pid(1)});
+    sink.add(schema::RangeRow{.start = 10,
+                              .end = 20,
+                              .text = sink.intern("ProfilerStep#7"),
+                              .global_tid = schema::global_tid(1, 1)});
     const auto trace = sink.take();
     ASSERT_THAT(trace->steps, SizeIs(1));
     EXPECT_EQ(trace->steps[0].number, 7);
@@ -326,4 +336,4 @@ TEST(ColumnSink, MakesAnEmptyTraceOfNoRows) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -8,7 +8,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 const ComparedPart& part(const PartsComparison& comparison, std::string_view name) {
@@ -19,10 +19,10 @@ const ComparedPart& part(const PartsComparison& comparison, std::string_view nam
 }
 
 // One rank; each step runs one "gemm" of the given length in module Linear_0 and a gather of 5 us.
-std::unique_ptr<Trace> run_of(const std::vector<std::int64_t>& gemm_us, std::string_view more = "") {
+std::unique_ptr<store::Trace> run_of(const std::vector<std::int64_t>& gemm_us, std::string_view more = "") {
     RunBuilder run;
-    run.sink().add(
-        UnitRow{.id = 0, .module = -1, .name = "net.0", .elements = 8, .padded_elements = 8, .bytes = 32});
+    run.sink().add(schema::UnitRow{
+        .id = 0, .module = -1, .name = "net.0", .elements = 8, .padded_elements = 8, .bytes = 32});
     std::int64_t at = 0, number = 0;
     for (const std::int64_t us : gemm_us) {
         run.step(0, number, at, at + 1'000'000);
@@ -107,8 +107,8 @@ TEST(CompareParts, ModulesOfOtherWrapPoliciesHaveTheSamePaths) {
 }
 
 // The same blocks, each with a Linear of 5 us, under ranges with the given names from the root down.
-std::unique_ptr<Trace> run_of_blocks(const std::vector<std::string>& root,
-                                     const std::vector<std::vector<std::string>>& blocks) {
+std::unique_ptr<store::Trace> run_of_blocks(const std::vector<std::string>& root,
+                                            const std::vector<std::vector<std::string>>& blocks) {
     RunBuilder run;
     run.step(0, 0, 0, 1'000'000);
     std::int64_t at = 0;
@@ -131,7 +131,7 @@ std::unique_ptr<Trace> run_of_blocks(const std::vector<std::string>& root,
 }
 
 // A model of two blocks: both runs have all of its modules, and their Linears take equally long.
-void expect_joined(const Trace& a, const Trace& b) {
+void expect_joined(const store::Trace& a, const store::Trace& b) {
     const PartsComparison c = compare_parts({&a, &b}, CompareBy::module);
     for (const char* name :
          {"GPT_0", "GPT_0/Block_0", "GPT_0/Block_0/Linear_0", "GPT_0/Block_1", "GPT_0/Block_1/Linear_1"}) {
@@ -252,4 +252,4 @@ TEST(CompareParts, KnowsItsNames) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

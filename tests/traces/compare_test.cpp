@@ -6,7 +6,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -25,13 +25,13 @@ TEST(Compare, SpreadIsHalfTheInterquartileRange) {
 
 TEST(Compare, OnlyDifferingConfigurationIsShown) {
     RunBuilder a, b;
-    a.sink().add(RunInfoRow{"model.width", "256"});
-    a.sink().add(RunInfoRow{"fsdp.wrap", "root"});
-    a.sink().add(RunInfoRow{"run.trace", "a.sqlite"});
-    b.sink().add(RunInfoRow{"model.width", "256"});
-    b.sink().add(RunInfoRow{"fsdp.wrap", "module:Linear"});
-    b.sink().add(RunInfoRow{"run.trace", "b.sqlite"});
-    b.sink().add(RunInfoRow{"ddp.bucket_cap_mb", ""});  // an empty value is not a missing one
+    a.sink().add(schema::RunInfoRow{"model.width", "256"});
+    a.sink().add(schema::RunInfoRow{"fsdp.wrap", "root"});
+    a.sink().add(schema::RunInfoRow{"run.trace", "a.sqlite"});
+    b.sink().add(schema::RunInfoRow{"model.width", "256"});
+    b.sink().add(schema::RunInfoRow{"fsdp.wrap", "module:Linear"});
+    b.sink().add(schema::RunInfoRow{"run.trace", "b.sqlite"});
+    b.sink().add(schema::RunInfoRow{"ddp.bucket_cap_mb", ""});  // an empty value is not a missing one
     const auto first = a.take(), second = b.take();
     const Comparison c = compare({first.get(), second.get()});
     ASSERT_THAT(c.runs, SizeIs(2));
@@ -48,7 +48,7 @@ void add_steps(RunBuilder& run, int rank, const std::vector<std::int64_t>& lengt
         run.step(rank, number, at, at + length);
         run.kernel(rank, at, at + 40, at);
         run.collective(rank, at + 30, at + 70,
-                       {.operation = Operation::reduce_scatter,
+                       {.operation = schema::Operation::reduce_scatter,
                         .bytes = 80,
                         .sequence = number,
                         .group_size = 2,
@@ -64,7 +64,7 @@ TEST(Compare, FiguresAreMeansOverTheRanks) {
     add_steps(run, 0, {100, 100, 100});
     add_steps(run, 1, {100, 200, 300});
     run.allocate(0, 0, 1, 500);
-    run.allocate(1, 0, 2, 700, {.category = MemoryCategory::activations});
+    run.allocate(1, 0, 2, 700, {.category = schema::MemoryCategory::activations});
     const auto trace = run.take();
     const RunColumn column = compare({trace.get()}).runs[0];
     EXPECT_EQ(column.ranks, 2);
@@ -77,7 +77,7 @@ TEST(Compare, FiguresAreMeansOverTheRanks) {
     EXPECT_DOUBLE_EQ(column.memcpy_us, 0.01);
     EXPECT_DOUBLE_EQ(column.device_busy_percent, (80.0 + 40.0) / 2);  // 3 x 80 of 300 and of 600 ns
     EXPECT_EQ(column.peak_bytes, 700);
-    EXPECT_EQ(column.at_peak[static_cast<std::size_t>(MemoryCategory::activations)], 700);
+    EXPECT_EQ(column.at_peak[static_cast<std::size_t>(schema::MemoryCategory::activations)], 700);
     ASSERT_THAT(column.collectives, SizeIs(1));
     EXPECT_EQ(column.collectives[0].count, 3);
     EXPECT_DOUBLE_EQ(column.collectives[0].count_per_step, 1);
@@ -128,7 +128,7 @@ TEST(Compare, ADifferenceWithinTheLargerSpreadDoesNotCount) {
 }
 
 TEST(Compare, ARunWithoutAnythingIsAllZeros) {
-    const Trace empty;
+    const store::Trace empty;
     const RunColumn column = compare({&empty}).runs[0];
     EXPECT_EQ(column.ranks, 0);
     EXPECT_DOUBLE_EQ(column.average_step_us, 0);
@@ -136,4 +136,4 @@ TEST(Compare, ARunWithoutAnythingIsAllZeros) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

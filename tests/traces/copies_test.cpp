@@ -6,7 +6,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -35,12 +35,12 @@ TEST(Copies, AreSummedByKindAndExposedOutsideKernels) {
 TEST(Copies, HaveTheRateOfTheirBytes) {
     RunBuilder run;
     for (const std::int64_t start : {0, 1000}) {
-        run.sink().add(MemcpyRow{.start = start,
-                                 .end = start + 100,
-                                 .device = 0,
-                                 .stream = 7,
-                                 .global_pid = RunBuilder::pid(0),
-                                 .bytes = 1'600});
+        run.sink().add(schema::MemcpyRow{.start = start,
+                                         .end = start + 100,
+                                         .device = 0,
+                                         .stream = 7,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .bytes = 1'600});
     }
     const auto trace = run.take();
     EXPECT_DOUBLE_EQ(copies_report(*trace).ranks.at(0).copies.at(0).gbps(), 16.0);  // 3,200 bytes in 200 ns
@@ -79,4 +79,4 @@ TEST(Copies, OfAKindAreTheEventsThatItsRowCounts) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 // The index over all processes is made by the first search that needs it (the thread sanitizer would see a
@@ -38,4 +38,4 @@ TEST(CorrelationIndex, MayBeSearchedByManyThreadsAtOnce) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

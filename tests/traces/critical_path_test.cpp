@@ -10,7 +10,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/path/step_graph.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -114,18 +114,18 @@ TEST(CriticalPath, AWaitOfAKnownStreamDelaysOnlyThatStream) {
     RunBuilder run;
     run.step(0, 1, 0, 30);
     run.collective(0, 10, 60, {.launched = 4});
-    run.sink().add(RuntimeRow{.start = 15,
-                              .end = 16,
-                              .global_tid = RunBuilder::tid(0),
-                              .correlation = 900,
-                              .name = run.sink().intern("cudaStreamWaitEvent")});
-    run.sink().add(SynchronizationRow{.start = 15,
+    run.sink().add(schema::RuntimeRow{.start = 15,
                                       .end = 16,
-                                      .device = 0,
-                                      .stream = 8,
+                                      .global_tid = RunBuilder::tid(0),
                                       .correlation = 900,
-                                      .global_pid = RunBuilder::pid(0),
-                                      .sync_type = kSyncStreamWait});
+                                      .name = run.sink().intern("cudaStreamWaitEvent")});
+    run.sink().add(schema::SynchronizationRow{.start = 15,
+                                              .end = 16,
+                                              .device = 0,
+                                              .stream = 8,
+                                              .correlation = 900,
+                                              .global_pid = RunBuilder::pid(0),
+                                              .sync_type = schema::kSyncStreamWait});
     run.kernel(0, 62, 100, 20);  // on stream 7
     run.memcpy(0, 61, 64, 22);   // on stream 8
     const auto trace = run.take();
@@ -219,18 +219,18 @@ TEST(CriticalPath, GoesOverTheThreadThatTheHostWaitedFor) {
     run.step(0, 1, 0, 60);
     run.kernel(0, 6, 8, 5);
     const auto launch = [&](std::int64_t start, std::int64_t id) {
-        run.sink().add(RuntimeRow{.start = start,
-                                  .end = start + 1,
-                                  .global_tid = RunBuilder::other_tid(0),
-                                  .correlation = id,
-                                  .name = run.sink().intern("cudaLaunchKernel")});
-        run.sink().add(KernelRow{.start = start + 2,
-                                 .end = start + 4,
-                                 .device = 0,
-                                 .stream = 7,
-                                 .correlation = id,
-                                 .global_pid = RunBuilder::pid(0),
-                                 .short_name = run.sink().intern("backward")});
+        run.sink().add(schema::RuntimeRow{.start = start,
+                                          .end = start + 1,
+                                          .global_tid = RunBuilder::other_tid(0),
+                                          .correlation = id,
+                                          .name = run.sink().intern("cudaLaunchKernel")});
+        run.sink().add(schema::KernelRow{.start = start + 2,
+                                         .end = start + 4,
+                                         .device = 0,
+                                         .stream = 7,
+                                         .correlation = id,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .short_name = run.sink().intern("backward")});
     };
     launch(10, 801);
     launch(40, 802);
@@ -415,7 +415,7 @@ TEST(CriticalPath, IsOnlyOnTheDeviceIfTheHostRanAhead) {
 TEST(CriticalPath, NamesTheEventsOnIt) {
     RunBuilder run;
     run.sink().add(
-        ModuleRow{.id = 3, .parent = -1, .name = "Linear_0", .class_name = "Linear", .path = "net"});
+        schema::ModuleRow{.id = 3, .parent = -1, .name = "Linear_0", .class_name = "Linear", .path = "net"});
     run.step(0, 1, 0, 50);
     run.range(0, 1, 40, "nn.Module: Linear_0", 3);
     run.range(0, 2, 8, "aten::linear");
@@ -446,7 +446,7 @@ TEST(CriticalPath, CoversTheWholeTraceIfItHasNoSteps) {
     EXPECT_EQ(part(step, PathKind::host), 1);
     EXPECT_EQ(part(step, PathKind::launch_delay), 14);
     EXPECT_EQ(part(step, PathKind::compute), 40);
-    const Trace empty;
+    const store::Trace empty;
     EXPECT_TRUE(critical_path(empty).ranks.empty());
 }
 
@@ -545,4 +545,4 @@ TEST(CriticalPath, ItsPiecesFollowEachOtherAndSumToTheStep) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

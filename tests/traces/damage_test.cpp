@@ -20,7 +20,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -117,10 +117,10 @@ TEST_F(Damage, ARunIsReadWhileItIsWritten) {
 TEST_F(Damage, RefusesANewerSchema) {
     const std::string path = write_run("run.sqlite");
     Database(path, Database::Mode::read_write)
-        .execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
+        .execute("PRAGMA user_version = " + std::to_string(schema::kSchemaVersion + 1));
     EXPECT_THAT(refusal(path),
-                AllOf(HasSubstr(path), HasSubstr("version " + std::to_string(kSchemaVersion + 1)),
-                      HasSubstr("newer than the " + std::to_string(kSchemaVersion))));
+                AllOf(HasSubstr(path), HasSubstr("version " + std::to_string(schema::kSchemaVersion + 1)),
+                      HasSubstr("newer than the " + std::to_string(schema::kSchemaVersion))));
 }
 
 TEST_F(Damage, RefusesFilesThatAreNotTraces) {
@@ -214,7 +214,8 @@ TEST_F(Damage, AnExportsProcessesBecomeRanks) {
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId);"
         "CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, domainId, int64Value);");
     for (const std::int64_t p : {1, 2}) {
-        const std::string pid = std::to_string(global_pid(p)), tid = std::to_string(global_tid(p, p));
+        const std::string pid = std::to_string(schema::global_pid(p)),
+                          tid = std::to_string(schema::global_tid(p, p));
         const std::string t = std::to_string(p * 100);
         database.execute(
             "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + t + ", " + t + " + 5, " + tid + ", 1, 0);" +
@@ -234,7 +235,7 @@ TEST_F(Damage, AnExportsProcessesBecomeRanks) {
 TEST_F(Damage, ALoadCanBeFollowedAndCancelled) {
     const std::string path = folder_ / "run.sqlite";
     DatabaseWriter writer({.path = path});
-    for (int i = 0; i < 10000; ++i) writer.add(CounterRow{.time = i, .rank = 0, .value = 1});
+    for (int i = 0; i < 10000; ++i) writer.add(schema::CounterRow{.time = i, .rank = 0, .value = 1});
     writer.finish(1, 0);
     LoadProgress progress;
     load_trace(path, &progress);
@@ -258,7 +259,7 @@ TEST_F(Damage, AFullDiskIsReportedOnceAndKeepsWhatWasWritten) {
     std::string why;
     try {
         for (int i = 0; i < 400'000; ++i) {
-            writer.add(CounterRow{.time = i, .rank = 0, .name = writer.intern("c"), .value = 1});
+            writer.add(schema::CounterRow{.time = i, .rank = 0, .name = writer.intern("c"), .value = 1});
             if (i % 5000 == 0) writer.commit();
         }
     } catch (const StoreError& error) {
@@ -267,7 +268,7 @@ TEST_F(Damage, AFullDiskIsReportedOnceAndKeepsWhatWasWritten) {
     ::setrlimit(RLIMIT_FSIZE, &before);
     std::signal(SIGXFSZ, old_handler);
     EXPECT_THAT(why, AllOf(HasSubstr(path), HasSubstr("space")));
-    EXPECT_THROW(writer.add(LossRow{}), StoreError);  // nothing is written after a failure
+    EXPECT_THROW(writer.add(schema::LossRow{}), StoreError);  // nothing is written after a failure
     EXPECT_THROW(writer.finish(1, 0), StoreError);
     const auto trace = load_trace(path);
     EXPECT_FALSE(trace->ended);
@@ -296,7 +297,7 @@ TEST_F(Damage, OverwritingReplacesAFileAndItsJournal) {
     const std::string path = write_run("run.sqlite");
     write_bytes(path + "-wal", "left by a run that was killed");
     DatabaseWriter writer({.path = path, .overwrite = true});
-    writer.add(LossRow{.step = 0, .loss = 1});
+    writer.add(schema::LossRow{.step = 0, .loss = 1});
     writer.finish(1, 0);
     const auto trace = load_trace(path);
     EXPECT_EQ(trace->steps.size(), 0u);
@@ -339,4 +340,4 @@ TEST_F(Damage, AQuerySaysWhereItIsWrong) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

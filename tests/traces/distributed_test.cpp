@@ -11,7 +11,7 @@
 #include "traces/report/report.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 // Three ranks arrive at a collective at these times, and it ends at 1000 for all.
 void arrive(RunBuilder& run, std::int64_t base, std::int64_t sequence, const std::array<int, 3>& at,
-            Operation operation = Operation::all_reduce, std::int64_t bytes = 0) {
+            schema::Operation operation = schema::Operation::all_reduce, std::int64_t bytes = 0) {
     for (int rank = 0; rank < 3; ++rank) {
         run.collective(rank, base + at[static_cast<std::size_t>(rank)], base + 1000,
                        {.operation = operation, .bytes = bytes, .sequence = sequence, .group_size = 3});
@@ -69,12 +69,12 @@ TEST(Stragglers, TwoThatCameTogetherAreBothNotLast) {
 
 TEST(Stragglers, AreCountedByOperationAndSelection) {
     RunBuilder run(3);
-    arrive(run, 0, 0, {0, 300, 900}, Operation::all_gather);
-    arrive(run, 2000, 0, {500, 0, 0}, Operation::all_reduce);
+    arrive(run, 0, 0, {0, 300, 900}, schema::Operation::all_gather);
+    arrive(run, 2000, 0, {500, 0, 0}, schema::Operation::all_reduce);
     const auto trace = run.take();
     const StragglersReport report = straggler_report(*trace);
     ASSERT_THAT(report.kinds, SizeIs(2));
-    EXPECT_EQ(report.kinds[0].operation, Operation::all_gather);
+    EXPECT_EQ(report.kinds[0].operation, schema::Operation::all_gather);
     EXPECT_EQ(report.kinds[0].ranks[0].rank, 2);
     EXPECT_EQ(report.kinds[1].ranks[0].rank, 0);
     const StragglersReport late = straggler_report(*trace, {.rank = 0, .from_ns = 2000});
@@ -99,7 +99,7 @@ TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
         for (int rank = 0; rank < 2; ++rank) {
             for (int i = 0; i < (rank == 0 ? 2 : on_second_rank); ++i) {
                 const std::int64_t at = 1000 * i;
-                run.range(rank, at, at + 50, "nccl:all_to_all", -1, kAnnotationDomain);
+                run.range(rank, at, at + 50, "nccl:all_to_all", -1, store::kAnnotationDomain);
                 run.kernel(rank, at + 100, at + 200 + 100 * rank, at + 10, 7, "ncclKernel_SendRecv_RING");
             }
             run.kernel(rank, 5000, 5100 + rank, 4000, 7, "ncclKernel_AllReduce_RING_LL_Sum_float");
@@ -110,7 +110,7 @@ TEST(Matching, KernelsWithoutMetadataMatchByOrderWithinTheirOperation) {
     EXPECT_EQ(agree.collectives, 3);
     EXPECT_EQ(agree.unmatched, 0);
     ASSERT_THAT(agree.kinds, SizeIs(2));
-    EXPECT_EQ(agree.kinds[1].operation, Operation::all_to_all);
+    EXPECT_EQ(agree.kinds[1].operation, schema::Operation::all_to_all);
     EXPECT_EQ(agree.kinds[1].ranks[0].late_ns, 2 * 100);
     const StragglersReport disagree = matches(3);
     EXPECT_EQ(disagree.collectives, 1);  // the all-reduce
@@ -141,16 +141,16 @@ TEST(Matching, CoalescedCollectivesOfOneNumberMatchByOrder) {
 }
 
 TEST(Matching, OperationsAreReadFromTheRangesOfPyTorchAndNccl) {
-    EXPECT_EQ(operation_of_range("nccl:_all_gather_base"), Operation::all_gather);
-    EXPECT_EQ(operation_of_range("nccl:reduce_scatter_tensor_coalesced"), Operation::reduce_scatter);
-    EXPECT_EQ(operation_of_range("c10d::_allgather_base_"), Operation::all_gather);
-    EXPECT_EQ(operation_of_range("ncclAllReduce"), Operation::all_reduce);
-    EXPECT_EQ(operation_of_range("nccl:send 0->1"), Operation::send);
-    EXPECT_EQ(operation_of_range("FSDP::all_gather (scatter.0)"), Operation::all_gather);
-    EXPECT_EQ(operation_of_range("FSDP::post_backward_reduce (x)"), Operation::reduce_scatter);
-    EXPECT_EQ(operation_of_range("FSDP::all_gather_copy_out (x)"), Operation::other);
-    EXPECT_EQ(operation_of_range("aten::gather"), Operation::other);
-    EXPECT_EQ(operation_of_range("aten::reduce"), Operation::other);
+    EXPECT_EQ(operation_of_range("nccl:_all_gather_base"), schema::Operation::all_gather);
+    EXPECT_EQ(operation_of_range("nccl:reduce_scatter_tensor_coalesced"), schema::Operation::reduce_scatter);
+    EXPECT_EQ(operation_of_range("c10d::_allgather_base_"), schema::Operation::all_gather);
+    EXPECT_EQ(operation_of_range("ncclAllReduce"), schema::Operation::all_reduce);
+    EXPECT_EQ(operation_of_range("nccl:send 0->1"), schema::Operation::send);
+    EXPECT_EQ(operation_of_range("FSDP::all_gather (scatter.0)"), schema::Operation::all_gather);
+    EXPECT_EQ(operation_of_range("FSDP::post_backward_reduce (x)"), schema::Operation::reduce_scatter);
+    EXPECT_EQ(operation_of_range("FSDP::all_gather_copy_out (x)"), schema::Operation::other);
+    EXPECT_EQ(operation_of_range("aten::gather"), schema::Operation::other);
+    EXPECT_EQ(operation_of_range("aten::reduce"), schema::Operation::other);
 }
 
 TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
@@ -193,23 +193,24 @@ TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
 }
 
 TEST(Distributed, AGroupSpansTheHostsOfItsRanks) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     for (int rank = 0; rank < 3; ++rank) {
-        sink.add(RankRow{.rank = rank, .device = rank, .host = rank < 2 ? "a" : "b", .device_name = ""});
+        sink.add(
+            schema::RankRow{.rank = rank, .device = rank, .host = rank < 2 ? "a" : "b", .device_name = ""});
         for (const int group : {0, 1}) {
             if (group == 1 && rank == 2) continue;
             const std::int64_t id = 10 + 2 * rank + group;
-            sink.add(KernelRow{.start = 100 * group,
-                               .end = 100 * group + 50,
-                               .device = rank,
-                               .correlation = id,
-                               .short_name = sink.intern("ncclDevKernel_AllGather_RING_LL")});
-            sink.add(CollectiveRow{.rank = rank,
-                                   .correlation = id,
-                                   .operation = Operation::all_gather,
-                                   .bytes = 64,
-                                   .group = group,
-                                   .group_size = group == 0 ? 3 : 2});
+            sink.add(schema::KernelRow{.start = 100 * group,
+                                       .end = 100 * group + 50,
+                                       .device = rank,
+                                       .correlation = id,
+                                       .short_name = sink.intern("ncclDevKernel_AllGather_RING_LL")});
+            sink.add(schema::CollectiveRow{.rank = rank,
+                                           .correlation = id,
+                                           .operation = schema::Operation::all_gather,
+                                           .bytes = 64,
+                                           .group = group,
+                                           .group_size = group == 0 ? 3 : 2});
         }
     }
     const DistributedReport report = distributed_report(*sink.take());
@@ -218,14 +219,15 @@ TEST(Distributed, AGroupSpansTheHostsOfItsRanks) {
     EXPECT_EQ(report.traffic[1].nodes, 1);
 }
 
-std::unique_ptr<Trace> run_of(int ranks, std::int64_t step, std::int64_t compute, const char* batch) {
+std::unique_ptr<store::Trace> run_of(int ranks, std::int64_t step, std::int64_t compute, const char* batch) {
     RunBuilder run(ranks);
-    if (batch != nullptr) run.sink().add(RunInfoRow{"data.batch", batch});
+    if (batch != nullptr) run.sink().add(schema::RunInfoRow{"data.batch", batch});
     for (int rank = 0; rank < ranks; ++rank) {
         run.step(rank, 0, 0, step);
         run.kernel(rank, 0, compute, 0);
-        run.collective(rank, compute, step,
-                       {.operation = Operation::all_reduce, .bytes = 8, .group_size = ranks, .launched = 1});
+        run.collective(
+            rank, compute, step,
+            {.operation = schema::Operation::all_reduce, .bytes = 8, .group_size = ranks, .launched = 1});
     }
     return run.take();
 }
@@ -247,12 +249,13 @@ TEST(Scaling, SpeedUpAndEfficiencyAreAgainstTheFewestRanks) {
     EXPECT_DOUBLE_EQ(report.runs[1].operations[0].count, 1);
 }
 
-std::unique_ptr<Trace> run_of_model(int ranks, const std::vector<std::pair<std::string, std::string>>& config,
-                                    std::int64_t parameters) {
+std::unique_ptr<store::Trace> run_of_model(int ranks,
+                                           const std::vector<std::pair<std::string, std::string>>& config,
+                                           std::int64_t parameters) {
     RunBuilder run(ranks);
-    run.sink().add(RunInfoRow{"data.batch", "4"});
-    for (const auto& [key, value] : config) run.sink().add(RunInfoRow{key, value});
-    run.sink().add(ModuleRow{.id = 0, .name = "Net_0", .parameters = parameters});
+    run.sink().add(schema::RunInfoRow{"data.batch", "4"});
+    for (const auto& [key, value] : config) run.sink().add(schema::RunInfoRow{key, value});
+    run.sink().add(schema::ModuleRow{.id = 0, .name = "Net_0", .parameters = parameters});
     for (int rank = 0; rank < ranks; ++rank) {
         run.step(rank, 0, 0, 1000);
         run.kernel(rank, 0, 900, 0);
@@ -269,7 +272,7 @@ TEST(Scaling, GivesNoSpeedUpBetweenUnlikeModels) {
     EXPECT_EQ(report.runs[1].grew, -1);
     EXPECT_THAT(report.runs[1].differs,
                 ElementsAre("model.type (mlp, gpt)", "parallel.mode (ddp, fsdp)", "parameters (100, 1000)"));
-    const std::string text = render(report, Format::table);
+    const std::string text = render(report, report::Format::table);
     EXPECT_THAT(text, HasSubstr("trains another model than"));
     EXPECT_THAT(text, HasSubstr("model.type (mlp, gpt)"));
     // Without a configuration, the number of parameters shows it.
@@ -286,7 +289,7 @@ TEST(Scaling, NamesWhatDiffersBesidesTheSize) {
     EXPECT_TRUE(report.runs[1].same_model);
     EXPECT_GT(report.runs[1].speed_up, 0);
     EXPECT_THAT(report.runs[1].differs, ElementsAre("parallel.mode (ddp, fsdp)"));
-    EXPECT_THAT(render(report, Format::table), HasSubstr("differs from"));
+    EXPECT_THAT(render(report, report::Format::table), HasSubstr("differs from"));
 }
 
 TEST(Scaling, HasNoSpeedUpWithoutABatch) {
@@ -298,4 +301,4 @@ TEST(Scaling, HasNoSpeedUpWithoutABatch) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 #include "tests/traces/kineto_text.h"
 #include "traces/import/kineto/trace_event.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 constexpr std::string_view kTexts[] = {"ph",
@@ -78,7 +78,7 @@ TEST(EventKeys, whiteSpaceDoesNotBelongToAKey) {
     const std::string plain =
         R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":150,"dur":1,"args":{"stream":7,"correlation":10}})";
     const auto read = read_text(kineto(spaced + "," + plain + "," + spaced));
-    const DeviceEvents& device = read.trace->device;
+    const store::DeviceEvents& device = read.trace->device;
     ASSERT_EQ(device.size(), 3u);
     EXPECT_EQ(device.start[0], 0);  // ns; 100 us is where the trace begins
     EXPECT_EQ(device.end[0], 40'000);
@@ -87,4 +87,4 @@ TEST(EventKeys, whiteSpaceDoesNotBelongToAKey) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -28,7 +28,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 namespace TEST_FILE {
 
 using nlohmann::json;
@@ -39,26 +39,26 @@ using ::testing::StartsWith;
 class Export : public ::testing::Test {
   protected:
     Export() : run_(folder_ / "run.sqlite"), chrome_(folder_ / "run.json") {
-        DatabaseWriter writer({.path = run_, .start_utc_ns = 1'700'000'000'000'000'123});
+        store::DatabaseWriter writer({.path = run_, .start_utc_ns = 1'700'000'000'000'000'123});
         write_sample_run(writer);
         // A range inside an operator whose name must be escaped in JSON, with shapes; its backward runs on
         // another thread.
         const auto operation = [&](std::string_view name, std::int64_t start, std::int64_t tid) {
-            writer.add(RangeRow{.start = start,
-                                .end = start + 1000,
-                                .text = writer.intern(name),
-                                .domain = writer.intern("cpu_op"),
-                                .global_tid = tid,
-                                .detail = writer.intern(R"({"Input Dims":[[2,3]]})"),
-                                .external_id = 77});
+            writer.add(schema::RangeRow{.start = start,
+                                        .end = start + 1000,
+                                        .text = writer.intern(name),
+                                        .domain = writer.intern("cpu_op"),
+                                        .global_tid = tid,
+                                        .detail = writer.intern(R"({"Input Dims":[[2,3]]})"),
+                                        .external_id = 77});
         };
         operation("aten::\"mm\"\n", 170'000, sample_tid(0));
         operation("autograd::mm", 800'000, sample_tid(0) + 9);
-        writer.add(ThreadRow{.global_tid = sample_tid(0) + 9, .name = "autograd", .rank = 0});
-        writer.add(LinkRow{.from_tid = sample_tid(0),
-                           .from_time = 170'000,
-                           .to_tid = sample_tid(0) + 9,
-                           .to_time = 800'000});
+        writer.add(schema::ThreadRow{.global_tid = sample_tid(0) + 9, .name = "autograd", .rank = 0});
+        writer.add(schema::LinkRow{.from_tid = sample_tid(0),
+                                   .from_time = 170'000,
+                                   .to_tid = sample_tid(0) + 9,
+                                   .to_time = 800'000});
         writer.finish(3 * kSampleMs, 0);
     }
 
@@ -155,18 +155,19 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
     for (const bool pack : {false, true}) {
         const std::string path = pack ? folder_ / "run.json.gz" : chrome_;
         export_chrome(run_, path, {.pack = pack});
-        const auto before = load_trace(run_), after = open_any({path});
+        const auto before = store::load_trace(run_), after = importer::open_any({path});
         ASSERT_EQ(after->ranks.size(), 2u);
         EXPECT_EQ(after->ranks[1].host, before->ranks[1].host);
         EXPECT_EQ(after->config_value("model.width"), "256");
         const auto same = [&](auto analysis) {
-            EXPECT_EQ(render(analysis(*after), Format::json), render(analysis(*before), Format::json));
+            EXPECT_EQ(report::render(analysis(*after), report::Format::json),
+                      report::render(analysis(*before), report::Format::json));
         };
-        same([](const Trace& t) { return summarize(t); });
-        same([](const Trace& t) { return module_view(t); });
-        same([](const Trace& t) { return memory_report(t); });
-        same([](const Trace& t) { return collectives_report(t); });
-        same([](const Trace& t) { return units_report(t); });
+        same([](const store::Trace& t) { return analysis::summarize(t); });
+        same([](const store::Trace& t) { return analysis::module_view(t); });
+        same([](const store::Trace& t) { return analysis::memory_report(t); });
+        same([](const store::Trace& t) { return analysis::collectives_report(t); });
+        same([](const store::Trace& t) { return analysis::units_report(t); });
     }
 }
 
@@ -174,32 +175,33 @@ TEST_F(Export, ImportsBackWithEqualAnalyses) {
 TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
     const std::string path = folder_ / "hosts.sqlite";
     {
-        DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'000});
-        writer.add(RankRow{.rank = 0,
-                           .global_pid = 7LL << 24,
-                           .host = "a",
-                           .device_name = "A",
-                           .local_rank = 0,
-                           .cpus = "0-1"});
-        writer.add(RankRow{.rank = 1,
-                           .device = 1,
-                           .global_pid = 8LL << 24,
-                           .host = "b \"quoted\"",
-                           .device_name = "A",
-                           .cpus = {}});
-        writer.add(ClockRow{.rank = 1, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
-        writer.add(ClockRow{.rank = 1, .at_ns = 900, .offset_ns = 6'000'000'000, .uncertainty_ns = 2});
-        writer.add(StopRow{.rank = 0,
-                           .at_ns = 800,
-                           .first_rank = 1,
-                           .lost = true,
-                           .reason = "(process 8 on host b) has ended",
-                           .waiting = "all_gather number 3 of communicator 0"});
-        writer.add(StopRow{.rank = 1, .at_ns = 850, .reason = "is \"gone\"", .waiting = {}});
+        store::DatabaseWriter writer({.path = path, .start_utc_ns = 1'700'000'000'000'000'000});
+        writer.add(schema::RankRow{.rank = 0,
+                                   .global_pid = 7LL << 24,
+                                   .host = "a",
+                                   .device_name = "A",
+                                   .local_rank = 0,
+                                   .cpus = "0-1"});
+        writer.add(schema::RankRow{.rank = 1,
+                                   .device = 1,
+                                   .global_pid = 8LL << 24,
+                                   .host = "b \"quoted\"",
+                                   .device_name = "A",
+                                   .cpus = {}});
+        writer.add(schema::ClockRow{.rank = 1, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
+        writer.add(
+            schema::ClockRow{.rank = 1, .at_ns = 900, .offset_ns = 6'000'000'000, .uncertainty_ns = 2});
+        writer.add(schema::StopRow{.rank = 0,
+                                   .at_ns = 800,
+                                   .first_rank = 1,
+                                   .lost = true,
+                                   .reason = "(process 8 on host b) has ended",
+                                   .waiting = "all_gather number 3 of communicator 0"});
+        writer.add(schema::StopRow{.rank = 1, .at_ns = 850, .reason = "is \"gone\"", .waiting = {}});
         writer.finish(kSampleMs, 0);
     }
     export_chrome(path, chrome_);
-    const auto before = load_trace(path), after = open_any({chrome_});
+    const auto before = store::load_trace(path), after = importer::open_any({chrome_});
     ASSERT_EQ(after->ranks.size(), 2u);
     for (std::size_t i = 0; i < 2; ++i) {
         EXPECT_EQ(after->ranks[i].host, before->ranks[i].host);
@@ -227,7 +229,7 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
 
 TEST_F(Export, ReplacesOnlyWithOverwrite) {
     std::ofstream(chrome_) << "mine";
-    EXPECT_THROW(export_chrome(run_, chrome_), StoreError);
+    EXPECT_THROW(export_chrome(run_, chrome_), store::StoreError);
     EXPECT_EQ(bytes_of(chrome_), "mine");
     export_chrome(run_, chrome_, {.overwrite = true});
     EXPECT_THAT(bytes_of(chrome_), StartsWith("{\"schemaVersion\":1"));
@@ -235,12 +237,12 @@ TEST_F(Export, ReplacesOnlyWithOverwrite) {
 
 TEST_F(Export, LeavesNothingWhenStopped) {
     const std::atomic<bool> cancel = true;
-    EXPECT_THROW(export_csv(run_, folder_ / "none.sqlite/x", false), StoreError);
+    EXPECT_THROW(export_csv(run_, folder_ / "none.sqlite/x", false), store::StoreError);
     std::map<std::string, int> files;
     try {
         export_chrome(folder_ / "missing.sqlite", chrome_, {}, {.cancel = &cancel, .progress = {}});
         ADD_FAILURE() << "there is no such trace";
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("missing.sqlite"));
     }
     EXPECT_FALSE(std::ifstream(chrome_).good());
@@ -263,13 +265,13 @@ TEST_F(Export, WritesCsvWithUnits) {
         std::find_if(tables.begin(), tables.end(), [](const CsvTable& t) { return t.file == "events.csv"; })
             ->rows,
         16);
-    EXPECT_THROW(export_csv(run_, csv, false), StoreError);
+    EXPECT_THROW(export_csv(run_, csv, false), store::StoreError);
     EXPECT_NO_THROW(export_csv(run_, csv, true));
 }
 
 // A name of 5 MB is repeated in each of its events: the file would be that many times as large.
 TEST_F(Export, TruncatesHugeNames) {
-    Database(run_, Database::Mode::read_write)
+    store::Database(run_, store::Database::Mode::read_write)
         .execute(
             "UPDATE StringIds SET value = hex(zeroblob(2500000)) WHERE value = 'aten::\"mm\"' || char(10);"
             "UPDATE NVTX_EVENTS SET text = hex(zeroblob(2500000)) WHERE text LIKE 'aten::%'");
@@ -291,14 +293,14 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
     const auto refusal = [&](const std::string& sql, bool csv) -> std::string {
         const std::string path = folder_ / "made.sqlite";
         std::filesystem::copy_file(run_, path, std::filesystem::copy_options::overwrite_existing);
-        Database(path, Database::Mode::read_write).execute(sql);
+        store::Database(path, store::Database::Mode::read_write).execute(sql);
         try {
             if (csv) {
                 export_csv(path, folder_ / "csv", true);
             } else {
                 export_chrome(path, chrome_, {.overwrite = true, .pack = false});
             }
-        } catch (const StoreError& error) {
+        } catch (const store::StoreError& error) {
             return error.what();
         }
         return "";
@@ -315,4 +317,4 @@ TEST_F(Export, ReadsNoComputedRowsInPlaceOfRecordedOnes) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

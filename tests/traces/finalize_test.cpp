@@ -23,7 +23,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -43,18 +43,19 @@ class Finalize : public ::testing::Test {
     void record(int rows) {
         DatabaseWriter writer({.path = path_});
         write_sample_facts(writer);
-        const StringId names[] = {writer.intern("a"), writer.intern("b"), writer.intern("c")};
+        const schema::StringId names[] = {writer.intern("a"), writer.intern("b"), writer.intern("c")};
         std::mt19937 random(7);
         for (int i = 0; i < rows; ++i) {
             const std::int64_t start = 1000 + i + static_cast<int>(random() % 5000);
-            RangeRow range{.start = start, .end = start + static_cast<int>(random() % 100)};
+            schema::RangeRow range{.start = start, .end = start + static_cast<int>(random() % 100)};
             range.text = names[random() % 3];
             range.global_tid = sample_tid(static_cast<int>(random() % 2));
             writer.add(range);
-            writer.add(CounterRow{.time = start, .rank = 0, .name = names[0], .value = double(i)});
+            writer.add(schema::CounterRow{.time = start, .rank = 0, .name = names[0], .value = double(i)});
             if (i % 20'000 == 0) writer.commit();
         }
-        writer.add(RangeRow{.start = 1, .end = rows + 90000, .text = names[0], .global_tid = sample_tid(0)});
+        writer.add(
+            schema::RangeRow{.start = 1, .end = rows + 90000, .text = names[0], .global_tid = sample_tid(0)});
         writer.commit();
     }
     std::vector<std::string> answer(const std::string& sql) const {
@@ -160,7 +161,7 @@ TEST_F(Finalize, SaysThatTheRunWasKilled) {
     EXPECT_THAT(answer("SELECT duration, startTime, stopTime FROM ANALYSIS_DETAILS"),
                 ElementsAre("90100|0|90100"));
     EXPECT_THAT(answer("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%.%'"),
-                ElementsAre(std::to_string(indexes().size())));
+                ElementsAre(std::to_string(schema::indexes().size())));
     EXPECT_TRUE(load_trace(path_)->ended);
 }
 
@@ -324,12 +325,13 @@ TEST_F(Finalize, BringsAnOlderSchemaUpToDate) {
     record(100);
     {
         Database database(path_, Database::Mode::read_write);
-        for (const auto tables : {nsight_tables(), shard_tables(), nsight_enums(), shard_enums()}) {
-            for (const SchemaTable& table : tables) {
+        for (const auto tables : {schema::nsight_tables(), schema::shard_tables(), schema::nsight_enums(),
+                                  schema::shard_enums()}) {
+            for (const schema::SchemaTable& table : tables) {
                 if (table.since >= 3) database.execute(fmt::format("DROP TABLE {}", table.name));
             }
         }
-        for (const SchemaView& view : views()) {
+        for (const schema::SchemaView& view : schema::views()) {
             if (view.since >= 3) database.execute(fmt::format("DROP VIEW {}", view.name));
         }
         database.execute("PRAGMA user_version = 2");
@@ -337,7 +339,7 @@ TEST_F(Finalize, BringsAnOlderSchemaUpToDate) {
     const auto before = content();
     finalize_trace(path_);
     EXPECT_EQ(content(), before);
-    EXPECT_THAT(answer("PRAGMA user_version"), ElementsAre(std::to_string(kSchemaVersion)));
+    EXPECT_THAT(answer("PRAGMA user_version"), ElementsAre(std::to_string(schema::kSchemaVersion)));
     EXPECT_THAT(answer("SELECT count(*) > 0 FROM SHARD_TOTALS"), ElementsAre("1"));
 }
 
@@ -363,7 +365,7 @@ TEST_F(Finalize, RefusesFilesThatItCannotFinalizeAndChangesNothing) {
     EXPECT_THAT(refusal(other), HasSubstr("not a trace of Shardscope's own"));
     record(100);
     Database(path_, Database::Mode::read_write)
-        .execute("PRAGMA user_version = " + std::to_string(kSchemaVersion + 1));
+        .execute("PRAGMA user_version = " + std::to_string(schema::kSchemaVersion + 1));
     EXPECT_THAT(refusal(path_), HasSubstr("newer"));
 }
 
@@ -387,4 +389,4 @@ TEST_F(Finalize, ADamagedFileIsNotChanged) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

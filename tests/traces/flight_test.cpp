@@ -11,7 +11,7 @@
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using pickled::Bytes;
@@ -82,10 +82,11 @@ Bytes dump(const std::vector<MadeEntry>& entries, const Groups& groups) {
 }
 
 // The dumps of ranks 0, 1 ... joined.
-std::unique_ptr<Trace> load(const std::vector<Bytes>& dumps) {
-    ColumnSink sink;
+std::unique_ptr<store::Trace> load(const std::vector<Bytes>& dumps) {
+    store::ColumnSink sink;
     for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
-        Input input = Input::of_memory("nccl_trace_rank_" + std::to_string(rank), dumps[rank]);
+        importer::Input input =
+            importer::Input::of_memory("nccl_trace_rank_" + std::to_string(rank), dumps[rank]);
         read_pickle(input, sink, {.rank = static_cast<int>(rank), .one_of_several = true});
     }
     return sink.take();
@@ -103,8 +104,8 @@ TEST(FlightRecorder, AnEntryBecomesARowWithItsBytesAndTimes) {
         load({dump({{.sequence = 3, .name = "nccl:_all_gather_base", .elements = 8, .type = "BFloat16"}},
                    {{"0", "[0, 1]"}})});
     ASSERT_EQ(trace->flight.size(), 1u);
-    const FlightRow& row = trace->flight[0];
-    EXPECT_EQ(row.operation, Operation::all_gather);
+    const schema::FlightRow& row = trace->flight[0];
+    EXPECT_EQ(row.operation, schema::Operation::all_gather);
     EXPECT_EQ(row.sequence, 3);
     EXPECT_EQ(row.group_size, 2);
     EXPECT_EQ(trace->strings[row.group], "0");
@@ -112,7 +113,7 @@ TEST(FlightRecorder, AnEntryBecomesARowWithItsBytesAndTimes) {
     EXPECT_EQ(row.input_bytes, 8 * 2 * 2);  // 8 x 2 elements of 2 bytes
     EXPECT_EQ(trace->strings[row.sizes], "[[8, 2]] -> [[8, 2]]");
     EXPECT_EQ(trace->strings[row.data_type], "BFloat16");
-    EXPECT_EQ(row.state, FlightState::completed);
+    EXPECT_EQ(row.state, schema::FlightState::completed);
     EXPECT_EQ(row.created, 0);
     EXPECT_EQ(row.started, std::nullopt);
     EXPECT_EQ(row.completed, 500);
@@ -139,7 +140,7 @@ TEST(FlightRecorder, ListsThatAreSharedInManyPlacesAreRefused) {
     try {
         load({dump_of(entries)});
         ADD_FAILURE() << "read";
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("many collectives or groups share one list"));
     }
     EXPECT_EQ(load({dump_of({entry_with(pickled::list({shape, again, again}))})})->flight.size(), 1u);
@@ -163,7 +164,7 @@ TEST(FlightRecorder, ThePairOfDumpsNamesTheRankThatStopped) {
         report.verdict,
         ElementsAre("Rank 1 never reached collective 2 (all_reduce) of group 0 (data_parallel); rank 0 "
                     "waited there."));
-    EXPECT_THAT(render(report, Format::table), HasSubstr("train.py:20 step"));
+    EXPECT_THAT(render(report, report::Format::table), HasSubstr("train.py:20 step"));
 }
 
 TEST(FlightRecorder, ARankThatWaitsInAnotherGroupIsNotBlamed) {
@@ -239,7 +240,7 @@ TEST(FlightRecorder, SendsAndReceivesThatHangAreListed) {
     const FlightGroup group = flight_report(*trace).groups.at(0);
     EXPECT_FALSE(group.stopped);
     ASSERT_EQ(group.pending.size(), 1u);
-    EXPECT_EQ(group.pending[0].operation, Operation::send);
+    EXPECT_EQ(group.pending[0].operation, schema::Operation::send);
     EXPECT_EQ(group.pending[0].sequence, 5);
 }
 
@@ -269,7 +270,7 @@ TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
     const auto trace = load({old});
     ASSERT_EQ(trace->flight.size(), 1u);
     EXPECT_EQ(trace->flight[0].sequence, 12);
-    EXPECT_EQ(trace->flight[0].operation, Operation::reduce_scatter);
+    EXPECT_EQ(trace->flight[0].operation, schema::Operation::reduce_scatter);
     EXPECT_EQ(trace->flight[0].input_bytes, -1);  // no types, no bytes
 
     const std::string json = R"({"version":"2.5","pg_config":{"0":{"desc":"default_pg","ranks":"[0, 1]"}},
@@ -277,31 +278,31 @@ TEST(FlightRecorder, OlderDumpsAndJsonAreReadToo) {
         "entries":[{"process_group":["0","default_pg"],"pg_id":0,"collective_seq_id":2,"profiling_name":"nccl:all_reduce",
         "input_sizes":[[3,4]],"input_dtypes":["Float"],"output_sizes":[[3,4]],"output_dtypes":["Float"],
         "state":"started","time_created_ns":1700000000000000000,"is_p2p":false}]})";
-    Input input = Input::of_memory("dump.json", json);
-    ColumnSink sink;
+    importer::Input input = importer::Input::of_memory("dump.json", json);
+    store::ColumnSink sink;
     EXPECT_EQ(read_flight_json(input, sink, {.rank = 1}).rank, 1);
     const auto from_json = sink.take();
     ASSERT_EQ(from_json->flight.size(), 1u);
     EXPECT_EQ(from_json->flight[0].input_bytes, 3 * 4 * 4);
-    EXPECT_EQ(from_json->flight[0].state, FlightState::started);
+    EXPECT_EQ(from_json->flight[0].state, schema::FlightState::started);
     EXPECT_EQ(from_json->start_utc_ns, 0);  // the caller sets it from the facts
 
-    Input damaged = Input::of_memory("dump.json", R"({"entries":[{"state")");
-    ColumnSink none;
-    EXPECT_THROW(read_flight_json(damaged, none, {}), StoreError);
+    importer::Input damaged = importer::Input::of_memory("dump.json", R"({"entries":[{"state")");
+    store::ColumnSink none;
+    EXPECT_THROW(read_flight_json(damaged, none, {}), store::StoreError);
 }
 
 TEST(FlightRecorder, EveryFormatHasTheSameContent) {
     const Groups groups = {{"0", "[0, 1]"}};
     const FlightReport report =
         flight_report(*load({dump({{.sequence = 1, .state = "started"}}, groups), dump({}, groups)}));
-    const auto json = nlohmann::json::parse(render(report, Format::json));
+    const auto json = nlohmann::json::parse(render(report, report::Format::json));
     EXPECT_EQ(json["groups"][0]["stop"]["sequence"], 1);
     EXPECT_EQ(json["groups"][0]["stop"]["missing"][0]["rank"], 1);
     EXPECT_EQ(json["verdict"][0], report.verdict.at(0));
-    EXPECT_THAT(render(report, Format::csv), HasSubstr("missing,1,1"));
-    EXPECT_THAT(render(report, Format::table), HasSubstr(report.verdict[0]));
+    EXPECT_THAT(render(report, report::Format::csv), HasSubstr("missing,1,1"));
+    EXPECT_THAT(render(report, report::Format::table), HasSubstr(report.verdict[0]));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,20 +10,21 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
-constexpr std::int64_t kPid = global_pid(7), kTid = global_tid(7, 7), kAutograd = global_tid(7, 8);
+constexpr std::int64_t kPid = schema::global_pid(7), kTid = schema::global_tid(7, 7),
+                       kAutograd = schema::global_tid(7, 8);
 
 void add_rank(EventSink& sink) {
-    sink.add(RankRow{
+    sink.add(schema::RankRow{
         .rank = 0, .device = 0, .global_pid = kPid, .global_tid = kTid, .host = {}, .device_name = {}});
 }
 
 void add_range(EventSink& sink, std::int64_t start, std::int64_t end, std::string_view text,
                std::string_view domain = kOperatorDomain, std::int64_t external_id = 0,
                std::int64_t tid = kTid, std::string_view detail = "") {
-    RangeRow row{.start = start, .end = end};
+    schema::RangeRow row{.start = start, .end = end};
     row.text = sink.intern(text);
     row.domain = sink.intern(domain);
     row.global_tid = tid;
@@ -34,7 +35,7 @@ void add_range(EventSink& sink, std::int64_t start, std::int64_t end, std::strin
 
 void add_kernel(EventSink& sink, std::int64_t start, std::int64_t correlation, std::int64_t external_id,
                 float blocks = -1, float occupancy = -1) {
-    KernelRow row{.start = start, .end = start + 10};
+    schema::KernelRow row{.start = start, .end = start + 10};
     row.stream = 7;
     row.correlation = correlation;
     row.global_pid = kPid;
@@ -47,7 +48,7 @@ void add_kernel(EventSink& sink, std::int64_t start, std::int64_t correlation, s
 
 void add_memory(EventSink& sink, std::int64_t time, std::uint64_t address, std::int64_t bytes,
                 std::int64_t total, std::int64_t reserved = 4096) {
-    MemoryRow row{.time = time, .rank = 0, .address = address, .bytes = bytes};
+    schema::MemoryRow row{.time = time, .rank = 0, .address = address, .bytes = bytes};
     row.global_tid = kTid;
     row.total = total;
     row.reserved = reserved;
@@ -84,7 +85,7 @@ TEST_P(ForeignColumns, ADeviceEventBelongsToTheRangeAroundItsLaunchElseToTheOper
         add_range(sink, 0, 100, "aten::linear", kOperatorDomain, 11);
         add_range(sink, 10, 90, "aten::addmm", kOperatorDomain, 12);
         add_range(sink, 200, 300, "aten::relu", kOperatorDomain, 13);
-        RuntimeRow launch{.start = 20, .end = 30};
+        schema::RuntimeRow launch{.start = 20, .end = 30};
         launch.global_tid = kTid;
         launch.correlation = 501;
         launch.name = sink.intern("cudaLaunchKernel");
@@ -107,7 +108,7 @@ TEST_P(ForeignColumns, BlocksAndOccupancyOfEachEvent) {
         add_rank(sink);
         add_kernel(sink, 500, 2, 0);  // added last, but first: columns are sorted by start
         add_kernel(sink, 100, 1, 0, 3.5F, 62);
-        MemcpyRow copy{.start = 300, .end = 320};
+        schema::MemcpyRow copy{.start = 300, .end = 320};
         copy.stream = 7;
         copy.correlation = 3;
         copy.global_pid = kPid;
@@ -142,16 +143,16 @@ TEST_P(ForeignColumns, ABackwardOperatorKnowsItsForwardOperator) {
         add_range(sink, 500, 600, "autograd::engine::evaluate_function: AddmmBackward0", kOperatorDomain, 0,
                   kAutograd);
         add_range(sink, 505, 590, "AddmmBackward0", kOperatorDomain, 0, kAutograd);
-        sink.add(LinkRow{.kind = LinkKind::backward,
-                         .from_tid = kTid,
-                         .from_time = 0,
-                         .to_tid = kAutograd,
-                         .to_time = 500});
-        sink.add(LinkRow{.kind = LinkKind::backward,  // of a thread that does not exist
-                         .from_tid = global_tid(7, 99),
-                         .from_time = 0,
-                         .to_tid = kAutograd,
-                         .to_time = 505});
+        sink.add(schema::LinkRow{.kind = schema::LinkKind::backward,
+                                 .from_tid = kTid,
+                                 .from_time = 0,
+                                 .to_tid = kAutograd,
+                                 .to_time = 500});
+        sink.add(schema::LinkRow{.kind = schema::LinkKind::backward,  // of a thread that does not exist
+                                 .from_tid = schema::global_tid(7, 99),
+                                 .from_time = 0,
+                                 .to_tid = kAutograd,
+                                 .to_time = 505});
     });
     ASSERT_EQ(trace->ranges.forward.size(), 5u);
     const auto& names = trace->ranges.name;
@@ -178,13 +179,13 @@ TEST_P(ForeignColumns, AllocationsAreNamedAndSortedByTheRangesAroundThem) {
     const MemoryEvents& m = trace->memory;
     ASSERT_EQ(m.size(), 4u);
     ASSERT_EQ(m.annotation.size(), 4u);
-    EXPECT_EQ(m.category[0], MemoryCategory::unsharded_parameters);
+    EXPECT_EQ(m.category[0], schema::MemoryCategory::unsharded_parameters);
     EXPECT_EQ(trace->strings[m.annotation[0]], "FSDP::all_gather (layers.0)");
     EXPECT_EQ(trace->strings[m.name[0]], "aten::empty");
-    EXPECT_EQ(m.category[1], MemoryCategory::other);
+    EXPECT_EQ(m.category[1], schema::MemoryCategory::other);
     EXPECT_EQ(trace->strings[m.annotation[1]], "") << "a step is not an annotation";
     EXPECT_EQ(trace->strings[m.name[1]], "aten::empty");
-    EXPECT_EQ(m.category[2], MemoryCategory::unsharded_parameters)
+    EXPECT_EQ(m.category[2], schema::MemoryCategory::unsharded_parameters)
         << "a free has the category of its allocation";
     EXPECT_EQ(trace->strings[m.annotation[2]], "FSDP::all_gather (layers.0)");
     EXPECT_TRUE(m.stack.empty());
@@ -205,7 +206,7 @@ TEST_P(ForeignColumns, TheAllocatorsTotalsAddMissingEvents) {
     EXPECT_EQ(m.time, (std::vector<std::int64_t>{10, 10, 20, 20, 30}));
     EXPECT_EQ(trace->strings[m.name[0]], "before the trace");
     EXPECT_EQ(trace->strings[m.name[2]], "not in the trace");
-    EXPECT_EQ(m.category[0], MemoryCategory::other);
+    EXPECT_EQ(m.category[0], schema::MemoryCategory::other);
     // reserved: 2048 from 10 on, 4096 from 30 on
     ASSERT_EQ(trace->counters.size(), 2u);
     EXPECT_EQ(trace->strings[trace->counters.name[0]], "reserved_bytes");
@@ -215,24 +216,24 @@ TEST_P(ForeignColumns, TheAllocatorsTotalsAddMissingEvents) {
 
 TEST_P(ForeignColumns, SegmentsAndFlightRecords) {
     const auto trace = trace_of([](EventSink& sink) {
-        sink.add(SegmentRow{.time = 30, .rank = 1, .address = 0x200, .bytes = -4096, .stream = -1});
-        sink.add(SegmentRow{.time = 10, .rank = 1, .address = 0x200, .bytes = 4096, .stream = 5});
-        FlightRow flight;
+        sink.add(schema::SegmentRow{.time = 30, .rank = 1, .address = 0x200, .bytes = -4096, .stream = -1});
+        sink.add(schema::SegmentRow{.time = 10, .rank = 1, .address = 0x200, .bytes = 4096, .stream = 5});
+        schema::FlightRow flight;
         flight.rank = 1;
         flight.id = 8;
         flight.group = sink.intern("0");
         flight.group_size = 4;
         flight.sequence = 3;
-        flight.operation = Operation::all_gather;
+        flight.operation = schema::Operation::all_gather;
         flight.name = sink.intern("nccl:_all_gather_base");
         flight.output_bytes = 4096;
-        flight.state = FlightState::started;
+        flight.state = schema::FlightState::started;
         flight.created = 5;
         flight.started = 6;
         sink.add(flight);
         flight.id = 7;
         flight.completed = 9;
-        flight.state = FlightState::completed;
+        flight.state = schema::FlightState::completed;
         sink.add(flight);
     });
     ASSERT_EQ(trace->segments.size(), 2u);
@@ -246,8 +247,8 @@ TEST_P(ForeignColumns, SegmentsAndFlightRecords) {
     EXPECT_EQ(trace->flight[1].id, 8);
     EXPECT_EQ(trace->flight[1].started, 6);
     EXPECT_FALSE(trace->flight[1].completed);
-    EXPECT_EQ(trace->flight[1].state, FlightState::started);
-    EXPECT_EQ(trace->flight[1].operation, Operation::all_gather);
+    EXPECT_EQ(trace->flight[1].state, schema::FlightState::started);
+    EXPECT_EQ(trace->flight[1].operation, schema::Operation::all_gather);
     EXPECT_EQ(trace->flight[1].input_bytes, -1);
     EXPECT_EQ(trace->flight[1].output_bytes, 4096);
     EXPECT_EQ(trace->flight[1].timeout_ms, -1);
@@ -259,12 +260,13 @@ INSTANTIATE_TEST_SUITE_P(BothEnds, ForeignColumns, ::testing::Bool(),
                          [](const auto& end) { return end.param ? "Database" : "Memory"; });
 
 TEST(MemoryOrigin, SaysNothingOfOrdinaryOperators) {
-    EXPECT_EQ(category_of_origin("FSDP::all_gather (layers.3)"), MemoryCategory::unsharded_parameters);
+    EXPECT_EQ(category_of_origin("FSDP::all_gather (layers.3)"),
+              schema::MemoryCategory::unsharded_parameters);
     EXPECT_EQ(category_of_origin("FullyShardedDataParallel._pre_forward_unshard"),
-              MemoryCategory::unsharded_parameters);
-    EXPECT_EQ(category_of_origin("FSDP::post_backward_reduce"), MemoryCategory::communication);
-    EXPECT_EQ(category_of_origin("aten::empty"), MemoryCategory::other);
+              schema::MemoryCategory::unsharded_parameters);
+    EXPECT_EQ(category_of_origin("FSDP::post_backward_reduce"), schema::MemoryCategory::communication);
+    EXPECT_EQ(category_of_origin("aten::empty"), schema::MemoryCategory::other);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

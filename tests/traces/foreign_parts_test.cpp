@@ -9,7 +9,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -24,19 +24,19 @@ class ForeignParts : public ::testing::Test {
     //   memory          +512 in linear           -512
     //   segment     +4096
     void write(const std::string& path, int rank, std::int64_t utc) {
-        DatabaseWriter sink({.path = path, .start_utc_ns = utc});
-        const std::int64_t tid = global_tid(7, 7), autograd = global_tid(7, 8);
-        sink.add(RankRow{.rank = rank,
-                         .device = rank,
-                         .global_pid = global_pid(7),
-                         .global_tid = tid,
-                         .host = "host" + std::to_string(rank),
-                         .device_name = {}});
+        store::DatabaseWriter sink({.path = path, .start_utc_ns = utc});
+        const std::int64_t tid = schema::global_tid(7, 7), autograd = schema::global_tid(7, 8);
+        sink.add(schema::RankRow{.rank = rank,
+                                 .device = rank,
+                                 .global_pid = schema::global_pid(7),
+                                 .global_tid = tid,
+                                 .host = "host" + std::to_string(rank),
+                                 .device_name = {}});
         const auto range = [&](std::int64_t start, std::int64_t end, std::string_view name, std::int64_t id,
                                std::int64_t thread) {
-            RangeRow row{.start = start, .end = end};
+            schema::RangeRow row{.start = start, .end = end};
             row.text = sink.intern(name);
-            row.domain = sink.intern(kOperatorDomain);
+            row.domain = sink.intern(store::kOperatorDomain);
             row.global_tid = thread;
             row.external_id = id;
             row.detail = sink.intern("{\"rank\":" + std::to_string(rank) + "}");
@@ -44,20 +44,20 @@ class ForeignParts : public ::testing::Test {
         };
         range(10, 30, "aten::linear", 1, tid);
         range(50, 70, "LinearBackward0", 2, autograd);
-        sink.add(LinkRow{.from_tid = tid, .from_time = 10, .to_tid = autograd, .to_time = 50});
+        sink.add(schema::LinkRow{.from_tid = tid, .from_time = 10, .to_tid = autograd, .to_time = 50});
         for (const int k : {1, 2}) {
-            KernelRow row{.start = 20 + 40 * (k - 1), .end = 30 + 40 * (k - 1)};
+            schema::KernelRow row{.start = 20 + 40 * (k - 1), .end = 30 + 40 * (k - 1)};
             row.device = rank;
             row.stream = 7;
             row.correlation = 100 + k;
-            row.global_pid = global_pid(7);
+            row.global_pid = schema::global_pid(7);
             row.short_name = sink.intern("gemm");
             row.external_id = k;
             row.occupancy = static_cast<float>(10 * rank + k);
             sink.add(row);
         }
         const auto memory = [&](std::int64_t time, std::int64_t bytes, std::int64_t total) {
-            MemoryRow row{.time = time, .rank = rank, .address = 0xA0, .bytes = bytes};
+            schema::MemoryRow row{.time = time, .rank = rank, .address = 0xA0, .bytes = bytes};
             row.global_tid = tid;
             row.total = total;
             row.reserved = 4096;
@@ -65,14 +65,17 @@ class ForeignParts : public ::testing::Test {
         };
         memory(15, 512, 512);
         memory(65, -512, 0);
-        sink.add(SegmentRow{.time = 12, .rank = rank, .address = 0xA0, .bytes = 4096, .stream = -1});
-        FlightRow flight{.rank = rank, .id = 3, .group = sink.intern("group of " + std::to_string(rank))};
+        sink.add(schema::SegmentRow{.time = 12, .rank = rank, .address = 0xA0, .bytes = 4096, .stream = -1});
+        schema::FlightRow flight{
+            .rank = rank, .id = 3, .group = sink.intern("group of " + std::to_string(rank))};
         flight.created = 40;
         flight.started = 45;
         sink.add(flight);
         sink.finish(100, 0);
     }
-    static std::string text(const Trace& trace, StringId id) { return std::string(trace.strings[id]); }
+    static std::string text(const store::Trace& trace, schema::StringId id) {
+        return std::string(trace.strings[id]);
+    }
 
     TemporaryFolder folder_;
 };
@@ -83,7 +86,7 @@ TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
     write(folder_ / "0.sqlite", 0, 5 * kSecond);
     write(folder_ / "1.sqlite", 1, 6 * kSecond);
     merge_traces({.inputs = {folder_ / "0.sqlite", folder_ / "1.sqlite"}, .output = folder_ / "all.sqlite"});
-    const auto trace = load_trace(folder_ / "all.sqlite");
+    const auto trace = store::load_trace(folder_ / "all.sqlite");
     ASSERT_EQ(trace->ranks.size(), 2u);
 
     ASSERT_EQ(trace->device.size(), 4u);
@@ -120,7 +123,7 @@ TEST_F(ForeignParts, ASliceKeepsWhatIsAllocatedAtItsStart) {
     slice_trace({.input = folder_ / "0.sqlite",
                  .output = folder_ / "late.sqlite",
                  .choice = {.from_ns = 40, .to_ns = 100}});
-    const auto trace = load_trace(folder_ / "late.sqlite");
+    const auto trace = store::load_trace(folder_ / "late.sqlite");
     ASSERT_EQ(trace->device.size(), 1u);
     EXPECT_EQ(trace->device.occupancy, (std::vector<float>{2}));
     ASSERT_GE(trace->device.range[0], 0);
@@ -139,10 +142,10 @@ TEST_F(ForeignParts, AnEventThatReachesIntoASliceKeepsItsDetails) {
     slice_trace({.input = folder_ / "0.sqlite",
                  .output = folder_ / "early.sqlite",
                  .choice = {.from_ns = 25, .to_ns = 35}});
-    const auto trace = load_trace(folder_ / "early.sqlite");
+    const auto trace = store::load_trace(folder_ / "early.sqlite");
     ASSERT_EQ(trace->device.size(), 1u);
     EXPECT_EQ(trace->device.occupancy, (std::vector<float>{1}));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -8,7 +8,7 @@
 #include "kineto_text.h"
 #include "tests/traces/outcome.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 #ifdef SHARDSCOPE_SANITIZED
@@ -30,7 +30,7 @@ TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrAnError) {
                 try {
                     const auto read = read_text(text, {.partial = partial});
                     EXPECT_NE(read.trace, nullptr);
-                } catch (const StoreError& error) {
+                } catch (const store::StoreError& error) {
                     EXPECT_NE(std::string(error.what()).find("made.json"), std::string::npos) << error.what();
                 }
             }
@@ -40,4 +40,4 @@ TEST(FuzzCorpus, everySeedAndEveryCutOfItIsATraceOrAnError) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -15,7 +15,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -25,11 +25,11 @@ class HostileSchema : public ::testing::Test {
     std::string made(const std::string& sql) {
         const std::string path = folder_ / "hostile.sqlite";
         std::fclose(std::fopen(path.c_str(), "w"));
-        Database(path, Database::Mode::read_write).execute(sql);
+        store::Database(path, store::Database::Mode::read_write).execute(sql);
         return path;
     }
     static std::string refusal(const std::string& path) {
-        return refusal_of([&] { load_trace(path); });
+        return refusal_of([&] { store::load_trace(path); });
     }
     TemporaryFolder folder_;
 };
@@ -63,9 +63,9 @@ TEST_F(HostileSchema, TriggersAndForeignTablesAreLeftAlone) {
              "CREATE TRIGGER t AFTER INSERT ON CUPTI_ACTIVITY_KIND_KERNEL BEGIN DELETE FROM "
              "CUPTI_ACTIVITY_KIND_KERNEL; END;"
              "CREATE VIEW unused AS SELECT * FROM nothing_that_exists;");
-    Database(path, Database::Mode::read_write)
+    store::Database(path, store::Database::Mode::read_write)
         .execute("DROP TRIGGER t; INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 0, 0, 0)");
-    EXPECT_EQ(load_trace(path)->device.size(), 1u);
+    EXPECT_EQ(store::load_trace(path)->device.size(), 1u);
 }
 
 // A computed column could contain anything; it is ignored.
@@ -74,7 +74,7 @@ TEST_F(HostileSchema, GeneratedColumnsAreNotComputed) {
         "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, "
         "correlationId AS (length(zeroblob(900000000))), globalPid);"
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 0)");
-    const auto trace = load_trace(path);
+    const auto trace = store::load_trace(path);
     ASSERT_EQ(trace->device.size(), 1u);
     EXPECT_EQ(trace->device.correlation[0], 0);
 }
@@ -94,7 +94,7 @@ TEST_F(HostileSchema, ValuesOfAnyType) {
         "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start, globalPid, deviceId, address, bytes, "
         "memoryOperationType); INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (1, 0, 0, 1, "
         "-9223372036854775808, 1)");
-    const auto trace = load_trace(path);
+    const auto trace = store::load_trace(path);
     EXPECT_EQ(trace->device.size(), 3u);
     EXPECT_EQ(trace->strings[trace->device.name[1]], "far") << "of the largest id";
     (void)summarize(*trace);
@@ -121,7 +121,7 @@ TEST_F(HostileSchema, FarIdsAndOddDurations) {
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 10, 0, 7, 9223372036854775807, 0, 0), (11, "
         "7200000000011, 0, 7, 9007199254740993, 0, 0), (12, 12, 0, 7, -9223372036854775808, 0, 0), (13, 14, "
         "0, 7, 9007199254740994, 0, 0)");
-    const auto trace = load_trace(path);
+    const auto trace = store::load_trace(path);
     EXPECT_EQ(trace->device.launch.all(), (std::vector<std::int32_t>{1, 0, 2, -1}));
     EXPECT_EQ(trace->last_ns, 7'200'000'000'011);
     (void)summarize(*trace);
@@ -133,20 +133,20 @@ TEST_F(HostileSchema, ANameOfTenMegabytes) {
              "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);"
              "INSERT INTO StringIds VALUES (1, replace(hex(zeroblob(5000000)), '0', 'n'));"
              "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 0, 0, 1)");
-    const auto trace = load_trace(path);
+    const auto trace = store::load_trace(path);
     EXPECT_EQ(trace->strings[trace->device.name.at(0)].size(), 10'000'000u);
 }
 
 // Any byte of a small file is changed to any value: the file loads, or is refused with its name.
 TEST_F(HostileSchema, EveryPageDamaged) {
     const std::string whole = folder_ / "whole.sqlite";
-    DatabaseWriter writer({.path = whole});
+    store::DatabaseWriter writer({.path = whole});
     for (int i = 0; i < 40; ++i) {
-        KernelRow kernel{.start = i, .end = i + 1};
+        schema::KernelRow kernel{.start = i, .end = i + 1};
         kernel.short_name = writer.intern("gemm" + std::to_string(i));
         kernel.correlation = i;
         writer.add(kernel);
-        RuntimeRow call{.start = i, .end = i + 1, .global_tid = global_tid(1, 1)};
+        schema::RuntimeRow call{.start = i, .end = i + 1, .global_tid = schema::global_tid(1, 1)};
         call.correlation = i;
         writer.add(call);
     }
@@ -170,9 +170,9 @@ TEST_F(HostileSchema, EveryPageDamaged) {
         std::fwrite(damaged.data(), 1, damaged.size(), file);
         std::fclose(file);
         try {
-            (void)summarize(*load_trace(path));
+            (void)summarize(*store::load_trace(path));
             ++loaded;
-        } catch (const StoreError& error) {
+        } catch (const store::StoreError& error) {
             EXPECT_THAT(error.what(), HasSubstr(path));
             ++refused;
         }
@@ -181,4 +181,4 @@ TEST_F(HostileSchema, EveryPageDamaged) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

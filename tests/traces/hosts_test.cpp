@@ -13,7 +13,7 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -39,12 +39,12 @@ void collective(RunBuilder& run, std::int64_t end, const std::vector<Entered>& p
 // Four ranks on two hosts: a gather within each host, then two reductions over all.
 //   1000 bytes on node0: 100 ns, rank 1 waited 50. 3000 bytes on node1: 200 ns.
 //   4000 bytes over all: ranks are in it for 1000, 700, 900 and 400 ns; then for 500, 450, 450 and 600.
-std::unique_ptr<Trace> two_hosts() {
+std::unique_ptr<store::Trace> two_hosts() {
     RunBuilder run(4, 2);
     collective(run, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
     collective(run, 1000, {{2, 200}, {3, 200}}, {.bytes = 3000, .group = kRight, .group_size = 2});
     const auto reduce = [](std::int64_t sequence) {
-        return TestCollective{.operation = Operation::all_reduce,
+        return TestCollective{.operation = schema::Operation::all_reduce,
                               .bytes = 4000,
                               .sequence = sequence,
                               .group = kAll,
@@ -70,7 +70,7 @@ TEST(Hosts, CountTrafficWithinAndBetweenThem) {
     ASSERT_THAT(report.traffic, SizeIs(2));
     const HostTraffic& within = report.traffic[0];
     EXPECT_EQ(within.where, Where::within);
-    EXPECT_EQ(within.operation, Operation::all_gather);
+    EXPECT_EQ(within.operation, schema::Operation::all_gather);
     EXPECT_EQ(within.count, 2);
     EXPECT_EQ(within.bytes, 4000);
     EXPECT_EQ(within.transfer_ns, 100 + 200);
@@ -102,7 +102,7 @@ TEST(Hosts, AreCompleteWithTheirLastRank) {
 TEST(Hosts, AreNotComparedByWhatOneRankLeavesEarly) {
     RunBuilder run(2, 1);
     collective(run, 1000, {{0, 100}, {1, 900}},
-               {.operation = Operation::broadcast, .group = 1, .group_size = 2});
+               {.operation = schema::Operation::broadcast, .group = 1, .group_size = 2});
     EXPECT_EQ(distributed_report(*run.take()).hosts.skewed, 0);
 }
 
@@ -135,10 +135,10 @@ TEST(Hosts, FollowTheSelection) {
 TEST(Hosts, ReportHowClocksAgreeIfTheTraceWasMerged) {
     EXPECT_FALSE(distributed_report(*two_hosts()).hosts.clocks);
     RunBuilder run(2, 1);
-    run.sink().add(RunInfoRow{"merge.collectives", "20"});
-    run.sink().add(RunInfoRow{"merge.residual_us", "12.500"});
-    run.sink().add(RunInfoRow{"merge.residual_worst_us", "80.000"});
-    run.sink().add(RunInfoRow{"merge.clock_uncertainty_us", "40.250"});
+    run.sink().add(schema::RunInfoRow{"merge.collectives", "20"});
+    run.sink().add(schema::RunInfoRow{"merge.residual_us", "12.500"});
+    run.sink().add(schema::RunInfoRow{"merge.residual_worst_us", "80.000"});
+    run.sink().add(schema::RunInfoRow{"merge.clock_uncertainty_us", "40.250"});
     const auto clocks = distributed_report(*run.take()).hosts.clocks;
     ASSERT_TRUE(clocks);
     EXPECT_EQ(clocks->collectives, 20);
@@ -150,7 +150,7 @@ TEST(Hosts, ReportHowClocksAgreeIfTheTraceWasMerged) {
 TEST(Hosts, ArePrintedAsTableAndJson) {
     const auto trace = two_hosts();
     const DistributedReport report = distributed_report(*trace);
-    const std::string table = render(report, Format::table);
+    const std::string table = render(report, report::Format::table);
     EXPECT_THAT(
         table,
         AllOf(
@@ -158,7 +158,7 @@ TEST(Hosts, ArePrintedAsTableAndJson) {
             HasSubstr("between  all_reduce      2"),
             HasSubstr("Skew between hosts: all ranks of the last one arrived 0.2 us after those of the first "
                       "(median of 2 collectives; 0.3 us at worst).")));
-    const Json json = Json::parse(render(report, Format::json));
+    const Json json = Json::parse(render(report, report::Format::json));
     EXPECT_EQ(json["hosts"]["hosts"][1]["host"], "node1");
     EXPECT_EQ(json["hosts"]["hosts"][1]["ranks"][0]["local_rank"], 0);
     EXPECT_EQ(json["hosts"]["traffic"][1]["hosts"], "between");
@@ -166,13 +166,14 @@ TEST(Hosts, ArePrintedAsTableAndJson) {
     EXPECT_EQ(json["hosts"]["groups"][2]["ranks"], Json({0, 1, 2, 3}));
     EXPECT_TRUE(json["hosts"]["clocks"].is_null());
     EXPECT_TRUE(json["stopped"].is_null());
-    EXPECT_THAT(render(trace_info(*trace), Format::table), HasSubstr("0,1 on node0; 2,3 on node1"));
-    EXPECT_EQ(Json::parse(render(trace_info(*trace), Format::json))["hosts"][1]["ranks"][1]["rank"], 3);
+    EXPECT_THAT(render(trace_info(*trace), report::Format::table), HasSubstr("0,1 on node0; 2,3 on node1"));
+    EXPECT_EQ(Json::parse(render(trace_info(*trace), report::Format::json))["hosts"][1]["ranks"][1]["rank"],
+              3);
     // For a single host the table of ranks is sufficient.
     RunBuilder one(2);
     collective(one, 1000, {{0, 100}, {1, 150}}, {.bytes = 1000, .group = kLeft, .group_size = 2});
-    EXPECT_THAT(render(distributed_report(*one.take()), Format::table), Not(HasSubstr("Hosts")));
+    EXPECT_THAT(render(distributed_report(*one.take()), report::Format::table), Not(HasSubstr("Hosts")));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -18,7 +18,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/report/html_parts.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -30,35 +30,38 @@ constexpr std::string_view kSql = "'; DROP TABLE StringIds; --";
 constexpr std::string_view kStyle = "</style></title></details><h1>&lt;owned&amp;";
 
 // Every name that a trace can contain is markup or SQL.
-std::unique_ptr<Trace> hostile_trace() {
+std::unique_ptr<store::Trace> hostile_trace() {
     RunBuilder run(2);
     const std::string module = "nn.Module: " + std::string(kScript);
-    run.sink().add(RunInfoRow{"model." + std::string(kImage), std::string(kScript)});
-    run.sink().add(RunInfoRow{"fsdp.wrap", std::string(kSql)});
+    run.sink().add(schema::RunInfoRow{"model." + std::string(kImage), std::string(kScript)});
+    run.sink().add(schema::RunInfoRow{"fsdp.wrap", std::string(kSql)});
+    run.sink().add(schema::ModuleRow{
+        .id = 0, .name = std::string(kScript), .class_name = std::string(kImage), .path = "a"});
+    run.sink().add(schema::UnitRow{.id = 0, .module = 0, .name = std::string(kImage), .bytes = 4096});
     run.sink().add(
-        ModuleRow{.id = 0, .name = std::string(kScript), .class_name = std::string(kImage), .path = "a"});
-    run.sink().add(UnitRow{.id = 0, .module = 0, .name = std::string(kImage), .bytes = 4096});
-    run.sink().add(DiagnosticRow{.time = 5, .severity = Severity::warning, .text = std::string(kStyle)});
+        schema::DiagnosticRow{.time = 5, .severity = schema::Severity::warning, .text = std::string(kStyle)});
     for (int r = 0; r < 2; ++r) {
         run.step(r, 0, 0, 10'000);
         run.range(r, 100, 5'000, module, 0);
         run.range(r, 200, 4'000, "nn.Module: " + std::string(kStyle), 0);
         run.kernel(r, 300, 2'000, 250, 7, kScript);
         run.collective(r, 2'100, 4'200, {.bytes = 4096, .group_size = 2, .unit = 0, .launched = 260});
-        run.allocate(r, 120, 0x1000, 5 << 20,
-                     {.category = MemoryCategory::parameters, .unit = 0, .module = 0, .name = kImage});
-        run.allocate(r, 900, 0x2000, 1 << 20, {.category = MemoryCategory::activations, .name = kStyle});
-        run.free(r, 3'000, 0x2000, 1 << 20, {.category = MemoryCategory::activations});
+        run.allocate(
+            r, 120, 0x1000, 5 << 20,
+            {.category = schema::MemoryCategory::parameters, .unit = 0, .module = 0, .name = kImage});
+        run.allocate(r, 900, 0x2000, 1 << 20,
+                     {.category = schema::MemoryCategory::activations, .name = kStyle});
+        run.free(r, 3'000, 0x2000, 1 << 20, {.category = schema::MemoryCategory::activations});
     }
     return run.take();
 }
 
-std::string report_of(const Trace& trace, const std::string& path, const HtmlOptions& options = {}) {
+std::string report_of(const store::Trace& trace, const std::string& path, const HtmlOptions& options = {}) {
     return html_report({reported_run(trace, path, {})}, std::nullopt, options);
 }
 
 // Two steps of 10 us; the second allocates 3 MB more than the first's 1 MB.
-std::unique_ptr<Trace> two_steps() {
+std::unique_ptr<store::Trace> two_steps() {
     RunBuilder run(2);
     for (int r = 0; r < 2; ++r) {
         for (int s = 0; s < 2; ++s) {
@@ -73,7 +76,7 @@ std::unique_ptr<Trace> two_steps() {
 
 TEST(HtmlReport, CoversOnlyTheSelectedPart) {
     const auto trace = two_steps();
-    const Selection first{.rank = 1, .first_step = 0, .last_step = 0};
+    const analysis::Selection first{.rank = 1, .first_step = 0, .last_step = 0};
     const ReportedRun run = reported_run(*trace, "run.sqlite", first);
     ASSERT_EQ(run.curves.size(), 1U) << "of rank 1";
     EXPECT_EQ(run.curves[0].front().time, 0);
@@ -91,7 +94,7 @@ TEST(HtmlReport, CoversOnlyTheSelectedPart) {
 }
 
 // A step of `us` microseconds in which `name` runs for half of it.
-std::unique_ptr<Trace> one_kernel(const char* name, std::int64_t us) {
+std::unique_ptr<store::Trace> one_kernel(const char* name, std::int64_t us) {
     RunBuilder run(1);
     for (int s = 0; s < 3; ++s) {
         const std::int64_t start = s * us * 1000;
@@ -122,11 +125,12 @@ std::string row_of(const std::string& html, std::size_t from, const std::string&
 TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     const auto first = one_kernel("gemm", 100), second = one_kernel("gemm", 200),
                third = one_kernel("other", 100);
-    const std::vector<const Trace*> traces = {first.get(), second.get(), third.get()};
+    const std::vector<const store::Trace*> traces = {first.get(), second.get(), third.get()};
     std::vector<ReportedRun> runs;
     for (std::size_t i = 0; i < traces.size(); ++i)
         runs.push_back(reported_run(*traces[i], "run" + std::to_string(i) + ".sqlite", {}));
-    const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(3)));
+    const std::string html =
+        html_report(runs, reported_comparison(traces, std::vector<analysis::Selection>(3)));
     EXPECT_THAT(html, HasSubstr("Side by side"));
     EXPECT_THAT(html, HasSubstr("Where they differ"));
     for (const char* name : {"run0.sqlite", "run1.sqlite", "run2.sqlite"})
@@ -148,9 +152,10 @@ TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
     RunBuilder run(1);
     run.kernel(0, 1'000, 5'000, 500, 7, "gemm");
     const auto trace = run.take();
-    const std::vector<const Trace*> traces = {trace.get(), trace.get()};
+    const std::vector<const store::Trace*> traces = {trace.get(), trace.get()};
     const std::vector<ReportedRun> runs(2, reported_run(*trace, "run.sqlite", {}));
-    const std::string html = html_report(runs, reported_comparison(traces, std::vector<Selection>(2)));
+    const std::string html =
+        html_report(runs, reported_comparison(traces, std::vector<analysis::Selection>(2)));
     for (const char* words : {"us/step", "ms per step", "average step", "Mean per step", "Step time"})
         EXPECT_THAT(html, Not(HasSubstr(words)));
     EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
@@ -159,7 +164,7 @@ TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
 
 TEST(HtmlReport, HasNoComparisonForOneRun) {
     const auto trace = one_kernel("gemm", 100);
-    EXPECT_FALSE(reported_comparison({trace.get()}, std::vector<Selection>(1)));
+    EXPECT_FALSE(reported_comparison({trace.get()}, std::vector<analysis::Selection>(1)));
 }
 
 TEST(HtmlReport, EscapesEveryNameOfATrace) {
@@ -194,13 +199,13 @@ TEST(HtmlReport, PrintsTheAnalysesNumbers) {
 TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
     RunBuilder run;
     run.sink().add(
-        RankRow{.rank = 1, .device = 1, .global_pid = RunBuilder::pid(1), .host = "node17.example"});
-    run.sink().add(RunInfoRow{"run.trace", "/home/someuser/secret/run.sqlite"});
-    run.sink().add(RunInfoRow{"data.source", "/data/someuser"});
-    run.sink().add(RunInfoRow{"command", "train --key hush"});
-    run.sink().add(RunInfoRow{"model.width", "64"});
-    run.sink().add(
-        DiagnosticRow{.time = 1, .severity = Severity::warning, .text = "crashed on node17.example"});
+        schema::RankRow{.rank = 1, .device = 1, .global_pid = RunBuilder::pid(1), .host = "node17.example"});
+    run.sink().add(schema::RunInfoRow{"run.trace", "/home/someuser/secret/run.sqlite"});
+    run.sink().add(schema::RunInfoRow{"data.source", "/data/someuser"});
+    run.sink().add(schema::RunInfoRow{"command", "train --key hush"});
+    run.sink().add(schema::RunInfoRow{"model.width", "64"});
+    run.sink().add(schema::DiagnosticRow{
+        .time = 1, .severity = schema::Severity::warning, .text = "crashed on node17.example"});
     run.step(0, 0, 0, 1000);
     run.range(0, 0, 1000, "nn.Module: /home/someuser/model.py on node17.example");
     run.kernel(0, 10, 20, 5);
@@ -217,9 +222,9 @@ TEST(HtmlReport, RedactsMachinesPathsAndCommands) {
 
 TEST(HtmlReport, FoldsTheMemoryCurveToItsHighestMoments) {
     // 1000 states in 100 columns; the one high moment lasts a nanosecond and must be visible.
-    std::vector<MemoryPoint> curve;
+    std::vector<analysis::MemoryPoint> curve;
     for (int i = 0; i < 1000; ++i) {
-        MemoryPoint point{.time = i * 10, .total = 100, .bytes = {}};
+        analysis::MemoryPoint point{.time = i * 10, .total = 100, .bytes = {}};
         if (i == 555) point.total = 1000;
         point.bytes[0] = point.total;
         curve.push_back(point);
@@ -263,4 +268,4 @@ TEST(HtmlReport, ShowsHostileNamesAsTextInABrowser) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -6,7 +6,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::SizeIs;
@@ -214,4 +214,4 @@ TEST(IdleDetails, TheQueuesTimeAtEachLengthSumsToTheReportsMean) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

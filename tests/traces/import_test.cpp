@@ -15,7 +15,7 @@
 #include "traces/import/join/join.h"
 #include "traces/import/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -45,7 +45,7 @@ std::string rank_of_two(int rank, int ahead, bool numbered = true) {
                               R"(, "world_size": 2}, "baseTimeNanoseconds": 1711964646000000000,)");
 }
 
-void expect_two_ranks(const Trace& trace) {
+void expect_two_ranks(const store::Trace& trace) {
     ASSERT_EQ(trace.ranks.size(), 2U);
     EXPECT_EQ(trace.ranks[0].number, 0);
     EXPECT_EQ(trace.ranks[1].number, 1);
@@ -84,7 +84,7 @@ TEST(Import, ranksBecomeADatabaseOnOneClock) {
         const ImportResult result = import_files({.inputs = {folder.path()}, .output = out / "job.sqlite"});
         EXPECT_EQ(result.merged.collectives, 3) << numbered;
         EXPECT_EQ(result.merged.residual_by_wall_ns, 5'000'000) << numbered;  // rank 1 is 5 ms ahead
-        const auto imported = load_trace(out / "job.sqlite");
+        const auto imported = store::load_trace(out / "job.sqlite");
         expect_two_ranks(*imported);
         const auto opened = open_any({folder.path()});
         EXPECT_EQ(imported->device.start, opened->device.start) << numbered;
@@ -102,7 +102,7 @@ TEST(Import, aFolderBecomesOneDatabase) {
     EXPECT_EQ(result.merged.collectives, 3);
     EXPECT_EQ(result.merged.residual_ns, 0);
     EXPECT_EQ(result.merged.parts[1].file, folder / "rank1.json");
-    expect_two_ranks(*load_trace(out / "job.sqlite"));
+    expect_two_ranks(*store::load_trace(out / "job.sqlite"));
     // No other file is left, and the database alone opens with the same content as the folder.
     EXPECT_EQ(std::distance(fs::directory_iterator(out.path()), fs::directory_iterator()), 1);
 }
@@ -115,8 +115,8 @@ TEST(Import, kernelsOfNcclWithoutMetadataAreNotAFault) {
         kineto(R"({"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float", "pid": 0,
                    "tid": 20, "ts": 10, "dur": 5, "args": {"device": 0, "stream": 20, "correlation": 1}})"));
     import_files({.inputs = {file}, .output = out / "x.sqlite"});
-    const auto trace = load_trace(out / "x.sqlite");
-    EXPECT_EQ(trace->device.kind.at(0), DeviceKind::communication);
+    const auto trace = store::load_trace(out / "x.sqlite");
+    EXPECT_EQ(trace->device.kind.at(0), store::DeviceKind::communication);
     EXPECT_TRUE(trace->diagnostics.empty()) << trace->diagnostics[0].text;
 }
 
@@ -127,7 +127,7 @@ TEST(Import, aPickleOfAnOldProtocolIsRecognized) {
         try {
             open_any({write(folder / "x.pickle", text)});
             FAIL();
-        } catch (const StoreError& error) {
+        } catch (const store::StoreError& error) {
             EXPECT_THAT(error.what(), HasSubstr("neither a memory snapshot")) << text;
         }
     }
@@ -140,7 +140,7 @@ TEST(Import, twoFilesOfOneRankAreRefusedWithBothNames) {
     try {
         open_any({a, b});
         FAIL();
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("a.json and "));
         EXPECT_THAT(error.what(), HasSubstr("b.json both contain rank 1"));
     }
@@ -152,7 +152,7 @@ TEST(Import, aRankThatIsGivenAfterTheEventsIsTheRank) {
         write(folder / "x.json", kineto(kOneLaunch, "", R"(, "distributedInfo": {"rank": 6})"));
     EXPECT_EQ(open_any({file})->ranks.at(0).number, 6);
     import_files({.inputs = {file}, .output = out / "x.sqlite"});
-    EXPECT_EQ(load_trace(out / "x.sqlite")->ranks.at(0).number, 6);
+    EXPECT_EQ(store::load_trace(out / "x.sqlite")->ranks.at(0).number, 6);
 }
 
 TEST(Import, ranksComeFromNamesOrFromTheOrder) {
@@ -197,7 +197,7 @@ TEST(Import, aFileThatIsCutNearItsStartIsKeptOnDemand) {
     gzclose(file);
     fs::copy_file(whole, cut);
     fs::resize_file(cut, text.size() * 9 / 10);
-    EXPECT_THROW(open_any({cut}), StoreError);
+    EXPECT_THROW(open_any({cut}), store::StoreError);
     const auto kept = open_any({cut}, {.partial = true});
     EXPECT_GT(kept->device.size(), 0U);
     EXPECT_FALSE(kept->diagnostics.empty());
@@ -208,17 +208,18 @@ TEST(Import, aFileThatIsCutNearItsStartIsKeptOnDemand) {
 TEST(Import, whatGoesWrongLeavesNothing) {
     const TemporaryFolder folder, out;
     const std::string file = write(folder / "x.json", kineto(kOneLaunch).substr(0, 200));
-    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite"}), StoreError);
+    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite"}), store::StoreError);
     EXPECT_TRUE(fs::is_empty(out.path()));
     const ImportResult result = import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true});
     EXPECT_TRUE(result.files.at(0).partial);
-    EXPECT_EQ(load_trace(out / "x.sqlite")->config_value("import.partial"), "1");
+    EXPECT_EQ(store::load_trace(out / "x.sqlite")->config_value("import.partial"), "1");
     // The output exists, and is not changed.
-    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true}), StoreError);
+    EXPECT_THROW(import_files({.inputs = {file}, .output = out / "x.sqlite", .partial = true}),
+                 store::StoreError);
     const std::atomic<bool> cancel = true;
     EXPECT_THROW(import_files({.inputs = {file}, .output = out / "y.sqlite", .partial = true},
                               {.cancel = &cancel, .progress = {}}),
-                 Cancelled);
+                 merge::Cancelled);
     EXPECT_FALSE(fs::exists(out / "y.sqlite"));
 }
 
@@ -228,12 +229,12 @@ TEST(Import, filesThatAreNotTracesAreNamed) {
         try {
             open_any({write(folder / "x", text)});
             FAIL();
-        } catch (const StoreError& error) {
+        } catch (const store::StoreError& error) {
             EXPECT_THAT(error.what(), HasSubstr(word));
         }
     }
-    EXPECT_THROW(open_any({folder / "missing"}), StoreError);
+    EXPECT_THROW(open_any({folder / "missing"}), store::StoreError);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

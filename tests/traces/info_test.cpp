@@ -6,7 +6,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -26,7 +26,7 @@ TEST(Info, CountsTheContentOfTheFile) {
     run.step(1, 1, 1'500'000, 2'500'000);
     run.kernel(0, 10, 20, 5);
     run.collective(1, 10, 20, {.launched = 5});
-    run.sink().add(RunInfoRow{"model.width", "256"});
+    run.sink().add(schema::RunInfoRow{"model.width", "256"});
     const auto trace = run.take();
     const TraceInfo info = trace_info(*trace);
     EXPECT_EQ(info.file, "run.sqlite");
@@ -55,7 +55,7 @@ TEST(Check, AWholeRunHasNoFaults) {
     }
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), IsEmpty());
-    EXPECT_THAT(check_trace(Trace()), IsEmpty());
+    EXPECT_THAT(check_trace(store::Trace()), IsEmpty());
 }
 
 TEST(Check, NamesWhatTheRecordingLost) {
@@ -63,8 +63,10 @@ TEST(Check, NamesWhatTheRecordingLost) {
     run.sink().set_ended(false);
     run.sink().set_dropped(12);
     run.kernel(0, 30, 20, 5);  // ends before it starts
-    run.sink().add(DiagnosticRow{.time = 1'000'000, .severity = Severity::error, .text = "disk full"});
-    run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::warning, .text = "not a fault"});
+    run.sink().add(
+        schema::DiagnosticRow{.time = 1'000'000, .severity = schema::Severity::error, .text = "disk full"});
+    run.sink().add(
+        schema::DiagnosticRow{.time = 0, .severity = schema::Severity::warning, .text = "not a fault"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace),
                 ElementsAre(HasSubstr("did not end"), HasSubstr("12 events were lost"),
@@ -74,8 +76,10 @@ TEST(Check, NamesWhatTheRecordingLost) {
 
 TEST(Check, NotesThatAreNotFaults) {
     RunBuilder run;
-    run.sink().add(DiagnosticRow{.time = 2'000'000, .severity = Severity::warning, .text = "no GPU"});
-    run.sink().add(DiagnosticRow{.time = 0, .severity = Severity::information, .text = "not worth a note"});
+    run.sink().add(
+        schema::DiagnosticRow{.time = 2'000'000, .severity = schema::Severity::warning, .text = "no GPU"});
+    run.sink().add(schema::DiagnosticRow{
+        .time = 0, .severity = schema::Severity::information, .text = "not worth a note"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), IsEmpty());
     EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("2.000 ms the recorder reported: no GPU")));
@@ -87,7 +91,7 @@ TEST(Check, EventsThatACutSeparatedAreNotAFaultOfAFinishedFile) {
     RunBuilder run(2);
     run.kernel(0, 10, 20, {}, 7, "lonely");
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});
-    run.sink().add(RunInfoRow{"finalized", "after the run was killed"});
+    run.sink().add(schema::RunInfoRow{"finalized", "after the run was killed"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), IsEmpty());
     EXPECT_THAT(check_notes(*trace), ElementsAre(HasSubstr("1 device event has no launching call"),
@@ -112,7 +116,7 @@ TEST(Check, NamesCollectivesThatDoNotMatch) {
     run.collective(0, 0, 10, {.bytes = 8, .sequence = 0, .group_size = 2, .launched = 0});
     run.collective(1, 0, 10, {.bytes = 16, .sequence = 0, .group_size = 2, .launched = 0});
     run.collective(1, 20, 30, {.bytes = 8, .sequence = 1, .group_size = 2, .launched = 1});
-    run.sink().add(CollectiveRow{.rank = 0, .correlation = 4711, .group_size = 1, .sequence = 9});
+    run.sink().add(schema::CollectiveRow{.rank = 0, .correlation = 4711, .group_size = 1, .sequence = 9});
     const auto trace = run.take();
     EXPECT_THAT(
         check_trace(*trace),
@@ -132,7 +136,7 @@ TEST(Check, SaysWhenRanksAreMissing) {
 TEST(Check, KnowsThatASimulationShowsSomeOfItsRanks) {
     RunBuilder run;
     run.collective(0, 0, 10, {.group_size = 4, .launched = 0});
-    run.sink().add(RunInfoRow{"sim.ranks_shown", "1"});
+    run.sink().add(schema::RunInfoRow{"sim.ranks_shown", "1"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), ElementsAre());
 }
@@ -147,7 +151,7 @@ TEST(Check, NamesMemoryThatIsFreedWrongly) {
     run.allocate(0, 6, 3, 80);
     run.free(0, 7, 3, 70, {.name = "short"});
     run.allocate(0, 8, 4, 80);
-    run.free(0, 9, 4, 80, {.category = MemoryCategory::activations, .name = "moved"});
+    run.free(0, 9, 4, 80, {.category = schema::MemoryCategory::activations, .name = "moved"});
     const auto trace = run.take();
     EXPECT_THAT(
         check_trace(*trace),
@@ -163,7 +167,7 @@ TEST(Check, NamesStepsThatOverlapAndPredictionsThatDoNotSum) {
     RunBuilder run;
     run.step(0, 4, 0, 100);
     run.step(0, 5, 90, 200);
-    run.sink().add(PredictionRow{.rank = 0, .peak_bytes = 10, .where = "forward"});
+    run.sink().add(schema::PredictionRow{.rank = 0, .peak_bytes = 10, .where = "forward"});
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("Step 5 of rank 0 starts"),
                                                  HasSubstr("predicted peak of rank 0 is 10 bytes")));
@@ -171,21 +175,22 @@ TEST(Check, NamesStepsThatOverlapAndPredictionsThatDoNotSum) {
 
 TEST(Check, NamesPartsOfAPredictionThatDoNotSumToIt) {
     RunBuilder run;
-    const auto part = [&](PredictionPart kind, std::int64_t id, std::int64_t bytes) {
-        run.sink().add(PredictionPartRow{.rank = 0, .kind = kind, .id = id, .bytes = bytes, .name = {}});
+    const auto part = [&](schema::PredictionPart kind, std::int64_t id, std::int64_t bytes) {
+        run.sink().add(
+            schema::PredictionPartRow{.rank = 0, .kind = kind, .id = id, .bytes = bytes, .name = {}});
     };
-    PredictionRow prediction{.rank = 0, .peak_bytes = 10, .where = "forward"};
+    schema::PredictionRow prediction{.rank = 0, .peak_bytes = 10, .where = "forward"};
     prediction.at_peak[0] = 10;
     run.sink().add(prediction);
-    part(PredictionPart::unit, 0, 4);
-    part(PredictionPart::unit, 1, 6);
-    part(PredictionPart::module, 0, 9);
-    part(PredictionPart::step, 0, 7);  // below the peak of 10, which a validation may reach
-    part(PredictionPart::step, 1, 11);
+    part(schema::PredictionPart::unit, 0, 4);
+    part(schema::PredictionPart::unit, 1, 6);
+    part(schema::PredictionPart::module, 0, 9);
+    part(schema::PredictionPart::step, 0, 7);  // below the peak of 10, which a validation may reach
+    part(schema::PredictionPart::step, 1, 11);
     const auto trace = run.take();
     EXPECT_THAT(check_trace(*trace), ElementsAre(HasSubstr("10 bytes, but its modules sum to 9."),
                                                  HasSubstr("10 bytes, but its steps reach 11.")));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,7 +11,7 @@
 #include "traces/schema/dumped_groups.h"
 #include "traces/store/columns/tensor_sizes.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -60,13 +60,14 @@ TEST(JsonText, DumpedGroupsAreReadBackAndWhatIsUnlikeThemIsLeftOut) {
 }
 
 TEST(JsonText, InputsHaveTheDimensionsThatTheirOperatorSays) {
-    EXPECT_THAT(input_dimensions(R"({"Input Dims": [[2, 3], [], [[4], [5]], [6]], "Input type": ["float"]})"),
-                ElementsAre(ElementsAre(2, 3), IsEmpty(), IsEmpty(), ElementsAre(6)));
-    EXPECT_THAT(input_dimensions(R"({"Input Dims": [[2, 3.5], [-1], [2, 99999999999999999999]]})"),
+    EXPECT_THAT(
+        store::input_dimensions(R"({"Input Dims": [[2, 3], [], [[4], [5]], [6]], "Input type": ["float"]})"),
+        ElementsAre(ElementsAre(2, 3), IsEmpty(), IsEmpty(), ElementsAre(6)));
+    EXPECT_THAT(store::input_dimensions(R"({"Input Dims": [[2, 3.5], [-1], [2, 99999999999999999999]]})"),
                 ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
     for (const char* text : {"", "{}", R"({"Input Dims": 3})"})
-        EXPECT_THAT(input_dimensions(text), IsEmpty());
+        EXPECT_THAT(store::input_dimensions(text), IsEmpty());
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -6,7 +6,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::IsEmpty;
@@ -45,14 +45,14 @@ TEST(Kernels, AreSummedByNameAndSortedByTotal) {
 TEST(Kernels, WeightBlocksAndOccupancyWithTheDurationsThatKnowThem) {
     RunBuilder run;
     const auto kernel = [&](std::int64_t start, std::int64_t length, float blocks, float occupancy) {
-        run.sink().add(KernelRow{.start = start,
-                                 .end = start + length,
-                                 .device = 0,
-                                 .stream = 7,
-                                 .global_pid = RunBuilder::pid(0),
-                                 .short_name = run.sink().intern("gemm"),
-                                 .blocks_per_sm = blocks,
-                                 .occupancy = occupancy});
+        run.sink().add(schema::KernelRow{.start = start,
+                                         .end = start + length,
+                                         .device = 0,
+                                         .stream = 7,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .short_name = run.sink().intern("gemm"),
+                                         .blocks_per_sm = blocks,
+                                         .occupancy = occupancy});
     };
     kernel(100, 10, 2, 50);
     kernel(200, 30, 4, 0);    // an occupancy of 0 is known
@@ -85,4 +85,4 @@ TEST(Kernels, HaveAtMostTheRequestedRowsButTotalsOfAll) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,7 +9,7 @@
 #include "traces/analysis/memory/memory_curves.h"
 #include "traces/analysis/time/summary.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -33,7 +33,7 @@ std::string memory(int ts, int device, int bytes, int total) {
         ts, device, bytes, 4096 * ts, total);
 }
 
-double kernel_us(const Trace& trace) {
+double kernel_us(const store::Trace& trace) {
     const ExecutionSummary summary = summarize(trace);
     return summary.ranks.size() == 1 ? summary.ranks[0].average_us[0] : -1;
 }
@@ -101,7 +101,7 @@ TEST(KinetoDevices, ReportsTheHigherPeakOfTwoDevices) {
     const std::vector<MemoryPoint> curve = memory_curve(*read.trace, RankPlace(0));
     ASSERT_EQ(curve.size(), 2U);
     EXPECT_EQ(curve.back().total, 1500);
-    EXPECT_EQ(PeakIndex(*read.trace, RankPlace(0), MemorySpace::device).most(0, 1'000'000), 1500);
+    EXPECT_EQ(PeakIndex(*read.trace, RankPlace(0), schema::MemorySpace::device).most(0, 1'000'000), 1500);
     EXPECT_EQ(allocated_curve(*read.trace, RankPlace(0)).bytes, (std::vector<std::int64_t>{1000, 1500}));
 }
 
@@ -117,4 +117,4 @@ TEST(KinetoDevices, EachDevicesAllocatorHasItsOwnTotal) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,7 +9,7 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -19,38 +19,38 @@ constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 class KinetoRun {
   public:
     KinetoRun() {
-        run.sink().add(ThreadRow{.global_tid = backward_thread, .name = "pt_autograd_0", .rank = 0});
+        run.sink().add(schema::ThreadRow{.global_tid = backward_thread, .name = "pt_autograd_0", .rank = 0});
     }
     void frame(std::int64_t start, std::int64_t end, std::string_view name) {
-        run.range(0, start, end, name, -1, kFunctionDomain);
+        run.range(0, start, end, name, -1, store::kFunctionDomain);
     }
     void op(std::int64_t start, std::int64_t end, std::string_view name) {
-        run.range(0, start, end, name, -1, kOperatorDomain);
+        run.range(0, start, end, name, -1, store::kOperatorDomain);
     }
     // A range on autograd's own thread.
     void backward(std::int64_t start, std::int64_t end, std::string_view name,
-                  std::string_view domain = kOperatorDomain) {
+                  std::string_view domain = store::kOperatorDomain) {
         run.range_on(backward_thread, start, end, name, -1, domain);
     }
     void link(std::int64_t forward, std::int64_t to) {
-        run.sink().add(LinkRow{
+        run.sink().add(schema::LinkRow{
             .from_tid = RunBuilder::tid(0), .from_time = forward, .to_tid = backward_thread, .to_time = to});
     }
     // A kernel of 10 ns that a call on autograd's thread launches.
     void backward_kernel(std::int64_t start, std::int64_t launched) {
         ++correlation_;
-        run.sink().add(RuntimeRow{.start = launched,
-                                  .end = launched + 1,
-                                  .global_tid = backward_thread,
-                                  .correlation = correlation_,
-                                  .name = run.sink().intern("cudaLaunchKernel")});
-        run.sink().add(KernelRow{.start = start,
-                                 .end = start + 10,
-                                 .device = 0,
-                                 .stream = 7,
-                                 .correlation = correlation_,
-                                 .global_pid = RunBuilder::pid(0),
-                                 .short_name = run.sink().intern("gemm")});
+        run.sink().add(schema::RuntimeRow{.start = launched,
+                                          .end = launched + 1,
+                                          .global_tid = backward_thread,
+                                          .correlation = correlation_,
+                                          .name = run.sink().intern("cudaLaunchKernel")});
+        run.sink().add(schema::KernelRow{.start = start,
+                                         .end = start + 10,
+                                         .device = 0,
+                                         .stream = 7,
+                                         .correlation = correlation_,
+                                         .global_pid = RunBuilder::pid(0),
+                                         .short_name = run.sink().intern("gemm")});
     }
     // Net_0 [0, 100) calls Linear_0 [10, 40) and Linear_1 [50, 80) through frames of the program, each with
     // an operator.
@@ -73,7 +73,7 @@ class KinetoRun {
 
     static inline const std::int64_t backward_thread = RunBuilder::other_tid(0);
     RunBuilder run;
-    std::unique_ptr<Trace> trace;
+    std::unique_ptr<store::Trace> trace;
 
   private:
     std::int64_t correlation_ = 1000;
@@ -83,7 +83,7 @@ TEST(KinetoModules, NestThroughFramesAndCountTheirDirectOperators) {
     KinetoRun kineto;
     kineto.forward();
     kineto.op(85, 90, "aten::relu");
-    kineto.run.range(0, 84, 92, "a user's range", -1, kAnnotationDomain);  // not an operator
+    kineto.run.range(0, 84, 92, "a user's range", -1, store::kAnnotationDomain);  // not an operator
     const ModuleNode net = kineto.net();
     EXPECT_EQ(net.name, "Net_0");
     ASSERT_THAT(names(net.children), ElementsAre("Linear_0", "Linear_1"));
@@ -127,14 +127,14 @@ TEST(KinetoModules, ACheckpointsRecomputationIsPartOfTheBackward) {
     kineto.forward();
     kineto.backward(200, 300, std::string(kEvaluate) + "CheckpointFunctionBackward");
     kineto.backward(202, 298, "CheckpointFunctionBackward");
-    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);  // recomputation
+    kineto.backward(210, 240, "nn.Module: Linear_0", store::kFunctionDomain);  // recomputation
     kineto.backward(215, 235, "aten::linear");
     kineto.backward(250, 290, std::string(kEvaluate) + "AddmmBackward0");  // of the recomputed part
     kineto.backward(252, 288, "AddmmBackward0");
-    kineto.run.sink().add(LinkRow{.from_tid = KinetoRun::backward_thread,
-                                  .from_time = 215,
-                                  .to_tid = KinetoRun::backward_thread,
-                                  .to_time = 252});
+    kineto.run.sink().add(schema::LinkRow{.from_tid = KinetoRun::backward_thread,
+                                          .from_time = 215,
+                                          .to_tid = KinetoRun::backward_thread,
+                                          .to_time = 252});
     kineto.link(55, 202);  // the checkpoint was made in Linear_1
     const ModuleNode net = kineto.net();
     ASSERT_THAT(names(net.children), ElementsAre("Linear_0", "Linear_1"));
@@ -148,7 +148,7 @@ TEST(KinetoModules, RecomputationUnderAnUntiedNodeAddsNoOccurrence) {
     KinetoRun kineto;
     kineto.forward();
     kineto.backward(200, 300, std::string(kEvaluate) + "MulBackward0");
-    kineto.backward(210, 240, "nn.Module: Linear_0", kFunctionDomain);
+    kineto.backward(210, 240, "nn.Module: Linear_0", store::kFunctionDomain);
     const ModuleNode net = kineto.net();
     EXPECT_EQ(net.children[0].occurrences, 1);
     EXPECT_DOUBLE_EQ(net.children[0].backward_host_us, us(30));
@@ -207,4 +207,4 @@ TEST(KinetoModules, FramesThatOverlapTakeTheirParentsTimeOnce) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

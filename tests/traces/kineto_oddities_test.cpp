@@ -11,7 +11,7 @@
 #include "traces/import/kineto/event_stream.h"
 #include "traces/import/kineto/scalar_values.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -27,7 +27,7 @@ std::string first_name(const ReadTrace& read) {
 
 std::string diagnostics(const ReadTrace& read) {
     std::string all;
-    for (const DiagnosticRow& row : read.trace->diagnostics) all += row.text + "\n";
+    for (const schema::DiagnosticRow& row : read.trace->diagnostics) all += row.text + "\n";
     return all;
 }
 
@@ -223,7 +223,7 @@ TEST(KinetoOddities, everyByteMayBeChanged) {
             changed[at] = c;
             try {
                 read_text(changed, {.partial = at % 2 == 0});
-            } catch (const StoreError& error) {
+            } catch (const store::StoreError& error) {
                 EXPECT_THAT(error.what(), HasSubstr("made.json"));
             }
         }
@@ -266,11 +266,11 @@ TEST(KinetoOddities, aTruncatedPackedFileIsReported) {
 TEST(KinetoOddities, aPackedFileThatGrowsBeyondTheLimitIsRefused) {
     const std::string bomb = packed(kineto(event(std::string(1 << 20, 'x'), 1)));
     Input input = Input::of_memory("bomb.gz", bomb, {.max_bytes = 100'000, .work = {}});
-    ColumnSink sink;
+    store::ColumnSink sink;
     try {
         read_chrome_trace(input, sink, {});
         FAIL();
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("--max-size"));
     }
 }
@@ -289,11 +289,11 @@ TEST(KinetoOddities, allDevicesOfAFileAreStreamsOfItsRank) {
     const auto read = read_text(kineto(events));
     ASSERT_EQ(read.trace->ranks.size(), 1U);
     EXPECT_EQ(read.trace->ranks[0].device, kDevices);  // the first device in the file
-    const DeviceEvents& device = read.trace->device;
+    const store::DeviceEvents& device = read.trace->device;
     ASSERT_EQ(device.size(), 2U * kDevices);
     ASSERT_EQ(read.trace->streams.size(), static_cast<std::size_t>(kDevices));
     for (int i = 0; i < 2 * kDevices; ++i) {
-        const DeviceStream& stream = read.trace->streams[device.stream[static_cast<std::size_t>(i)]];
+        const store::DeviceStream& stream = read.trace->streams[device.stream[static_cast<std::size_t>(i)]];
         EXPECT_EQ(stream.id, 1'000'000 * (i % kDevices) + 7);
     }
 }
@@ -332,4 +332,4 @@ TEST(ScalarValues, wholeNumbersMayBeWrittenInAnyWay) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -14,61 +14,62 @@ namespace shardscope::traces {
 class KinetoRun {
   public:
     KinetoRun() {
-        run_.sink().add(ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
+        run_.sink().add(
+            schema::ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
     }
 
     void annotation(std::int64_t start, std::int64_t end, std::string_view name) {
-        run_.range_on(thread_, start, end, name, -1, kAnnotationDomain);
+        run_.range_on(thread_, start, end, name, -1, store::kAnnotationDomain);
     }
     void op(std::int64_t start, std::int64_t end, std::string_view name) {
-        run_.range_on(thread_, start, end, name, -1, kOperatorDomain);
+        run_.range_on(thread_, start, end, name, -1, store::kOperatorDomain);
     }
     void frame(std::int64_t start, std::int64_t end, std::string_view name) {
-        run_.range_on(thread_, start, end, name, -1, kFunctionDomain);
+        run_.range_on(thread_, start, end, name, -1, store::kFunctionDomain);
     }
     void kernel(std::int64_t launched, std::int64_t start, std::int64_t end, int stream = 7,
                 std::string_view name = "gemm") {
         const std::int64_t id = ++last_id_;
-        run_.sink().add(RuntimeRow{.start = launched,
-                                   .end = launched + 1,
-                                   .global_tid = thread_,
-                                   .correlation = id,
-                                   .name = run_.sink().intern("cudaLaunchKernel")});
-        run_.sink().add(KernelRow{.start = start,
-                                  .end = end,
-                                  .stream = stream,
-                                  .correlation = id,
-                                  .global_pid = RunBuilder::pid(0),
-                                  .short_name = run_.sink().intern(name)});
+        run_.sink().add(schema::RuntimeRow{.start = launched,
+                                           .end = launched + 1,
+                                           .global_tid = thread_,
+                                           .correlation = id,
+                                           .name = run_.sink().intern("cudaLaunchKernel")});
+        run_.sink().add(schema::KernelRow{.start = start,
+                                          .end = end,
+                                          .stream = stream,
+                                          .correlation = id,
+                                          .global_pid = RunBuilder::pid(0),
+                                          .short_name = run_.sink().intern(name)});
     }
     // A gather with Kineto's arguments of a collective: no unit, no phase.
     void gather(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
         kernel(launched, start, end, 20, "ncclDevKernel_AllGather_RING_LL");
-        metadata(Operation::all_gather, bytes);
+        metadata(schema::Operation::all_gather, bytes);
     }
     void reduce(std::int64_t launched, std::int64_t start, std::int64_t end, std::int64_t bytes) {
         kernel(launched, start, end, 21, "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL");
-        metadata(Operation::reduce_scatter, bytes);
+        metadata(schema::Operation::reduce_scatter, bytes);
     }
     void on_autograd() { thread_ = RunBuilder::other_tid(0); }
     RunBuilder& builder() { return run_; }
-    std::unique_ptr<Trace> take() { return run_.take(); }
+    std::unique_ptr<store::Trace> take() { return run_.take(); }
 
   private:
-    void metadata(Operation operation, std::int64_t bytes) {
-        run_.sink().add(CollectiveRow{.rank = 0,
-                                      .correlation = last_id_,
-                                      .operation = operation,
-                                      .bytes = bytes,
-                                      .group_size = 2,
-                                      .sequence = sequence_++});
+    void metadata(schema::Operation operation, std::int64_t bytes) {
+        run_.sink().add(schema::CollectiveRow{.rank = 0,
+                                              .correlation = last_id_,
+                                              .operation = operation,
+                                              .bytes = bytes,
+                                              .group_size = 2,
+                                              .sequence = sequence_++});
     }
     RunBuilder run_;
     std::int64_t thread_ = RunBuilder::tid(0), last_id_ = 1000, sequence_ = 0;
 };
 
 // One step of a model of two FSDP2 units: the root (embedding and head) and layers.0.
-inline std::unique_ptr<Trace> fsdp2_step() {
+inline std::unique_ptr<store::Trace> fsdp2_step() {
     KinetoRun run;
     run.annotation(0, 4000, "ProfilerStep#0");
     run.annotation(100, 200, "FSDP::pre_forward");

@@ -11,13 +11,13 @@
 namespace shardscope::traces {
 
 struct ReadTrace {
-    std::unique_ptr<Trace> trace;
-    FileFacts facts;
+    std::unique_ptr<store::Trace> trace;
+    importer::FileFacts facts;
 };
 
-inline ReadTrace read_text(std::string_view text, const FileRequest& request = {}) {
-    Input input = Input::of_memory("made.json", text);
-    ColumnSink sink;
+inline ReadTrace read_text(std::string_view text, const importer::FileRequest& request = {}) {
+    importer::Input input = importer::Input::of_memory("made.json", text);
+    store::ColumnSink sink;
     sink.set_path("made.json");
     ReadTrace read;
     read.facts = read_chrome_trace(input, sink, request);

@@ -4,15 +4,15 @@
 
 #include "kineto_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
-std::string_view name(const Trace& trace, StringId id) {
+std::string_view name(const store::Trace& trace, schema::StringId id) {
     return trace.strings[id];
 }
 
 // The one launch of kineto_text.h: 100 us is the earliest time, which becomes 0.
-void expect_one_launch(const Trace& trace) {
+void expect_one_launch(const store::Trace& trace) {
     ASSERT_EQ(trace.device.size(), 1U);
     EXPECT_EQ(trace.device.start[0], 30'000);  // 130 - 100 us
     EXPECT_EQ(trace.device.end[0], 70'000);
@@ -23,7 +23,7 @@ void expect_one_launch(const Trace& trace) {
     ASSERT_EQ(trace.ranges.size(), 1U);
     EXPECT_EQ(trace.ranges.start[0], 0);
     EXPECT_EQ(trace.ranges.end[0], 50'000);
-    EXPECT_EQ(trace.ranges.kind[0], RangeKind::operation);
+    EXPECT_EQ(trace.ranges.kind[0], store::RangeKind::operation);
     EXPECT_EQ(trace.device.range[0], 0);  // through the call inside it
     ASSERT_EQ(trace.ranks.size(), 1U);
     EXPECT_EQ(trace.ranks[0].number, 0);
@@ -134,12 +134,12 @@ TEST(KinetoVariants, moduleNumbersAreNextToOrInTheName) {
         R"({"ph": "X", "cat": "python_function", "name": "nn.Module: Linear", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"Python id": 2, "Python parent id": 1, "Python module id": 3}},
 {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_4", "pid": 1, "tid": 1, "ts": 20, "dur": 5, "args": {"Python module id": 4}},
 {"ph": "X", "cat": "python_function", "name": "threading.py(1): run", "pid": 1, "tid": 1, "ts": 5, "dur": 50, "args": {"Python parent id": null}})"));
-    const HostRanges& r = read.trace->ranges;
+    const store::HostRanges& r = read.trace->ranges;
     ASSERT_EQ(r.size(), 3U);
-    EXPECT_EQ(r.kind[0], RangeKind::function);
+    EXPECT_EQ(r.kind[0], store::RangeKind::function);
     EXPECT_EQ(name(*read.trace, r.name[1]), "nn.Module: Linear_3");
     EXPECT_EQ(name(*read.trace, r.name[2]), "nn.Module: Linear_4");
-    EXPECT_EQ(r.kind[1], RangeKind::module);
+    EXPECT_EQ(r.kind[1], store::RangeKind::module);
 }
 
 TEST(KinetoVariants, memoryEventsHaveTheSpaceOfTheirDeviceType) {
@@ -148,11 +148,11 @@ TEST(KinetoVariants, memoryEventsHaveTheSpaceOfTheirDeviceType) {
         R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 10, "args": {"Device Type": 0, "Device Id": -1, "Bytes": 4}},
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11, "args": {"Total Reserved": 4096, "Total Allocated": 1512, "Bytes": 512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 6}},
 {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12, "args": {"Total Reserved": 4096, "Total Allocated": 1000, "Bytes": -512, "Addr": 18446744073709551615, "Device Id": 0, "Device Type": 1}})"));
-    const MemoryEvents& m = read.trace->memory;
+    const store::MemoryEvents& m = read.trace->memory;
     // 1,000 bytes were allocated before the trace, as the first total shows: 1,512 - 512.
     std::int64_t device = 0, host = 0;
     for (std::size_t i = 0; i < m.size(); ++i)
-        (m.space[i] == MemorySpace::device ? device : host) += m.bytes[i];
+        (m.space[i] == schema::MemorySpace::device ? device : host) += m.bytes[i];
     EXPECT_EQ(device, 1000);
     EXPECT_EQ(host, 4);
     EXPECT_EQ(m.address.back(), 18446744073709551615ULL);
@@ -173,14 +173,14 @@ TEST(KinetoVariants, collectivesAreDescribedByTheKernelOrItsOperator) {
     for (const std::string& text :
          {on_kernel, kineto(operation + "," + kernel), kineto(kernel + "," + operation)}) {
         const auto read = read_text(text);
-        const Collectives& c = read.trace->collectives;
+        const store::Collectives& c = read.trace->collectives;
         ASSERT_EQ(c.size(), 1U);
-        EXPECT_EQ(c.operation[0], Operation::all_gather);
+        EXPECT_EQ(c.operation[0], schema::Operation::all_gather);
         EXPECT_EQ(c.bytes[0], 1600);  // 800 gathered elements of 2 bytes
         EXPECT_EQ(c.group_size[0], 8);
         EXPECT_EQ(c.sequence[0], -1);
         EXPECT_EQ(c.event[0], 0);
-        EXPECT_EQ(read.trace->device.kind[0], DeviceKind::communication);
+        EXPECT_EQ(read.trace->device.kind[0], store::DeviceKind::communication);
         EXPECT_TRUE(group == 0 || group == c.group[0]);
         group = c.group[0];
     }
@@ -202,9 +202,9 @@ TEST(KinetoVariants, collectivesOf2023HaveTheBytesOfTheRangeAroundTheirLaunch) {
     const auto read = read_text(launched_in(
         R"("name": "nccl:all_reduce", "args": {"External id": 7, "Input Dims": [[19618307]], "Input type": ["float"])",
         "ncclKernel_AllReduce_RING_LL_Sum_float"));
-    const Collectives& c = read.trace->collectives;
+    const store::Collectives& c = read.trace->collectives;
     ASSERT_EQ(c.size(), 1U);
-    EXPECT_EQ(c.operation[0], Operation::all_reduce);
+    EXPECT_EQ(c.operation[0], schema::Operation::all_reduce);
     EXPECT_EQ(c.bytes[0], 19618307 * 4);
     EXPECT_EQ(c.group_size[0], 0);  // unknown
     EXPECT_EQ(c.event[0], 0);
@@ -248,11 +248,11 @@ TEST(KinetoVariants, waitsOfTheDeviceAreKept) {
         R"(,{"ph": "X", "cat": "cuda_sync", "name": "Stream Wait Event", "pid": 0, "tid": 7, "ts": 160, "dur": 3, "args": {"device": 0, "stream": 7, "correlation": 11, "cuda_sync_kind": "Stream Wait Event", "wait_on_stream": 20, "wait_on_cuda_event_id": 4}},
 {"ph": "X", "cat": "cuda_sync", "name": "Context Sync", "pid": 0, "tid": 7, "ts": 170, "dur": 3, "args": {"device": 0, "stream": 7, "correlation": 12}},
 {"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": -1, "tid": 0, "ts": 10, "dur": 3})"));
-    const Synchronizations& s = read.trace->synchronizations;
+    const store::Synchronizations& s = read.trace->synchronizations;
     ASSERT_EQ(s.size(), 2U);
-    EXPECT_EQ(s.type[0], kSyncStreamWait);
+    EXPECT_EQ(s.type[0], schema::kSyncStreamWait);
     EXPECT_EQ(s.stream[0], 0);
-    EXPECT_EQ(s.type[1], kSyncContext);
+    EXPECT_EQ(s.type[1], schema::kSyncContext);
     EXPECT_EQ(s.stream[1], -1);
 }
 
@@ -283,7 +283,7 @@ TEST(KinetoVariants, devicesOfOtherMakersAreDevices) {
     EXPECT_EQ(read.trace->ranks[0].device, 2);
     EXPECT_EQ(read.trace->ranks[0].device_name, "AMD Instinct MI300X");
     EXPECT_EQ(read.trace->device.launch[0], 0);
-    EXPECT_EQ(read.trace->device.copy_kind[1], kCopyDeviceToHost);
+    EXPECT_EQ(read.trace->device.copy_kind[1], schema::kCopyDeviceToHost);
 }
 
 TEST(KinetoVariants, ofMtiaDistinguishCopiesAndWaitsFromKernels) {
@@ -294,12 +294,12 @@ TEST(KinetoVariants, ofMtiaDistinguishCopiesAndWaitsFromKernels) {
     };
     const auto read = read_text(
         kineto(event("fc_kernel", 10) + "," + event("dma_request", 20) + "," + event("event_wait", 30)));
-    const DeviceEvents& device = read.trace->device;
+    const store::DeviceEvents& device = read.trace->device;
     ASSERT_EQ(device.size(), 2U);
-    EXPECT_EQ(device.kind[0], DeviceKind::kernel);
-    EXPECT_EQ(device.kind[1], DeviceKind::memcpy);
+    EXPECT_EQ(device.kind[0], store::DeviceKind::kernel);
+    EXPECT_EQ(device.kind[1], store::DeviceKind::memcpy);
     ASSERT_EQ(read.trace->synchronizations.size(), 1U);
-    EXPECT_EQ(read.trace->synchronizations.type[0], kSyncStreamWait);
+    EXPECT_EQ(read.trace->synchronizations.type[0], schema::kSyncStreamWait);
 }
 
 TEST(KinetoVariants, theRankIsInDistributedInfoBeforeOrAfterTheEvents) {
@@ -329,4 +329,4 @@ TEST(KinetoVariants, severalDevicesOfOneProcessAreOneRank) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -14,7 +14,7 @@
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -38,7 +38,7 @@ struct LateRun {
 };
 
 // Steps of a kernel of about 1 ms, then two collectives of 50 us in which ranks wait for each other.
-std::unique_ptr<Trace> trace_of(const LateRun& late, std::mt19937& random) {
+std::unique_ptr<store::Trace> trace_of(const LateRun& late, std::mt19937& random) {
     const auto up_to = [&](std::int64_t most) {
         return std::uniform_int_distribution<std::int64_t>(0, most)(random);
     };
@@ -109,8 +109,8 @@ TEST(LateRank, IsNotThatOfAStepThatWarmsUp) {
     EXPECT_EQ(report.warm_up->step, 1);
     EXPECT_EQ(report.collectives, 2 * 4);
     EXPECT_EQ(latest_rank(report), 2);
-    EXPECT_THAT(render(report, Format::table), HasSubstr("Step 1 is excluded as warm-up"));
-    EXPECT_THAT(render(report, Format::json), HasSubstr("\"warm_up_step\":1}"));
+    EXPECT_THAT(render(report, report::Format::table), HasSubstr("Step 1 is excluded as warm-up"));
+    EXPECT_THAT(render(report, report::Format::json), HasSubstr("\"warm_up_step\":1}"));
     const StragglersReport first = straggler_report(*trace, {.first_step = 1, .last_step = 1});
     EXPECT_FALSE(first.warm_up);
     EXPECT_EQ(latest_rank(first), 0);
@@ -139,4 +139,4 @@ TEST(LateRank, IsNotNamedWhereLatenessAndWaitingDiffer) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -7,7 +7,7 @@
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/part_clocks.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 constexpr std::int64_t kUs = 1000, kMs = 1'000'000, kSecond = 1'000'000'000;
@@ -211,4 +211,4 @@ TEST(MeasuredClocks, MayBeGivenInAnyOrder) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/compare/compare.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -25,14 +25,16 @@ constexpr auto kNone = std::nullopt;
 class Explained : public ::testing::Test {
   protected:
     Explained() {
-        run_.sink().add(UnitRow{.id = 0, .module = 4, .name = "a"});
-        run_.sink().add(UnitRow{.id = 1, .module = 5, .name = "b"});
-        run_.sink().add(ModuleRow{.id = 4, .name = "Linear_0"});
-        run_.sink().add(ModuleRow{.id = 5, .name = "Linear_1"});
+        run_.sink().add(schema::UnitRow{.id = 0, .module = 4, .name = "a"});
+        run_.sink().add(schema::UnitRow{.id = 1, .module = 5, .name = "b"});
+        run_.sink().add(schema::ModuleRow{.id = 4, .name = "Linear_0"});
+        run_.sink().add(schema::ModuleRow{.id = 5, .name = "Linear_1"});
         for (int step = 0; step < 3; ++step) run_.step(0, step, 100 * step, 100 * step + 100);
-        run_.allocate(
-            0, 5, 1, 100,
-            {.category = MemoryCategory::parameters, .unit = 0, .phase = Phase::setup, .name = "shard"});
+        run_.allocate(0, 5, 1, 100,
+                      {.category = schema::MemoryCategory::parameters,
+                       .unit = 0,
+                       .phase = schema::Phase::setup,
+                       .name = "shard"});
         for (const auto& [from, to] : {std::pair(20, 40), {120, 180}, {220, 240}}) {
             run_.allocate(0, from, 2, 300, a_);
             run_.free(0, to, 2, 300, a_);
@@ -41,16 +43,17 @@ class Explained : public ::testing::Test {
         run_.free(0, 160, 3, 200, b_);
     }
     void predict(std::int64_t peak) {
-        PredictionRow row{.rank = 0, .peak_bytes = peak, .where = "backward"};
-        row.at_peak[static_cast<int>(MemoryCategory::unsharded_parameters)] = peak;
+        schema::PredictionRow row{.rank = 0, .peak_bytes = peak, .where = "backward"};
+        row.at_peak[static_cast<int>(schema::MemoryCategory::unsharded_parameters)] = peak;
         run_.sink().add(row);
     }
-    void part(PredictionPart kind, std::int64_t id, std::int64_t bytes, const char* name = "") {
-        run_.sink().add(PredictionPartRow{.rank = 0, .kind = kind, .id = id, .bytes = bytes, .name = name});
+    void part(schema::PredictionPart kind, std::int64_t id, std::int64_t bytes, const char* name = "") {
+        run_.sink().add(
+            schema::PredictionPartRow{.rank = 0, .kind = kind, .id = id, .bytes = bytes, .name = name});
     }
     void counter(const char* name, std::int64_t time, double value) {
         run_.sink().add(
-            CounterRow{.time = time, .rank = 0, .name = run_.sink().intern(name), .value = value});
+            schema::CounterRow{.time = time, .rank = 0, .name = run_.sink().intern(name), .value = value});
     }
     RankExplanation explain(const Selection& selection = {}) {
         trace_ = run_.take();
@@ -67,21 +70,21 @@ class Explained : public ::testing::Test {
     }
 
     static constexpr TestMemory a_ = {
-        .category = MemoryCategory::unsharded_parameters, .unit = 0, .module = 4, .name = "a flat"};
-    static constexpr TestMemory b_ = {.category = MemoryCategory::activations,
+        .category = schema::MemoryCategory::unsharded_parameters, .unit = 0, .module = 4, .name = "a flat"};
+    static constexpr TestMemory b_ = {.category = schema::MemoryCategory::activations,
                                       .unit = 1,
                                       .module = 5,
-                                      .phase = Phase::backward,
+                                      .phase = schema::Phase::backward,
                                       .name = "b out"};
     RunBuilder run_;
-    std::unique_ptr<Trace> trace_;
+    std::unique_ptr<store::Trace> trace_;
 };
 
 TEST_F(Explained, TheMomentIsTheAllocationThatReachedThePeak) {
     const RankExplanation rank = explain();
     EXPECT_EQ(rank.memory.peak_bytes, 100 + 300 + 200);
     EXPECT_THAT(rank.moment.step, Optional(1));
-    EXPECT_EQ(rank.moment.phase, Phase::backward);
+    EXPECT_EQ(rank.moment.phase, schema::Phase::backward);
     EXPECT_EQ(rank.moment.buffer, "b out");
     EXPECT_EQ(rank.moment.unit, "b");
     EXPECT_EQ(rank.moment.module, "Linear_1");
@@ -98,14 +101,14 @@ TEST_F(Explained, APeakThatExistedAlreadyHasAStepButNoAllocation) {
 
 TEST_F(Explained, PartsHaveTheirPredictionAndBothSumToThePeaks) {
     predict(650);
-    part(PredictionPart::unit, 0, 400);
-    part(PredictionPart::unit, 1, 250);
-    part(PredictionPart::module, 4, 300);
-    part(PredictionPart::module, 5, 250);
-    part(PredictionPart::module, -1, 100);
-    part(PredictionPart::buffer, -1, 300, "a flat");
-    part(PredictionPart::buffer, -1, 100, "shard");
-    part(PredictionPart::buffer, -1, 250, "b gradient");  // predicted, but not allocated at the peak
+    part(schema::PredictionPart::unit, 0, 400);
+    part(schema::PredictionPart::unit, 1, 250);
+    part(schema::PredictionPart::module, 4, 300);
+    part(schema::PredictionPart::module, 5, 250);
+    part(schema::PredictionPart::module, -1, 100);
+    part(schema::PredictionPart::buffer, -1, 300, "a flat");
+    part(schema::PredictionPart::buffer, -1, 100, "shard");
+    part(schema::PredictionPart::buffer, -1, 250, "b gradient");  // predicted, but not allocated at the peak
     const RankMemory rank = explain().memory;
     EXPECT_TRUE(rank.prediction_applies);
     EXPECT_THAT(texts(rank.units), ElementsAre("a 400 400", "b 200 250"));
@@ -126,8 +129,8 @@ TEST_F(Explained, PartsHaveTheirPredictionAndBothSumToThePeaks) {
 
 TEST_F(Explained, AnUnpredictedRestIsARowSoThatPartsStillSum) {
     predict(600);
-    part(PredictionPart::unit, 0, 400);
-    part(PredictionPart::unit, 9, 150);  // its unit is unknown to the run
+    part(schema::PredictionPart::unit, 0, 400);
+    part(schema::PredictionPart::unit, 9, 150);  // its unit is unknown to the run
     EXPECT_THAT(texts(explain().memory.units),
                 ElementsAre("a 400 400", "b 200 0", "(no unit) 0 150", "(not predicted) 0 50"));
 }
@@ -144,8 +147,8 @@ TEST_F(Explained, WithoutStoredPartsOnlyTheCategoriesArePredicted) {
 
 TEST_F(Explained, EachStepHasItsPeakAndTheLastStoredPredictionContinues) {
     predict(600);
-    part(PredictionPart::step, 0, 400);
-    part(PredictionPart::step, 1, 600);  // the prediction for step 2, too
+    part(schema::PredictionPart::step, 0, 400);
+    part(schema::PredictionPart::step, 1, 600);  // the prediction for step 2, too
     const std::vector<StepMemory> steps = explain().steps;
     ASSERT_EQ(steps.size(), 3U);
     EXPECT_EQ(steps[0].peak_bytes, 400);
@@ -164,10 +167,11 @@ TEST(ExplainedMemory, OfTheFirstStepAloneIsComparedWithItsPrediction) {
     RunBuilder run;
     run.step(0, 0, 0, 100);
     run.allocate(0, 10, 1, 400);
-    run.sink().add(PredictionRow{.rank = 0, .peak_bytes = 600, .at_peak = {}, .where = "later steps"});
-    run.sink().add(PredictionPartRow{0, PredictionPart::unit, -1, 600, {}});
-    run.sink().add(PredictionPartRow{0, PredictionPart::step, 0, 400, {}});
-    run.sink().add(PredictionPartRow{0, PredictionPart::step, 1, 600, {}});
+    run.sink().add(
+        schema::PredictionRow{.rank = 0, .peak_bytes = 600, .at_peak = {}, .where = "later steps"});
+    run.sink().add(schema::PredictionPartRow{0, schema::PredictionPart::unit, -1, 600, {}});
+    run.sink().add(schema::PredictionPartRow{0, schema::PredictionPart::step, 0, 400, {}});
+    run.sink().add(schema::PredictionPartRow{0, schema::PredictionPart::step, 1, 600, {}});
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 400);
@@ -180,9 +184,9 @@ TEST(ExplainedMemory, OfTheFirstStepAloneIsComparedWithItsPrediction) {
 
 TEST_F(Explained, ThePredictionOfThePeakAppliesToTheStepsThatReachItOnly) {
     predict(600);
-    part(PredictionPart::unit, 0, 600);
-    part(PredictionPart::step, 0, 400);
-    part(PredictionPart::step, 1, 600);
+    part(schema::PredictionPart::unit, 0, 600);
+    part(schema::PredictionPart::step, 0, 400);
+    part(schema::PredictionPart::step, 1, 600);
     trace_ = run_.take();
     const auto applies = [&](const Selection& selection) {
         const RankMemory rank = explain_memory(*trace_, selection).ranks.at(0).memory;
@@ -276,8 +280,8 @@ TEST(MemoryExplanation, ARunWithoutStepsHasNoStepsAndNoPool) {
     EXPECT_EQ(rank.moment.step, kNone);
     EXPECT_EQ(rank.pool.reserved_peak_bytes, kNone);
     EXPECT_EQ(rank.pool.growths, 0);
-    EXPECT_THAT(explain_memory(*ColumnSink().take()).ranks, IsEmpty());
+    EXPECT_THAT(explain_memory(*store::ColumnSink().take()).ranks, IsEmpty());
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

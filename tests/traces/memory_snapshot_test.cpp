@@ -22,7 +22,7 @@
 #include "traces/store/columns/memory_origin.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 using pickled::Bytes;
@@ -80,30 +80,30 @@ Bytes snapshot(const std::vector<Bytes>& segments, const std::vector<Bytes>& tra
                                                {"external_annotations", pickled::list(annotations)}}));
 }
 
-std::unique_ptr<Trace> load(const Bytes& bytes, const FileRequest& request = {}) {
+std::unique_ptr<store::Trace> load(const Bytes& bytes, const FileRequest& request = {}) {
     Input input = Input::of_memory("made.pickle", bytes);
-    ColumnSink sink;
+    store::ColumnSink sink;
     const FileFacts facts = read_pickle(input, sink, request);
     sink.set_start_utc_ns(facts.start_utc_ns);
     return sink.take();
 }
 
-std::unique_ptr<Trace> load_file(const std::string& path) {
+std::unique_ptr<store::Trace> load_file(const std::string& path) {
     Input input = Input::open(path);
-    ColumnSink sink;
+    store::ColumnSink sink;
     const FileFacts facts = read_pickle(input, sink, {});
     sink.set_start_utc_ns(facts.start_utc_ns);
     return sink.take();
 }
 
-std::vector<std::pair<std::string, std::int64_t>> names(const std::vector<MemoryHolder>& holders) {
+std::vector<std::pair<std::string, std::int64_t>> names(const std::vector<analysis::MemoryHolder>& holders) {
     std::vector<std::pair<std::string, std::int64_t>> result;
     result.reserve(holders.size());
-    for (const MemoryHolder& h : holders) result.emplace_back(h.name, h.bytes);
+    for (const analysis::MemoryHolder& h : holders) result.emplace_back(h.name, h.bytes);
     return result;
 }
 
-std::int64_t at(const CategoryBytes& bytes, MemoryCategory category) {
+std::int64_t at(const analysis::CategoryBytes& bytes, schema::MemoryCategory category) {
     return bytes[static_cast<std::size_t>(category)];
 }
 
@@ -151,7 +151,7 @@ TEST(MemorySnapshot, RowsThatSeveralDevicesShareAreRefused) {
     const auto refusal = [](const Bytes& segments, const Bytes& traces) {
         try {
             load(pickled::whole(pickled::dictionary({{"segments", segments}, {"device_traces", traces}})));
-        } catch (const StoreError& error) {
+        } catch (const store::StoreError& error) {
             return std::string(error.what());
         }
         return std::string();
@@ -192,8 +192,8 @@ TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
     EXPECT_EQ(trace->steps[1].number, 1);
     EXPECT_EQ(trace->steps[1].start, 21'000);
     EXPECT_EQ(trace->steps[1].end, 40'000);
-    EXPECT_EQ(memory_report(*trace, {.last_step = 0}).ranks[0].peak_bytes, 512);
-    EXPECT_EQ(memory_report(*trace, {.first_step = 1}).ranks[0].peak_bytes, 1024);
+    EXPECT_EQ(analysis::memory_report(*trace, {.last_step = 0}).ranks[0].peak_bytes, 512);
+    EXPECT_EQ(analysis::memory_report(*trace, {.first_step = 1}).ranks[0].peak_bytes, 1024);
 
     annotations.push_back(annotation("START", "ProfilerStep#7", kStart + 8));
     annotations.push_back(annotation("END", "ProfilerStep#7", kStart + 48));
@@ -206,13 +206,13 @@ TEST(MemorySnapshot, StepsEndWithTheOptimizersWhereNoneAreMarked) {
 TEST(MemorySnapshot, ThePeakIsThatOfActiveBytesIncludingEarlierAllocations) {
     const auto trace = load(small_snapshot());
     EXPECT_EQ(trace->start_utc_ns, kStart * 1000);
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 4096 + 1024 + 2048);
     EXPECT_EQ(rank.peak_time_ns, 30'000);  // the last event of the allocator in the step
     EXPECT_TRUE(rank.until_last_use);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::unsharded_parameters), 1024);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::communication), 2048);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::other), 4096);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::unsharded_parameters), 1024);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::communication), 2048);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::other), 4096);
     EXPECT_EQ(std::accumulate(rank.at_peak.begin(), rank.at_peak.end(), std::int64_t{0}), rank.peak_bytes);
     EXPECT_THAT(names(rank.annotations), ElementsAre(Pair("(before the recording)", 4096),
                                                      Pair("FSDP::post_backward_reduce (layers.0)", 2048),
@@ -223,7 +223,7 @@ TEST(MemorySnapshot, FragmentationIsOfTheFreeBlocksInsideSegments) {
     // At the peak 65536 bytes are reserved, of which 4096 (between +4096 and +8192), 7168 (from +9216 to
     // +16384) and 47104 (from +18432 on) are free: 58368 in 3 blocks.
     const auto trace = load(small_snapshot());
-    const Fragmentation f = memory_report(*trace).ranks.at(0).fragmentation.value();
+    const analysis::Fragmentation f = analysis::memory_report(*trace).ranks.at(0).fragmentation.value();
     EXPECT_EQ(f.held_bytes, 65536);
     EXPECT_EQ(f.segments, 1);
     EXPECT_EQ(f.free_bytes, 4096 + 7168 + 47104);
@@ -253,7 +253,7 @@ TEST(MemorySnapshot, SegmentsThatGrowAndShrinkAreHeldWhereTheyAre) {
 TEST(MemorySnapshot, AllocatedBytesEndWhereAFreeIsRequested) {
     // 7168 at 20 us, counted as active; 3072 from the request at 30 us on; 3584 at 50 us.
     const auto trace = load(small_snapshot());
-    EXPECT_EQ(explain_memory(*trace).ranks.at(0).pool.allocated_peak_bytes, 7168);
+    EXPECT_EQ(analysis::explain_memory(*trace).ranks.at(0).pool.allocated_peak_bytes, 7168);
     std::vector<std::pair<std::int64_t, double>> allocated;
     for (std::size_t i = 0; i < trace->counters.size(); ++i) {
         if (trace->strings[trace->counters.name[i]] == "allocated_bytes")
@@ -268,7 +268,7 @@ TEST(MemorySnapshot, TheRoundingOfBlocksIsNamedSoThatTotalsAreThoseOfTheAllocato
     // beginning on.
     const auto trace = load(snapshot({segment(0, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 100, kStart)})}));
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 512);
     EXPECT_THAT(names(rank.annotations),
                 ElementsAre(Pair("(rounding of blocks)", 412), Pair("(no annotation)", 100)));
@@ -282,7 +282,7 @@ TEST(MemorySnapshot, OfEqualPeaksTheLatestCounts) {
                  event("free_completed", kBase, 512, kStart + 2), event("alloc", kBase, 512, kStart + 3),
                  event("free_requested", kBase, 512, kStart + 4),
                  event("free_completed", kBase, 512, kStart + 5)})}));
-    EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_time_ns, 4000);
+    EXPECT_EQ(analysis::memory_report(*trace).ranks.at(0).peak_time_ns, 4000);
 }
 
 TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
@@ -298,16 +298,16 @@ TEST(MemorySnapshot, StacksShowThePlaceAndTheCategory) {
                                           event("free_completed", kBase, 300, kStart + 3),
                                           event("free_completed", kBase + 1024, 200, kStart + 3),
                                           event("free_completed", kBase + 2048, 100, kStart + 3)})}));
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 600);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::activations), 400);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::optimizer_state), 200);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::activations), 400);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::optimizer_state), 200);
     ASSERT_THAT(names(rank.stacks),
                 ElementsAre(Pair("models/gpt.py:40 block", 400), Pair("train.py:12 step", 200)));
     EXPECT_EQ(rank.stacks[0].stack,
               "at::empty\n/x/torch/nn/modules/linear.py:125 forward\n/home/me/models/gpt.py:40 block\n"
               "train.py:9 <module>");
-    const PeakMoment moment = explain_memory(*trace).ranks.at(0).moment;
+    const analysis::PeakMoment moment = analysis::explain_memory(*trace).ranks.at(0).moment;
     EXPECT_EQ(moment.bytes, 100);
     EXPECT_THAT(moment.stack, HasSubstr("gpt.py:40"));
 }
@@ -330,13 +330,14 @@ TEST(MemorySnapshot, BlocksThatTheBackwardMadeAndTheOptimizerUsesAreGradients) {
                                             annotation("END", "Optimizer.step#AdamW.step", kStart + 30)};
     for (const auto& told : {annotations, std::vector<Bytes>{}}) {  // without annotations the stack shows it
         const auto trace = load(snapshot({}, events, told));
-        const RankMemory rank = memory_report(*trace).ranks.at(0);
+        const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
         EXPECT_EQ(rank.peak_bytes, 3000);
-        EXPECT_EQ(at(rank.at_peak, MemoryCategory::gradients), 1000);
-        EXPECT_EQ(at(rank.at_peak, MemoryCategory::activations), 0);
-        EXPECT_EQ(at(rank.at_peak, MemoryCategory::optimizer_state), 2000);
-        const RankMemory before = memory_report(*trace, {.from_ns = 0, .to_ns = 2'000}).ranks.at(0);
-        EXPECT_EQ(at(before.at_peak, MemoryCategory::activations), 300);
+        EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::gradients), 1000);
+        EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::activations), 0);
+        EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::optimizer_state), 2000);
+        const analysis::RankMemory before =
+            analysis::memory_report(*trace, {.from_ns = 0, .to_ns = 2'000}).ranks.at(0);
+        EXPECT_EQ(at(before.at_peak, schema::MemoryCategory::activations), 300);
     }
 }
 
@@ -348,9 +349,9 @@ TEST(MemorySnapshot, AWorkspaceThatTheBackwardMadeIsNotAGradient) {
                                      {pickled::list({event("alloc", kBase, 1000, kStart + 10, workspace),
                                                      event("alloc", kBase + 4096, 64, kStart + 30)})},
                                      {annotation("START", "Optimizer.step#AdamW.step", kStart + 20)}));
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::gradients), 0);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::other), 1000);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::gradients), 0);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::other), 1000);
 }
 
 // FSDP2 keeps a gradient's shard in the buffer that the reduce-scatter filled.
@@ -364,9 +365,9 @@ TEST(MemorySnapshot, AReducedShardThatIsLiveInTheOptimizersStepIsAGradient) {
          annotation("END", "FSDP::post_backward_reduce (net)", kStart + 5),
          annotation("START", "Optimizer.step#AdamW.step", kStart + 20),
          annotation("END", "Optimizer.step#AdamW.step", kStart + 40)}));
-    const RankMemory peak = memory_report(*trace).ranks.at(0);
-    EXPECT_EQ(at(peak.at_peak, MemoryCategory::communication), 4000);
-    EXPECT_EQ(at(peak.at_peak, MemoryCategory::gradients), 1000);
+    const analysis::RankMemory peak = analysis::memory_report(*trace).ranks.at(0);
+    EXPECT_EQ(at(peak.at_peak, schema::MemoryCategory::communication), 4000);
+    EXPECT_EQ(at(peak.at_peak, schema::MemoryCategory::gradients), 1000);
 }
 
 TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
@@ -374,7 +375,7 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
         load(snapshot({segment(0, kBase, 2 << 20, {block(kBase, 1 << 20, "active_allocated")})},
                       {pickled::list({event("oom", 3 << 20, 64 << 20, kStart + 7)})},
                       {annotation("START", "FSDP::all_gather (head)", kStart)}));
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     ASSERT_EQ(rank.failures.size(), 1u);
     EXPECT_EQ(rank.failures[0].time_ns, 7000);
     EXPECT_EQ(rank.failures[0].text,
@@ -384,14 +385,14 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
               "(63963136 bytes) were missing; of the reserved memory 1.00 MB (1048576 bytes) were cached, "
               "but no block was large enough"
               "; under FSDP::all_gather (head)");
-    EXPECT_THAT(render(memory_report(*trace), Format::table), HasSubstr("Out of memory"));
+    EXPECT_THAT(render(analysis::memory_report(*trace), report::Format::table), HasSubstr("Out of memory"));
 }
 
 TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
     const auto trace = load(snapshot({segment(2, kBase, 4096, {block(kBase, 512, "active_allocated")})},
                                      {pickled::list({event("alloc", kBase, 256, kStart)}), pickled::list({}),
                                       pickled::list({event("alloc", kBase, 512, kStart + 1)})}));
-    const MemoryReport report = memory_report(*trace);
+    const analysis::MemoryReport report = analysis::memory_report(*trace);
     ASSERT_EQ(report.ranks.size(), 2u);
     EXPECT_EQ(report.ranks[0].rank, 0);
     EXPECT_EQ(report.ranks[1].rank, 2);
@@ -406,7 +407,7 @@ TEST(MemorySnapshot, EachDeviceIsARankUnlessItIsEmpty) {
                               {.rank = 3, .one_of_several = true});
     ASSERT_EQ(several->ranks.size(), 1u);
     EXPECT_EQ(several->ranks[0].number, 3);
-    EXPECT_EQ(memory_report(*several).ranks[0].peak_bytes, 1);
+    EXPECT_EQ(analysis::memory_report(*several).ranks[0].peak_bytes, 1);
     EXPECT_THAT(several->diagnostics.at(0).text, HasSubstr("device 0 of a snapshot was ignored"));
 }
 
@@ -419,7 +420,7 @@ TEST(MemorySnapshot, WithoutHistoryItShowsOneMoment) {
         pickled::dictionary({{"size", pickled::integer(1024)}, {"state", pickled::text("inactive")}});
     const auto trace =
         load(pickled::whole(pickled::list({segment(0, kBase, 2048, {old_block, free_block, old_block})})));
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(rank.peak_bytes, 1024);
     EXPECT_EQ(rank.fragmentation.value().largest_free, 1024);
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("no history"));
@@ -440,10 +441,10 @@ TEST(MemorySnapshot, AnEventTakesAMicrosecondIfTimesAreMissing) {
 TEST(MemorySnapshot, ACutSnapshotIsKeptForwardOnDemand) {
     const Bytes whole = small_snapshot();
     const Bytes cut = whole.substr(0, whole.find("free_requested"));
-    EXPECT_THROW(load(cut), StoreError);
+    EXPECT_THROW(load(cut), store::StoreError);
     const auto trace = load(cut, {.partial = true});
     // What was allocated before is unknown: only the two recorded allocations are counted.
-    EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 1024 + 2048);
+    EXPECT_EQ(analysis::memory_report(*trace).ranks.at(0).peak_bytes, 1024 + 2048);
     EXPECT_EQ(trace->config_value("import.partial"), "1");
 }
 
@@ -452,7 +453,7 @@ TEST(MemorySnapshot, OddValuesAreLeftOutAndCounted) {
         snapshot({}, {pickled::list({event("alloc", kBase, 512, kStart), event("alloc", kBase, -1, kStart),
                                      event("alloc", kBase, std::int64_t{1} << 60, kStart),
                                      pickled::dictionary({{"action", pickled::text("alloc")}})})}));
-    EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 512);
+    EXPECT_EQ(analysis::memory_report(*trace).ranks.at(0).peak_bytes, 512);
     EXPECT_THAT(trace->diagnostics.at(0).text, HasSubstr("3 entries"));
     // A block that is allocated and never freed should be live at the end; it is not, and that is reported.
     EXPECT_THAT(trace->diagnostics.at(1).text, HasSubstr("512 bytes that the events allocate are neither"));
@@ -462,7 +463,7 @@ TEST(MemorySnapshot, OtherPicklesAreNotSnapshots) {
     try {
         load(pickled::whole(pickled::list({pickled::integer(1)})));
         FAIL();
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("neither a memory snapshot"));
     }
 }
@@ -519,7 +520,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     for (const auto& [address, holder] : live) holders[holder.first] += holder.second;
 
     const auto trace = load_file(path);
-    const RankMemory rank = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory rank = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(total_at_end, 60'707'840);
     EXPECT_EQ(rank.peak_bytes, peak);
     EXPECT_EQ(trace->start_utc_ns + rank.peak_time_ns, *events[peak_index]["time_us"].integer() * 1000);
@@ -527,8 +528,8 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
     // All annotations, and one more row for the rounding of blocks (total is now what was allocated at the
     // start).
     EXPECT_EQ(rank.annotations.size(), holders.size() + 1);
-    for (const MemoryHolder& holder : rank.annotations)
-        EXPECT_EQ(holder.bytes, holder.name == kRoundingOfBlocks ? total : holders[holder.name])
+    for (const analysis::MemoryHolder& holder : rank.annotations)
+        EXPECT_EQ(holder.bytes, holder.name == store::kRoundingOfBlocks ? total : holders[holder.name])
             << holder.name;
     // Other programs found the same numbers (expected.json).
     EXPECT_EQ(peak, 2'737'575'168);
@@ -539,7 +540,7 @@ TEST(MemorySnapshot, TheRealSnapshotsPeakEqualsAnIndependentReplay) {
 }
 
 TEST(StackText, TheMostInformativeFrameIsChosen) {
-    const auto chosen = [](std::string_view stack) { return short_frame(asking_frame(stack)); };
+    const auto chosen = [](std::string_view stack) { return store::short_frame(store::asking_frame(stack)); };
     // The program's own frame is preferred to PyTorch's, and that to the operator.
     EXPECT_EQ(chosen("at::empty\nat::_ops::bmm::call(at::Tensor const&)\n/x/torch/nn/linear.py:1 forward\n"
                      "/home/me/models/gpt.py:7 block\nmain.py:3 main"),
@@ -557,28 +558,29 @@ TEST(StackText, TheMostInformativeFrameIsChosen) {
 // --- the table of categories -------------------------------------------------------------------------------
 
 TEST(MemoryOrigin, TheFirstRuleThatFitsCounts) {
-    EXPECT_EQ(category_of_origin("FSDP::all_gather_copy_out (layers.0)"),
-              MemoryCategory::unsharded_parameters);
-    EXPECT_EQ(category_of_origin("nccl:_reduce_scatter_base"), MemoryCategory::communication);
-    EXPECT_EQ(category_of_origin("FullyShardedDataParallel._pre_forward_unshard"),
-              MemoryCategory::unsharded_parameters);
-    EXPECT_EQ(category_of_origin("Optimizer.step#AdamW.step"), MemoryCategory::optimizer_state);
-    EXPECT_EQ(category_of_origin("forward"), MemoryCategory::other);
+    EXPECT_EQ(store::category_of_origin("FSDP::all_gather_copy_out (layers.0)"),
+              schema::MemoryCategory::unsharded_parameters);
+    EXPECT_EQ(store::category_of_origin("nccl:_reduce_scatter_base"), schema::MemoryCategory::communication);
+    EXPECT_EQ(store::category_of_origin("FullyShardedDataParallel._pre_forward_unshard"),
+              schema::MemoryCategory::unsharded_parameters);
+    EXPECT_EQ(store::category_of_origin("Optimizer.step#AdamW.step"),
+              schema::MemoryCategory::optimizer_state);
+    EXPECT_EQ(store::category_of_origin("forward"), schema::MemoryCategory::other);
     // The innermost informative frame.
     const auto category_of_stack = [](std::string_view stack) {
-        const OriginRule* rule = rule_of_stack(stack);
-        return rule != nullptr ? rule->category : MemoryCategory::other;
+        const store::OriginRule* rule = store::rule_of_stack(stack);
+        return rule != nullptr ? rule->category : schema::MemoryCategory::other;
     };
     EXPECT_EQ(category_of_stack(
                   "at::empty\n/x/torch/optim/adam.py:3 step\n/x/torch/nn/modules/module.py:9 _call_impl"),
-              MemoryCategory::optimizer_state);
+              schema::MemoryCategory::optimizer_state);
     EXPECT_EQ(category_of_stack("/x/torch/nn/modules/module.py:9 _call_impl\n/x/torch/optim/adam.py:3 step"),
-              MemoryCategory::activations);
+              schema::MemoryCategory::activations);
     EXPECT_EQ(
         category_of_stack("/x/torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py:5 foreach_reduce"),
-        MemoryCategory::communication);
-    EXPECT_EQ(category_of_stack("main.py:1 reduce_all"), MemoryCategory::other);
-    EXPECT_EQ(category_of_stack(""), MemoryCategory::other);
+        schema::MemoryCategory::communication);
+    EXPECT_EQ(category_of_stack("main.py:1 reduce_all"), schema::MemoryCategory::other);
+    EXPECT_EQ(category_of_stack(""), schema::MemoryCategory::other);
 }
 
 TEST(MemoryOrigin, ThePageHasEveryRule) {
@@ -592,15 +594,16 @@ TEST(MemoryOrigin, ThePageHasEveryRule) {
     const auto part = [](std::string_view text) {
         return text.empty() ? "any" : "`" + std::string(text) + "`";
     };
-    const auto rest = [](const OriginRule& rule) {
+    const auto rest = [](const store::OriginRule& rule) {
         return " | " + std::string(name(rule.category)) + " | " +
                std::string(rule.in_step ? name(*rule.in_step) : "") + (rule.in_step ? " | " : "| ") +
                std::string(rule.reason) + " |";
     };
-    for (const OriginRule& rule : annotation_rules()) expect("| " + part(rule.name) + rest(rule));
-    for (const OriginRule& rule : frame_rules())
+    for (const store::OriginRule& rule : store::annotation_rules())
+        expect("| " + part(rule.name) + rest(rule));
+    for (const store::OriginRule& rule : store::frame_rules())
         expect("| " + part(rule.file) + " | " + part(rule.name) + rest(rule));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -10,15 +10,15 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/memory/memory_curves.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
-constexpr TestMemory kParameters = {.category = MemoryCategory::parameters};
-constexpr TestMemory kActivations = {.category = MemoryCategory::activations};
+constexpr TestMemory kParameters = {.category = schema::MemoryCategory::parameters};
+constexpr TestMemory kActivations = {.category = schema::MemoryCategory::activations};
 
-std::int64_t at(const CategoryBytes& bytes, MemoryCategory c) {
+std::int64_t at(const CategoryBytes& bytes, schema::MemoryCategory c) {
     return bytes[static_cast<std::size_t>(c)];
 }
 std::int64_t sum(const CategoryBytes& bytes) {
@@ -36,14 +36,14 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
     run.allocate(0, 20, 2, 300, kActivations);
     run.allocate(0, 30, 3, 200, kActivations);  // 900 bytes: the peak
     run.free(0, 40, 2, 300, kActivations);
-    run.allocate(0, 50, 4, 250, kActivations);                   // 850
-    run.allocate(0, 25, 9, 5000, {.space = MemorySpace::host});  // not on the device
+    run.allocate(0, 50, 4, 250, kActivations);                           // 850
+    run.allocate(0, 25, 9, 5000, {.space = schema::MemorySpace::host});  // not on the device
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 900);
     EXPECT_EQ(rank.peak_time_ns, 30);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::parameters), 400);
-    EXPECT_EQ(at(rank.at_peak, MemoryCategory::activations), 500);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::parameters), 400);
+    EXPECT_EQ(at(rank.at_peak, schema::MemoryCategory::activations), 500);
     EXPECT_EQ(sum(rank.at_peak), 900);
     EXPECT_EQ(rank.predicted_peak_bytes, -1);
 }
@@ -51,11 +51,11 @@ TEST(Memory, ThePeakIsTheLargestLiveTotalAndItsCategoriesSumToIt) {
 TEST(Memory, OfAnotherSpaceFollowsTheSameRules) {
     RunBuilder run;
     run.allocate(0, 10, 1, 400, kParameters);
-    run.allocate(0, 20, 1, 70, {.space = MemorySpace::pinned, .name = "shard"});
-    run.allocate(0, 30, 2, 30, {.space = MemorySpace::pinned, .name = "gradient"});  // 100: the peak
-    run.free(0, 40, 1, 70, {.space = MemorySpace::pinned});
+    run.allocate(0, 20, 1, 70, {.space = schema::MemorySpace::pinned, .name = "shard"});
+    run.allocate(0, 30, 2, 30, {.space = schema::MemorySpace::pinned, .name = "gradient"});  // 100: the peak
+    run.free(0, 40, 1, 70, {.space = schema::MemorySpace::pinned});
     const auto trace = run.take();
-    const RankMemory rank = memory_report(*trace, {}, MemorySpace::pinned).ranks[0];
+    const RankMemory rank = memory_report(*trace, {}, schema::MemorySpace::pinned).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 100);
     EXPECT_EQ(rank.peak_time_ns, 30);
     ASSERT_EQ(rank.buffers.size(), 2U);
@@ -66,9 +66,9 @@ TEST(Memory, OfAnotherSpaceFollowsTheSameRules) {
 
 TEST(Memory, HoldersAreUnitsModulesAndBuffersLargestFirst) {
     RunBuilder run;
-    run.sink().add(UnitRow{.id = 0, .module = 0, .name = "unit_a"});
-    run.sink().add(UnitRow{.id = 1, .module = 1, .name = "unit_b"});
-    run.sink().add(ModuleRow{.id = 7, .name = "Linear_0"});
+    run.sink().add(schema::UnitRow{.id = 0, .module = 0, .name = "unit_a"});
+    run.sink().add(schema::UnitRow{.id = 1, .module = 1, .name = "unit_b"});
+    run.sink().add(schema::ModuleRow{.id = 7, .name = "Linear_0"});
     run.allocate(0, 1, 1, 100, {.unit = 0, .module = 7, .name = "weight"});
     run.allocate(0, 2, 2, 300, {.unit = 1, .module = 7, .name = "gradient"});
     run.allocate(0, 3, 3, 50, {.name = "weight"});
@@ -103,11 +103,12 @@ TEST(Memory, FreesWithoutAnAllocationAreARowSoThatHoldersStillSumToThePeak) {
 
 TEST(Memory, SetUpIsNotPartOfThePeakButWhatItLeavesIs) {
     RunBuilder run;
-    const TestMemory setup = {.category = MemoryCategory::parameters, .phase = Phase::setup};
+    const TestMemory setup = {.category = schema::MemoryCategory::parameters, .phase = schema::Phase::setup};
     run.allocate(0, 1, 1, 1000, setup);  // the whole model, before it is sharded
     run.allocate(0, 2, 2, 250, setup);
     run.free(0, 3, 1, 1000, setup);
-    run.allocate(0, 10, 3, 100, {.category = MemoryCategory::activations, .phase = Phase::forward});
+    run.allocate(0, 10, 3, 100,
+                 {.category = schema::MemoryCategory::activations, .phase = schema::Phase::forward});
     const auto trace = run.take();
     const RankMemory rank = memory_report(*trace).ranks[0];
     EXPECT_EQ(rank.peak_bytes, 350);
@@ -140,12 +141,12 @@ TEST(Memory, ASelectedRangeStartsWithWhatIsLive) {
 
 TEST(Memory, ReservedAndPredictedAreReported) {
     RunBuilder run(2);
-    const StringId reserved = run.sink().intern("reserved_bytes");
+    const schema::StringId reserved = run.sink().intern("reserved_bytes");
     run.allocate(1, 10, 1, 64, kParameters);
-    run.sink().add(CounterRow{.time = 5, .rank = 1, .name = reserved, .value = 128});
-    run.sink().add(CounterRow{.time = 20, .rank = 1, .name = reserved, .value = 96});
-    run.sink().add(CounterRow{.time = 6, .rank = 0, .name = reserved, .value = 4096});
-    PredictionRow prediction{.rank = 1, .peak_bytes = 64, .where = "first step, forward"};
+    run.sink().add(schema::CounterRow{.time = 5, .rank = 1, .name = reserved, .value = 128});
+    run.sink().add(schema::CounterRow{.time = 20, .rank = 1, .name = reserved, .value = 96});
+    run.sink().add(schema::CounterRow{.time = 6, .rank = 0, .name = reserved, .value = 4096});
+    schema::PredictionRow prediction{.rank = 1, .peak_bytes = 64, .where = "first step, forward"};
     prediction.at_peak[0] = 64;
     run.sink().add(prediction);
     const auto trace = run.take();
@@ -174,8 +175,9 @@ TEST(Memory, TheCurveHasThePeakAsItsHighestPoint) {
                 sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(pick));
                 continue;
             }
-            const TestMemory m = {.category = static_cast<MemoryCategory>(random() % kMemoryCategories),
-                                  .unit = static_cast<int>(random() % 3)};
+            const TestMemory m = {
+                .category = static_cast<schema::MemoryCategory>(random() % schema::kMemoryCategories),
+                .unit = static_cast<int>(random() % 3)};
             live.emplace_back(next, m);
             sizes.push_back(1 + static_cast<std::int64_t>(random() % 1000));
             run.allocate(0, e, next++, sizes.back(), m);
@@ -224,4 +226,4 @@ TEST(Memory, ThePeakIndexAgreesWithASearchThroughTheCurve) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -21,7 +21,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/finalize.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -77,15 +77,16 @@ class MergeHosts : public ::testing::Test {
     }
     MergeResult merge(const std::vector<std::string>& inputs) {
         const MergeResult result = merge_traces({.inputs = inputs, .output = out(), .overwrite = true});
-        database_.emplace(out(), Database::Mode::read_only);
+        database_.emplace(out(), store::Database::Mode::read_only);
         return result;
     }
     // The largest difference between the ends of the gathers on a rank and their ends in the job's time.
     std::int64_t wrong_by(int rank) {
         std::int64_t worst = 0, step = 0;
-        Statement row(*database_,
-                      "SELECT \"end\" FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN SHARD_COLLECTIVES c USING "
-                      "(correlationId) WHERE c.rank = ?1 ORDER BY sequence");
+        store::Statement row(
+            *database_,
+            "SELECT \"end\" FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN SHARD_COLLECTIVES c USING "
+            "(correlationId) WHERE c.rank = ?1 ORDER BY sequence");
         row.bind(1, std::int64_t{rank});
         for (; row.step(); ++step)
             worst = std::max(worst, std::abs(row.integer(0) - (kBefore + step * kSecond + 100 * kUs)));
@@ -93,14 +94,14 @@ class MergeHosts : public ::testing::Test {
         return worst;
     }
     std::string fact(const std::string& key) {
-        Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = ?1");
+        store::Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = ?1");
         row.bind(1, std::string_view(key));
         return row.step() ? std::string(row.text(0)) : "none";
     }
     std::string out() const { return folder_ / "out.sqlite"; }
 
     TemporaryFolder folder_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
 };
 
 // No two parts have a collective in common, so only the measurements count.
@@ -137,7 +138,7 @@ TEST_F(MergeHosts, ImprovesMeasurementsByCollectives) {
     for (int h = 0; h < 4; ++h) EXPECT_LE(wrong_by(h), kUncertainty + 100) << h;
     EXPECT_NE(fact("merge.residual_measured_us"), "none");
     // Opened together without a merged file, the parts have the same times as merged.
-    const auto trace = open_any(parts);
+    const auto trace = importer::open_any(parts);
     EXPECT_EQ(trace->config_value("merge.residual_us"), fact("merge.residual_us"));
     EXPECT_EQ(trace->config_value("merge.residual_measured_us"), fact("merge.residual_measured_us"));
     EXPECT_THAT(trace->clocks, SizeIs(8));
@@ -237,7 +238,7 @@ TEST_F(KilledPart, IsNamedByTheRemainingRanks) {
     }
     merge(parts);
     EXPECT_EQ(fact("merge.unended_ranks"), "1");
-    const StopReport report = stop_report(*load_trace(out()));
+    const analysis::StopReport report = analysis::stop_report(*store::load_trace(out()));
     EXPECT_EQ(stop_sentence(report),
               "Rank 1 on node1 was the first to stop: (process 500 on host node1) has ended.");
     ASSERT_THAT(report.ranks, SizeIs(4));
@@ -245,7 +246,7 @@ TEST_F(KilledPart, IsNamedByTheRemainingRanks) {
     EXPECT_EQ(report.ranks[1].last_step, kSteps / 2 - 1);
     EXPECT_EQ(report.ranks[2].waiting, "all_gather 10 of group 7");
     // The same parts, opened together, give the same result.
-    EXPECT_EQ(stop_sentence(stop_report(*open_any(parts))), stop_sentence(report));
+    EXPECT_EQ(stop_sentence(analysis::stop_report(*importer::open_any(parts))), stop_sentence(report));
 }
 
 TEST_F(KilledPart, IsFoundIfNoRankReportsIt) {
@@ -253,14 +254,14 @@ TEST_F(KilledPart, IsFoundIfNoRankReportsIt) {
     killed.steps = kSteps / 2;
     record_and_kill(killed);
     merge({write_part(host(0)), killed.path});
-    const StopReport report = stop_report(*load_trace(out()));
+    const analysis::StopReport report = analysis::stop_report(*store::load_trace(out()));
     EXPECT_EQ(report.first_rank, 1);
     EXPECT_FALSE(report.told);
     EXPECT_EQ(report.ranks[0].waiting, "all_gather 19 of group 7");
     // It makes no difference if a part is finalized before the merge.
-    finalize_trace(killed.path);
+    store::finalize_trace(killed.path);
     merge({host(0).path, killed.path});
-    EXPECT_EQ(stop_report(*load_trace(out())).first_rank, 1);
+    EXPECT_EQ(analysis::stop_report(*store::load_trace(out())).first_rank, 1);
 }
 
 TEST_F(KilledPart, IsKeptIfAMergeFails) {
@@ -270,7 +271,7 @@ TEST_F(KilledPart, IsKeptIfAMergeFails) {
     const std::string before = bytes_of(killed.path) + bytes_of(killed.path + "-wal") + bytes_of(whole.path);
     EXPECT_THROW(
         merge_traces({.inputs = {whole.path, killed.path}, .output = folder_ / "missing/out.sqlite"}),
-        StoreError);
+        store::StoreError);
     std::atomic<bool> cancel = true;
     EXPECT_THROW(merge_traces({.inputs = {whole.path, killed.path}, .output = out()}, {.cancel = &cancel}),
                  Cancelled);
@@ -279,4 +280,4 @@ TEST_F(KilledPart, IsKeptIfAMergeFails) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -24,7 +24,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -55,7 +55,7 @@ class MergeTest : public ::testing::Test {
     }
     MergeResult merge(const std::vector<std::string>& inputs) {
         const MergeResult result = merge_traces({.inputs = inputs, .output = out(), .overwrite = true});
-        database_.emplace(out(), Database::Mode::read_only);
+        database_.emplace(out(), store::Database::Mode::read_only);
         return result;
     }
     std::string refusal(const std::vector<std::string>& inputs, const std::string& output = {}) const {
@@ -65,12 +65,12 @@ class MergeTest : public ::testing::Test {
     std::string out() const { return folder_ / "out.sqlite"; }
     std::int64_t number(const std::string& sql) { return database_->integer(sql); }
     std::string text(const std::string& sql) {
-        Statement row(*database_, sql);
+        store::Statement row(*database_, sql);
         return row.step() ? std::string(row.text(0)) : "";
     }
     std::vector<std::int64_t> numbers(const std::string& sql) {
         std::vector<std::int64_t> result;
-        for (Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
+        for (store::Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
         return result;
     }
     std::vector<std::string> files() const {
@@ -81,7 +81,7 @@ class MergeTest : public ::testing::Test {
     }
 
     TemporaryFolder folder_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
 };
 
 TEST_F(MergeTest, KeepsRanksAndGivesEachItsDevice) {
@@ -129,7 +129,7 @@ TEST_F(MergeTest, KeepsOneProcessOfOneHostOne) {
     b.pid = 501;
     merge({write_part(a), write_part(b)});
     EXPECT_THAT(numbers("SELECT globalPid FROM PROCESSES ORDER BY 1"),
-                ElementsAre(global_pid(500), global_pid(501)));
+                ElementsAre(schema::global_pid(500), schema::global_pid(501)));
 }
 
 TEST_F(MergeTest, DistinguishesContainersOfOneHost) {
@@ -193,27 +193,28 @@ TEST_F(MergeTest, BeginsWithTheEarliestPart) {
 TEST_F(MergeTest, GivesEachRankTheNumbersOfItsPart) {
     const auto [a, b] = two_hosts();
     merge({write_part(a), write_part(b)});
-    const auto merged = load_trace(out());
+    const auto merged = store::load_trace(out());
     for (const PartSpec& part : {a, b}) {
         const int rank = part.ranks[0];
-        const auto alone = load_trace(part.path);
-        const RankSummary one = summarize(*alone).ranks.at(0);
-        const RankSummary of_all = summarize(*merged, {.rank = rank}).ranks.at(0);
+        const auto alone = store::load_trace(part.path);
+        const analysis::RankSummary one = analysis::summarize(*alone).ranks.at(0);
+        const analysis::RankSummary of_all = analysis::summarize(*merged, {.rank = rank}).ranks.at(0);
         EXPECT_EQ(one.average_us, of_all.average_us);
         EXPECT_EQ(one.steps.size(), of_all.steps.size());
-        const RankMemory memory = memory_report(*alone).ranks.at(0);
-        const RankMemory of_all_memory = memory_report(*merged, {.rank = rank}).ranks.at(0);
+        const analysis::RankMemory memory = analysis::memory_report(*alone).ranks.at(0);
+        const analysis::RankMemory of_all_memory =
+            analysis::memory_report(*merged, {.rank = rank}).ranks.at(0);
         EXPECT_EQ(memory.peak_bytes, 5096);
         EXPECT_EQ(of_all_memory.peak_bytes, 5096);
         EXPECT_EQ(memory.at_peak, of_all_memory.at_peak);
         EXPECT_EQ(memory.reserved_bytes, of_all_memory.reserved_bytes);
     }
     // The shortest part of each collective is rank 1's, 45 us; rank 0 waits 5 us of its 50.
-    const auto collectives = collectives_report(*merged).ranks;
+    const auto collectives = analysis::collectives_report(*merged).ranks;
     EXPECT_EQ(collectives.at(0).unmatched, 0);
     EXPECT_DOUBLE_EQ(collectives.at(0).operations.at(0).transfer_us, 3 * 45);
     EXPECT_DOUBLE_EQ(collectives.at(0).operations.at(0).waiting_us, 3 * 5);
-    EXPECT_THAT(check_trace(*merged), IsEmpty());
+    EXPECT_THAT(analysis::check_trace(*merged), IsEmpty());
 }
 
 TEST_F(MergeTest, KeepsWhatPartsAgreeOnOnce) {
@@ -285,7 +286,7 @@ TEST_F(MergeTest, GivesASchemaThatClashesAnotherId) {
     EXPECT_THAT(numbers("SELECT payloadSize FROM NVTX_PAYLOAD_SCHEMAS ORDER BY 1"), ElementsAre(4, 8));
     EXPECT_EQ(number("SELECT count(DISTINCT schemaId) FROM NVTX_PAYLOAD_SCHEMA_ENTRIES"), 2);
     // Each payload names the schema of its size (the third integer of its header).
-    Statement row(*database_, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData NOT NULL");
+    store::Statement row(*database_, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData NOT NULL");
     int payloads = 0;
     for (; row.step(); ++payloads) {
         std::int64_t header[4];
@@ -301,11 +302,11 @@ TEST_F(MergeTest, CopiesASinglePart) {
     PartSpec a = spec("a.sqlite", 0);
     a.ranks = {0, 1};
     merge({write_part(a)});
-    Database part(a.path, Database::Mode::read_only);
-    for (const auto tables : {nsight_tables(), shard_tables()}) {
-        for (const SchemaTable& table : tables) {
+    store::Database part(a.path, store::Database::Mode::read_only);
+    for (const auto tables : {schema::nsight_tables(), schema::shard_tables()}) {
+        for (const schema::SchemaTable& table : tables) {
             const std::string count = "SELECT count(*) FROM " + std::string(table.name);
-            if (table_role(table) != TableRole::made) {
+            if (table_role(table) != schema::TableRole::made) {
                 EXPECT_EQ(number(count), part.integer(count)) << table.name;
             }
         }
@@ -329,7 +330,7 @@ TEST_F(MergeTest, LeavesAFinishedFileForItsOwner) {
     EXPECT_THAT(files(), SizeIs(3));  // two parts and one result, no other file
     EXPECT_EQ(number("SELECT ended FROM SHARD_STATE"), 1);
     EXPECT_EQ(number("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE '%.%'"),
-              static_cast<std::int64_t>(indexes().size()));
+              static_cast<std::int64_t>(schema::indexes().size()));
     EXPECT_GT(number("SELECT count(*) FROM SHARD_TOTALS"), 0);
     EXPECT_EQ(text("PRAGMA integrity_check"), "ok");
     EXPECT_THAT(refusal({a.path, b.path}), HasSubstr("--overwrite"));
@@ -341,7 +342,7 @@ TEST_F(MergeTest, TakesPartsThatDidNotEndAndSaysSo) {
     const MergeResult result = merge({write_part(a), write_part(b)});
     EXPECT_THAT(result.notes, Contains(AllOf(HasSubstr("b.sqlite"), HasSubstr("did not end"))));
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_STEPS"), 6);
-    EXPECT_THAT(check_trace(*load_trace(out())), Contains(HasSubstr("did not end")));
+    EXPECT_THAT(analysis::check_trace(*store::load_trace(out())), Contains(HasSubstr("did not end")));
 }
 
 TEST_F(MergeTest, RefusesFilesThatAreNotTraces) {
@@ -353,7 +354,7 @@ TEST_F(MergeTest, RefusesFilesThatAreNotTraces) {
     EXPECT_THAT(refusal({good, text_file}), HasSubstr("is not an SQLite file"));
     EXPECT_THAT(refusal({good, folder_ / "missing.sqlite"}), HasSubstr("does not exist"));
     const std::string newer = write_part(spec("newer.sqlite", 1));
-    Database(newer, Database::Mode::read_write).execute("PRAGMA user_version = 99");
+    store::Database(newer, store::Database::Mode::read_write).execute("PRAGMA user_version = 99");
     EXPECT_THAT(refusal({good, newer}), HasSubstr("schema version 99"));
     EXPECT_FALSE(fs::exists(out()));
 }
@@ -387,20 +388,21 @@ TEST_F(MergeTest, LeavesNothingOnAFullDisk) {
 TEST_F(MergeTest, TakesFilesOfOlderSchemas) {
     const std::string a = write_part(spec("a.sqlite", 0)), b = write_part(spec("b.sqlite", 1));
     {
-        Database old(b, Database::Mode::read_write);  // written by version 1
+        store::Database old(b, store::Database::Mode::read_write);  // written by version 1
         std::vector<std::string> newer;
-        for (const auto tables : {nsight_tables(), shard_tables(), shard_enums()}) {
-            for (const SchemaTable& table : tables) {
+        for (const auto tables : {schema::nsight_tables(), schema::shard_tables(), schema::shard_enums()}) {
+            for (const schema::SchemaTable& table : tables) {
                 if (table.since > 1) newer.emplace_back(table.name);
             }
         }
-        for (const SchemaView& view : views()) old.execute("DROP VIEW " + std::string(view.name));
+        for (const schema::SchemaView& view : schema::views())
+            old.execute("DROP VIEW " + std::string(view.name));
         for (const std::string& table : newer) old.execute("DROP TABLE " + table);
         old.execute("PRAGMA user_version = 1");
     }
     merge({a, b});
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 12);
-    EXPECT_EQ(number("PRAGMA user_version"), kSchemaVersion);
+    EXPECT_EQ(number("PRAGMA user_version"), schema::kSchemaVersion);
 }
 
 TEST_F(MergeTest, NotesThatPartsAreOfDifferentTimes) {
@@ -415,7 +417,7 @@ TEST_F(MergeTest, TakesExportsOfNsightSystems) {
     const std::string path = folder_ / "nsight.sqlite";
     std::ofstream(path).close();
     {
-        Database nsight(path, Database::Mode::read_write);
+        store::Database nsight(path, store::Database::Mode::read_write);
         nsight.execute(R"(
 CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO StringIds VALUES (1, 'gemm'), (2, 'cudaLaunchKernel_v7000');
@@ -443,7 +445,7 @@ INSERT INTO NVTX_EVENTS VALUES (10, 20, 59, 'ncclAllReduce', 281475010265090, 5)
             "k.tensorSizeMinusOneElements = '[]'"),
         1);
     EXPECT_EQ(number("SELECT domainId FROM NVTX_EVENTS WHERE text = 'ncclAllReduce'"), 1);
-    EXPECT_EQ(load_trace(out())->ranks.size(), 2u);
+    EXPECT_EQ(store::load_trace(out())->ranks.size(), 2u);
 }
 
 // A process that uses two devices stays one rank, also for SQL.
@@ -451,7 +453,7 @@ TEST_F(MergeTest, KeepsAProcessWithTwoDevicesOneRank) {
     const std::string path = folder_ / "two.sqlite";
     std::ofstream(path).close();
     {
-        Database nsight(path, Database::Mode::read_write);
+        store::Database nsight(path, store::Database::Mode::read_write);
         nsight.execute(R"(
 CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO StringIds VALUES (1, 'gemm');
@@ -467,7 +469,7 @@ INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 1, 7, 1, 28147501026
     EXPECT_EQ(number("SELECT group_concat(rank, '') FROM (SELECT rank FROM kernels ORDER BY start_ns)"), 1)
         << "ranks 0, 0 and 1";
     EXPECT_EQ(number("SELECT count(DISTINCT device) FROM kernels"), 3);
-    const auto trace = load_trace(out());
+    const auto trace = store::load_trace(out());
     ASSERT_EQ(trace->ranks.size(), 2u);
     EXPECT_THAT(trace->device.rank, ElementsAre(0, 0, 1));
     ASSERT_EQ(trace->streams.size(), 3u);
@@ -475,4 +477,4 @@ INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 200, 0, 1, 7, 1, 28147501026
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

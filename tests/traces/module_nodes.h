@@ -8,10 +8,10 @@
 
 namespace shardscope::traces {
 
-inline std::vector<std::string> names(const std::vector<ModuleNode>& nodes) {
+inline std::vector<std::string> names(const std::vector<analysis::ModuleNode>& nodes) {
     std::vector<std::string> all;
     all.reserve(nodes.size());
-    for (const ModuleNode& n : nodes) all.push_back(n.name);
+    for (const analysis::ModuleNode& n : nodes) all.push_back(n.name);
     return all;
 }
 

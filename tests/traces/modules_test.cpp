@@ -7,7 +7,7 @@
 #include "tests/traces/module_nodes.h"
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -17,11 +17,11 @@ using ::testing::SizeIs;
 // Modules 0 Net_0 > 1 FullyShardedDataParallel_1 > 2 Linear_0, and 3 ReLU_0 next to it; unit 5 wraps module
 // 1.
 void describe_modules(RunBuilder& run) {
-    run.sink().add(ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
-    run.sink().add(ModuleRow{.id = 1, .parent = 0, .name = "FullyShardedDataParallel_1"});
-    run.sink().add(ModuleRow{.id = 2, .parent = 1, .name = "Linear_0", .parameters = 110});
-    run.sink().add(ModuleRow{.id = 3, .parent = 0, .name = "ReLU_0"});
-    run.sink().add(UnitRow{.id = 5, .module = 1, .name = "net.0"});
+    run.sink().add(schema::ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
+    run.sink().add(schema::ModuleRow{.id = 1, .parent = 0, .name = "FullyShardedDataParallel_1"});
+    run.sink().add(schema::ModuleRow{.id = 2, .parent = 1, .name = "Linear_0", .parameters = 110});
+    run.sink().add(schema::ModuleRow{.id = 3, .parent = 0, .name = "ReLU_0"});
+    run.sink().add(schema::UnitRow{.id = 5, .module = 1, .name = "net.0"});
 }
 
 void forward(RunBuilder& run, std::int64_t at, int rank = 0) {
@@ -66,8 +66,8 @@ TEST(Modules, HaveTheirFullyQualifiedNamesFromTheTableOrFromRanges) {
     EXPECT_EQ(net.children.at(1).fqn, "");  // no range names it
 
     RunBuilder listed;
-    listed.sink().add(ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
-    listed.sink().add(ModuleRow{.id = 2, .parent = 0, .name = "Linear_0", .path = "net.0"});
+    listed.sink().add(schema::ModuleRow{.id = 0, .parent = -1, .name = "Net_0"});
+    listed.sink().add(schema::ModuleRow{.id = 2, .parent = 0, .name = "Linear_0", .path = "net.0"});
     listed.range(0, 0, 100, "nn.Module: Net_0", 0);
     listed.range(0, 10, 20, "nn.Module: Linear_0", 2);
     const auto from_table = listed.take();
@@ -200,7 +200,7 @@ TEST(Modules, ABackwardWithoutAForwardIsPlacedByTheModuleTable) {
 TEST(Modules, OtherThreadsOfTheRankMeetInTheSameRows) {
     RunBuilder run;
     describe_modules(run);
-    run.sink().add(ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
+    run.sink().add(schema::ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
     forward(run, 0);
     run.range_on(RunBuilder::other_tid(0), 20, 55, "autograd::engine::evaluate_function: AddmmBackward0", 2);
     const auto trace = run.take();
@@ -222,9 +222,10 @@ TEST(Modules, KnowParametersTrafficOfTheirUnitWaitsAndPeaks) {
     run.runtime(0, 30, 35, "cudaEventSynchronize_v3020");   // another wait of the unshard
     run.runtime(0, 36, 38, "cudaLaunchKernel_v7000");       // not a wait
     run.runtime(0, 50, 60, "cudaStreamSynchronize_v3020");  // not a wait of the unshard
-    run.collective(0, 30, 50, {.operation = Operation::all_gather, .bytes = 440, .unit = 5, .launched = 26});
+    run.collective(0, 30, 50,
+                   {.operation = schema::Operation::all_gather, .bytes = 440, .unit = 5, .launched = 26});
     run.collective(0, 60, 70,
-                   {.operation = Operation::reduce_scatter, .bytes = 220, .unit = 5, .launched = 55});
+                   {.operation = schema::Operation::reduce_scatter, .bytes = 220, .unit = 5, .launched = 55});
     run.allocate(0, 5, 1, 1000);
     run.allocate(0, 20, 2, 500);
     run.free(0, 80, 2, 500);
@@ -271,9 +272,9 @@ TEST(Modules, ASelectionClipsHostTimeAndCountsWhatStartsInIt) {
 
 TEST(Modules, AModuleTableThatRunsInACircleIsNotFollowed) {
     RunBuilder run;
-    run.sink().add(ModuleRow{.id = 0, .parent = 1, .name = "A_0", .parameters = 5});
-    run.sink().add(ModuleRow{.id = 1, .parent = 0, .name = "B_0", .parameters = 7});
-    run.sink().add(ModuleRow{.id = 2, .parent = 1, .name = "C_0", .parameters = 1});
+    run.sink().add(schema::ModuleRow{.id = 0, .parent = 1, .name = "A_0", .parameters = 5});
+    run.sink().add(schema::ModuleRow{.id = 1, .parent = 0, .name = "B_0", .parameters = 7});
+    run.sink().add(schema::ModuleRow{.id = 2, .parent = 1, .name = "C_0", .parameters = 1});
     run.range(0, 0, 10, "autograd::engine::evaluate_function: AddmmBackward0", 2);
     const auto trace = run.take();
     const ModuleView view = module_view(*trace);
@@ -345,4 +346,4 @@ TEST(Modules, TheCallsOfARowAreItsRangesInOrder) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

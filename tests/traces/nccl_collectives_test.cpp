@@ -22,7 +22,7 @@
 #include "traces/store/nccl/nccl_calls.h"
 #include "traces/store/write/create.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -57,11 +57,11 @@ class NcclJoin : public ::testing::Test {
                 "INSERT INTO SHARD_RANKS VALUES ({0}, {0}, {1}, {2}, 'host', 0, 0, 0, 0, NULL, NULL);"
                 "INSERT INTO NVTX_EVENTS (start, eventType, text, domainId, globalTid) VALUES "
                 "(0, 75, 'NCCL', 1, {1})",
-                rank, global_pid(kPids[rank]), tid(rank)));
+                rank, schema::global_pid(kPids[rank]), tid(rank)));
         }
     }
 
-    static std::int64_t tid(int rank) { return global_tid(kPids[rank], 7); }
+    static std::int64_t tid(int rank) { return schema::global_tid(kPids[rank], 7); }
 
     std::int64_t string_id(const std::string& text) {
         Statement find(db_, "SELECT id FROM StringIds WHERE value = ?");
@@ -90,12 +90,13 @@ class NcclJoin : public ::testing::Test {
     }
     void call(int rank, std::int64_t start, const std::string& name, std::uint64_t bytes,
               std::uint64_t communicator = kWorld) {
-        range(rank, start, name, binary_payload(kGatherSchema, bytes_of(communicator) + bytes_of(bytes)));
+        range(rank, start, name,
+              schema::binary_payload(kGatherSchema, bytes_of(communicator) + bytes_of(bytes)));
     }
     void make_communicator(int rank, std::uint64_t communicator, int ranks) {
         range(rank, 0, "ncclCommInitRank",
-              binary_payload(kInitSchema,
-                             bytes_of(communicator) + bytes_of(static_cast<std::uint64_t>(ranks))));
+              schema::binary_payload(kInitSchema,
+                                     bytes_of(communicator) + bytes_of(static_cast<std::uint64_t>(ranks))));
     }
     void make_world() {
         for (const int rank : {0, 1}) make_communicator(rank, kWorld, 2);
@@ -121,7 +122,7 @@ class NcclJoin : public ::testing::Test {
             "tensorSizeMinusOneElements) VALUES ({}, {}, {}, 1, 7, {}, {}, {}, {}, 0, 1, 1, 1, 1, 1, 1, 0, "
             "0, 0, 0, 0, "
             "'[]')",
-            start, start + 5, rank, correlation, global_pid(kPids[rank]), id, id));
+            start, start + 5, rank, correlation, schema::global_pid(kPids[rank]), id, id));
     }
 
     // "rank operation bytes sequence" of each collective, by rank and kernel.
@@ -166,15 +167,15 @@ TEST_F(NcclJoin, a_kernel_belongs_to_the_call_that_launched_it) {
 }
 
 TEST_F(NcclJoin, bytes_are_those_of_the_full_buffer) {
-    EXPECT_EQ(full_bytes(Operation::all_gather, 10, 4), 40);      // what one rank contributes
-    EXPECT_EQ(full_bytes(Operation::reduce_scatter, 10, 4), 40);  // what one rank gets
-    EXPECT_EQ(full_bytes(Operation::all_to_all, 10, 4), 40);      // the part for one peer
-    EXPECT_EQ(full_bytes(Operation::gather, 10, 4), 40);
-    EXPECT_EQ(full_bytes(Operation::scatter, 10, 4), 40);
-    EXPECT_EQ(full_bytes(Operation::all_reduce, 10, 4), 10);
-    EXPECT_EQ(full_bytes(Operation::broadcast, 10, 4), 10);
-    EXPECT_EQ(full_bytes(Operation::reduce, 10, 4), 10);
-    EXPECT_EQ(full_bytes(Operation::send, 10, 4), 10);
+    EXPECT_EQ(full_bytes(schema::Operation::all_gather, 10, 4), 40);      // what one rank contributes
+    EXPECT_EQ(full_bytes(schema::Operation::reduce_scatter, 10, 4), 40);  // what one rank gets
+    EXPECT_EQ(full_bytes(schema::Operation::all_to_all, 10, 4), 40);      // the part for one peer
+    EXPECT_EQ(full_bytes(schema::Operation::gather, 10, 4), 40);
+    EXPECT_EQ(full_bytes(schema::Operation::scatter, 10, 4), 40);
+    EXPECT_EQ(full_bytes(schema::Operation::all_reduce, 10, 4), 10);
+    EXPECT_EQ(full_bytes(schema::Operation::broadcast, 10, 4), 10);
+    EXPECT_EQ(full_bytes(schema::Operation::reduce, 10, 4), 10);
+    EXPECT_EQ(full_bytes(schema::Operation::send, 10, 4), 10);
 }
 
 TEST_F(NcclJoin, correlation_ids_count_within_a_process) {
@@ -259,7 +260,8 @@ TEST_F(NcclJoin, reports_what_it_does_not_know) {
 
 TEST_F(NcclJoin, payloads_that_are_truncated_or_absurd_are_ignored) {
     make_world();
-    range(0, 100, "ncclAllReduce", binary_payload(kGatherSchema, bytes_of(kWorld)));  // ends before the size
+    range(0, 100, "ncclAllReduce",
+          schema::binary_payload(kGatherSchema, bytes_of(kWorld)));  // ends before the size
     range(0, 200, "ncclAllReduce", "short");
     call(0, 300, "ncclAllGather", ~std::uint64_t{0});
     for (const int i : {1, 2, 3}) kernel(0, 100 * i + 5, i == 3 ? kGather : kReduce, i);
@@ -283,12 +285,13 @@ TEST_F(NcclJoin, nccls_own_numbers_come_first) {
     db_.execute(
         fmt::format("INSERT INTO SHARD_NCCL_COMMUNICATORS (communicator, globalPid, rank, ranks) VALUES "
                     "({}, {}, 0, 2)",
-                    static_cast<std::int64_t>(kWorld), global_pid(kPids[0])));
+                    static_cast<std::int64_t>(kWorld), schema::global_pid(kPids[0])));
     const auto operation = [&](int rank, std::int64_t start, int number) {
-        db_.execute(fmt::format(
-            "INSERT INTO SHARD_NCCL_OPERATIONS (communicator, globalPid, globalTid, rank, "
-            "operation, sequence, start) VALUES ({}, {}, {}, {}, 2, {}, {})",
-            static_cast<std::int64_t>(kWorld), global_pid(kPids[rank]), tid(rank), rank, number, start));
+        db_.execute(
+            fmt::format("INSERT INTO SHARD_NCCL_OPERATIONS (communicator, globalPid, globalTid, rank, "
+                        "operation, sequence, start) VALUES ({}, {}, {}, {}, 2, {}, {})",
+                        static_cast<std::int64_t>(kWorld), schema::global_pid(kPids[rank]), tid(rank), rank,
+                        number, start));
     };
     for (const int i : {1, 2}) {
         call(0, 100 * i, "ncclAllReduce", 8);
@@ -352,7 +355,7 @@ TEST_F(NcclJoin, brings_the_exports_of_two_hosts_onto_one_clock) {
         files.push_back(folder_ / fmt::format("host{}.sqlite", rank));
         db_.execute(fmt::format("VACUUM INTO '{}'", files.back()));
         Database host(files.back(), Database::Mode::read_write);
-        const std::int64_t pid = global_pid(kPids[rank]);
+        const std::int64_t pid = schema::global_pid(kPids[rank]);
         for (const char* table : {"NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"}) {
             host.execute(
                 fmt::format("DELETE FROM {0} WHERE globalTid / 16777216 * 16777216 <> {1}; UPDATE {0} SET "
@@ -373,12 +376,13 @@ TEST_F(NcclJoin, brings_the_exports_of_two_hosts_onto_one_clock) {
         EXPECT_THAT(trace.device.rank, ElementsAre(0, 1, 0, 1, 0, 1));
         for (std::size_t i = 0; i < 6; i += 2) EXPECT_EQ(trace.device.end[i], trace.device.end[i + 1]) << i;
     };
-    const auto opened = open_any(files);
+    const auto opened = importer::open_any(files);
     expect_one_clock(*opened);
     ASSERT_FALSE(opened->diagnostics.empty());
     EXPECT_THAT(opened->diagnostics.back().text, HasSubstr("host1.sqlite is rank 1 here"));
 
-    const MergeResult merged = merge_traces({.inputs = files, .output = folder_ / "both.sqlite"});
+    const merge::MergeResult merged =
+        merge::merge_traces({.inputs = files, .output = folder_ / "both.sqlite"});
     EXPECT_EQ(merged.collectives, 3);
     EXPECT_EQ(merged.residual_by_wall_ns, kAhead);
     EXPECT_EQ(merged.residual_ns, 0);
@@ -398,8 +402,8 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
     Database db(copy, Database::Mode::read_write);
     // The export's own tables, and ours next to them.
-    std::string tables =
-        std::regex_replace(migration_sql(0), std::regex("CREATE TEMP TABLE "), "CREATE TABLE IF NOT EXISTS ");
+    std::string tables = std::regex_replace(schema::migration_sql(0), std::regex("CREATE TEMP TABLE "),
+                                            "CREATE TABLE IF NOT EXISTS ");
     tables = std::regex_replace(tables, std::regex("INSERT INTO "), "INSERT OR IGNORE INTO ");
     db.execute(tables);
     const std::int64_t kernels = db.integer(
@@ -417,7 +421,7 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
 
     // The same export as it would be with payloads: 1000 bytes in each call of one communicator of two ranks.
     const std::string payload =
-        binary_payload((1 << 24) + 5, bytes_of(kWorld) + bytes_of(1000) + bytes_of(0));
+        schema::binary_payload((1 << 24) + 5, bytes_of(kWorld) + bytes_of(1000) + bytes_of(0));
     Statement update(
         db,
         "UPDATE NVTX_EVENTS SET binaryData = CAST(? AS BLOB) WHERE domainId = 1 AND eventType = 59 AND "
@@ -447,4 +451,4 @@ TEST(NcclJoinOfAnExport, ties_every_kernel_of_a_real_ddp_job) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

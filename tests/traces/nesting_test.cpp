@@ -11,7 +11,7 @@
 
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -137,10 +137,10 @@ TEST(Names, KnowCommunicationKernelsOldAndNew) {
     for (const char* name :
          {"ncclDevKernel_AllGather_RING_LL", "ncclKernel_AllReduce_RING_LL_Sum_float",
           "ncclAllReduceRingLLKernel_sum_f32", "rcclGeneric", "oneccl_allreduce", "void ncclKernel<1>"}) {
-        EXPECT_TRUE(is_communication_kernel(name)) << name;
+        EXPECT_TRUE(schema::is_communication_kernel(name)) << name;
     }
     for (const char* name : {"sgemm", "my_nccl", "", "cclKernel"})
-        EXPECT_FALSE(is_communication_kernel(name)) << name;
+        EXPECT_FALSE(schema::is_communication_kernel(name)) << name;
 }
 
 TEST(Names, LoseCudasVersionSuffixOnly) {
@@ -174,4 +174,4 @@ TEST(Names, ReadTheStepsNumber) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

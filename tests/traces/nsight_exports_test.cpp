@@ -16,7 +16,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::Contains;
@@ -35,9 +35,11 @@ class NsightExports : public ::testing::Test {
         database_.reset();
         return load_trace(path_);
     }
-    static std::string pid(int p) { return std::to_string(global_pid(p)); }
-    static std::string tid(int p) { return std::to_string(global_tid(p, p)); }
-    static std::string text(const Trace& trace, StringId id) { return std::string(trace.strings[id]); }
+    static std::string pid(int p) { return std::to_string(schema::global_pid(p)); }
+    static std::string tid(int p) { return std::to_string(schema::global_tid(p, p)); }
+    static std::string text(const Trace& trace, schema::StringId id) {
+        return std::string(trace.strings[id]);
+    }
 
     TemporaryFolder folder_;
     std::string path_;
@@ -99,9 +101,9 @@ TEST_F(NsightExports, AProcessWithTwoDevicesIsOneRank) {
     const auto trace = load();
     ASSERT_EQ(trace->ranks.size(), 2u);
     EXPECT_EQ(trace->ranks[0].device, 0);
-    EXPECT_EQ(trace->ranks[0].global_pid, global_pid(9));
+    EXPECT_EQ(trace->ranks[0].global_pid, schema::global_pid(9));
     EXPECT_EQ(trace->ranks[1].device, 1);
-    EXPECT_EQ(trace->ranks[1].global_pid, global_pid(8));
+    EXPECT_EQ(trace->ranks[1].global_pid, schema::global_pid(8));
     ASSERT_EQ(trace->device.size(), 3u);
     EXPECT_EQ(trace->device.rank, (std::vector<std::uint16_t>{0, 0, 1}));
     std::vector<int> streams;
@@ -109,10 +111,10 @@ TEST_F(NsightExports, AProcessWithTwoDevicesIsOneRank) {
     EXPECT_EQ(streams, (std::vector<int>{7, 1'000'007, 7}));
     for (const std::size_t e : {0, 1, 2}) EXPECT_GE(trace->device.launch[e], 0) << e;
     ASSERT_EQ(trace->steps.size(), 2u);
-    const ExecutionSummary summary = summarize(*trace);
+    const analysis::ExecutionSummary summary = analysis::summarize(*trace);
     EXPECT_DOUBLE_EQ(summary.ranks.at(0).average_us[0], 0.2);  // 100 ns on each device
     EXPECT_DOUBLE_EQ(summary.ranks.at(1).average_us[0], 0.15);
-    const RankMemory memory = memory_report(*trace).ranks.at(0);
+    const analysis::RankMemory memory = analysis::memory_report(*trace).ranks.at(0);
     EXPECT_EQ(memory.peak_bytes, 3000) << "of the second device; the first holds 1,500";
     EXPECT_EQ(memory.devices, 2);
 }
@@ -202,7 +204,7 @@ TEST_F(NsightExports, NamesOfRangesIdentifyOperatorsAndModules) {
     ASSERT_EQ(r.detail.size(), 5u);
     EXPECT_EQ(text(*trace, r.detail[3]), R"({"seq":3,"op_id":12,"sizes":[[2, 3], [3, 4]]})");
 
-    const ModuleView view = module_view(*trace);
+    const analysis::ModuleView view = analysis::module_view(*trace);
     ASSERT_EQ(view.ranks.size(), 1u);
     ASSERT_EQ(view.ranks[0].modules.size(), 1u);
     EXPECT_EQ(view.ranks[0].modules[0].name, "LlamaDecoderLayer_0");
@@ -255,7 +257,7 @@ class ProfilerOverhead : public NsightExports {
     // "5 9 Chunk Allocation of rank 0", by the thread's rank.
     static std::vector<std::string> rows_of(const Trace& trace) {
         std::vector<std::string> rows;
-        for (const ProfilerOverheadRow& row : trace.profiler_overheads) {
+        for (const schema::ProfilerOverheadRow& row : trace.profiler_overheads) {
             int rank = -1;
             for (const HostThread& thread : trace.threads) {
                 if (thread.global_tid == row.global_tid && thread.rank >= 0)
@@ -279,20 +281,21 @@ TEST_F(ProfilerOverhead, IsReadFromNewerAndOlderExports) {
                   column == OverheadColumn::overhead_type ? 3 : 0);
         EXPECT_EQ(trace->invalid_events, 1) << "the one that ends before it starts";
         EXPECT_EQ(trace->first_ns, 20) << "the profiler's own time is not the program's";
-        EXPECT_THAT(trace_info(*trace).counts, Contains(Pair("profiler_overheads", 2)));
-        EXPECT_THAT(row_counts(*trace, {.rank = 0, .from_ns = 20}), Contains(Pair("profiler_overheads", 1)));
+        EXPECT_THAT(analysis::trace_info(*trace).counts, Contains(Pair("profiler_overheads", 2)));
+        EXPECT_THAT(analysis::row_counts(*trace, {.rank = 0, .from_ns = 20}),
+                    Contains(Pair("profiler_overheads", 1)));
     }
 }
 
 TEST_F(ProfilerOverhead, IsKeptByMergeAndSliceAndWhereFilesAreOpenedTogether) {
     const std::string first = write(9, 5 * kSecond), second = write(8, 6 * kSecond);
     const std::string merged = folder_ / "merged.sqlite", sliced = folder_ / "sliced.sqlite";
-    merge_traces({.inputs = {first, second}, .output = merged});
+    merge::merge_traces({.inputs = {first, second}, .output = merged});
     const auto of_both = ElementsAre("5 9 Chunk Allocation of rank 0", "22 25 CUPTI Buffer flush of rank 0",
                                      "1000000005 1000000009 Chunk Allocation of rank 1",
                                      "1000000022 1000000025 CUPTI Buffer flush of rank 1");
     EXPECT_THAT(rows_of(*load_trace(merged)), of_both);
-    EXPECT_THAT(rows_of(*open_any({first, second})), of_both);
+    EXPECT_THAT(rows_of(*importer::open_any({first, second})), of_both);
     {
         Database database(merged, Database::Mode::read_only);
         EXPECT_EQ(database.integer("SELECT sum(o.\"end\" - o.start) FROM PROFILER_OVERHEAD o "
@@ -300,7 +303,8 @@ TEST_F(ProfilerOverhead, IsKeptByMergeAndSliceAndWhereFilesAreOpenedTogether) {
                                    "WHERE e.name = 'OVERHEAD_CUPTI_BUFFER_FLUSH'"),
                   2 * 3);
     }
-    slice_trace({.input = merged, .output = sliced, .choice = {.ranks = {{1, 1}}, .from_ns = kSecond + 15}});
+    merge::slice_trace(
+        {.input = merged, .output = sliced, .choice = {.ranks = {{1, 1}}, .from_ns = kSecond + 15}});
     EXPECT_THAT(rows_of(*load_trace(sliced)),
                 ElementsAre("1000000022 1000000025 CUPTI Buffer flush of rank 1"));
 }
@@ -339,4 +343,4 @@ TEST(NvtxNames, Modules) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

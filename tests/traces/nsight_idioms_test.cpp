@@ -13,7 +13,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::Contains;
@@ -41,24 +41,24 @@ class NsightIdioms : public ::testing::Test {
     // Rows that the sample run lacks: a named category, a start/end range, a range that another thread ended,
     // and a payload.
     static void write_more(EventSink& sink) {
-        sink.add(RangeRow{.start = 0,
-                          .end = {},
-                          .event_type = kNvtxCategory,
-                          .text = sink.intern("loading"),
-                          .global_tid = sample_tid(0),
-                          .category = 7});
-        RangeRow request{.start = 100 * kSampleUs,
-                         .end = 900 * kSampleUs,
-                         .event_type = kNvtxStartEnd,
-                         .text = sink.intern("request"),
-                         .global_tid = sample_tid(0)};
+        sink.add(schema::RangeRow{.start = 0,
+                                  .end = {},
+                                  .event_type = schema::kNvtxCategory,
+                                  .text = sink.intern("loading"),
+                                  .global_tid = sample_tid(0),
+                                  .category = 7});
+        schema::RangeRow request{.start = 100 * kSampleUs,
+                                 .end = 900 * kSampleUs,
+                                 .event_type = schema::kNvtxStartEnd,
+                                 .text = sink.intern("request"),
+                                 .global_tid = sample_tid(0)};
         sink.add(request);
         request.text = sink.intern("handed over");
         request.end_global_tid = sample_tid(1);
         sink.add(request);
 
-        const StringId nccl = sink.intern("NCCL");
-        PayloadSchemaRow schema{
+        const schema::StringId nccl = sink.intern("NCCL");
+        schema::PayloadSchemaRow schema{
             .domain = nccl, .id = kAllGatherSchema, .name = "AllGather", .type = 1, .size = 16};
         schema.entries = {{.name = "NCCL communicator ID", .type = 18},
                           {.name = "Message size [bytes]", .type = 22, .offset = 8}};
@@ -66,12 +66,13 @@ class NsightIdioms : public ::testing::Test {
         char payload[16];
         std::memcpy(payload, &kCommunicator, 8);
         std::memcpy(payload + 8, &kMessageBytes, 8);
-        sink.add(RangeRow{.start = 2500 * kSampleUs,
-                          .end = 2510 * kSampleUs,
-                          .text = sink.intern("ncclAllGather"),
-                          .domain = nccl,
-                          .global_tid = sample_tid(1),
-                          .binary = binary_payload(kAllGatherSchema, {payload, sizeof payload})});
+        sink.add(
+            schema::RangeRow{.start = 2500 * kSampleUs,
+                             .end = 2510 * kSampleUs,
+                             .text = sink.intern("ncclAllGather"),
+                             .domain = nccl,
+                             .global_tid = sample_tid(1),
+                             .binary = schema::binary_payload(kAllGatherSchema, {payload, sizeof payload})});
     }
 
     std::vector<std::string> rows(std::string_view sql) { return sql_rows(*database_, sql); }
@@ -342,22 +343,23 @@ TEST(NsightIdiomsOfProcesses, KernelTimeByProcess) {
     const TemporaryFolder folder;
     const std::string path = folder / "run.sqlite";
     DatabaseWriter writer({.path = path});
-    const StringId gemm = writer.intern("gemm");
+    const schema::StringId gemm = writer.intern("gemm");
     for (int r = 0; r < 2; ++r) {
-        const std::int64_t process = global_pid(100 + r);
-        writer.add(RankRow{.rank = r, .device = r, .global_pid = process, .host = {}, .device_name = {}});
-        if (r == 0) writer.add(ProcessRow{.global_pid = process, .pid = 100, .name = "train"});
-        writer.add(KernelRow{.start = 0,
-                             .end = 10 + r,
-                             .device = r,
-                             .correlation = r + 1,
-                             .global_pid = process,
-                             .short_name = gemm});
-        writer.add(RuntimeRow{.start = 0,
-                              .end = 1,
-                              .global_tid = global_tid(100 + r, 7),
-                              .correlation = r + 1,
-                              .name = writer.intern("cudaLaunchKernel")});
+        const std::int64_t process = schema::global_pid(100 + r);
+        writer.add(
+            schema::RankRow{.rank = r, .device = r, .global_pid = process, .host = {}, .device_name = {}});
+        if (r == 0) writer.add(schema::ProcessRow{.global_pid = process, .pid = 100, .name = "train"});
+        writer.add(schema::KernelRow{.start = 0,
+                                     .end = 10 + r,
+                                     .device = r,
+                                     .correlation = r + 1,
+                                     .global_pid = process,
+                                     .short_name = gemm});
+        writer.add(schema::RuntimeRow{.start = 0,
+                                      .end = 1,
+                                      .global_tid = schema::global_tid(100 + r, 7),
+                                      .correlation = r + 1,
+                                      .name = writer.intern("cudaLaunchKernel")});
     }
     writer.finish(100, 0);
     Database database(path, Database::Mode::read_only);
@@ -422,4 +424,4 @@ TEST_F(NsightIdioms, WaitingByKind) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

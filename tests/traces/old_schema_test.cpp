@@ -14,7 +14,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 class OldSchema : public ::testing::TestWithParam<int> {
@@ -32,11 +32,12 @@ class OldSchema : public ::testing::TestWithParam<int> {
                 "ALTER TABLE SHARD_RANKS DROP COLUMN localRank;"
                 "ALTER TABLE SHARD_RANKS DROP COLUMN cpus;");
         }
-        for (const SchemaView& view : views()) {
+        for (const schema::SchemaView& view : schema::views()) {
             if (view.since > GetParam()) database.execute(fmt::format("DROP VIEW \"{}\"", view.name));
         }
-        for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
-            for (const SchemaTable& table : tables) {
+        for (const auto tables : {schema::nsight_tables(), schema::nsight_enums(), schema::shard_tables(),
+                                  schema::shard_enums()}) {
+            for (const schema::SchemaTable& table : tables) {
                 if (table.since > GetParam()) database.execute(fmt::format("DROP TABLE \"{}\"", table.name));
             }
         }
@@ -61,12 +62,13 @@ TEST_P(OldSchema, Loads) {
 }
 
 TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {
-    for (const SchemaView& view : views()) {
+    for (const schema::SchemaView& view : schema::views()) {
         EXPECT_NO_THROW(run_query(path_, fmt::format("SELECT * FROM \"{}\" LIMIT 1", view.name)))
             << view.name;
     }
-    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
-        for (const SchemaTable& table : tables) {
+    for (const auto tables :
+         {schema::nsight_tables(), schema::nsight_enums(), schema::shard_tables(), schema::shard_enums()}) {
+        for (const schema::SchemaTable& table : tables) {
             EXPECT_NO_THROW(run_query(path_, fmt::format("SELECT * FROM \"{}\" LIMIT 1", table.name)))
                 << table.name;
             EXPECT_EQ(Database(path_, Database::Mode::read_only).has_table(table.name),
@@ -75,8 +77,8 @@ TEST_P(OldSchema, EveryDocumentedTableAndViewAnswers) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, kSchemaVersion + 1),
+INSTANTIATE_TEST_SUITE_P(Versions, OldSchema, ::testing::Range(1, schema::kSchemaVersion + 1),
                          ::testing::PrintToStringParamName());
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::IsEmpty;
@@ -16,13 +16,13 @@ using ::testing::SizeIs;
 // An operator as Kineto records it.
 void op(RunBuilder& run, std::int64_t start, std::int64_t end, std::string_view name,
         std::string_view detail = "", int rank = 0, std::int64_t external_id = 0) {
-    run.sink().add(RangeRow{.start = start,
-                            .end = end,
-                            .text = run.sink().intern(name),
-                            .domain = run.sink().intern(kOperatorDomain),
-                            .global_tid = RunBuilder::tid(rank),
-                            .detail = run.sink().intern(detail),
-                            .external_id = external_id});
+    run.sink().add(schema::RangeRow{.start = start,
+                                    .end = end,
+                                    .text = run.sink().intern(name),
+                                    .domain = run.sink().intern(store::kOperatorDomain),
+                                    .global_tid = RunBuilder::tid(rank),
+                                    .detail = run.sink().intern(detail),
+                                    .external_id = external_id});
 }
 
 const OperatorStats& find(const OperatorsReport& report, std::string_view name,
@@ -40,7 +40,7 @@ TEST(Operators, SelfIsWithoutOperatorsInsideAndWithoutRuntimeCalls) {
     op(run, 0, 100, "aten::linear");
     op(run, 10, 80, "aten::addmm");
     // A user's range is not an operator, and does not affect the others.
-    run.range(0, 15, 75, "a user's range", -1, kAnnotationDomain);
+    run.range(0, 15, 75, "a user's range", -1, store::kAnnotationDomain);
     op(run, 20, 30, "aten::view");
     run.runtime(0, 40, 55, "cudaMalloc");
     run.kernel(0, 200, 260, 60);  // launched by a call 60..61 in addmm
@@ -76,14 +76,14 @@ TEST(Operators, ADriversCallInsideARuntimeCallIsTakenOnce) {
 TEST(Operators, TheOperatorThatTheSourceNamesCountsIfThereIsNoLaunch) {
     RunBuilder run;
     op(run, 0, 100, "aten::mm", "", 0, 77);
-    run.sink().add(KernelRow{.start = 200,
-                             .end = 250,
-                             .device = 0,
-                             .stream = 7,
-                             .correlation = 5,
-                             .global_pid = RunBuilder::pid(0),
-                             .short_name = run.sink().intern("gemm"),
-                             .external_id = 77});
+    run.sink().add(schema::KernelRow{.start = 200,
+                                     .end = 250,
+                                     .device = 0,
+                                     .stream = 7,
+                                     .correlation = 5,
+                                     .global_pid = RunBuilder::pid(0),
+                                     .short_name = run.sink().intern("gemm"),
+                                     .external_id = 77});
     const auto trace = run.take();
     EXPECT_EQ(find(operators_report(*trace), "aten::mm").device_self, 50);
 }
@@ -151,4 +151,4 @@ TEST(OperatorNames, ShapesAreAWholeListOrNothing) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -16,7 +16,7 @@ std::string refusal_of(Call call) {
     try {
         call();
         return "";
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         return error.what();
     }
 }

@@ -7,7 +7,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/analysis/time/temporal.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::SizeIs;
@@ -152,4 +152,4 @@ TEST(Temporal, ARankWithoutDeviceWorkHasNoTime) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -35,9 +35,9 @@ struct PartSpec {
     std::int64_t system_ns = 0;  // its host's CLOCK_MONOTONIC when the job began; 0: unknown
     double drift = 0;
     std::int64_t step_ns = kStepNs;
-    std::int64_t late_ns = 0;      // how much later its gathers' kernels end than those of the other parts
-    std::vector<ClockRow> clocks;  // `at_ns` in the job's time
-    std::vector<StopRow> stops;    // likewise
+    std::int64_t late_ns = 0;  // how much later its gathers' kernels end than those of the other parts
+    std::vector<schema::ClockRow> clocks;  // `at_ns` in the job's time
+    std::vector<schema::StopRow> stops;    // likewise
     std::int64_t first_correlation = 1;
     int group_size = 2;
     std::int64_t group = 7;
@@ -57,29 +57,30 @@ class PartWriter {
                    .start_utc_ns = kJobUtc + spec.origin_ns + spec.clock_ns,
                    .start_system_ns = spec.system_ns == 0 ? 0 : spec.system_ns + drifted(spec.origin_ns)}),
           correlation_(spec.first_correlation) {
-        for (const auto& [key, value] : spec_.run) writer_.add(RunInfoRow{key, value});
-        writer_.add(ProcessRow{.global_pid = global_pid(spec_.pid), .pid = spec_.pid, .name = "job"});
-        writer_.add(ModuleRow{.id = 0,
-                              .name = spec_.class_name + "_0",
-                              .class_name = spec_.class_name,
-                              .path = "net",
-                              .unit = 0,
-                              .parameters = 1000});
-        writer_.add(UnitRow{.id = 0, .module = 0, .name = "root", .elements = 1000, .bytes = 4096});
+        for (const auto& [key, value] : spec_.run) writer_.add(schema::RunInfoRow{key, value});
+        writer_.add(
+            schema::ProcessRow{.global_pid = schema::global_pid(spec_.pid), .pid = spec_.pid, .name = "job"});
+        writer_.add(schema::ModuleRow{.id = 0,
+                                      .name = spec_.class_name + "_0",
+                                      .class_name = spec_.class_name,
+                                      .path = "net",
+                                      .unit = 0,
+                                      .parameters = 1000});
+        writer_.add(schema::UnitRow{.id = 0, .module = 0, .name = "root", .elements = 1000, .bytes = 4096});
         for (const int rank : spec_.ranks) add_rank(rank);
         for (int step = 0; step < spec_.steps; ++step) {
             for (const int rank : spec_.ranks) add_step(rank, step);
         }
         if (spec_.schema_size > 0) add_payload();
-        for (ClockRow row : spec_.clocks) {
+        for (schema::ClockRow row : spec_.clocks) {
             row.at_ns = at(row.at_ns);
             writer_.add(row);
         }
-        for (StopRow row : spec_.stops) {
+        for (schema::StopRow row : spec_.stops) {
             row.at_ns = at(row.at_ns);
             writer_.add(row);
         }
-        writer_.add(LossRow{.step = 0, .loss = 2.5});
+        writer_.add(schema::LossRow{.step = 0, .loss = 2.5});
         writer_.commit();
         if (spec_.finished) writer_.finish(at(spec_.steps * spec_.step_ns + 100 * kUs), 0);
     }
@@ -93,31 +94,31 @@ class PartWriter {
         return ns + static_cast<std::int64_t>(spec_.drift * static_cast<double>(ns));
     }
     std::int64_t thread(int rank) const {
-        return global_tid(spec_.pid, spec_.pid + rank - spec_.ranks.front());
+        return schema::global_tid(spec_.pid, spec_.pid + rank - spec_.ranks.front());
     }
     int device(int rank) const { return spec_.device >= 0 ? spec_.device : rank; }
 
     void add_rank(int rank) {
-        writer_.add(RankRow{.rank = rank,
-                            .device = device(rank),
-                            .global_pid = global_pid(spec_.pid),
-                            .global_tid = thread(rank),
-                            .host = spec_.host,
-                            .device_name = "processor",
-                            .shard = rank});
-        writer_.add(
-            ThreadRow{.global_tid = thread(rank), .name = "rank " + std::to_string(rank), .rank = rank});
-        writer_.add(StreamRow{.rank = rank, .stream = 1, .name = "compute"});
-        PredictionRow prediction{.rank = rank, .peak_bytes = 5096, .at_peak = {}, .where = "forward"};
-        prediction.at_peak[static_cast<int>(MemoryCategory::parameters)] = 1000;
-        prediction.at_peak[static_cast<int>(MemoryCategory::unsharded_parameters)] = 4096;
+        writer_.add(schema::RankRow{.rank = rank,
+                                    .device = device(rank),
+                                    .global_pid = schema::global_pid(spec_.pid),
+                                    .global_tid = thread(rank),
+                                    .host = spec_.host,
+                                    .device_name = "processor",
+                                    .shard = rank});
+        writer_.add(schema::ThreadRow{
+            .global_tid = thread(rank), .name = "rank " + std::to_string(rank), .rank = rank});
+        writer_.add(schema::StreamRow{.rank = rank, .stream = 1, .name = "compute"});
+        schema::PredictionRow prediction{.rank = rank, .peak_bytes = 5096, .at_peak = {}, .where = "forward"};
+        prediction.at_peak[static_cast<int>(schema::MemoryCategory::parameters)] = 1000;
+        prediction.at_peak[static_cast<int>(schema::MemoryCategory::unsharded_parameters)] = 4096;
         writer_.add(prediction);
-        memory(rank, 0, 0x1000, 1000, MemoryCategory::parameters);
+        memory(rank, 0, 0x1000, 1000, schema::MemoryCategory::parameters);
     }
 
     void add_step(int rank, int step) {
         const std::int64_t t = step * spec_.step_ns;
-        writer_.add(StepRow{rank, step, at(t), at(t + 900 * kUs), thread(rank)});
+        writer_.add(schema::StepRow{rank, step, at(t), at(t + 900 * kUs), thread(rank)});
         range(rank, t, 900, "ProfilerStep#" + std::to_string(step), -1, "");
         range(rank, t + 10 * kUs, 700, "nn.Module: " + spec_.class_name + "_0", 0, "");
         range(rank, t + 20 * kUs, 10, "ncclAllGather", -1, "NCCL");
@@ -125,81 +126,82 @@ class PartWriter {
               "domain of rank " + std::to_string(rank));
         const std::int64_t gather = launch(rank, t + 22 * kUs, t + (50 + 5 * rank) * kUs,
                                            t + 100 * kUs + spec_.late_ns, "ncclDevKernel_AllGather_local");
-        writer_.add(CollectiveRow{.rank = rank,
-                                  .correlation = gather,
-                                  .operation = Operation::all_gather,
-                                  .bytes = 4096,
-                                  .group = spec_.group,
-                                  .group_size = spec_.group_size,
-                                  .sequence = step,
-                                  .unit = 0,
-                                  .phase = Phase::forward});
+        writer_.add(schema::CollectiveRow{.rank = rank,
+                                          .correlation = gather,
+                                          .operation = schema::Operation::all_gather,
+                                          .bytes = 4096,
+                                          .group = spec_.group,
+                                          .group_size = spec_.group_size,
+                                          .sequence = step,
+                                          .unit = 0,
+                                          .phase = schema::Phase::forward});
         launch(rank, t + 110 * kUs, t + 950 * kUs, t + 1050 * kUs, "gemm");
-        memory(rank, t + 20 * kUs, 0x2000, 4096, MemoryCategory::unsharded_parameters);
-        memory(rank, t + 800 * kUs, 0x2000, -4096, MemoryCategory::unsharded_parameters);
-        writer_.add(CounterRow{.time = at(t),
-                               .rank = rank,
-                               .name = writer_.intern("reserved_bytes"),
-                               .value = 100.0 * (step + 1)});
+        memory(rank, t + 20 * kUs, 0x2000, 4096, schema::MemoryCategory::unsharded_parameters);
+        memory(rank, t + 800 * kUs, 0x2000, -4096, schema::MemoryCategory::unsharded_parameters);
+        writer_.add(schema::CounterRow{.time = at(t),
+                                       .rank = rank,
+                                       .name = writer_.intern("reserved_bytes"),
+                                       .value = 100.0 * (step + 1)});
     }
 
     std::int64_t launch(int rank, std::int64_t call, std::int64_t start, std::int64_t end,
                         std::string_view name) {
         const std::int64_t id = correlation_++;
-        writer_.add(RuntimeRow{.start = at(call),
-                               .end = at(call + 2 * kUs),
-                               .global_tid = thread(rank),
-                               .correlation = id,
-                               .name = writer_.intern("cudaLaunchKernel_v7000")});
-        writer_.add(KernelRow{.start = at(start),
-                              .end = at(end),
-                              .device = device(rank),
-                              .stream = 1,
-                              .correlation = id,
-                              .global_pid = global_pid(spec_.pid),
-                              .short_name = writer_.intern(name)});
+        writer_.add(schema::RuntimeRow{.start = at(call),
+                                       .end = at(call + 2 * kUs),
+                                       .global_tid = thread(rank),
+                                       .correlation = id,
+                                       .name = writer_.intern("cudaLaunchKernel_v7000")});
+        writer_.add(schema::KernelRow{.start = at(start),
+                                      .end = at(end),
+                                      .device = device(rank),
+                                      .stream = 1,
+                                      .correlation = id,
+                                      .global_pid = schema::global_pid(spec_.pid),
+                                      .short_name = writer_.intern(name)});
         return id;
     }
 
     void range(int rank, std::int64_t start, std::int64_t us, const std::string& text, int module,
                const std::string& domain) {
-        writer_.add(RangeRow{.start = at(start),
-                             .end = at(start + us * kUs),
-                             .text = writer_.intern(text),
-                             .domain = writer_.intern(domain),
-                             .global_tid = thread(rank),
-                             .module = module});
+        writer_.add(schema::RangeRow{.start = at(start),
+                                     .end = at(start + us * kUs),
+                                     .text = writer_.intern(text),
+                                     .domain = writer_.intern(domain),
+                                     .global_tid = thread(rank),
+                                     .module = module});
     }
 
     void memory(int rank, std::int64_t time, std::uint64_t address, std::int64_t bytes,
-                MemoryCategory category) {
-        writer_.add(MemoryRow{.time = at(time),
-                              .rank = rank,
-                              .address = address,
-                              .bytes = bytes,
-                              .category = category,
-                              .name = writer_.intern("buffer")});
+                schema::MemoryCategory category) {
+        writer_.add(schema::MemoryRow{.time = at(time),
+                                      .rank = rank,
+                                      .address = address,
+                                      .bytes = bytes,
+                                      .category = category,
+                                      .name = writer_.intern("buffer")});
     }
 
     // A schema whose id was assigned while the program ran, and a mark that uses it.
     void add_payload() {
-        PayloadSchemaRow schema{.domain = writer_.intern("app"),
-                                .id = static_cast<std::uint64_t>(kDynamicSchema),
-                                .name = "numbers",
-                                .type = 1,
-                                .size = spec_.schema_size};
+        schema::PayloadSchemaRow schema{.domain = writer_.intern("app"),
+                                        .id = static_cast<std::uint64_t>(kDynamicSchema),
+                                        .name = "numbers",
+                                        .type = 1,
+                                        .size = spec_.schema_size};
         schema.entries.push_back({.name = "number", .type = 5});
         writer_.add(schema);
-        RangeRow mark{.start = at(5 * kUs), .event_type = kNvtxMark, .text = writer_.intern("with payload")};
+        schema::RangeRow mark{
+            .start = at(5 * kUs), .event_type = schema::kNvtxMark, .text = writer_.intern("with payload")};
         mark.domain = writer_.intern("app");
         mark.global_tid = thread(spec_.ranks.front());
-        mark.binary = binary_payload(static_cast<std::uint64_t>(kDynamicSchema),
-                                     std::string(static_cast<std::size_t>(spec_.schema_size), 'x'));
+        mark.binary = schema::binary_payload(static_cast<std::uint64_t>(kDynamicSchema),
+                                             std::string(static_cast<std::size_t>(spec_.schema_size), 'x'));
         writer_.add(mark);
     }
 
     const PartSpec& spec_;
-    DatabaseWriter writer_;
+    store::DatabaseWriter writer_;
     std::int64_t correlation_;
 };
 

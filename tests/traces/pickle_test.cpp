@@ -7,7 +7,7 @@
 #include "tests/traces/outcome.h"
 #include "tests/traces/pickle_writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -208,4 +208,4 @@ TEST(Pickle, NestingIsBounded) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

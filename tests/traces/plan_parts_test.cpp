@@ -12,7 +12,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 class PlanParts : public testing::Test {
@@ -20,7 +20,7 @@ class PlanParts : public testing::Test {
     std::string plan() const {
         const std::string path = folder_ / "plan.sqlite";
         DatabaseWriter writer({.path = path});
-        PlanRow row;
+        schema::PlanRow row;
         row.number = 7;
         row.outcome = "fits";
         row.settings = "{}";
@@ -77,4 +77,4 @@ TEST_F(PlanParts, AMissingFileIsRefused) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -14,36 +14,36 @@
 #include "traces/store/sqlite/sql_functions.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Row = std::vector<QueryValue>;
+using Row = std::vector<store::QueryValue>;
 
 class Query : public ::testing::Test {
   protected:
     Query() : path_(folder_ / "run.sqlite") {
-        DatabaseWriter writer({.path = path_});
+        store::DatabaseWriter writer({.path = path_});
         write_sample_run(writer);
         writer.finish(3 * kSampleMs, 0);
     }
     // The only value of a SELECT's result.
-    QueryValue value(const std::string& sql, const QueryOptions& options = {}) const {
+    store::QueryValue value(const std::string& sql, const store::QueryOptions& options = {}) const {
         const auto results = run_query(path_, sql, options);
         return results.at(0).rows.at(0).at(0);
     }
     std::string text(const std::string& sql) const { return std::get<std::string>(value(sql)); }
-    std::string refusal(const std::string& sql, const QueryOptions& options = {}) const {
+    std::string refusal(const std::string& sql, const store::QueryOptions& options = {}) const {
         try {
             run_query(path_, sql, options);
-        } catch (const QueryError& error) {
+        } catch (const store::QueryError& error) {
             return error.what();
         }
         return "nothing";
     }
-    static QueryValue whole(std::int64_t v) { return v; }
-    static QueryValue real(double v) { return v; }
+    static store::QueryValue whole(std::int64_t v) { return v; }
+    static store::QueryValue real(double v) { return v; }
 
     TemporaryFolder folder_;
     std::string path_;
@@ -54,7 +54,7 @@ TEST_F(Query, DemanglesSymbolsAndLeavesOtherTextAlone) {
     EXPECT_EQ(text("SELECT demangle('ncclDevKernel_AllGather')"), "ncclDevKernel_AllGather");
     EXPECT_EQ(text("SELECT demangle('i')"), "i");  // as the encoding of a type it would be int
     EXPECT_EQ(text("SELECT demangle('_Zbroken')"), "_Zbroken");
-    EXPECT_EQ(value("SELECT demangle(NULL)"), QueryValue());
+    EXPECT_EQ(value("SELECT demangle(NULL)"), store::QueryValue());
 }
 
 TEST_F(Query, PrintsTimesAndSizesForPeople) {
@@ -64,7 +64,7 @@ TEST_F(Query, PrintsTimesAndSizesForPeople) {
     EXPECT_EQ(text("SELECT pretty_time(90000000000)"), "90.000 s");
     EXPECT_EQ(text("SELECT pretty_bytes(1572864)"), "1.50 MiB");  // 1.5 * 2^20
     EXPECT_EQ(text("SELECT pretty_bytes(1023)"), "1023 B");
-    EXPECT_EQ(value("SELECT pretty_bytes(NULL)"), QueryValue());
+    EXPECT_EQ(value("SELECT pretty_bytes(NULL)"), store::QueryValue());
     EXPECT_THAT(refusal("SELECT pretty_time('soon')"), HasSubstr("take a number"));
 }
 
@@ -74,7 +74,7 @@ TEST_F(Query, OverlapsHalfOpenIntervals) {
     EXPECT_EQ(value("SELECT overlap(0, 10, 30, 40)"), whole(0));
     EXPECT_EQ(value("SELECT overlap(0, 10, 2, 5)"), whole(3));
     EXPECT_EQ(value("SELECT overlap(0, 1.5, 1, 2)"), real(0.5));
-    EXPECT_EQ(value("SELECT overlap(0, 10, NULL, 5)"), QueryValue());
+    EXPECT_EQ(value("SELECT overlap(0, 10, NULL, 5)"), store::QueryValue());
     EXPECT_THAT(refusal("SELECT overlap(-9223372036854775807, 9223372036854775807, -9223372036854775807, "
                         "9223372036854775807)"),
                 HasSubstr("longer than 2^63"));
@@ -88,7 +88,7 @@ TEST_F(Query, PercentilesAreLinearBetweenNeighbours) {
     EXPECT_EQ(value("SELECT percentile(v, 50)" + values), real(25));  // position 1.5 of 10 20 30 40
     EXPECT_EQ(value("SELECT percentile(v, 90)" + values), real(37));  // position 2.7: 30 + 0.7 * 10
     EXPECT_EQ(value("SELECT percentile(v, 100)" + values), real(40));
-    EXPECT_EQ(value("SELECT percentile(v, 50) FROM (SELECT 1 AS v) WHERE v > 1"), QueryValue());
+    EXPECT_EQ(value("SELECT percentile(v, 50) FROM (SELECT 1 AS v) WHERE v > 1"), store::QueryValue());
     EXPECT_THAT(refusal("SELECT percentile(v, 101)" + values), HasSubstr("0 to 100"));
     EXPECT_THAT(refusal("SELECT percentile(v, v)" + values), HasSubstr("the same for all rows"));
     EXPECT_THAT(refusal("SELECT percentile('x', 5)"), HasSubstr("must be a number"));
@@ -97,7 +97,7 @@ TEST_F(Query, PercentilesAreLinearBetweenNeighbours) {
 TEST_F(Query, BindsParametersByName) {
     EXPECT_EQ(value("SELECT :n + 1", {.parameters = {{"n", "41"}}}), whole(42));
     EXPECT_EQ(value("SELECT @n / 2", {.parameters = {{"n", "5.0"}}}), real(2.5));
-    EXPECT_EQ(value("SELECT typeof($n)", {.parameters = {{"n", "5 apples"}}}), QueryValue("text"));
+    EXPECT_EQ(value("SELECT typeof($n)", {.parameters = {{"n", "5 apples"}}}), store::QueryValue("text"));
     EXPECT_THAT(refusal("SELECT 1;\nSELECT :n"), AllOf(HasSubstr("line 2"), HasSubstr("--param n=VALUE")));
     EXPECT_THAT(refusal("SELECT ?", {.parameters = {{"n", "1"}}}), HasSubstr("write :name in place of ?"));
     EXPECT_THAT(refusal("SELECT 1", {.parameters = {{"n", "1"}}}), HasSubstr("no parameter :n"));
@@ -114,7 +114,7 @@ TEST_F(Query, OnlyReadsUnlessWritingIsAllowed) {
     EXPECT_THAT(refusal("SELECT 1; DELETE FROM SHARD_STEPS"),
                 AllOf(HasSubstr("only reads"), HasSubstr("--write")));
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(4));
-    run_query(path_, "DELETE FROM SHARD_STEPS WHERE step = 1", {.write = true});
+    store::run_query(path_, "DELETE FROM SHARD_STEPS WHERE step = 1", {.write = true});
     EXPECT_EQ(value("SELECT count(*) FROM SHARD_STEPS"), whole(2));
 }
 
@@ -146,9 +146,10 @@ TEST_F(Query, StopsOnDemandAndAtItsTimeLimit) {
     const std::string endless =
         "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT count(*) FROM c";
     std::atomic<bool> cancel = true;
-    EXPECT_THROW(run_query(path_, endless, {.cancel = &cancel}), QueryStopped);
-    EXPECT_THROW(run_query(path_, endless, {.time_limit = std::chrono::milliseconds(1)}), QueryStopped);
+    EXPECT_THROW(store::run_query(path_, endless, {.cancel = &cancel}), store::QueryStopped);
+    EXPECT_THROW(store::run_query(path_, endless, {.time_limit = std::chrono::milliseconds(1)}),
+                 store::QueryStopped);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

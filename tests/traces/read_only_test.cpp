@@ -23,7 +23,7 @@
 #include "traces/store/write/finalize.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST_F(ReadOnly, AChangeThatWasCutShortIsRolledBack) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

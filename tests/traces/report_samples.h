@@ -11,8 +11,8 @@
 
 namespace shardscope::traces {
 
-inline ExecutionSummary sample_summary() {
-    RankSummary rank;
+inline analysis::ExecutionSummary sample_summary() {
+    analysis::RankSummary rank;
     rank.rank = 0;
     rank.steps.resize(2);
     rank.steps[0].number = 3;
@@ -28,57 +28,57 @@ inline ExecutionSummary sample_summary() {
     rank.average_host_step_us = 1700;
     rank.average_us[0] = 1500;
     rank.average_us[7] = 500;
-    RankSummary idle;
+    analysis::RankSummary idle;
     idle.rank = 1;
     return {{rank, idle}};
 }
 
-inline ModuleView sample_modules() {
-    ModuleNode linear{.name = "Linear_0",
-                      .module = 2,
-                      .occurrences = 20,
-                      .operators = 20,
-                      .host_us = 800,
-                      .host_self_us = 800,
-                      .device_us = 12'345.25,
-                      .device_self_us = 12'345.25,
-                      .device_busy_us = 12'000,
-                      .backward_host_us = 300,
-                      .backward_device_us = 8000,
-                      .parameters = 65'792};
-    ModuleNode relu{
+inline analysis::ModuleView sample_modules() {
+    analysis::ModuleNode linear{.name = "Linear_0",
+                                .module = 2,
+                                .occurrences = 20,
+                                .operators = 20,
+                                .host_us = 800,
+                                .host_self_us = 800,
+                                .device_us = 12'345.25,
+                                .device_self_us = 12'345.25,
+                                .device_busy_us = 12'000,
+                                .backward_host_us = 300,
+                                .backward_device_us = 8000,
+                                .parameters = 65'792};
+    analysis::ModuleNode relu{
         .name = "ReLU_0", .module = 3, .occurrences = 20, .operators = 20, .host_us = 90, .host_self_us = 90};
-    ModuleNode unit{.name = "FullyShardedDataParallel_1",
-                    .module = 1,
-                    .occurrences = 20,
-                    .host_us = 1000,
-                    .host_self_us = 200,
-                    .device_us = 12'345.25,
-                    .device_busy_us = 12'000,
-                    .backward_host_us = 300,
-                    .backward_device_us = 8000,
-                    .parameters = 65'792,
-                    .gathered_bytes = 10 << 20,
-                    .reduced_bytes = 5 << 20,
-                    .peak_bytes = 3 << 20};
+    analysis::ModuleNode unit{.name = "FullyShardedDataParallel_1",
+                              .module = 1,
+                              .occurrences = 20,
+                              .host_us = 1000,
+                              .host_self_us = 200,
+                              .device_us = 12'345.25,
+                              .device_busy_us = 12'000,
+                              .backward_host_us = 300,
+                              .backward_device_us = 8000,
+                              .parameters = 65'792,
+                              .gathered_bytes = 10 << 20,
+                              .reduced_bytes = 5 << 20,
+                              .peak_bytes = 3 << 20};
     unit.children = {linear};
-    ModuleNode net{.name = "MLP_0",
-                   .module = 0,
-                   .occurrences = 20,
-                   .host_us = 1200,
-                   .host_self_us = 110,
-                   .device_us = 12'345.25,
-                   .device_busy_us = 12'000,
-                   .backward_host_us = 300,
-                   .backward_device_us = 8000,
-                   .parameters = 65'792,
-                   .peak_bytes = 4 << 20};
+    analysis::ModuleNode net{.name = "MLP_0",
+                             .module = 0,
+                             .occurrences = 20,
+                             .host_us = 1200,
+                             .host_self_us = 110,
+                             .device_us = 12'345.25,
+                             .device_busy_us = 12'000,
+                             .backward_host_us = 300,
+                             .backward_device_us = 8000,
+                             .parameters = 65'792,
+                             .peak_bytes = 4 << 20};
     net.children = {unit, relu};
     return {{{.rank = 0, .modules = {net}}, {.rank = 1, .modules = {}}}};
 }
 
-inline MemoryReport sample_memory() {
-    RankMemory rank;
+inline analysis::MemoryReport sample_memory() {
+    analysis::RankMemory rank;
     rank.rank = 2;
     rank.peak_bytes = 3 << 20;
     rank.peak_time_ns = 1'234'500'000;
@@ -96,32 +96,32 @@ inline MemoryReport sample_memory() {
 }
 
 // Predictions by part, with one more buffer than was measured; three steps, two of them alike.
-inline MemoryExplanation sample_explanation() {
-    RankExplanation rank;
+inline analysis::MemoryExplanation sample_explanation() {
+    analysis::RankExplanation rank;
     rank.memory = sample_memory().ranks[0];
     rank.memory.units = {{"net.0", 2 << 20, (2 << 20) - 512}, {"(no unit)", 1 << 20, 1 << 20}};
     rank.memory.modules = {{"(no module)", 3 << 20, (3 << 20) - 512}};
     rank.memory.buffers = {{"x", 3 << 20, (3 << 20) - 1024}, {"y", 0, 512}};
     rank.moment = {.step = 1,
-                   .phase = Phase::backward,
+                   .phase = schema::Phase::backward,
                    .buffer = "x",
                    .unit = "net.0",
                    .module = "Linear_0",
                    .bytes = 3 << 20};
-    const StepMemory first = {.step = 0,
-                              .peak_bytes = 2 << 20,
-                              .active_bytes = 2 << 20,
-                              .reserved_bytes = 3 << 20,
-                              .predicted = 2 << 20,
-                              .growths = 5};
-    StepMemory second = first;
+    const analysis::StepMemory first = {.step = 0,
+                                        .peak_bytes = 2 << 20,
+                                        .active_bytes = 2 << 20,
+                                        .reserved_bytes = 3 << 20,
+                                        .predicted = 2 << 20,
+                                        .growths = 5};
+    analysis::StepMemory second = first;
     second.step = 1;
     second.peak_bytes = 3 << 20;
     second.active_bytes = 3 << 20;
     second.reserved_bytes = 4 << 20;
     second.predicted = (3 << 20) - 512;
     second.growths = 0;
-    StepMemory third = second;
+    analysis::StepMemory third = second;
     third.step = 2;
     rank.steps = {first, second, third};
     rank.pool = {.active_peak_bytes = 3 << 20,
@@ -136,24 +136,24 @@ inline MemoryExplanation sample_explanation() {
     return {{rank}};
 }
 
-inline CollectivesReport sample_collectives() {
-    OperationStats gather{.operation = Operation::all_gather,
-                          .count = 32,
-                          .bytes = 64 << 20,
-                          .us = 4000,
-                          .transfer_us = 3000,
-                          .waiting_us = 1000,
-                          .exposed_us = 500,
-                          .algbw_gbps = 22.3696213,
-                          .busbw_gbps = 16.777216,
-                          .count_per_step = 16,
-                          .bytes_per_step = 32 << 20,
-                          .us_per_step = 2000};
+inline analysis::CollectivesReport sample_collectives() {
+    analysis::OperationStats gather{.operation = schema::Operation::all_gather,
+                                    .count = 32,
+                                    .bytes = 64 << 20,
+                                    .us = 4000,
+                                    .transfer_us = 3000,
+                                    .waiting_us = 1000,
+                                    .exposed_us = 500,
+                                    .algbw_gbps = 22.3696213,
+                                    .busbw_gbps = 16.777216,
+                                    .count_per_step = 16,
+                                    .bytes_per_step = 32 << 20,
+                                    .us_per_step = 2000};
     return {{{.rank = 0, .operations = {gather}, .unmatched = 2}}};
 }
 
-inline Comparison sample_comparison() {
-    RunColumn root;
+inline analysis::Comparison sample_comparison() {
+    analysis::RunColumn root;
     root.file = "runs/root.sqlite";
     root.config = {{"fsdp.wrap", "root"}, {"train.extra", ""}};
     root.ranks = 4;
@@ -170,7 +170,7 @@ inline Comparison sample_comparison() {
     root.exposed_communication_us = 200;
     root.memcpy_us = 10;
     root.device_busy_percent = 90;
-    RunColumn block = root;
+    analysis::RunColumn block = root;
     block.file = "runs/block.sqlite";
     block.config = {{"fsdp.wrap", "module:Block"}, {"train.extra", "1"}};
     block.average_step_us = 2010;  // within the spread
@@ -183,7 +183,7 @@ inline Comparison sample_comparison() {
     return {{root, block}};
 }
 
-inline TraceInfo sample_info() {
+inline analysis::TraceInfo sample_info() {
     return {.file = "run.sqlite",
             .schema_version = 1,
             .ended = false,

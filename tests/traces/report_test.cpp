@@ -16,7 +16,7 @@
 #include "traces/analysis/modules/operators.h"
 #include "traces/analysis/path/critical_path.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -245,8 +245,8 @@ TEST(Report, TablesForPeople) {
 
 // A prediction of the whole run does not apply to the parts of another step's peak.
 TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
-    Comparison comparison = sample_comparison();
-    for (RunColumn& run : comparison.runs) run.stepped = false;
+    analysis::Comparison comparison = sample_comparison();
+    for (analysis::RunColumn& run : comparison.runs) run.stepped = false;
     const std::string whole = render(comparison, Format::table);
     EXPECT_THAT(whole, Not(HasSubstr("/step")));
     EXPECT_THAT(whole, Not(HasSubstr("Step time")));
@@ -254,23 +254,23 @@ TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
     EXPECT_THAT(whole, HasSubstr("figures are of the whole trace"));
     EXPECT_FALSE(json_of(comparison)["runs"][0]["stepped"]);
 
-    ExecutionSummary summary = sample_summary();
+    analysis::ExecutionSummary summary = sample_summary();
     summary.stepped = false;
     const std::string text = render(summary, Format::table);
     EXPECT_THAT(text, HasSubstr("Rank 0: the whole trace, which has no steps"));
     EXPECT_THAT(text, Not(HasSubstr("Average Step Time")));
     EXPECT_THAT(text, Not(HasSubstr("mean of")));
 
-    CollectivesReport collectives = sample_collectives();
+    analysis::CollectivesReport collectives = sample_collectives();
     collectives.stepped = false;
     EXPECT_THAT(render(collectives, Format::table), Not(HasSubstr("/step")));
 
-    CriticalPathReport path{.stepped = false};
+    analysis::CriticalPathReport path{.stepped = false};
     path.ranks = {{.rank = 0, .average_step_us = 5, .shares = {{}}, .modules = {{}}}};
     EXPECT_THAT(render(path, Format::table), AllOf(HasSubstr("The whole trace, which has no steps."),
                                                    HasSubstr("Whole (us)"), Not(HasSubstr("/step"))));
 
-    UnitsReport units{.any_unit = true, .stepped = false, .rank_steps = 1};
+    analysis::UnitsReport units{.any_unit = true, .stepped = false, .rank_steps = 1};
     units.ranks = {{.rank = 0, .steps = 1}};
     units.all_ranks = {{.name = "root"}};
     EXPECT_THAT(
@@ -279,21 +279,21 @@ TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
 }
 
 TEST(Report, APartThatNeitherOfTwoRunsHasIsNotGone) {
-    PartsComparison comparison;
+    analysis::PartsComparison comparison;
     comparison.whole = sample_comparison();
     comparison.whole.runs.push_back(comparison.whole.runs.back());
-    PartFigures there;
+    analysis::PartFigures there;
     there.present = true;
     there.us = 5;
-    comparison.parts = {{"gemm", {PartFigures{}, PartFigures{}, there}}};
+    comparison.parts = {{"gemm", {analysis::PartFigures{}, analysis::PartFigures{}, there}}};
     const std::string text = render(comparison, Format::table);
     EXPECT_THAT(text, HasSubstr("new"));
     EXPECT_THAT(text, Not(HasSubstr("gone")));
 }
 
 TEST(Report, TheFirstStepsPredictionIsNextToTheFirstStepsPeak) {
-    MemoryReport memory = sample_memory();
-    RankMemory& rank = memory.ranks[0];
+    analysis::MemoryReport memory = sample_memory();
+    analysis::RankMemory& rank = memory.ranks[0];
     rank.prediction_applies = false;
     rank.predicted_of_steps = rank.peak_bytes;
     rank.predicted_step = 1;
@@ -305,17 +305,17 @@ TEST(Report, TheFirstStepsPredictionIsNextToTheFirstStepsPeak) {
 }
 
 TEST(Report, APredictionThatDoesNotApplyIsPrintedButNotCompared) {
-    MemoryExplanation explanation = sample_explanation();
-    RankMemory& rank = explanation.ranks[0].memory;
+    analysis::MemoryExplanation explanation = sample_explanation();
+    analysis::RankMemory& rank = explanation.ranks[0].memory;
     rank.prediction_applies = false;
     for (auto* holders : {&rank.units, &rank.modules, &rank.buffers}) {
-        for (MemoryHolder& holder : *holders) holder.predicted.reset();
+        for (analysis::MemoryHolder& holder : *holders) holder.predicted.reset();
     }
     const std::string text = render(explanation, Format::table);
     EXPECT_THAT(text, HasSubstr("(3,145,216 bytes), in first step, backward; of the whole run, whose peak"));
     EXPECT_THAT(text, HasSubstr("\nBy category               Bytes    MB  Share (%)\n"));
     EXPECT_THAT(text, HasSubstr("\nBy unit        Bytes    MB  Share (%)\n"));
-    EXPECT_THAT(render(MemoryReport{{rank}}, Format::table),
+    EXPECT_THAT(render(analysis::MemoryReport{{rank}}, Format::table),
                 HasSubstr("predicted 3,145,216 bytes (of the whole run)"));
     const Json json = json_of(explanation)["ranks"][0];
     EXPECT_EQ(json["prediction_applies"], false);
@@ -325,10 +325,10 @@ TEST(Report, APredictionThatDoesNotApplyIsPrintedButNotCompared) {
 
 // 40 units of 1 to 40 bytes, 820 in all: the 16 largest (25 to 40) hold 520, the 24 others 300.
 TEST(Report, PartsBeyondTheLargestAreOneRowSoThatTheTotalIsThatOfAll) {
-    RankExplanation rank;
+    analysis::RankExplanation rank;
     rank.memory.peak_bytes = 820;
     for (int i = 40; i > 0; --i) rank.memory.units.push_back({"unit " + std::to_string(i), i});
-    const std::string text = render(MemoryExplanation{{rank}}, Format::table);
+    const std::string text = render(analysis::MemoryExplanation{{rank}}, Format::table);
     EXPECT_THAT(text, HasSubstr("\nunit 25       25  0.00       3.05\n… 24 more    300  0.00      36.59\n"));
     EXPECT_THAT(text, HasSubstr("\ntotal        820  0.00     100.00\n"));
 }
@@ -364,16 +364,19 @@ TEST(Report, ExplanationCsvHasARowForEachPartAndStep) {
 }
 
 TEST(Report, EmptyResultsSaySo) {
-    EXPECT_EQ(render(ExecutionSummary(), Format::table),
+    EXPECT_EQ(render(analysis::ExecutionSummary(), Format::table),
               "The current selection has no rank of this trace.\n");
-    EXPECT_EQ(render(ModuleView(), Format::table), "The current selection has no rank of this trace.\n");
-    EXPECT_EQ(render(MemoryReport(), Format::table), "The current selection has no rank of this trace.\n");
-    EXPECT_EQ(render(CollectivesReport{{RankCollectives()}}, Format::table), "No collectives.\n");
-    EXPECT_EQ(render(Comparison(), Format::table), "No runs to compare.\n");
-    EXPECT_THAT(render(MemoryReport{{RankMemory()}}, Format::table),
+    EXPECT_EQ(render(analysis::ModuleView(), Format::table),
+              "The current selection has no rank of this trace.\n");
+    EXPECT_EQ(render(analysis::MemoryReport(), Format::table),
+              "The current selection has no rank of this trace.\n");
+    EXPECT_EQ(render(analysis::CollectivesReport{{analysis::RankCollectives()}}, Format::table),
+              "No collectives.\n");
+    EXPECT_EQ(render(analysis::Comparison(), Format::table), "No runs to compare.\n");
+    EXPECT_THAT(render(analysis::MemoryReport{{analysis::RankMemory()}}, Format::table),
                 HasSubstr("Rank 0: nothing allocated here, or allocations were not recorded\n"));
-    EXPECT_EQ(render(ExecutionSummary(), Format::json), "{\"ranks\":[]}\n");
-    EXPECT_EQ(render(Comparison(), Format::json), "{\"runs\":[]}\n");
+    EXPECT_EQ(render(analysis::ExecutionSummary(), Format::json), "{\"ranks\":[]}\n");
+    EXPECT_EQ(render(analysis::Comparison(), Format::json), "{\"runs\":[]}\n");
 }
 
 TEST(Report, SummaryJsonHasTheEightCategories) {
@@ -416,7 +419,7 @@ TEST(Report, MemoryJsonHasEveryCategoryAndThePrediction) {
     EXPECT_EQ(rank["at_peak"]["activations"], 2 << 20);
     EXPECT_EQ(rank["predicted_peak_bytes"], (3 << 20) - 512);
     EXPECT_EQ(rank["units"][0]["name"], "net.0");
-    MemoryReport unpredicted = sample_memory();
+    analysis::MemoryReport unpredicted = sample_memory();
     unpredicted.ranks[0].predicted_peak_bytes = -1;
     EXPECT_TRUE(json_of(unpredicted)["ranks"][0]["predicted_peak_bytes"].is_null());
 }
@@ -447,10 +450,10 @@ TEST(Report, InfoJsonKeepsCountsAndConfiguration) {
 }
 
 TEST(Report, JsonKeepsFullPrecisionAndSurvivesInvalidText) {
-    CollectivesReport precise = sample_collectives();
+    analysis::CollectivesReport precise = sample_collectives();
     precise.ranks[0].operations[0].us = 0.1 + 0.2;
     EXPECT_EQ(json_of(precise)["ranks"][0]["operations"][0]["us"].get<double>(), 0.1 + 0.2);
-    TraceInfo info = sample_info();
+    analysis::TraceInfo info = sample_info();
     info.file = "\xFF.sqlite";
     EXPECT_EQ(json_of(info)["file"], "\xEF\xBF\xBD.sqlite");
 }
@@ -473,14 +476,14 @@ TEST(Report, CsvHasOneHeaderAndOneLineARow) {
 }
 
 TEST(Report, ComparedFilesOfOneNameAreShownWithTheirFolders) {
-    Comparison comparison = sample_comparison();
+    analysis::Comparison comparison = sample_comparison();
     comparison.runs[0].file = "a/run.sqlite";
     comparison.runs[1].file = "b/run.sqlite";
     EXPECT_THAT(render(comparison, Format::table), HasSubstr("a/run.sqlite  b/run.sqlite"));
 }
 
 TEST(Report, LongListsOfHoldersAreCut) {
-    MemoryReport report = sample_memory();
+    analysis::MemoryReport report = sample_memory();
     report.ranks[0].units.clear();
     for (int i = 0; i < 20; ++i) report.ranks[0].units.push_back({"unit" + std::to_string(i), 1 << 20});
     const std::string text = render(report, Format::table);
@@ -491,8 +494,8 @@ TEST(Report, LongListsOfHoldersAreCut) {
 
 TEST(Rows, AQuerysResultInThreeFormats) {
     const std::vector<Column> columns = {{"name"}, {"n"}, {"share"}, {"none"}};
-    const std::vector<std::vector<Cell>> rows = {{std::string("gemm"), std::int64_t{12}, 0.5, {}},
-                                                 {std::string("say \"hi\",\nbye"), {}, 0.125, {}}};
+    const std::vector<std::vector<store::Cell>> rows = {{std::string("gemm"), std::int64_t{12}, 0.5, {}},
+                                                        {std::string("say \"hi\",\nbye"), {}, 0.125, {}}};
     EXPECT_EQ(render_rows(columns, rows, Format::table),
               "name             n  share  none\n"
               "──────────────  ──  ─────  ────\n"
@@ -527,13 +530,13 @@ TEST(Check, NotesAreNotFaults) {
 }
 
 TEST(Reports, UseTheSingularForOne) {
-    const OperatorsReport operators{.ranks = {{.rank = 0, .distinct = 1, .calls = 1}}};
+    const analysis::OperatorsReport operators{.ranks = {{.rank = 0, .distinct = 1, .calls = 1}}};
     EXPECT_THAT(render(operators, Format::table), HasSubstr("Rank 0: 1 call of 1 operator;"));
-    AllocationsReport allocations;
+    analysis::AllocationsReport allocations;
     allocations.ranks.resize(1);
     allocations.ranks[0].count = 1;
     EXPECT_THAT(render(allocations, Format::table), HasSubstr("Rank 0: 1 allocation, "));
-    CriticalPathReport path;
+    analysis::CriticalPathReport path;
     path.ranks.resize(1);
     path.clocks_disagree = 1;
     EXPECT_THAT(render(path, Format::table), HasSubstr("1 collective does not overlap"));
@@ -557,4 +560,4 @@ TEST(ResultPage, NamesTheKeysThatAVerbPrints) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

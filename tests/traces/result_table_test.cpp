@@ -9,7 +9,7 @@
 #include "traces/report/print.h"
 #include "traces/report/text_table.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 struct Part {
@@ -33,7 +33,7 @@ Fields<Part> part_fields() {
 TEST(ResultTable, IsOneTextTable) {
     const std::vector<Part> parts = {{"gemm", 1234, 1'234'550, std::int64_t{3} << 20, 12.25},
                                      {"", 1, 0, 0, {}}};
-    EXPECT_EQ(text_of(result_table(part_fields(), parts), kAnyWidth),
+    EXPECT_EQ(report::text_of(result_table(part_fields(), parts), report::kAnyWidth),
               "Part  Count  Time (us)  Start (ms)    MB  Share (%)\n"
               "────  ─────  ─────────  ──────────  ────  ─────────\n"
               "gemm  1,234    1,234.6       1.235  3.00       12.3\n"
@@ -44,16 +44,16 @@ TEST(ResultTable, OmitsColumnsThatAreUnknownInAllRows) {
     const ResultTable table = result_table(part_fields(), std::vector<Part>{{"gemm", 1, 0, 0, {}}});
     EXPECT_TRUE(shown_in_table(table, 4)) << "bytes";
     EXPECT_FALSE(shown_in_table(table, 5)) << "share";
-    EXPECT_EQ(text_of(without(table, {"us", "start_ns", "bytes"}), kAnyWidth),
+    EXPECT_EQ(report::text_of(without(table, {"us", "start_ns", "bytes"}), report::kAnyWidth),
               "Part  Count\n────  ─────\ngemm      1\n");
 }
 
 TEST(ResultTable, KeepsFullPrecisionForPrograms) {
     const std::vector<Part> parts = {{"a,b", 2, 1'234'567, 0, 1.0 / 3}};
     const ResultTable table = result_table(part_fields(), parts);
-    EXPECT_EQ(csv_of(table), "name,count,us,bytes,percent\n\"a,b\",2,1234.567,,0.3333333333333333\n");
+    EXPECT_EQ(report::csv_of(table), "name,count,us,bytes,percent\n\"a,b\",2,1234.567,,0.3333333333333333\n");
     EXPECT_EQ(
-        json_of(table).dump(),
+        report::json_of(table).dump(),
         R"([{"name":"a,b","count":2,"us":1234.567,"start_ns":1234567,"bytes":null,"percent":0.3333333333333333}])");
 }
 
@@ -81,4 +81,4 @@ TEST(ResultTable, WritesAUnitIfTheTitleHasNone) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -19,7 +19,7 @@
 #include "traces/store/error.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace TEST_FILE {
 
 using ::testing::Contains;
@@ -33,7 +33,7 @@ class RocpdFile {
     explicit RocpdFile(const std::string& path) : path_(path) {
         std::FILE* made = std::fopen(path.c_str(), "wb");
         std::fclose(made);
-        database_.emplace(path, Database::Mode::read_write);
+        database_.emplace(path, store::Database::Mode::read_write);
         run("BEGIN");
     }
 
@@ -126,7 +126,7 @@ class RocpdFile {
                 "', " + number(at) + ", " + number(at + 1) + ", " + number(address) + ", " + number(bytes));
     }
     void run(const std::string& sql) { database_->execute(sql); }
-    std::unique_ptr<Trace> trace() {
+    std::unique_ptr<store::Trace> trace() {
         run("COMMIT");
         database_.reset();
         return open_any({path_});
@@ -150,7 +150,7 @@ class RocpdFile {
     }
 
     std::string path_, guid_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
     int pid_ = 0, events_ = 0;
 };
 
@@ -182,9 +182,9 @@ TEST_F(Rocpd, KernelsBelongToTheCallsThatLaunchedThem) {
     ASSERT_EQ(trace->ranks.size(), 1u);
     EXPECT_EQ(trace->ranks[0].device_name, "AMD Instinct MI300X");
     EXPECT_EQ(trace->ranks[0].host, "node7");
-    const StepsReport steps = steps_report(*trace, {});
+    const analysis::StepsReport steps = analysis::steps_report(*trace, {});
     ASSERT_EQ(steps.ranks.size(), 1u);
-    const KernelsReport kernels = kernels_report(*trace, {});
+    const analysis::KernelsReport kernels = analysis::kernels_report(*trace, {});
     ASSERT_EQ(kernels.ranks.size(), 1u);
     ASSERT_EQ(kernels.ranks[0].kernels.size(), 2u);
     EXPECT_EQ(kernels.ranks[0].kernels[0].name, "Cijk_gemm<float>(float*)");
@@ -195,10 +195,10 @@ TEST_F(Rocpd, KernelsBelongToTheCallsThatLaunchedThem) {
 TEST_F(Rocpd, ACollectiveHasTheOperationAndTheBytesOfItsCall) {
     file_.process("a", 42);
     one_step(file_);
-    const CollectivesReport report = collectives_report(*file_.trace(), {});
+    const analysis::CollectivesReport report = analysis::collectives_report(*file_.trace(), {});
     ASSERT_EQ(report.ranks.size(), 1u);
     ASSERT_EQ(report.ranks[0].operations.size(), 1u);
-    EXPECT_EQ(report.ranks[0].operations[0].operation, Operation::all_reduce);
+    EXPECT_EQ(report.ranks[0].operations[0].operation, schema::Operation::all_reduce);
     EXPECT_EQ(report.ranks[0].operations[0].bytes, 4 * 1'000);
     EXPECT_EQ(report.ranks[0].operations[0].us, 2.0);
 }
@@ -216,7 +216,7 @@ TEST_F(Rocpd, TheSizeOfAGatherIsKnownWithTheGroupsSize) {
     const int made = file_.region("RCCL_API", "ncclCommInitRank", 2'000, 2'100);
     file_.argument(made, "nranks", "8");
     gather(3'000);
-    const CollectivesReport report = collectives_report(*file_.trace(), {});
+    const analysis::CollectivesReport report = analysis::collectives_report(*file_.trace(), {});
     ASSERT_EQ(report.ranks[0].operations.size(), 1u);
     EXPECT_EQ(report.ranks[0].operations[0].count, 2);
     EXPECT_EQ(report.ranks[0].operations[0].bytes, 2 * 1'000 * 8);  // of the second gather only
@@ -232,7 +232,7 @@ TEST_F(Rocpd, OfAGroupOfSeveralCallsTheKernelsNameTheOperation) {
                  2'000, 3'000);
     const auto trace = file_.trace();
     EXPECT_EQ(trace->collectives.size(), 0u);  // its call is not guessed
-    EXPECT_EQ(kernels_report(*trace, {}).ranks.at(0).count, 1);
+    EXPECT_EQ(analysis::kernels_report(*trace, {}).ranks.at(0).count, 1);
 }
 
 TEST_F(Rocpd, MemoryIsOfTheDeviceOrPinned) {
@@ -246,10 +246,10 @@ TEST_F(Rocpd, MemoryIsOfTheDeviceOrPinned) {
     file_.memory("FREE", 0x100, 0, 1'050);
     file_.memory("ALLOC", 0x500, 2'500, 1'060);
     const auto trace = file_.trace();
-    const MemoryReport report = memory_report(*trace, {});
+    const analysis::MemoryReport report = analysis::memory_report(*trace, {});
     ASSERT_EQ(report.ranks.size(), 1u);
     EXPECT_EQ(report.ranks[0].peak_bytes, 4'000);
-    EXPECT_THAT(trace->diagnostics, Contains(Field(&DiagnosticRow::text, HasSubstr("1 free was"))));
+    EXPECT_THAT(trace->diagnostics, Contains(Field(&schema::DiagnosticRow::text, HasSubstr("1 free was"))));
 }
 
 TEST_F(Rocpd, CopiesAreNamedByTheirAgents) {
@@ -262,7 +262,8 @@ TEST_F(Rocpd, CopiesAreNamedByTheirAgents) {
     const auto trace = file_.trace();
     std::vector<int> kinds;
     for (std::size_t i = 0; i < trace->device.size(); ++i) kinds.push_back(trace->device.copy_kind[i]);
-    EXPECT_THAT(kinds, ElementsAre(kCopyHostToDevice, kCopyDeviceToHost, kCopyDeviceToDevice, 10));
+    EXPECT_THAT(kinds, ElementsAre(schema::kCopyHostToDevice, schema::kCopyDeviceToHost,
+                                   schema::kCopyDeviceToDevice, 10));
 }
 
 TEST_F(Rocpd, FilesOfTwoProcessesThatWereJoinedHaveTwoRanks) {
@@ -270,9 +271,9 @@ TEST_F(Rocpd, FilesOfTwoProcessesThatWereJoinedHaveTwoRanks) {
     one_step(file_);
     file_.process("b", 43);
     one_step(file_);
-    const KernelsReport kernels = kernels_report(*file_.trace(), {});
+    const analysis::KernelsReport kernels = analysis::kernels_report(*file_.trace(), {});
     ASSERT_EQ(kernels.ranks.size(), 2u);
-    for (const RankKernels& rank : kernels.ranks) EXPECT_EQ(rank.total, 5'000);
+    for (const analysis::RankKernels& rank : kernels.ranks) EXPECT_EQ(rank.total, 5'000);
 }
 
 TEST_F(Rocpd, ViewsOfTheFileAreNotRead) {
@@ -282,7 +283,7 @@ TEST_F(Rocpd, ViewsOfTheFileAreNotRead) {
         "CREATE VIEW rocpd_region AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
         "i AS id, "
         "i AS pid, i AS tid, i AS start, i AS \"end\", i AS name_id, i AS event_id, 'a' AS guid FROM n");
-    EXPECT_EQ(kernels_report(*file_.trace(), {}).ranks.at(0).total, 5'000);
+    EXPECT_EQ(analysis::kernels_report(*file_.trace(), {}).ranks.at(0).total, 5'000);
 }
 
 TEST_F(Rocpd, AMissingTableIsNamed) {
@@ -291,11 +292,11 @@ TEST_F(Rocpd, AMissingTableIsNamed) {
     try {
         file_.trace();
         FAIL() << "it was read";
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(),
                     HasSubstr("results.db: a rocpd database without the table rocpd_region; record"));
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -16,7 +16,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -49,9 +49,9 @@ class RoundTrip : public ::testing::Test {
 };
 
 // Texts, because ids differ between sinks.
-std::vector<std::string> texts(const Trace& trace, const std::vector<StringId>& ids) {
+std::vector<std::string> texts(const Trace& trace, const std::vector<schema::StringId>& ids) {
     std::vector<std::string> result;
-    for (const StringId id : ids) result.emplace_back(trace.strings[id]);
+    for (const schema::StringId id : ids) result.emplace_back(trace.strings[id]);
     return result;
 }
 
@@ -139,19 +139,22 @@ TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     const std::string path = folder_ / "hosts.sqlite";
     {
         DatabaseWriter writer({.path = path, .start_utc_ns = 5, .start_system_ns = 77});
-        writer.add(RankRow{.rank = 3, .host = "b", .device_name = "A", .local_rank = 1, .cpus = "2-3"});
-        writer.add(RankRow{.rank = 4, .host = "c", .device_name = "A", .cpus = {}});
-        writer.add(ClockRow{.rank = 3, .at_ns = 900, .offset_ns = -6, .uncertainty_ns = 2});
-        writer.add(ClockRow{.rank = 3, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
-        writer.add(ClockRow{.rank = 3, .at_ns = 100, .offset_ns = INT64_MIN, .uncertainty_ns = 1});  // damage
-        writer.add(StopRow{.rank = 4,
-                           .at_ns = 800,
-                           .first_rank = 3,
-                           .lost = true,
-                           .reason = "has ended",
-                           .waiting = "step 2"});
-        writer.add(StopRow{.rank = 3, .at_ns = 700, .reason = {}, .waiting = {}});
-        writer.add(StopRow{.rank = 4, .at_ns = 850, .first_rank = 0, .reason = "late", .waiting = {}});
+        writer.add(
+            schema::RankRow{.rank = 3, .host = "b", .device_name = "A", .local_rank = 1, .cpus = "2-3"});
+        writer.add(schema::RankRow{.rank = 4, .host = "c", .device_name = "A", .cpus = {}});
+        writer.add(schema::ClockRow{.rank = 3, .at_ns = 900, .offset_ns = -6, .uncertainty_ns = 2});
+        writer.add(schema::ClockRow{.rank = 3, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
+        writer.add(schema::ClockRow{
+            .rank = 3, .at_ns = 100, .offset_ns = INT64_MIN, .uncertainty_ns = 1});  // damage
+        writer.add(schema::StopRow{.rank = 4,
+                                   .at_ns = 800,
+                                   .first_rank = 3,
+                                   .lost = true,
+                                   .reason = "has ended",
+                                   .waiting = "step 2"});
+        writer.add(schema::StopRow{.rank = 3, .at_ns = 700, .reason = {}, .waiting = {}});
+        writer.add(
+            schema::StopRow{.rank = 4, .at_ns = 850, .first_rank = 0, .reason = "late", .waiting = {}});
         writer.finish(1000, 0);
     }
     const auto trace = load_trace(path);
@@ -177,7 +180,7 @@ TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
 TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     const auto trace = load_trace(path_);
     EXPECT_EQ(trace->path, path_);
-    EXPECT_EQ(trace->schema_version, kSchemaVersion);
+    EXPECT_EQ(trace->schema_version, schema::kSchemaVersion);
     EXPECT_TRUE(trace->ended);
     EXPECT_EQ(trace->dropped, 0);
     EXPECT_EQ(trace->start_utc_ns, 1'700'000'000'000'000'000);
@@ -223,18 +226,18 @@ TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     EXPECT_EQ(trace->predictions[1].where, "forward of root");
     ASSERT_THAT(trace->prediction_parts, SizeIs(12));  // 6 per rank
     const auto part = [&](std::size_t i) {
-        const PredictionPartRow& row = trace->prediction_parts[i];
+        const schema::PredictionPartRow& row = trace->prediction_parts[i];
         return std::tuple(row.rank, row.kind, row.id, row.name, row.bytes);
     };
-    EXPECT_EQ(part(6), std::tuple(1, PredictionPart::unit, 0, "", 5096));
-    EXPECT_EQ(part(7), std::tuple(1, PredictionPart::module, 0, "", 4096));
-    EXPECT_EQ(part(8), std::tuple(1, PredictionPart::module, -1, "", 1000));
-    EXPECT_EQ(part(9), std::tuple(1, PredictionPart::buffer, -1, "root flat_param", 4096));
-    EXPECT_EQ(part(10), std::tuple(1, PredictionPart::buffer, -1, "root shard", 1000));
-    EXPECT_EQ(part(11), std::tuple(1, PredictionPart::step, 0, "", 5096));
+    EXPECT_EQ(part(6), std::tuple(1, schema::PredictionPart::unit, 0, "", 5096));
+    EXPECT_EQ(part(7), std::tuple(1, schema::PredictionPart::module, 0, "", 4096));
+    EXPECT_EQ(part(8), std::tuple(1, schema::PredictionPart::module, -1, "", 1000));
+    EXPECT_EQ(part(9), std::tuple(1, schema::PredictionPart::buffer, -1, "root flat_param", 4096));
+    EXPECT_EQ(part(10), std::tuple(1, schema::PredictionPart::buffer, -1, "root shard", 1000));
+    EXPECT_EQ(part(11), std::tuple(1, schema::PredictionPart::step, 0, "", 5096));
     ASSERT_THAT(trace->diagnostics, SizeIs(1));
     EXPECT_EQ(trace->diagnostics[0].time, 5);
-    EXPECT_EQ(trace->diagnostics[0].severity, Severity::information);
+    EXPECT_EQ(trace->diagnostics[0].severity, schema::Severity::information);
     EXPECT_EQ(trace->diagnostics[0].text, "a note");
 }
 
@@ -377,13 +380,13 @@ TEST(Writer, KeepsOddTextsAndNumbers) {
     const std::string path = folder / "odd 'name' %41?.sqlite";
     DatabaseWriter writer({.path = path});
     const std::string odd = "quote ' \" \n \xF0\x9F\x94\xA5 %";
-    writer.add(RunInfoRow{"key", odd});
-    writer.add(RunInfoRow{"key", odd + "2"});  // the later value counts
-    writer.add(LossRow{.step = 0, .loss = std::nan("")});
-    writer.add(StepRow{.rank = 0, .step = 0, .start = -5, .end = 5});
-    writer.add(CounterRow{.time = 0, .rank = 0, .name = writer.intern(odd), .value = std::nan("")});
-    writer.add(
-        MemoryRow{.time = 0, .rank = 0, .address = std::numeric_limits<std::uint64_t>::max(), .bytes = 1});
+    writer.add(schema::RunInfoRow{"key", odd});
+    writer.add(schema::RunInfoRow{"key", odd + "2"});  // the later value counts
+    writer.add(schema::LossRow{.step = 0, .loss = std::nan("")});
+    writer.add(schema::StepRow{.rank = 0, .step = 0, .start = -5, .end = 5});
+    writer.add(schema::CounterRow{.time = 0, .rank = 0, .name = writer.intern(odd), .value = std::nan("")});
+    writer.add(schema::MemoryRow{
+        .time = 0, .rank = 0, .address = std::numeric_limits<std::uint64_t>::max(), .bytes = 1});
     writer.finish(1, 0);
     const auto trace = load_trace(path);
     EXPECT_EQ(trace->config_value("key"), odd + "2");
@@ -400,7 +403,8 @@ TEST(Writer, WritesMoreRowsThanABatchHolds) {
         const std::string path = folder / "run.sqlite";
         DatabaseWriter writer({.path = path});
         for (int i = 0; i < rows; ++i) {
-            writer.add(CounterRow{.time = i, .rank = 0, .name = writer.intern("c"), .value = i * 0.5});
+            writer.add(
+                schema::CounterRow{.time = i, .rank = 0, .name = writer.intern("c"), .value = i * 0.5});
             if (i == 7) writer.commit();
         }
         writer.finish(rows, 0);
@@ -411,4 +415,4 @@ TEST(Writer, WritesMoreRowsThanABatchHolds) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -11,30 +11,31 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 namespace TEST_FILE {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-using Row = std::vector<QueryValue>;
+using Row = std::vector<store::QueryValue>;
 
 class SampleQueries : public ::testing::Test {
   protected:
     SampleQueries() : path_(folder_ / "run.sqlite") {
-        DatabaseWriter writer({.path = path_});
+        store::DatabaseWriter writer({.path = path_});
         write_sample_run(writer);
         writer.finish(3 * kSampleMs, 0);
     }
     std::vector<Row> rows_of(const std::string& name) const {
-        const auto results = run_query(path_, bytes_of(std::string(SHARDSCOPE_SAMPLE_QUERIES) + "/" + name));
+        const auto results =
+            store::run_query(path_, bytes_of(std::string(SHARDSCOPE_SAMPLE_QUERIES) + "/" + name));
         return results.size() == 1 ? results[0].rows : std::vector<Row>();
     }
-    static QueryValue whole(std::int64_t value) { return value; }
-    static QueryValue real(double value) { return value; }
-    static QueryValue chars(const char* value) { return std::string(value); }
-    static QueryValue null() { return std::monostate{}; }
+    static store::QueryValue whole(std::int64_t value) { return value; }
+    static store::QueryValue real(double value) { return value; }
+    static store::QueryValue chars(const char* value) { return std::string(value); }
+    static store::QueryValue null() { return std::monostate{}; }
 
     TemporaryFolder folder_;
     std::string path_;
@@ -48,7 +49,7 @@ TEST_F(SampleQueries, AllRunAndDocumentTheirQuestion) {
         const std::string sql = bytes_of(entry.path().string());
         EXPECT_THAT(sql, StartsWith("-- ")) << entry.path();
         EXPECT_NE(sql.find('?'), std::string::npos) << entry.path() << " asks no question";
-        const auto results = run_query(path_, sql);
+        const auto results = store::run_query(path_, sql);
         ASSERT_EQ(results.size(), 1u) << entry.path();
         EXPECT_FALSE(results[0].rows.empty()) << entry.path();
     }
@@ -135,7 +136,7 @@ TEST_F(SampleQueries, ProfilerOverhead) {
     // Flushes of rank 0 as Nsight Systems reports them, then CUPTI's own report and CUDA's work, both of rank
     // 1.
     const std::string first = std::to_string(sample_tid(0)), second = std::to_string(sample_tid(1));
-    Database(path_, Database::Mode::read_write)
+    store::Database(path_, store::Database::Mode::read_write)
         .execute(
             "INSERT INTO StringIds VALUES (999999, 'CUPTI Buffer flush');"
             "INSERT INTO PROFILER_OVERHEAD VALUES (1000, 4000, " +
@@ -172,4 +173,4 @@ TEST_F(SampleQueries, Stragglers) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

@@ -16,7 +16,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -27,12 +27,12 @@ using ::testing::IsSupersetOf;
 class EmptyTrace : public ::testing::Test {
   protected:
     EmptyTrace() : path_(folder_ / "empty.sqlite") {
-        DatabaseWriter({.path = path_}).finish(0, 0);
-        database_.emplace(path_, Database::Mode::read_only);
+        store::DatabaseWriter({.path = path_}).finish(0, 0);
+        database_.emplace(path_, store::Database::Mode::read_only);
     }
     std::vector<std::string> columns_of(std::string_view table) {
         std::vector<std::string> names;
-        Statement statement(*database_, "SELECT name FROM pragma_table_info(?1) ORDER BY cid");
+        store::Statement statement(*database_, "SELECT name FROM pragma_table_info(?1) ORDER BY cid");
         statement.bind(1, table);
         while (statement.step()) names.emplace_back(statement.text(0));
         return names;
@@ -45,7 +45,7 @@ class EmptyTrace : public ::testing::Test {
 
     TemporaryFolder folder_;
     std::string path_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
 };
 
 TEST_F(EmptyTrace, CarriesTheVersions) {
@@ -74,7 +74,7 @@ TEST_F(EmptyTrace, HasEveryViewWithItsColumnsAndTheRank) {
     for (const SchemaView& view : views()) {
         EXPECT_EQ(columns_of(view.name), names(view.columns)) << view.name;
         EXPECT_EQ(view.columns[0].name, "rank") << view.name;
-        Statement statement(*database_, "SELECT * FROM " + std::string(view.name));
+        store::Statement statement(*database_, "SELECT * FROM " + std::string(view.name));
         EXPECT_FALSE(statement.step()) << view.name << " of an empty trace has rows";
     }
 }
@@ -102,7 +102,7 @@ TEST_F(EmptyTrace, HasTheColumnsThatScriptsForNsightExportsUse) {
 TEST_F(EmptyTrace, NamesTheValuesAsTheCodeDoes) {
     const auto expect_names = [&](const std::string& table, auto all_names) {
         for (std::size_t i = 0; i < all_names.size(); ++i) {
-            Statement statement(*database_, "SELECT name FROM " + table + " WHERE id = ?1");
+            store::Statement statement(*database_, "SELECT name FROM " + table + " WHERE id = ?1");
             statement.bind(1, static_cast<std::int64_t>(i));
             ASSERT_TRUE(statement.step()) << table << " " << i;
             EXPECT_EQ(statement.text(0), all_names[i]);
@@ -148,7 +148,8 @@ class CommunicationKernels : public EmptyTrace {};
 
 TEST_F(CommunicationKernels, AreTheSameInCodeAndInSql) {
     const auto in_sql = [&](std::string_view kernel) {
-        Statement row(*database_, "SELECT " + communication_kernel_sql("name") + " FROM (SELECT ?1 AS name)");
+        store::Statement row(*database_,
+                             "SELECT " + communication_kernel_sql("name") + " FROM (SELECT ?1 AS name)");
         row.bind(1, kernel);
         EXPECT_TRUE(row.step());
         return row.integer(0) != 0;
@@ -192,4 +193,4 @@ TEST(SchemaPage, AgreesWithTheSchema) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

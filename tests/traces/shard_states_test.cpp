@@ -15,7 +15,7 @@
 #include "tests/traces/run_builder.h"
 #include "traces/store/load/loader.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using enum ShardState;
@@ -44,9 +44,10 @@ class Ours {
   public:
     explicit Ours(int units, int ranks = 1) : run_(ranks) {
         for (int u = 0; u < units; ++u) {
-            run_.sink().add(ModuleRow{
+            run_.sink().add(schema::ModuleRow{
                 .id = u, .parent = -1, .name = "m", .class_name = "M", .path = "m", .unit = 10 + u});
-            run_.sink().add(UnitRow{.id = 10 + u, .module = u, .name = "u" + std::to_string(u), .bytes = 64});
+            run_.sink().add(
+                schema::UnitRow{.id = 10 + u, .module = u, .name = "u" + std::to_string(u), .bytes = 64});
         }
     }
     void compute(int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
@@ -58,7 +59,8 @@ class Ours {
         run_.range(0, launched, launched + 1, "_unshard", u);
         run_.kernel(0, start, end, launched);
     }
-    void collective(Operation operation, int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
+    void collective(schema::Operation operation, int u, std::int64_t launched, std::int64_t start,
+                    std::int64_t end) {
         run_.collective(0, start, end,
                         {.operation = operation,
                          .bytes = 64,
@@ -68,13 +70,13 @@ class Ours {
                          .launched = launched});
     }
     void gather(int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
-        collective(Operation::all_gather, u, launched, start, end);
+        collective(schema::Operation::all_gather, u, launched, start, end);
     }
     void reduce(int u, std::int64_t launched, std::int64_t start, std::int64_t end) {
-        collective(Operation::reduce_scatter, u, launched, start, end);
+        collective(schema::Operation::reduce_scatter, u, launched, start, end);
     }
     void held(int u, std::int64_t from, std::int64_t to) {
-        const TestMemory what{.category = MemoryCategory::unsharded_parameters, .unit = 10 + u};
+        const TestMemory what{.category = schema::MemoryCategory::unsharded_parameters, .unit = 10 + u};
         run_.allocate(0, from, static_cast<std::uint64_t>(from), 64, what);
         run_.free(0, to, static_cast<std::uint64_t>(from), 64, what);
     }
@@ -200,7 +202,7 @@ TEST(ShardStates, ComputeBelongsToTheGatherBeforeItsLaunch) {
 TEST(ShardStates, AUnitThatIsReducedAndNeverGatheredIsAlwaysWhole) {
     Ours run(1);
     run.compute(0, 1, 100, 200);
-    run.collective(Operation::all_reduce, 0, 2, 200, 300);
+    run.collective(schema::Operation::all_reduce, 0, 2, 200, 300);
     const UnitHistory history = run.states().of(0, 0);
     EXPECT_EQ(history.at(0).state, full);
     EXPECT_THAT(moments(history),
@@ -218,7 +220,7 @@ TEST(ShardStates, AnUnknownUnitStaysSharded) {
 }
 
 TEST(ShardStates, ATraceWithoutUnitsHasNone) {
-    const ShardStates states = shard_states(Trace());
+    const ShardStates states = shard_states(store::Trace());
     EXPECT_THAT(states.units, IsEmpty());
     EXPECT_FALSE(states.any_collective);
 }
@@ -253,7 +255,7 @@ int most_at_once(std::span<const IntervalSet> sets) {
 // The limiter lets the host keep two gathered units; the device, which is behind, may still use a third.
 TEST(ShardStates, ObeyTheLimiterInTheSampleRuns) {
     const auto most = [](const char* file, bool of_the_host) {
-        const auto trace = load_trace(std::string(SHARDSCOPE_SAMPLES) + "/traces/" + file);
+        const auto trace = store::load_trace(std::string(SHARDSCOPE_SAMPLES) + "/traces/" + file);
         EXPECT_EQ(trace->config_value("fsdp.limit_all_gathers"), "true");
         const ShardStates states = shard_states(*trace);
         EXPECT_TRUE(states.allocations);
@@ -282,4 +284,4 @@ TEST(ShardStates, ObeyTheLimiterInTheSampleRuns) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -37,7 +37,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -52,8 +52,8 @@ class SharedTraces : public ::testing::Test {
         all_ = json::parse(file);
     }
     const json& expected(const std::string& name) const { return all_.at(name); }
-    std::unique_ptr<Trace> open(const std::string& name) const {
-        return open_any({(shared_folder() / name).string()});
+    std::unique_ptr<store::Trace> open(const std::string& name) const {
+        return importer::open_any({(shared_folder() / name).string()});
     }
 
   private:
@@ -65,7 +65,7 @@ double us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;
 }
 
-std::int64_t union_of(const Trace& trace, const std::function<bool(std::size_t)>& wanted) {
+std::int64_t union_of(const store::Trace& trace, const std::function<bool(std::size_t)>& wanted) {
     std::vector<Interval> intervals;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
         if (wanted(e)) intervals.push_back({trace.device.start[e], trace.device.end[e]});
@@ -74,7 +74,7 @@ std::int64_t union_of(const Trace& trace, const std::function<bool(std::size_t)>
 }
 
 // A fact that the trace records about its run; "" if it is not recorded.
-std::string fact(const Trace& trace, const std::string& key) {
+std::string fact(const store::Trace& trace, const std::string& key) {
     const auto found = std::find_if(trace.config.begin(), trace.config.end(),
                                     [&](const auto& entry) { return entry.first == key; });
     return found == trace.config.end() ? "" : found->second;
@@ -82,7 +82,7 @@ std::string fact(const Trace& trace, const std::string& key) {
 
 // Invariants of any trace: the eight categories sum to the window; module self times and memory are
 // consistent.
-void check_invariants(const Trace& trace) {
+void check_invariants(const store::Trace& trace) {
     for (const RankSummary& rank : summarize(trace).ranks) {
         for (const StepSummary& step : rank.steps) {
             std::int64_t sum = 0;
@@ -179,9 +179,9 @@ TEST_F(SharedTraces, PeakAndModuleTreeOfQwen) {
               expected(name).at("peak_allocated_bytes").at("GPU 0").get<std::int64_t>());
     const std::int64_t host_peak = expected(name).at("peak_allocated_bytes").at("CPU").get<std::int64_t>();
     ASSERT_EQ(memory.ranks[0].other_spaces.size(), 1u);
-    EXPECT_EQ(memory.ranks[0].other_spaces[0].space, MemorySpace::host);
+    EXPECT_EQ(memory.ranks[0].other_spaces[0].space, schema::MemorySpace::host);
     EXPECT_EQ(memory.ranks[0].other_spaces[0].peak_bytes, host_peak);
-    EXPECT_EQ(memory_report(*trace, {}, MemorySpace::host).ranks.at(0).peak_bytes, host_peak);
+    EXPECT_EQ(memory_report(*trace, {}, schema::MemorySpace::host).ranks.at(0).peak_bytes, host_peak);
 
     const json& want = expected(name).at("module_tree");
     const ModuleView view = module_view(*trace);
@@ -252,13 +252,15 @@ TEST_F(SharedTraces, AdviceCallsTheRankAStragglerThatComesLast) {
     }
 }
 
-void check_unions(const Trace& trace, const json& want) {
-    const DeviceEvents& d = trace.device;
-    const auto is = [&](DeviceKind kind) { return [&d, kind](std::size_t e) { return d.kind[e] == kind; }; };
-    const std::int64_t compute = union_of(trace, is(DeviceKind::kernel));
-    const std::int64_t communication = union_of(trace, is(DeviceKind::communication));
+void check_unions(const store::Trace& trace, const json& want) {
+    const store::DeviceEvents& d = trace.device;
+    const auto is = [&](store::DeviceKind kind) {
+        return [&d, kind](std::size_t e) { return d.kind[e] == kind; };
+    };
+    const std::int64_t compute = union_of(trace, is(store::DeviceKind::kernel));
+    const std::int64_t communication = union_of(trace, is(store::DeviceKind::communication));
     const std::int64_t both = union_of(trace, [&](std::size_t e) {
-        return d.kind[e] == DeviceKind::kernel || d.kind[e] == DeviceKind::communication;
+        return d.kind[e] == store::DeviceKind::kernel || d.kind[e] == store::DeviceKind::communication;
     });
     const std::int64_t busy = union_of(trace, [](std::size_t) { return true; });
     EXPECT_NEAR(us(compute), want.at("compute_union_us").get<double>(), 0.01);
@@ -267,21 +269,23 @@ void check_unions(const Trace& trace, const json& want) {
     EXPECT_NEAR(us(busy), want.at("device_busy_us").get<double>(), 0.01);
     const TemporalReport temporal = temporal_breakdown(trace);
     EXPECT_NEAR(us(temporal.ranks.at(0).whole.whole()), want.at("span_us").get<double>(), 0.01);
-    const auto count = [&](DeviceKind kind) { return std::count(d.kind.begin(), d.kind.end(), kind); };
-    EXPECT_EQ(count(DeviceKind::kernel), want.at("kernels").get<int>());  // compute kernels only
-    EXPECT_EQ(count(DeviceKind::communication), want.at("communication_kernels").get<int>());
-    EXPECT_EQ(count(DeviceKind::memset), want.at("memcpy_memset").at("gpu_memset").get<int>());
-    EXPECT_EQ(count(DeviceKind::memcpy), want.at("memcpy_memset").at("gpu_memcpy").get<int>());
+    const auto count = [&](store::DeviceKind kind) { return std::count(d.kind.begin(), d.kind.end(), kind); };
+    EXPECT_EQ(count(store::DeviceKind::kernel), want.at("kernels").get<int>());  // compute kernels only
+    EXPECT_EQ(count(store::DeviceKind::communication), want.at("communication_kernels").get<int>());
+    EXPECT_EQ(count(store::DeviceKind::memset), want.at("memcpy_memset").at("gpu_memset").get<int>());
+    EXPECT_EQ(count(store::DeviceKind::memcpy), want.at("memcpy_memset").at("gpu_memcpy").get<int>());
 }
 
 TEST_F(SharedTraces, UnionsAndCollectivesOfDdp) {
     const char* name = "kineto/ddp_resnet_a100_2024.json.gz";
     const auto trace = open(name);
     check_unions(*trace, expected(name));
-    std::map<Operation, int> operations;
-    for (const Operation o : trace->collectives.operation) ++operations[o];
-    EXPECT_EQ(operations[Operation::all_reduce], expected(name).at("collectives").at("allreduce").get<int>());
-    EXPECT_EQ(operations[Operation::broadcast], expected(name).at("collectives").at("broadcast").get<int>());
+    std::map<schema::Operation, int> operations;
+    for (const schema::Operation o : trace->collectives.operation) ++operations[o];
+    EXPECT_EQ(operations[schema::Operation::all_reduce],
+              expected(name).at("collectives").at("allreduce").get<int>());
+    EXPECT_EQ(operations[schema::Operation::broadcast],
+              expected(name).at("collectives").at("broadcast").get<int>());
     EXPECT_EQ(trace->collectives.size(), 15u + 6u);
     for (const std::int32_t size : trace->collectives.group_size) EXPECT_EQ(size, 2);
     ASSERT_EQ(trace->ranks.size(), 1u);
@@ -311,14 +315,14 @@ class SharedNsight : public SharedTraces, public ::testing::WithParamInterface<c
 TEST_P(SharedNsight, CountsAndSums) {
     const auto trace = open(GetParam());
     const json& want = expected(GetParam());
-    const DeviceEvents& d = trace->device;
+    const store::DeviceEvents& d = trace->device;
     std::int64_t kernels = 0, kernel_ns = 0, copies = 0, copy_ns = 0, nccl = 0, nccl_ns = 0;
     for (std::size_t e = 0; e < d.size(); ++e) {
         const std::int64_t ns = d.end[e] - d.start[e];
-        if (d.kind[e] == DeviceKind::memcpy) ++copies, copy_ns += ns;
-        if (d.kind[e] == DeviceKind::kernel || d.kind[e] == DeviceKind::communication)
+        if (d.kind[e] == store::DeviceKind::memcpy) ++copies, copy_ns += ns;
+        if (d.kind[e] == store::DeviceKind::kernel || d.kind[e] == store::DeviceKind::communication)
             ++kernels, kernel_ns += ns;
-        if (d.kind[e] == DeviceKind::communication) ++nccl, nccl_ns += ns;
+        if (d.kind[e] == store::DeviceKind::communication) ++nccl, nccl_ns += ns;
     }
     EXPECT_EQ(kernels, want.at("CUPTI_ACTIVITY_KIND_KERNEL")[0].get<std::int64_t>());
     EXPECT_EQ(kernel_ns, want.at("CUPTI_ACTIVITY_KIND_KERNEL")[1].get<std::int64_t>());
@@ -340,13 +344,14 @@ TEST_P(SharedNsight, CountsAndSums) {
     for (std::size_t r = 0; r < trace->ranges.size(); ++r)
         range_ns += trace->ranges.end[r] - trace->ranges.start[r];
     {
-        const KnownFile file(Input::open((shared_folder() / GetParam()).string(), {}));
-        Database database(file.database(), Database::Mode::read_only);
+        const importer::KnownFile file(importer::Input::open((shared_folder() / GetParam()).string(), {}));
+        store::Database database(file.database(), store::Database::Mode::read_only);
         if (database.has_table("NVTX_EVENTS"))
             names = database.integer("SELECT count(*) FROM NVTX_EVENTS WHERE eventType IN (75, 76)");
-        Statement rows(database,
-                       "SELECT DISTINCT d.value, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL k "
-                       "JOIN StringIds d ON d.id = k.demangledName JOIN StringIds s ON s.id = k.shortName");
+        store::Statement rows(
+            database,
+            "SELECT DISTINCT d.value, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL k "
+            "JOIN StringIds d ON d.id = k.demangledName JOIN StringIds s ON s.id = k.shortName");
         while (rows.step()) short_names[std::string(rows.text(0))] = rows.text(1);
     }
     const json nvtx = want.value("NVTX_EVENTS", json::array({0, 0}));
@@ -383,7 +388,7 @@ TEST_P(SharedNsight, TimeOfTheProfiler) {
                                                          {"nsight/cloverleaf_2024.5.sqlite.gz", 12'614}};
     const auto trace = open(GetParam());
     std::int64_t sum = 0, flush = 0;
-    for (const ProfilerOverheadRow& row : trace->profiler_overheads) {
+    for (const schema::ProfilerOverheadRow& row : trace->profiler_overheads) {
         const std::string_view name = trace->strings[row.name];
         sum += row.end - row.start;
         if (name == "CUPTI Buffer flush" || name == "CUPTI: Buffer flush") flush += row.end - row.start;
@@ -414,12 +419,12 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
 
     // Its events: blocks that were allocated before the first event count as allocations of their own (here
     // only the bytes of their rounding). Of the two events that free a block, the completed free counts.
-    const MemoryEvents& events = trace->memory;
+    const store::MemoryEvents& events = trace->memory;
     std::int64_t allocations = 0, frees = 0, before = 0;
     for (std::size_t e = 0; e < events.size(); ++e) {
         if (events.bytes[e] < 0) {
             ++frees;
-        } else if (trace->strings[events.annotation[e]] == kRoundingOfBlocks) {
+        } else if (trace->strings[events.annotation[e]] == store::kRoundingOfBlocks) {
             before += events.bytes[e];
         } else {
             ++allocations;
@@ -442,4 +447,4 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,20 +12,22 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/store/columns/column_sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-std::unique_ptr<Trace> run(int shown, const char* ranks, bool simulated) {
-    ColumnSink sink;
-    sink.add(RunInfoRow{"run.ranks", ranks});
+std::unique_ptr<store::Trace> run(int shown, const char* ranks, bool simulated) {
+    store::ColumnSink sink;
+    sink.add(schema::RunInfoRow{"run.ranks", ranks});
     if (simulated)
-        sink.add(RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 12345 bytes, 5715.25 us"});
-    for (int rank = 0; rank < shown; ++rank)
         sink.add(
-            RankRow{.rank = rank, .global_pid = global_pid(rank + 1), .global_tid = global_tid(rank + 1, 1)});
+            schema::RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 12345 bytes, 5715.25 us"});
+    for (int rank = 0; rank < shown; ++rank)
+        sink.add(schema::RankRow{.rank = rank,
+                                 .global_pid = schema::global_pid(rank + 1),
+                                 .global_tid = schema::global_tid(rank + 1, 1)});
     return sink.take();
 }
 
@@ -54,11 +56,11 @@ TEST(ShownRanks, IfAllAreShownThereIsNoNote) {
 // An all-gather of `size` ranks, of which two are shown; the second of them starts late.
 std::int64_t unmatched(int size, bool simulated) {
     RunBuilder run(2);
-    run.sink().add(RunInfoRow{"run.ranks", "1024"});
-    if (simulated) run.sink().add(RunInfoRow{"sim.ranks_as_rank_0", "1023 of 1024 ranks"});
+    run.sink().add(schema::RunInfoRow{"run.ranks", "1024"});
+    if (simulated) run.sink().add(schema::RunInfoRow{"sim.ranks_as_rank_0", "1023 of 1024 ranks"});
     for (const int rank : {0, 1}) {
         run.collective(rank, 100 + 50 * rank, 200,
-                       {.operation = Operation::all_gather,
+                       {.operation = schema::Operation::all_gather,
                         .bytes = 64,
                         .sequence = 0,
                         .group_size = size,
@@ -74,4 +76,4 @@ TEST(ShownRanks, AGroupOfAllRanksIsWholeWithThoseThatAreShown) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

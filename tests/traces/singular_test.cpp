@@ -24,7 +24,7 @@
 #include "traces/analysis/time/temporal.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 // A plural after a 1 that is a whole number; units of measurement and verbs do not count.
@@ -35,9 +35,11 @@ std::string plural_of_one(const std::string& text) {
     return std::regex_search(text, found, kOne) ? found[2].str() : "";
 }
 
-std::string all_reports(const Trace& trace) {
+std::string all_reports(const store::Trace& trace) {
     std::string text;
-    const auto add = [&](const auto& result) { text += render(result, Format::table) + "\n"; };
+    const auto add = [&](const auto& result) {
+        text += report::render(result, report::Format::table) + "\n";
+    };
     add(summarize(trace));
     add(module_view(trace));
     add(memory_report(trace));
@@ -78,4 +80,4 @@ TEST(Singular, OfOneThereIsNoPlural) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

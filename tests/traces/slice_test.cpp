@@ -18,7 +18,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ class SliceTest : public ::testing::Test {
     SliceResult slice(const SliceChoice& choice, const std::string& name = "out.sqlite") {
         const SliceResult result =
             slice_trace({.input = spec_.path, .output = folder_ / name, .overwrite = true, .choice = choice});
-        database_.emplace(folder_ / name, Database::Mode::read_only);
+        database_.emplace(folder_ / name, store::Database::Mode::read_only);
         return result;
     }
     std::string refusal(const SliceChoice& choice, const std::string& output = "out.sqlite") const {
@@ -49,13 +49,13 @@ class SliceTest : public ::testing::Test {
     std::int64_t number(const std::string& sql) { return database_->integer(sql); }
     std::vector<std::int64_t> numbers(const std::string& sql) {
         std::vector<std::int64_t> result;
-        for (Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
+        for (store::Statement row(*database_, sql); row.step();) result.push_back(row.integer(0));
         return result;
     }
 
     TemporaryFolder folder_;
     PartSpec spec_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
 };
 
 TEST_F(SliceTest, ASliceOfStepsHasTheWorkThatTheyLaunched) {
@@ -74,7 +74,7 @@ TEST_F(SliceTest, ASliceOfStepsHasTheWorkThatTheyLaunched) {
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_COLLECTIVES"), 4);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%'"), 4);
     EXPECT_EQ(number("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 75 AND text = 'NCCL'"), 1);
-    EXPECT_THAT(check_trace(*load_trace(folder_ / "out.sqlite")), IsEmpty());
+    EXPECT_THAT(analysis::check_trace(*store::load_trace(folder_ / "out.sqlite")), IsEmpty());
 }
 
 TEST_F(SliceTest, KeepsTimesAndIds) {
@@ -99,8 +99,8 @@ TEST_F(SliceTest, BeginsWithTheMemoryThatIsLive) {
     EXPECT_THAT(numbers("SELECT time FROM SHARD_MEMORY WHERE rank = 0 ORDER BY time"),
                 ElementsAre(kStepNs, kStepNs + 20 * kUs, kStepNs + 800 * kUs, 2 * kStepNs + 20 * kUs,
                             2 * kStepNs + 800 * kUs));
-    const auto trace = load_trace(folder_ / "out.sqlite");
-    EXPECT_EQ(memory_report(*trace).ranks.at(0).peak_bytes, 5096);
+    const auto trace = store::load_trace(folder_ / "out.sqlite");
+    EXPECT_EQ(analysis::memory_report(*trace).ranks.at(0).peak_bytes, 5096);
     EXPECT_EQ(number("SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE start = 1000000"), 2);
     // A slice that begins while 4096 more are allocated has both allocations, and the free that follows.
     slice({.from_ns = kStepNs + 500 * kUs, .to_ns = 2 * kStepNs}, "range.sqlite");
@@ -145,7 +145,7 @@ TEST_F(SliceTest, ARanksSliceHasOnlyItsOwnRows) {
 }
 
 TEST_F(SliceTest, ASliceOfRanksOmitsProcessesOfOtherRanks) {
-    Database(spec_.path, Database::Mode::read_write)
+    store::Database(spec_.path, store::Database::Mode::read_write)
         .execute(
             "INSERT INTO PROCESSES VALUES (281485043040256, 600, 'helper');"
             "INSERT INTO NVTX_EVENTS (start, \"end\", eventType, text, globalTid, domainId) VALUES "
@@ -160,7 +160,7 @@ TEST_F(SliceTest, ASliceOfRanksOmitsProcessesOfOtherRanks) {
 TEST_F(SliceTest, RecordsItsSelection) {
     slice({.ranks = {{0, 0}}, .first_step = 3, .last_step = {}});
     const auto value = [&](const std::string& key) {
-        Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
+        store::Statement row(*database_, "SELECT value FROM SHARD_RUN WHERE key = '" + key + "'");
         return row.step() ? std::string(row.text(0)) : "";
     };
     EXPECT_EQ(value("slice.of"), "run.sqlite");
@@ -177,7 +177,7 @@ TEST_F(SliceTest, RefusesMissingRanksAndSteps) {
 }
 
 TEST_F(SliceTest, TakesStepsFromRangesWhereNoTableHasThem) {
-    Database(spec_.path, Database::Mode::read_write).execute("DELETE FROM SHARD_STEPS");
+    store::Database(spec_.path, store::Database::Mode::read_write).execute("DELETE FROM SHARD_STEPS");
     const SliceResult result = slice({.first_step = 1, .last_step = 2});
     EXPECT_THAT(result.steps, ElementsAre(1, 2));
     EXPECT_EQ(number("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 8);
@@ -196,7 +196,7 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
     slice({.ranks = {{0, 0}}}, "r0.sqlite");
     slice({.ranks = {{1, 1}}}, "r1.sqlite");
     {
-        Database moved(folder_ / "r1.sqlite", Database::Mode::read_write);
+        store::Database moved(folder_ / "r1.sqlite", store::Database::Mode::read_write);
         for (const auto& [table, columns] : std::vector<std::pair<std::string, std::vector<std::string>>>{
                  {"CUPTI_ACTIVITY_KIND_KERNEL", {"start", "end"}},
                  {"CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end"}},
@@ -220,23 +220,25 @@ TEST_F(SliceTest, AndMergeGiveTheWholeBack) {
     EXPECT_EQ(merged.residual_by_wall_ns, 3'000'000);
     EXPECT_LE(merged.worst_ns, 50 * kUs);
 
-    const auto before = load_trace(spec_.path), after = load_trace(folder_ / "both.sqlite");
+    const auto before = store::load_trace(spec_.path), after = store::load_trace(folder_ / "both.sqlite");
     for (const int rank : {0, 1}) {
-        const auto a = summarize(*before, {.rank = rank}).ranks.at(0),
-                   b = summarize(*after, {.rank = rank}).ranks.at(0);
+        const auto a = analysis::summarize(*before, {.rank = rank}).ranks.at(0),
+                   b = analysis::summarize(*after, {.rank = rank}).ranks.at(0);
         EXPECT_EQ(a.average_us, b.average_us);
-        const auto memory_a = memory_report(*before, {.rank = rank}).ranks.at(0);
-        const auto memory_b = memory_report(*after, {.rank = rank}).ranks.at(0);
+        const auto memory_a = analysis::memory_report(*before, {.rank = rank}).ranks.at(0);
+        const auto memory_b = analysis::memory_report(*after, {.rank = rank}).ranks.at(0);
         EXPECT_EQ(memory_a.at_peak, memory_b.at_peak);
         // By its collectives, the part that was moved began 3 ms earlier than the other: time 0 is there.
         EXPECT_EQ(memory_a.peak_time_ns + 3'000'000, memory_b.peak_time_ns);
-        const auto collectives_a = collectives_report(*before, {.rank = rank}).ranks.at(0).operations.at(0);
-        const auto collectives_b = collectives_report(*after, {.rank = rank}).ranks.at(0).operations.at(0);
+        const auto collectives_a =
+            analysis::collectives_report(*before, {.rank = rank}).ranks.at(0).operations.at(0);
+        const auto collectives_b =
+            analysis::collectives_report(*after, {.rank = rank}).ranks.at(0).operations.at(0);
         EXPECT_EQ(collectives_a.count, collectives_b.count);
         EXPECT_EQ(collectives_a.transfer_us, collectives_b.transfer_us);
         EXPECT_EQ(collectives_a.waiting_us, collectives_b.waiting_us);
     }
-    EXPECT_THAT(check_trace(*after), IsEmpty());
+    EXPECT_THAT(analysis::check_trace(*after), IsEmpty());
 }
 
 // Memory changes between two pieces of a rank's time are unknown: its memory would not add up.
@@ -247,10 +249,10 @@ TEST_F(SliceTest, SlicesOfDifferentTimesAreNotMerged) {
         merge_traces({.inputs = {folder_ / "early.sqlite", folder_ / "late.sqlite"},
                       .output = folder_ / "both.sqlite"});
         FAIL() << "two pieces of one rank were merged";
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         EXPECT_THAT(error.what(), HasSubstr("both contain rank 0 of one process"));
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

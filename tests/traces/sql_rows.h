@@ -12,13 +12,13 @@
 
 namespace shardscope::traces {
 
-inline std::string sql_cell(const Statement& row, int column) {
+inline std::string sql_cell(const store::Statement& row, int column) {
     switch (row.type(column)) {
-        case ValueType::null:
+        case store::ValueType::null:
             return "NULL";
-        case ValueType::integer:
+        case store::ValueType::integer:
             return std::to_string(row.integer(column));
-        case ValueType::real:
+        case store::ValueType::real:
             return fmt::format("{}", row.real(column));
         default:
             return std::string(row.text(column));
@@ -26,11 +26,11 @@ inline std::string sql_cell(const Statement& row, int column) {
 }
 
 // Runs every statement of `sql`; returns the rows of the last one, with cells joined by '|'.
-inline std::vector<std::string> sql_rows(Database& database, std::string_view sql) {
+inline std::vector<std::string> sql_rows(store::Database& database, std::string_view sql) {
     std::vector<std::string> rows;
     while (true) {
         std::size_t used = 0;
-        auto statement = Statement::next(database, sql, used);
+        auto statement = store::Statement::next(database, sql, used);
         if (!statement) {
             const bool rest = sql.find_first_not_of(" \n\t;") != std::string_view::npos;
             if (rest) throw std::runtime_error("SQL is refused: " + std::string(sql));

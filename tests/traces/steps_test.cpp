@@ -9,7 +9,7 @@
 #include "traces/analysis/path/path_names.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -28,7 +28,7 @@ TEST(Steps, HaveEveryKnownFigure) {
         run.kernel(0, start + 40, start + 80, start + 2, 8);
         start += lengths[s];
     }
-    run.sink().add(LossRow{.step = 1, .loss = 0.5});
+    run.sink().add(schema::LossRow{.step = 1, .loss = 0.5});
     const auto trace = run.take();
     const RankStepDetails rank = steps_report(*trace).ranks[0];
     ASSERT_THAT(rank.steps, SizeIs(3));
@@ -99,10 +99,10 @@ TEST(Steps, NameNoSlowestAmongEqualSteps) {
     EXPECT_EQ(report.across[1].slowest_rank, 1);
     EXPECT_EQ(report.ranks[0].slowest, -1) << "both of its steps take 10,000 ns";
     EXPECT_EQ(report.ranks[1].slowest, -1) << "10,004 and 10,006 ns";
-    const std::string table = render(report, Format::table);
+    const std::string table = render(report, report::Format::table);
     EXPECT_THAT(table, Not(HasSubstr("slowest")));
     EXPECT_THAT(table, HasSubstr("   0             -"));
-    EXPECT_THAT(render(report, Format::json),
+    EXPECT_THAT(render(report, report::Format::json),
                 AllOf(HasSubstr("\"slowest_step\":null"), HasSubstr("{\"step\":0,\"slowest_rank\":null")));
 }
 
@@ -116,11 +116,11 @@ TEST(Steps, ShowTheHostsTimeAndTheWindowSideBySide) {
     run.kernel(0, 260'000, 430'000, 150'000);
     const auto trace = run.take();
     const StepsReport report = steps_report(*trace);
-    const std::string table = render(report, Format::table);
+    const std::string table = render(report, report::Format::table);
     EXPECT_THAT(table, HasSubstr("       Host  Window"));
     EXPECT_THAT(table, HasSubstr("   0  100.0   250.0"));
     EXPECT_THAT(table, HasSubstr("   1  120.0   180.0")) << "250 us to 430 us";
-    EXPECT_THAT(render(report, Format::csv),
+    EXPECT_THAT(render(report, report::Format::csv),
                 AllOf(HasSubstr("rank,step,start_ns,us,host_us,"), HasSubstr("0,0,0,250,100,"),
                       HasSubstr("0,1,250000,180,120,")));
 }
@@ -141,11 +141,11 @@ TEST(FindStep, IsTheFirstOfItsNumber) {
 // it, and in linear time.
 TEST(ModuleRanges, AreFoundHoweverDeeplyARangeIsNested) {
     constexpr std::int32_t kDeep = 100'000, kModule = kDeep / 2;
-    Trace trace;
+    store::Trace trace;
     for (std::int32_t i = 0; i < kDeep; ++i) {
         trace.ranges.parent.push_back(i - 1);
         trace.ranges.module.push_back(-1);
-        trace.ranges.kind.push_back(i == kModule ? RangeKind::module : RangeKind::operation);
+        trace.ranges.kind.push_back(i == kModule ? store::RangeKind::module : store::RangeKind::operation);
     }
     ModuleRanges modules(trace);
     for (std::int32_t i = kDeep - 1; i >= 0; --i) ASSERT_EQ(modules.of(i), i >= kModule ? kModule : -1) << i;
@@ -201,7 +201,7 @@ TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreJoined) {
     RunBuilder run;
     run.range(0, 0, 500, "ProfilerStep#1");
     run.range_on(RunBuilder::other_tid(0), 600, 600, "ProfilerStep#1");
-    run.sink().add(ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
+    run.sink().add(schema::ThreadRow{.global_tid = RunBuilder::other_tid(0), .name = "autograd", .rank = 0});
     const auto trace = run.take();
     ASSERT_THAT(trace->steps, SizeIs(1));
     EXPECT_EQ(trace->steps[0].end - trace->steps[0].start, 500);
@@ -209,25 +209,25 @@ TEST(Steps, OfOneNumberOnSeveralThreadsOfARankAreJoined) {
 
 TEST(Steps, OfAProcessBelongToEachOfItsDevices) {
     // As in an export of Nsight Systems: two devices of one process, with one thread that launches on both.
-    ColumnSink sink;
+    store::ColumnSink sink;
     for (int r = 0; r < 2; ++r) {
-        sink.add(
-            RankRow{.rank = r, .device = r, .global_pid = RunBuilder::pid(0), .host = {}, .device_name = {}});
+        sink.add(schema::RankRow{
+            .rank = r, .device = r, .global_pid = RunBuilder::pid(0), .host = {}, .device_name = {}});
         const std::int64_t at = 10 + 10 * std::int64_t{r};
-        sink.add(RuntimeRow{.start = at,
-                            .end = at + 1,
-                            .global_tid = RunBuilder::tid(0),
-                            .correlation = r + 1,
-                            .name = sink.intern("cudaLaunchKernel")});
-        sink.add(KernelRow{.start = 50,
-                           .end = 450,
-                           .device = r,
-                           .stream = 7,
-                           .correlation = r + 1,
-                           .global_pid = RunBuilder::pid(0),
-                           .short_name = sink.intern("gemm")});
+        sink.add(schema::RuntimeRow{.start = at,
+                                    .end = at + 1,
+                                    .global_tid = RunBuilder::tid(0),
+                                    .correlation = r + 1,
+                                    .name = sink.intern("cudaLaunchKernel")});
+        sink.add(schema::KernelRow{.start = 50,
+                                   .end = 450,
+                                   .device = r,
+                                   .stream = 7,
+                                   .correlation = r + 1,
+                                   .global_pid = RunBuilder::pid(0),
+                                   .short_name = sink.intern("gemm")});
     }
-    sink.add(RangeRow{
+    sink.add(schema::RangeRow{
         .start = 0, .end = 500, .text = sink.intern("ProfilerStep#1"), .global_tid = RunBuilder::tid(0)});
     const auto trace = sink.take();
     const StepsReport report = steps_report(*trace);
@@ -240,4 +240,4 @@ TEST(Steps, OfAProcessBelongToEachOfItsDevices) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,7 +11,7 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -33,20 +33,22 @@ class StoppedRun {
                 run.step(rank, i, i * kSecond, i * kSecond + 900);
                 run.collective(
                     rank, i * kSecond, i * kSecond + (i == 3 ? kSecond / 2 : 500),
-                    {.operation = Operation::all_reduce, .sequence = i, .group = 7, .group_size = 4});
+                    {.operation = schema::Operation::all_reduce, .sequence = i, .group = 7, .group_size = 4});
             }
         }
     }
     void stop(int rank, int first, std::int64_t at, const std::string& reason,
               const std::string& waiting = {}, bool lost = true) {
-        run.sink().add(StopRow{.rank = rank,
-                               .at_ns = at,
-                               .first_rank = first,
-                               .lost = lost,
-                               .reason = reason,
-                               .waiting = waiting});
+        run.sink().add(schema::StopRow{.rank = rank,
+                                       .at_ns = at,
+                                       .first_rank = first,
+                                       .lost = lost,
+                                       .reason = reason,
+                                       .waiting = waiting});
     }
-    void merged(const std::string& unended) { run.sink().add(RunInfoRow{"merge.unended_ranks", unended}); }
+    void merged(const std::string& unended) {
+        run.sink().add(schema::RunInfoRow{"merge.unended_ranks", unended});
+    }
 
     RunBuilder run{4, 2};
 };
@@ -129,23 +131,23 @@ TEST(Stopped, IsUnknownWhereTracesEndTogether) {
     RunBuilder run(2, 1);
     run.collective(0, 0, 500, {.group_size = 2});
     run.collective(1, 0, kSecond / 2, {.group_size = 2});
-    run.sink().add(RunInfoRow{"part.1.merge.unended_ranks", "0"});
-    run.sink().add(RunInfoRow{"part.2.merge.unended_ranks", "1"});
+    run.sink().add(schema::RunInfoRow{"part.1.merge.unended_ranks", "0"});
+    run.sink().add(schema::RunInfoRow{"part.2.merge.unended_ranks", "1"});
     EXPECT_FALSE(stop_report(*run.take()).stopped);
 }
 
 // Threads of one process are cut off together, whatever each of them did.
 TEST(Stopped, IsUnknownWithinOneProcess) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     for (int rank = 0; rank < 2; ++rank) {
-        sink.add(RankRow{.rank = rank,
-                         .device = rank,
-                         .global_pid = global_pid(5),
-                         .host = "a",
-                         .device_name = {},
-                         .cpus = {}});
-        sink.add(KernelRow{
-            .start = 0, .end = rank * 9 * kSecond + 5, .device = rank, .global_pid = global_pid(5)});
+        sink.add(schema::RankRow{.rank = rank,
+                                 .device = rank,
+                                 .global_pid = schema::global_pid(5),
+                                 .host = "a",
+                                 .device_name = {},
+                                 .cpus = {}});
+        sink.add(schema::KernelRow{
+            .start = 0, .end = rank * 9 * kSecond + 5, .device = rank, .global_pid = schema::global_pid(5)});
     }
     sink.set_ended(false);
     EXPECT_FALSE(stop_report(*sink.take()).stopped);
@@ -159,18 +161,18 @@ TEST(Stopped, IsReportedByEveryToolThatNamesTheRun) {
     const std::string sentence =
         "Rank 2 on node1 was the first to stop: (process 4711 on host node1) has ended.";
     const DistributedReport report = distributed_report(*trace);
-    EXPECT_THAT(render(report, Format::table),
+    EXPECT_THAT(render(report, report::Format::table),
                 AllOf(HasSubstr(sentence), HasSubstr("cut off"), HasSubstr("(the first to stop)"),
                       HasSubstr("all_reduce 3 of group 7")));
-    const Json json = Json::parse(render(report, Format::json))["stopped"];
+    const Json json = Json::parse(render(report, report::Format::json))["stopped"];
     EXPECT_EQ(json["rank"], 2);
     EXPECT_EQ(json["sentence"], sentence);
     EXPECT_EQ(json["ranks"][2]["ended"], false);
     EXPECT_EQ(json["ranks"][0]["waiting"], "all_reduce 3 of group 7");
-    EXPECT_THAT(render(trace_info(*trace), Format::table), HasSubstr(sentence));
-    EXPECT_EQ(Json::parse(render(trace_info(*trace), Format::json))["stopped"]["rank"], 2);
+    EXPECT_THAT(render(trace_info(*trace), report::Format::table), HasSubstr(sentence));
+    EXPECT_EQ(Json::parse(render(trace_info(*trace), report::Format::json))["stopped"]["rank"], 2);
     EXPECT_THAT(check_notes(*trace), Contains(sentence));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

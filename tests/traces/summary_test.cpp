@@ -9,7 +9,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 std::int64_t ns(const StepSummary& step, TimeCategory c) {
@@ -171,7 +171,8 @@ TEST(Summary, ASelectionKeepsItsRankStepsAndTime) {
 }
 
 // The plain reference: for each nanosecond of a window, the first category that covers it.
-std::array<std::int64_t, kTimeCategories> split_by_nanosecond(const Trace& trace, const StepSummary& step) {
+std::array<std::int64_t, kTimeCategories> split_by_nanosecond(const store::Trace& trace,
+                                                              const StepSummary& step) {
     std::array<std::int64_t, kTimeCategories> sums{};
     for (std::int64_t t = step.window_start; t < step.window_end; ++t) {
         auto best = TimeCategory::other;
@@ -186,10 +187,10 @@ std::array<std::int64_t, kTimeCategories> split_by_nanosecond(const Trace& trace
             cover(trace.runtime.start[i], trace.runtime.end[i], TimeCategory::runtime);
         }
         for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
-            const RangeKind kind = trace.ranges.kind[i];
-            if (kind == RangeKind::data_loader) {
+            const store::RangeKind kind = trace.ranges.kind[i];
+            if (kind == store::RangeKind::data_loader) {
                 cover(trace.ranges.start[i], trace.ranges.end[i], TimeCategory::data_loader);
-            } else if (kind == RangeKind::annotation || kind == RangeKind::communication) {
+            } else if (kind == store::RangeKind::annotation || kind == store::RangeKind::communication) {
                 cover(trace.ranges.start[i], trace.ranges.end[i], TimeCategory::cpu_exec);
             }
         }
@@ -247,4 +248,4 @@ TEST(Summary, TheSplitAgreesWithOneByNanosecondAndSumsToTheWindowOnRandomRuns) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace TEST_FILE {
 
 constexpr const char* kReplaced = "\xEF\xBF\xBD";
@@ -127,30 +127,30 @@ TEST(TextTable, UnsafeTextIsMadeVisible) {
 }
 
 TEST(TextTable, ThousandsAreLegible) {
-    EXPECT_EQ(grouped(std::int64_t{0}), "0");
-    EXPECT_EQ(grouped(std::int64_t{999}), "999");
-    EXPECT_EQ(grouped(std::int64_t{1000}), "1,000");
-    EXPECT_EQ(grouped(std::int64_t{-1234567}), "-1,234,567");
-    EXPECT_EQ(grouped(INT64_MIN), "-9,223,372,036,854,775,808");
-    EXPECT_EQ(grouped(1234.56, 1), "1,234.6");
-    EXPECT_EQ(grouped(0.005, 2), "0.01");
-    EXPECT_EQ(grouped(-0.25, 1), "-0.3");
-    EXPECT_EQ(grouped(-0.01, 1), "0.0");
-    EXPECT_EQ(grouped(2.0, 0), "2");
-    EXPECT_EQ(grouped(std::numeric_limits<double>::quiet_NaN(), 1), "-");
-    EXPECT_EQ(grouped(1e18, 1), "1,000,000,000,000,000,000.0");
+    EXPECT_EQ(store::grouped(std::int64_t{0}), "0");
+    EXPECT_EQ(store::grouped(std::int64_t{999}), "999");
+    EXPECT_EQ(store::grouped(std::int64_t{1000}), "1,000");
+    EXPECT_EQ(store::grouped(std::int64_t{-1234567}), "-1,234,567");
+    EXPECT_EQ(store::grouped(INT64_MIN), "-9,223,372,036,854,775,808");
+    EXPECT_EQ(store::grouped(1234.56, 1), "1,234.6");
+    EXPECT_EQ(store::grouped(0.005, 2), "0.01");
+    EXPECT_EQ(store::grouped(-0.25, 1), "-0.3");
+    EXPECT_EQ(store::grouped(-0.01, 1), "0.0");
+    EXPECT_EQ(store::grouped(2.0, 0), "2");
+    EXPECT_EQ(store::grouped(std::numeric_limits<double>::quiet_NaN(), 1), "-");
+    EXPECT_EQ(store::grouped(1e18, 1), "1,000,000,000,000,000,000.0");
 }
 
 // The viewer's Format.RoundsAsTheTablesDo has the same figures: 1,250 ns, 250 ns and 8,450 ns as us.
 TEST(TextTable, RoundsHalvesAwayFromZeroWhetherBinaryHasThemOrNot) {
-    EXPECT_EQ(grouped(1250 * 1e-3, 1), "1.3");
-    EXPECT_EQ(grouped(250 * 1e-3, 1), "0.3");
-    EXPECT_EQ(grouped(8450 * 1e-3, 1), "8.5");
-    EXPECT_EQ(grouped(1.005, 2), "1.01");  // in binary, 100 times it is 100.49999999999999
-    EXPECT_EQ(grouped(-1.25, 1), "-1.3");
-    EXPECT_EQ(grouped(0.05, 0), "0");
-    EXPECT_EQ(grouped(999.95, 1), "1,000.0");
+    EXPECT_EQ(store::grouped(1250 * 1e-3, 1), "1.3");
+    EXPECT_EQ(store::grouped(250 * 1e-3, 1), "0.3");
+    EXPECT_EQ(store::grouped(8450 * 1e-3, 1), "8.5");
+    EXPECT_EQ(store::grouped(1.005, 2), "1.01");  // in binary, 100 times it is 100.49999999999999
+    EXPECT_EQ(store::grouped(-1.25, 1), "-1.3");
+    EXPECT_EQ(store::grouped(0.05, 0), "0");
+    EXPECT_EQ(store::grouped(999.95, 1), "1,000.0");
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -18,56 +18,56 @@
 
 namespace shardscope::traces {
 
-inline std::int64_t sum_of(const std::array<std::int64_t, kTimeCategories>& ns) {
+inline std::int64_t sum_of(const std::array<std::int64_t, analysis::kTimeCategories>& ns) {
     return std::accumulate(ns.begin(), ns.end(), std::int64_t{0});
 }
 
-inline void expect_windows_are_whole(const Trace& trace, const Selection& selection) {
-    const ExecutionSummary summary = summarize(trace, selection);
-    const ExecutionSummary folded = summarize(trace, selection, CommunicationAs::kernel);
-    const OverlapReport overlap = overlap_report(trace, selection);
-    const StepsReport steps = steps_report(trace, selection);
+inline void expect_windows_are_whole(const store::Trace& trace, const analysis::Selection& selection) {
+    const analysis::ExecutionSummary summary = summarize(trace, selection);
+    const analysis::ExecutionSummary folded = summarize(trace, selection, analysis::CommunicationAs::kernel);
+    const analysis::OverlapReport overlap = overlap_report(trace, selection);
+    const analysis::StepsReport steps = steps_report(trace, selection);
     for (std::size_t r = 0; r < summary.ranks.size(); ++r) {
         for (std::size_t s = 0; s < summary.ranks[r].steps.size(); ++s) {
-            const StepSummary& step = summary.ranks[r].steps[s];
+            const analysis::StepSummary& step = summary.ranks[r].steps[s];
             const std::int64_t window = step.window_end - step.window_start;
             EXPECT_EQ(sum_of(step.ns), window);
             EXPECT_GE(*std::min_element(step.ns.begin(), step.ns.end()), 0);
 
-            const StepSummary& seven = folded.ranks[r].steps[s];
+            const analysis::StepSummary& seven = folded.ranks[r].steps[s];
             EXPECT_EQ(sum_of(seven.ns), window);
-            EXPECT_EQ(seven.ns[static_cast<std::size_t>(TimeCategory::communication)], 0);
+            EXPECT_EQ(seven.ns[static_cast<std::size_t>(analysis::TimeCategory::communication)], 0);
             EXPECT_GE(seven.ns[0], step.ns[0]);
 
-            const OverlapParts& parts = overlap.ranks[r].steps[s].parts;
+            const analysis::OverlapParts& parts = overlap.ranks[r].steps[s].parts;
             EXPECT_EQ(parts.whole(), window);
             EXPECT_EQ(parts.computation + parts.overlapped, step.ns[0]);  // Kernel is the first of the eight
             EXPECT_EQ(parts.computation + parts.overlapped + parts.exposed_communication, seven.ns[0]);
             EXPECT_GE(
                 std::min({parts.computation, parts.overlapped, parts.exposed_communication, parts.other}), 0);
 
-            const StepDetail& detail = steps.ranks[r].steps[s];
+            const analysis::StepDetail& detail = steps.ranks[r].steps[s];
             EXPECT_EQ(detail.device_busy, step.ns[0] + step.ns[1] + step.ns[2] + step.ns[3]);
         }
     }
 }
 
-inline void expect_device_time_is_whole(const Trace& trace, const Selection& selection) {
-    const TemporalReport temporal = temporal_breakdown(trace, selection);
-    const IdleReport idle = idle_report(trace, selection);
+inline void expect_device_time_is_whole(const store::Trace& trace, const analysis::Selection& selection) {
+    const analysis::TemporalReport temporal = temporal_breakdown(trace, selection);
+    const analysis::IdleReport idle = idle_report(trace, selection);
     const bool all = !selection.first_step && !selection.last_step && !selection.from_ns && !selection.to_ns;
     for (std::size_t r = 0; r < temporal.ranks.size(); ++r) {
-        const TemporalParts& whole = temporal.ranks[r].whole;
+        const analysis::TemporalParts& whole = temporal.ranks[r].whole;
         EXPECT_GE(std::min({whole.idle, whole.compute, whole.exposed_communication, whole.exposed_memory}),
                   0);
-        for (const StepTemporal& step : temporal.ranks[r].steps) {
+        for (const analysis::StepTemporal& step : temporal.ranks[r].steps) {
             EXPECT_EQ(step.parts.whole(), step.parts.time.length());
         }
         if (!all) continue;
         EXPECT_EQ(whole.whole(), whole.time.length());
         EXPECT_EQ(idle.ranks[r].device.idle(), whole.idle);
         EXPECT_EQ(idle.ranks[r].device.busy, whole.whole() - whole.idle);
-        for (const StreamIdle& stream : idle.ranks[r].streams) {
+        for (const analysis::StreamIdle& stream : idle.ranks[r].streams) {
             EXPECT_LE(stream.span, idle.ranks[r].device.span);
             EXPECT_GE(stream.launch.shortest, 0);
             EXPECT_LE(stream.queue.mean, static_cast<double>(stream.queue.longest) + 1e-9);
@@ -75,11 +75,11 @@ inline void expect_device_time_is_whole(const Trace& trace, const Selection& sel
     }
 }
 
-inline void expect_tables_are_whole(const Trace& trace, const Selection& selection) {
-    for (const RankKernels& rank : kernels_report(trace, selection).ranks) {
+inline void expect_tables_are_whole(const store::Trace& trace, const analysis::Selection& selection) {
+    for (const analysis::RankKernels& rank : kernels_report(trace, selection).ranks) {
         double share = 0;
         std::int64_t total = 0;
-        for (const KernelStats& k : rank.kernels) {
+        for (const analysis::KernelStats& k : rank.kernels) {
             share += k.share;
             total += k.total;
             EXPECT_LE(static_cast<double>(k.shortest), k.median);
@@ -91,10 +91,10 @@ inline void expect_tables_are_whole(const Trace& trace, const Selection& selecti
             EXPECT_NEAR(share, 100, 1e-6);
         }
     }
-    const OperatorsReport by_name = operators_report(trace, selection);
-    const OperatorsReport by_shape = operators_report(trace, selection, true);
+    const analysis::OperatorsReport by_name = operators_report(trace, selection);
+    const analysis::OperatorsReport by_shape = operators_report(trace, selection, true);
     for (std::size_t r = 0; r < by_name.ranks.size(); ++r) {
-        for (const OperatorStats& o : by_name.ranks[r].operators) {
+        for (const analysis::OperatorStats& o : by_name.ranks[r].operators) {
             EXPECT_GE(o.host_self, 0) << o.name;
             EXPECT_LE(o.host_self, o.host_total) << o.name;
             EXPECT_GE(o.device_self, 0) << o.name;
@@ -107,14 +107,14 @@ inline void expect_tables_are_whole(const Trace& trace, const Selection& selecti
 }
 
 // A row's totals are the sum of its own and its children's, and nothing is negative.
-inline void expect_sound(const ModuleNode& node) {
+inline void expect_sound(const analysis::ModuleNode& node) {
     EXPECT_GE(node.host_self_us, 0) << node.name;
     EXPECT_GE(node.device_self_us, 0) << node.name;
     EXPECT_GE(node.backward_host_us, 0) << node.name;
     EXPECT_LE(node.backward_device_us, node.device_us + 1e-6) << node.name;
     EXPECT_LE(node.device_busy_us, node.device_us + 1e-6) << node.name;
     double host = node.host_self_us, device = node.device_self_us;
-    for (const ModuleNode& child : node.children) {
+    for (const analysis::ModuleNode& child : node.children) {
         host += child.host_us;
         device += child.device_us;
         expect_sound(child);
@@ -123,12 +123,12 @@ inline void expect_sound(const ModuleNode& node) {
     EXPECT_NEAR(node.device_us, device, 1e-6 * std::max(1.0, device)) << node.name;
 }
 
-inline void expect_time_invariants(const Trace& trace, const Selection& selection = {}) {
+inline void expect_time_invariants(const store::Trace& trace, const analysis::Selection& selection = {}) {
     expect_windows_are_whole(trace, selection);
     expect_device_time_is_whole(trace, selection);
     expect_tables_are_whole(trace, selection);
-    for (const RankModules& rank : module_view(trace, selection).ranks) {
-        for (const ModuleNode& node : rank.modules) expect_sound(node);
+    for (const analysis::RankModules& rank : module_view(trace, selection).ranks) {
+        for (const analysis::ModuleNode& node : rank.modules) expect_sound(node);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "traces/import/open.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -19,10 +19,10 @@ class RandomTrace {
   public:
     explicit RandomTrace(unsigned seed) : random_(seed), run_(2) {}
 
-    std::unique_ptr<Trace> make() {
+    std::unique_ptr<store::Trace> make() {
         for (int rank = 0; rank < 2; ++rank) {
-            run_.sink().add(
-                ThreadRow{.global_tid = RunBuilder::other_tid(rank), .name = "autograd", .rank = rank});
+            run_.sink().add(schema::ThreadRow{
+                .global_tid = RunBuilder::other_tid(rank), .name = "autograd", .rank = rank});
             const auto steps = below(4);
             for (std::int64_t s = 0; s < steps; ++s) {
                 run_.step(rank, s, 400 * s + below(30), 400 * s + 300 + below(100));
@@ -45,18 +45,18 @@ class RandomTrace {
             std::string_view name, domain;
         };
         static constexpr Kind kKinds[] = {
-            {"aten::mm", kOperatorDomain},
-            {"aten::add", kOperatorDomain},
-            {"AddmmBackward0", kOperatorDomain},
-            {"autograd::engine::evaluate_function: AddmmBackward0", kOperatorDomain},
-            {"autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", kOperatorDomain},
-            {"nn.Module: Net_0", kFunctionDomain},
-            {"nn.Module: Linear_0", kFunctionDomain},
-            {"nn.Module: Linear_1", kFunctionDomain},
-            {"model.py(12): forward", kFunctionDomain},
-            {"Torch-Compiled Region: 0/0", kOperatorDomain},
-            {"FSDP::all_gather (layers.3)", kAnnotationDomain},
-            {"enumerate(DataLoader)#x.__next__", kAnnotationDomain},
+            {"aten::mm", store::kOperatorDomain},
+            {"aten::add", store::kOperatorDomain},
+            {"AddmmBackward0", store::kOperatorDomain},
+            {"autograd::engine::evaluate_function: AddmmBackward0", store::kOperatorDomain},
+            {"autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", store::kOperatorDomain},
+            {"nn.Module: Net_0", store::kFunctionDomain},
+            {"nn.Module: Linear_0", store::kFunctionDomain},
+            {"nn.Module: Linear_1", store::kFunctionDomain},
+            {"model.py(12): forward", store::kFunctionDomain},
+            {"Torch-Compiled Region: 0/0", store::kOperatorDomain},
+            {"FSDP::all_gather (layers.3)", store::kAnnotationDomain},
+            {"enumerate(DataLoader)#x.__next__", store::kAnnotationDomain},
         };
         const Kind& kind = kKinds[below(std::size(kKinds))];
         const std::int64_t thread = below(3) == 0 ? RunBuilder::other_tid(rank) : RunBuilder::tid(rank);
@@ -90,7 +90,7 @@ class RandomTrace {
 
     std::mt19937 random_;
     RunBuilder run_;
-    LinkRow forward_;
+    schema::LinkRow forward_;
 };
 
 TEST(TimeInvariants, HoldOnRandomTraces) {
@@ -104,10 +104,10 @@ TEST(TimeInvariants, HoldOnRandomTraces) {
 }
 
 TEST(TimeInvariants, HoldOnAnEmptyTraceAndOnOneOfNoLength) {
-    expect_time_invariants(*ColumnSink().take());
+    expect_time_invariants(*store::ColumnSink().take());
     RunBuilder run;
     run.kernel(0, 100, 100, 100);
-    run.range(0, 100, 100, "aten::mm", -1, kOperatorDomain);
+    run.range(0, 100, 100, "aten::mm", -1, store::kOperatorDomain);
     expect_time_invariants(*run.take());
 }
 
@@ -120,7 +120,7 @@ TEST(TimeInvariants, HoldOnRealTraces) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
         if (!entry.is_regular_file() || entry.path().extension() != ".gz") continue;
         SCOPED_TRACE(entry.path());
-        const auto trace = open_any({entry.path().string()});
+        const auto trace = importer::open_any({entry.path().string()});
         ++opened;
         expect_time_invariants(*trace);
         if (!trace->steps.empty()) {
@@ -132,4 +132,4 @@ TEST(TimeInvariants, HoldOnRealTraces) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

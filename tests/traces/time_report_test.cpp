@@ -16,7 +16,7 @@
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -24,7 +24,7 @@ using ::testing::Not;
 using Json = nlohmann::json;
 
 // Two steps of 400 ns: compute 100..200, communication 150..250.
-std::unique_ptr<Trace> trace_of_two_steps() {
+std::unique_ptr<store::Trace> trace_of_two_steps() {
     RunBuilder run;
     for (int s = 0; s < 2; ++s) {
         const std::int64_t at = 1000 * s;
@@ -38,7 +38,7 @@ std::unique_ptr<Trace> trace_of_two_steps() {
 
 TEST(TimeReport, OverlapHasItsFixedKeysPerStepOnAverage) {
     const auto trace = trace_of_two_steps();
-    const Json rank = Json::parse(render(overlap_report(*trace), Format::json))["ranks"][0];
+    const Json rank = Json::parse(render(analysis::overlap_report(*trace), Format::json))["ranks"][0];
     EXPECT_EQ(rank["rank"], 0);
     EXPECT_DOUBLE_EQ(rank["computation_us"], 0.05);
     EXPECT_DOUBLE_EQ(rank["overlapped_us"], 0.05);
@@ -53,7 +53,7 @@ TEST(TimeReport, NothingIsOverlappedWithoutCommunication) {
     run.step(0, 0, 0, 400);
     run.kernel(0, 100, 200, 10);
     const auto trace = run.take();
-    const OverlapReport report = overlap_report(*trace);
+    const analysis::OverlapReport report = analysis::overlap_report(*trace);
     const Json rank = Json::parse(render(report, Format::json))["ranks"][0];
     EXPECT_TRUE(rank["overlap_percent"].is_null());
     EXPECT_TRUE(rank["per_step"][0]["overlap_percent"].is_null());
@@ -65,14 +65,14 @@ TEST(TimeReport, NothingIsOverlappedWithoutCommunication) {
 
 TEST(TimeReport, FoldedCommunicationHasNoRow) {
     const auto trace = trace_of_two_steps();
-    const ExecutionSummary folded = summarize(*trace, {}, CommunicationAs::kernel);
+    const analysis::ExecutionSummary folded = summarize(*trace, {}, analysis::CommunicationAs::kernel);
     const Json categories = Json::parse(render(folded, Format::json))["ranks"][0]["categories"];
     EXPECT_EQ(categories.size(), 7u);
     EXPECT_FALSE(categories.contains("Communication"));
     EXPECT_DOUBLE_EQ(categories["Kernel"]["us"], 0.15);  // 100..250
     EXPECT_THAT(render(folded, Format::table), Not(HasSubstr("Communication ")));
     EXPECT_THAT(render(folded, Format::csv), Not(HasSubstr("Communication")));
-    const ExecutionSummary plain = summarize(*trace);
+    const analysis::ExecutionSummary plain = analysis::summarize(*trace);
     EXPECT_EQ(Json::parse(render(plain, Format::json))["ranks"][0]["categories"].size(), 8u);
 }
 
@@ -86,17 +86,17 @@ void expect_csv(const std::string& csv, long rows) {
 
 TEST(TimeReport, CsvHasALineForEachRow) {
     const auto trace = trace_of_two_steps();
-    expect_csv(render(overlap_report(*trace), Format::csv), 2);
-    expect_csv(render(temporal_breakdown(*trace), Format::csv), 1 + 2);  // the whole, and the steps
-    expect_csv(render(steps_report(*trace), Format::csv), 2);
-    expect_csv(render(idle_report(*trace), Format::csv), 1 + 2);  // the device, and two streams
-    expect_csv(render(kernels_report(*trace), Format::csv), 2);
-    expect_csv(render(operators_report(*trace), Format::csv), 1);
+    expect_csv(render(analysis::overlap_report(*trace), Format::csv), 2);
+    expect_csv(render(analysis::temporal_breakdown(*trace), Format::csv), 1 + 2);  // the whole, and the steps
+    expect_csv(render(analysis::steps_report(*trace), Format::csv), 2);
+    expect_csv(render(analysis::idle_report(*trace), Format::csv), 1 + 2);  // the device, and two streams
+    expect_csv(render(analysis::kernels_report(*trace), Format::csv), 2);
+    expect_csv(render(analysis::operators_report(*trace), Format::csv), 1);
 }
 
 TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
     const auto trace = trace_of_two_steps();
-    const Selection nobody{.rank = 7};
+    const analysis::Selection nobody{.rank = 7};
     for (const std::string& text : {render(overlap_report(*trace, nobody), Format::table),
                                     render(temporal_breakdown(*trace, nobody), Format::table),
                                     render(steps_report(*trace, nobody), Format::table),
@@ -105,16 +105,17 @@ TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
                                     render(operators_report(*trace, nobody), Format::table)}) {
         EXPECT_THAT(text, HasSubstr("The current selection has no rank"));
     }
-    EXPECT_THAT(render(kernels_report(*trace, {}, 1), Format::table), HasSubstr("the first 1"));
+    EXPECT_THAT(render(analysis::kernels_report(*trace, {}, 1), Format::table), HasSubstr("the first 1"));
 }
 
 TEST(TimeReport, KernelNamesLoseReturnTypeAndParametersBeforeTheirMiddle) {
-    EXPECT_EQ(kernel_label("void f<4>(int, g(float))"), "f<4>");
-    EXPECT_EQ(kernel_label("ncclDevKernel_AllGather_RING_LL"), "ncclDevKernel_AllGather_RING_LL");
-    EXPECT_EQ(kernel_label("(int)"), "(int)");
-    EXPECT_EQ(kernel_label("a)"), "a)");
-    EXPECT_LE(shortened(kernel_label(std::string(1000, 'x')), 40).size(), 40u + 2);  // "…" takes three bytes
+    EXPECT_EQ(analysis::kernel_label("void f<4>(int, g(float))"), "f<4>");
+    EXPECT_EQ(analysis::kernel_label("ncclDevKernel_AllGather_RING_LL"), "ncclDevKernel_AllGather_RING_LL");
+    EXPECT_EQ(analysis::kernel_label("(int)"), "(int)");
+    EXPECT_EQ(analysis::kernel_label("a)"), "a)");
+    EXPECT_LE(shortened(analysis::kernel_label(std::string(1000, 'x')), 40).size(),
+              40u + 2);  // "…" takes three bytes
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -16,14 +16,14 @@
 #include "traces/report/text_table.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const UnitPhase& row(const RankUnits& rank, std::string_view name, Phase phase) {
+const UnitPhase& row(const RankUnits& rank, std::string_view name, schema::Phase phase) {
     for (const UnitPhase& row : rank.rows) {
         if (row.name == name && row.phase == phase) return row;
     }
@@ -64,7 +64,7 @@ TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
     EXPECT_EQ(rank.steps, 1);
     ASSERT_THAT(rank.rows, SizeIs(4));
 
-    const UnitPhase& forward = row(rank, "layers.0", Phase::forward);
+    const UnitPhase& forward = row(rank, "layers.0", schema::Phase::forward);
     EXPECT_EQ(forward.sum.gathers, 1);
     EXPECT_EQ(forward.sum.gather_bytes, 1024);
     EXPECT_EQ(forward.sum.gather_ns, 300);           // 1400..1700
@@ -76,7 +76,7 @@ TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
     EXPECT_EQ(forward.sum.held_ns, 600);  // 1400..2000, when its mm ended
     EXPECT_EQ(forward.sum.reductions, 0);
 
-    const UnitPhase& backward = row(rank, "layers.0", Phase::backward);
+    const UnitPhase& backward = row(rank, "layers.0", schema::Phase::backward);
     EXPECT_EQ(backward.sum.gathers, 1);               // prefetched in the root's pre-backward
     EXPECT_EQ(backward.sum.issue_to_ready_ns, 1230);  // 2300 - 1070
     EXPECT_EQ(backward.sum.wait_ns, 50);              // 2250..2300
@@ -90,14 +90,14 @@ TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
     EXPECT_EQ(backward.sum.held_ns, 900);      // 2000..2900
     EXPECT_EQ(backward.sum.freed_ns, 0);       // its forward ended at 2000
 
-    const UnitPhase& root = row(rank, "(root)", Phase::forward);
+    const UnitPhase& root = row(rank, "(root)", schema::Phase::forward);
     EXPECT_EQ(root.sum.gather_bytes, 4096);
     EXPECT_EQ(root.sum.wait_ns, 1250);           // its copy-out was launched at 150
     EXPECT_EQ(root.sum.gather_exposed_ns, 400);  // nothing else ran
     EXPECT_EQ(root.hidden_by, "");
     EXPECT_EQ(root.sum.held_ns, 2000);  // 1000..3000: not freed after the forward
-    EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.reduce_exposed_ns, 200);
-    EXPECT_EQ(row(rank, "(root)", Phase::backward).sum.gathers, 0);
+    EXPECT_EQ(row(rank, "(root)", schema::Phase::backward).sum.reduce_exposed_ns, 200);
+    EXPECT_EQ(row(rank, "(root)", schema::Phase::backward).sum.gathers, 0);
 
     EXPECT_EQ(rank.sum.gathers, 3);
     EXPECT_EQ(rank.sum.exposed_ns(), 200 + 50 + 300 + 400 + 200);
@@ -108,7 +108,7 @@ TEST(Units, AreThoseThatTheRangesOfAnFsdp2TraceName) {
 TEST(Units, PrintAsJsonUnderFixedKeysAndAsATableThatFits) {
     const auto trace = fsdp2_step();
     const UnitsReport report = units_report(*trace);
-    const auto json = nlohmann::json::parse(render(report, Format::json));
+    const auto json = nlohmann::json::parse(render(report, report::Format::json));
     const auto& unit = json.at("ranks").at(0).at("units").at(0);
     EXPECT_EQ(json.at("ranks").at(0).at("rank"), 0);
     EXPECT_EQ(unit.at("name"), "layers.0");
@@ -120,27 +120,28 @@ TEST(Units, PrintAsJsonUnderFixedKeysAndAsATableThatFits) {
     EXPECT_DOUBLE_EQ(unit.at("exposed_us"), 0.2);
     EXPECT_DOUBLE_EQ(unit.at("reduce_us"), 0);
     EXPECT_DOUBLE_EQ(unit.at("gather_per_step_us"), 0.3);  // of one step
-    std::istringstream table(render(report, Format::table));
-    for (std::string line; std::getline(table, line);) EXPECT_LE(display_width(line), 120U) << line;
+    std::istringstream table(render(report, report::Format::table));
+    for (std::string line; std::getline(table, line);) EXPECT_LE(report::display_width(line), 120U) << line;
     // One line of CSV for each unit and phase, and the header.
-    const std::string csv = render(report, Format::csv);
+    const std::string csv = render(report, report::Format::csv);
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 4);
 }
 
 TEST(Units, SumsAndMeansOfAStepHaveNamesOfTheirOwn) {
-    UnitPhase row{.name = "layers.0", .phase = Phase::forward};
+    UnitPhase row{.name = "layers.0", .phase = schema::Phase::forward};
     row.sum.gathers = 4;
     row.sum.gather_ns = 600;
     row.sum.gather_bytes = 0;  // unknown
     UnitsReport report;
     report.ranks.push_back({.rank = 0, .steps = 4, .rows = {row}, .sum = row.sum});
-    const auto json = nlohmann::json::parse(render(report, Format::json)).at("ranks").at(0).at("units").at(0);
+    const auto json =
+        nlohmann::json::parse(render(report, report::Format::json)).at("ranks").at(0).at("units").at(0);
     EXPECT_DOUBLE_EQ(json.at("gather_us"), 0.6);
     EXPECT_DOUBLE_EQ(json.at("gather_per_step_us"), 0.15);
     EXPECT_DOUBLE_EQ(json.at("gathers_per_step"), 1);
     EXPECT_TRUE(json.at("bytes").is_null());
     EXPECT_TRUE(json.at("bytes_per_step").is_null());
-    std::istringstream csv(render(report, Format::csv));
+    std::istringstream csv(render(report, report::Format::csv));
     std::string names, values;
     std::getline(csv, names);
     std::getline(csv, values);
@@ -168,7 +169,7 @@ TEST(Units, AreThoseOfASelectedStepsCollectives) {
 }
 
 // Unit names by range, in the order of the ranges.
-std::vector<std::string> units_of(const Trace& trace, std::string_view range_name) {
+std::vector<std::string> units_of(const store::Trace& trace, std::string_view range_name) {
     const UnitRanges units = find_units(trace);
     std::vector<std::string> found;
     for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
@@ -179,7 +180,7 @@ std::vector<std::string> units_of(const Trace& trace, std::string_view range_nam
 }
 
 // FSDP1 without module frames: a root around two units. `root_hooks`: the root has parameters of its own.
-std::unique_ptr<Trace> fsdp1_step(bool root_hooks) {
+std::unique_ptr<store::Trace> fsdp1_step(bool root_hooks) {
     KinetoRun run;
     run.annotation(0, 4000, "ProfilerStep#0");
     run.annotation(100, 900, "FullyShardedDataParallel.forward");
@@ -229,15 +230,15 @@ TEST(Units, FollowFromTheOrderOfForwardsForFsdp1Hooks) {
         EXPECT_THAT(units_of(*trace, "autograd::engine::evaluate_function: AddmmBackward0"),
                     ElementsAre(two, one));
         const UnitsReport report = units_report(*trace);
-        const UnitPhase& forward = row(report.ranks[0], two, Phase::forward);
+        const UnitPhase& forward = row(report.ranks[0], two, schema::Phase::forward);
         EXPECT_EQ(forward.sum.gathers, 1);
         EXPECT_EQ(forward.sum.limiter_ns, 6);  // 404..410
         EXPECT_EQ(forward.hidden_by, "");      // 1400..1500 runs after unit 1's compute of 1300..1400
-        const UnitPhase& backward = row(report.ranks[0], one, Phase::backward);
+        const UnitPhase& backward = row(report.ranks[0], one, schema::Phase::backward);
         EXPECT_EQ(backward.sum.gathers, 1);  // the prefetched one
         EXPECT_EQ(backward.sum.reductions, 1);
         EXPECT_EQ(backward.sum.wait_ns, 0);  // ready at 2200, its compute started at 2350
-        EXPECT_EQ(row(report.ranks[0], two, Phase::backward).sum.regathers, 1);
+        EXPECT_EQ(row(report.ranks[0], two, schema::Phase::backward).sum.regathers, 1);
     }
 }
 
@@ -263,11 +264,11 @@ TEST(Units, AnOperatorOfAutogradBelongsToTheUnitOfItsForward) {
     run.on_autograd();
     run.op(500, 600, "autograd::engine::evaluate_function: MmBackward0");  // no hook precedes it
     run.op(510, 590, "MmBackward0");
-    run.builder().sink().add(LinkRow{.kind = LinkKind::backward,
-                                     .from_tid = RunBuilder::tid(0),
-                                     .from_time = 130,
-                                     .to_tid = RunBuilder::other_tid(0),
-                                     .to_time = 500});
+    run.builder().sink().add(schema::LinkRow{.kind = schema::LinkKind::backward,
+                                             .from_tid = RunBuilder::tid(0),
+                                             .from_time = 130,
+                                             .to_tid = RunBuilder::other_tid(0),
+                                             .to_time = 500});
     const auto trace = run.take();
     EXPECT_THAT(units_of(*trace, "MmBackward0"), ElementsAre("a"));
 }
@@ -314,11 +315,11 @@ TEST(Units, CopiesForTheNextCollectiveUseNothingOfTheUnit) {
     run.reduce(1220, 1700, 1900, 1024);
     const auto trace = run.take();
     const RankUnits rank = units_report(*trace).ranks.at(0);
-    const UnitCosts& forward = row(rank, "a", Phase::forward).sum;
+    const UnitCosts& forward = row(rank, "a", schema::Phase::forward).sum;
     EXPECT_EQ(forward.held_ns, 500);  // 200..700, when its mm ended
     EXPECT_EQ(forward.wait_ns, 250);  // its copy-out was launched at 150; the gather ended at 400
     EXPECT_EQ(forward.freed_ns, 0);
-    const UnitCosts& backward = row(rank, "a", Phase::backward).sum;
+    const UnitCosts& backward = row(rank, "a", schema::Phase::backward).sum;
     EXPECT_EQ(backward.held_ns, 550);   // 950..1500, when its mm ended
     EXPECT_EQ(backward.freed_ns, 250);  // 700..950
     EXPECT_EQ(backward.regathers, 1);
@@ -343,9 +344,9 @@ TEST(Units, ComputeUsesTheGatherBeforeItsLaunch) {
     run.kernel(215, 600, 900);
     const auto trace = run.take();
     const RankUnits rank = units_report(*trace).ranks.at(0);
-    EXPECT_EQ(row(rank, "a", Phase::forward).sum.held_ns, 500);   // 100..600
-    EXPECT_EQ(row(rank, "a", Phase::backward).sum.held_ns, 600);  // 300..900
-    EXPECT_EQ(row(rank, "a", Phase::backward).sum.freed_ns, 0);
+    EXPECT_EQ(row(rank, "a", schema::Phase::forward).sum.held_ns, 500);   // 100..600
+    EXPECT_EQ(row(rank, "a", schema::Phase::backward).sum.held_ns, 600);  // 300..900
+    EXPECT_EQ(row(rank, "a", schema::Phase::backward).sum.freed_ns, 0);
 }
 
 // How long a step keeps parameters gathered does not depend on which other steps are shown.
@@ -363,7 +364,7 @@ TEST(Units, AStepThatIsNotSelectedEndsThePreviousOnesGathers) {
     }
     const auto trace = run.take();
     const auto held = [&](const Selection& selection) {
-        return row(units_report(*trace, selection).ranks.at(0), "a", Phase::forward).sum.held_ns;
+        return row(units_report(*trace, selection).ranks.at(0), "a", schema::Phase::forward).sum.held_ns;
     };
     EXPECT_EQ(held({}), 3 * 300);  // 100..400 of each
     EXPECT_EQ(held({.first_step = 1}), 600);
@@ -375,13 +376,13 @@ TEST(Units, AreTheRowsOfOurTraces) {
     RunBuilder run(2);
     for (int m = 0; m < 3; ++m) {
         run.sink().add(
-            ModuleRow{.id = m,
-                      .parent = m == 2 ? 1 : 0,
-                      .name = m == 2 ? "Linear_0" : "FullyShardedDataParallel_" + std::to_string(m),
-                      .class_name = "",
-                      .path = ""});
+            schema::ModuleRow{.id = m,
+                              .parent = m == 2 ? 1 : 0,
+                              .name = m == 2 ? "Linear_0" : "FullyShardedDataParallel_" + std::to_string(m),
+                              .class_name = "",
+                              .path = ""});
     }
-    run.sink().add(UnitRow{.id = 5, .module = 1, .name = "net.0", .shard_bytes = 100, .bytes = 200});
+    run.sink().add(schema::UnitRow{.id = 5, .module = 1, .name = "net.0", .shard_bytes = 100, .bytes = 200});
     for (int rank = 0; rank < 2; ++rank) {
         run.step(rank, 0, 0, 1000);
         run.range(rank, 10, 400, "nn.Module: FullyShardedDataParallel_1", 1);
@@ -392,7 +393,7 @@ TEST(Units, AreTheRowsOfOurTraces) {
         run.kernel(rank, 500, 600, 210);
         // Rank 1 is busy for longer.
         if (rank == 1) run.kernel(rank, 600, 800, 220);
-        run.allocate(rank, 5, 0x100, 60 + 40 * rank, {.category = MemoryCategory::parameters});
+        run.allocate(rank, 5, 0x100, 60 + 40 * rank, {.category = schema::MemoryCategory::parameters});
     }
     const auto trace = run.take();
     const UnitsReport report = units_report(*trace);
@@ -419,11 +420,12 @@ TEST(Units, TheHostsOwnWaitForAGatherCounts) {
     run.annotation(0, 1000, "FSDP::pre_forward (a)");
     run.annotation(10, 30, "FSDP::all_gather (a)");
     run.gather(20, 100, 500, 8);
-    run.builder().sink().add(RuntimeRow{.start = 40,
-                                        .end = 510,
-                                        .global_tid = RunBuilder::tid(0),
-                                        .correlation = 9000,
-                                        .name = run.builder().sink().intern("cudaStreamSynchronize")});
+    run.builder().sink().add(
+        schema::RuntimeRow{.start = 40,
+                           .end = 510,
+                           .global_tid = RunBuilder::tid(0),
+                           .correlation = 9000,
+                           .name = run.builder().sink().intern("cudaStreamSynchronize")});
     run.kernel(520, 530, 600);
     const auto trace = run.take();
     EXPECT_EQ(units_report(*trace).ranks[0].rows[0].sum.wait_ns, 460);  // 40..500
@@ -436,4 +438,4 @@ TEST(Units, ATraceWithoutAnySaysSo) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

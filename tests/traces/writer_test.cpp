@@ -18,7 +18,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/temporary_file.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -27,7 +27,7 @@ using ::testing::IsEmpty;
 class EveryRow : public ::testing::Test {
   protected:
     EveryRow() : path_(folder_ / "run.sqlite"), writer_({.path = path_}) {}
-    StringId name(std::string_view text) { return writer_.intern(text); }
+    schema::StringId name(std::string_view text) { return writer_.intern(text); }
     // The rows of a table, without the columns that are NULL in all rows: "name=value" joined by blanks.
     std::vector<std::string> rows(const std::string& table) {
         if (!database_) {
@@ -59,8 +59,8 @@ class EveryRow : public ::testing::Test {
 };
 
 TEST_F(EveryRow, KeepsAllOfAKernel) {
-    KernelRow row{.start = 10, .end = 20, .device = 3, .stream = 7, .correlation = 99};
-    row.global_pid = global_pid(5);
+    schema::KernelRow row{.start = 10, .end = 20, .device = 3, .stream = 7, .correlation = 99};
+    row.global_pid = schema::global_pid(5);
     row.short_name = name("gemm");
     row.demangled_name = name("gemm(float*)");
     row.mangled_name = name("_Z4gemmPf");
@@ -88,7 +88,7 @@ TEST_F(EveryRow, KeepsAllOfAKernel) {
     EXPECT_THAT(
         rows("CUPTI_ACTIVITY_KIND_KERNEL"),
         ElementsAre("start=10 end=20 deviceId=3 contextId=2 streamId=7 correlationId=99 globalPid=" +
-                    std::to_string(global_pid(5)) + " demangledName=" + id("gemm(float*)") +
+                    std::to_string(schema::global_pid(5)) + " demangledName=" + id("gemm(float*)") +
                     " shortName=" + id("gemm") + " mangledName=" + id("_Z4gemmPf") +
                     " launchType=1 cacheConfig=0 registersPerThread=64 gridX=11 gridY=12 gridZ=13 blockX=21 "
                     "blockY=22 blockZ=23 staticSharedMemory=1024 dynamicSharedMemory=2048 "
@@ -99,7 +99,7 @@ TEST_F(EveryRow, KeepsAllOfAKernel) {
 }
 
 TEST_F(EveryRow, OmitsWhatAKernelDoesNotHave) {
-    writer_.add(KernelRow{.start = 1, .end = 2, .short_name = name("k")});
+    writer_.add(schema::KernelRow{.start = 1, .end = 2, .short_name = name("k")});
     const std::string k = id("k");
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_KERNEL"),
                 ElementsAre("start=1 end=2 deviceId=0 contextId=1 streamId=0 correlationId=0 globalPid=0 "
@@ -114,16 +114,16 @@ TEST_F(EveryRow, OmitsWhatAKernelDoesNotHave) {
 // has a value in a different one of them; 3000 plain rows separate the batches.
 TEST_F(EveryRow, KeepsWhatIsRareWhereverItIs) {
     const auto plain = [&](int count) {
-        for (int i = 0; i < count; ++i) writer_.add(KernelRow{.start = i, .end = i});
+        for (int i = 0; i < count; ++i) writer_.add(schema::KernelRow{.start = i, .end = i});
     };
-    std::vector<KernelRow> rare(8);
+    std::vector<schema::KernelRow> rare(8);
     rare[0].graph_node = 100;
     rare[1].graph = 101;
     for (int i = 0; i < 3; ++i) rare[2 + i].cluster[i] = 102 + i;
     rare[5].cluster_policy = 105;
     rare[6].max_potential_cluster = 106;
     rare[7].max_active_clusters = 107;
-    for (const KernelRow& row : rare) {
+    for (const schema::KernelRow& row : rare) {
         writer_.add(row);
         plain(3000);
     }
@@ -134,10 +134,10 @@ TEST_F(EveryRow, KeepsWhatIsRareWhereverItIs) {
 }
 
 TEST_F(EveryRow, KeepsAllOfCopiesAndSets) {
-    MemcpyRow copy{.start = 1, .end = 2, .device = 0, .stream = 3, .correlation = 4, .global_pid = 5};
+    schema::MemcpyRow copy{.start = 1, .end = 2, .device = 0, .stream = 3, .correlation = 4, .global_pid = 5};
     copy.bytes = 6;
     copy.copy_kind = 10;
-    copy.src_kind = kMemKindDevice;
+    copy.src_kind = schema::kMemKindDevice;
     copy.context = 9;
     copy.src_device = 0;
     copy.src_context = 9;
@@ -146,7 +146,7 @@ TEST_F(EveryRow, KeepsAllOfCopiesAndSets) {
     copy.graph_node = 12;
     copy.copies = 2;
     writer_.add(copy);
-    MemsetRow set{.start = 1, .end = 2, .device = 0, .stream = 3, .correlation = 4, .global_pid = 5};
+    schema::MemsetRow set{.start = 1, .end = 2, .device = 0, .stream = 3, .correlation = 4, .global_pid = 5};
     set.bytes = 6;
     set.value = 7;
     set.context = 9;
@@ -164,43 +164,43 @@ TEST_F(EveryRow, KeepsAllOfCopiesAndSets) {
 }
 
 TEST_F(EveryRow, KeepsCallsWaitsAndCudasOwnEvents) {
-    writer_.add(RuntimeRow{.start = 1,
-                           .end = 2,
-                           .global_tid = 3,
-                           .correlation = 4,
-                           .name = name("cuLaunchKernel"),
-                           .return_value = 700,
-                           .driver = true});
-    writer_.add(SynchronizationRow{.start = 1, .end = 2, .device = 3});
-    SynchronizationRow wait{.start = 3, .end = 4, .device = 3, .stream = 7};
+    writer_.add(schema::RuntimeRow{.start = 1,
+                                   .end = 2,
+                                   .global_tid = 3,
+                                   .correlation = 4,
+                                   .name = name("cuLaunchKernel"),
+                                   .return_value = 700,
+                                   .driver = true});
+    writer_.add(schema::SynchronizationRow{.start = 1, .end = 2, .device = 3});
+    schema::SynchronizationRow wait{.start = 3, .end = 4, .device = 3, .stream = 7};
     wait.correlation = 9;
     wait.global_pid = 5;
-    wait.sync_type = kSyncStreamWait;
+    wait.sync_type = schema::kSyncStreamWait;
     wait.event_id = 12;
     wait.context = 2;
     wait.event_sync_id = 13;
     writer_.add(wait);
-    writer_.add(CudaEventRow{.time = 5,
-                             .device = 1,
-                             .context = 2,
-                             .stream = 3,
-                             .correlation = 4,
-                             .global_pid = 6,
-                             .event_id = 7,
-                             .event_sync_id = 8});
-    writer_.add(OverheadRow{
+    writer_.add(schema::CudaEventRow{.time = 5,
+                                     .device = 1,
+                                     .context = 2,
+                                     .stream = 3,
+                                     .correlation = 4,
+                                     .global_pid = 6,
+                                     .event_id = 7,
+                                     .event_sync_id = 8});
+    writer_.add(schema::OverheadRow{
         .start = 1, .end = 2, .overhead_type = 7, .global_tid = 3, .correlation = 4, .name = name("lazy")});
-    writer_.add(ProfilerOverheadRow{
+    writer_.add(schema::ProfilerOverheadRow{
         .start = 1, .end = 2, .global_tid = 3, .name = name("flush"), .overhead_type = 4});
-    writer_.add(GraphTraceRow{.start = 1,
-                              .end = 2,
-                              .device = 3,
-                              .context = 4,
-                              .stream = 5,
-                              .graph = 6,
-                              .graph_exec = 7,
-                              .correlation = 8,
-                              .global_pid = 9});
+    writer_.add(schema::GraphTraceRow{.start = 1,
+                                      .end = 2,
+                                      .device = 3,
+                                      .context = 4,
+                                      .stream = 5,
+                                      .graph = 6,
+                                      .graph_exec = 7,
+                                      .correlation = 8,
+                                      .global_pid = 9});
     EXPECT_THAT(rows("CUPTI_ACTIVITY_KIND_RUNTIME"),
                 ElementsAre("start=1 end=2 eventClass=1 globalTid=3 correlationId=4 nameId=" +
                             id("cuLaunchKernel") + " returnValue=700"));
@@ -225,35 +225,35 @@ TEST_F(EveryRow, KeepsCallsWaitsAndCudasOwnEvents) {
 }
 
 TEST_F(EveryRow, KeepsCudasMemory) {
-    writer_.add(
-        CudaMemoryRow{.time = 1, .global_pid = 2, .device = 3, .context = 4, .address = 5, .bytes = 6});
-    writer_.add(CudaMemoryRow{.time = 11,
-                              .global_pid = 2,
-                              .device = 3,
-                              .context = 4,
-                              .address = 5,
-                              .pc = 12,
-                              .bytes = 6,
-                              .mem_kind = kMemKindPinned,
-                              .is_free = true,
-                              .correlation = 13,
-                              .stream = 14,
-                              .name = name("scratch"),
-                              .pool_address = 15,
-                              .pool_threshold = 16,
-                              .pool_size = 17,
-                              .pool_used = 18});
-    writer_.add(CudaPoolRow{.time = 1,
-                            .global_pid = 2,
-                            .device = 3,
-                            .address = 4,
-                            .operation = 1,
-                            .type = 1,
-                            .correlation = 5,
-                            .min_bytes_to_keep = 6,
-                            .threshold = 7,
-                            .size = 8,
-                            .used = 9});
+    writer_.add(schema::CudaMemoryRow{
+        .time = 1, .global_pid = 2, .device = 3, .context = 4, .address = 5, .bytes = 6});
+    writer_.add(schema::CudaMemoryRow{.time = 11,
+                                      .global_pid = 2,
+                                      .device = 3,
+                                      .context = 4,
+                                      .address = 5,
+                                      .pc = 12,
+                                      .bytes = 6,
+                                      .mem_kind = schema::kMemKindPinned,
+                                      .is_free = true,
+                                      .correlation = 13,
+                                      .stream = 14,
+                                      .name = name("scratch"),
+                                      .pool_address = 15,
+                                      .pool_threshold = 16,
+                                      .pool_size = 17,
+                                      .pool_used = 18});
+    writer_.add(schema::CudaPoolRow{.time = 1,
+                                    .global_pid = 2,
+                                    .device = 3,
+                                    .address = 4,
+                                    .operation = 1,
+                                    .type = 1,
+                                    .correlation = 5,
+                                    .min_bytes_to_keep = 6,
+                                    .threshold = 7,
+                                    .size = 8,
+                                    .used = 9});
     EXPECT_THAT(rows("CUDA_GPU_MEMORY_USAGE_EVENTS"),
                 ElementsAre("start=1 globalPid=2 deviceId=3 contextId=4 address=5 bytes=6 memKind=2 "
                             "memoryOperationType=0",
@@ -268,9 +268,9 @@ TEST_F(EveryRow, KeepsCudasMemory) {
 }
 
 TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
-    using Type = RangePayload::Type;
+    using Type = schema::RangePayload::Type;
     const auto add = [&](Type type, std::uint64_t bits) {
-        writer_.add(RangeRow{.start = 1, .end = 2, .text = name("r"), .payload = {type, bits}});
+        writer_.add(schema::RangeRow{.start = 1, .end = 2, .text = name("r"), .payload = {type, bits}});
     };
     add(Type::uint64, 18'000'000'000'000'000'000u);  // SQLite has signed integers only: the same bits
     add(Type::int64, static_cast<std::uint64_t>(-5));
@@ -278,7 +278,7 @@ TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
     add(Type::uint32, 4'000'000'000u);
     add(Type::int32, static_cast<std::uint32_t>(-7));
     add(Type::real32, std::bit_cast<std::uint32_t>(0.5f));
-    writer_.add(RangeRow{.start = 1, .end = 2, .text = name("r"), .module = 12});
+    writer_.add(schema::RangeRow{.start = 1, .end = 2, .text = name("r"), .module = 12});
     EXPECT_THAT(answer("SELECT uint64Value, int64Value, doubleValue, uint32Value, int32Value, floatValue "
                        "FROM NVTX_EVENTS ORDER BY rowid"),
                 ElementsAre("-446744073709551616|NULL|NULL|NULL|NULL|NULL", "NULL|-5|NULL|NULL|NULL|NULL",
@@ -289,33 +289,34 @@ TEST_F(EveryRow, KeepsAPayloadInTheColumnOfItsType) {
 
 // Our ranges keep a module's id in the same column; a program's own number is not a module id.
 TEST_F(EveryRow, DoesNotTakeAProgramsNumberForAModule) {
-    writer_.add(ModuleRow{.id = 3, .name = "Linear_0", .class_name = "Linear", .path = "net.0"});
+    writer_.add(schema::ModuleRow{.id = 3, .name = "Linear_0", .class_name = "Linear", .path = "net.0"});
     const auto add = [&](std::int64_t start, std::int64_t value) {
-        RangeRow row{.start = start, .end = start + 1, .text = name("r")};
-        row.payload = {RangePayload::Type::int64, static_cast<std::uint64_t>(value)};
+        schema::RangeRow row{.start = start, .end = start + 1, .text = name("r")};
+        row.payload = {schema::RangePayload::Type::int64, static_cast<std::uint64_t>(value)};
         writer_.add(row);
     };
     add(1, 4);
     add(2, -4);
-    writer_.add(RangeRow{.start = 3, .end = 4, .text = name("r"), .module = 3});
+    writer_.add(schema::RangeRow{.start = 3, .end = 4, .text = name("r"), .module = 3});
     writer_.finish(10, 0);
     EXPECT_THAT(load_trace(path_)->ranges.module, ElementsAre(-1, -1, 3));
 }
 
 TEST_F(EveryRow, KeepsAllOfARange) {
-    RangeRow row{.start = 1, .end = 2, .event_type = kNvtxStartEnd, .text = name("work")};
-    row.global_tid = global_tid(4, 5);
+    schema::RangeRow row{.start = 1, .end = 2, .event_type = schema::kNvtxStartEnd, .text = name("work")};
+    row.global_tid = schema::global_tid(4, 5);
     row.color = 0xFF00FF00u;
     row.category = 3;
-    row.end_global_tid = global_tid(4, 6);
-    row.binary = binary_payload(1 << 24, std::string_view("\1\0\0\0", 4));
+    row.end_global_tid = schema::global_tid(4, 6);
+    row.binary = schema::binary_payload(1 << 24, std::string_view("\1\0\0\0", 4));
     writer_.add(row);
-    writer_.add(RangeRow{.start = 3, .end = {}, .event_type = kNvtxMark, .text = name("here")});
+    writer_.add(
+        schema::RangeRow{.start = 3, .end = {}, .event_type = schema::kNvtxMark, .text = name("here")});
     EXPECT_THAT(
         answer("SELECT start, \"end\", eventType, rangeId, category, color, text, globalTid, "
                "endGlobalTid, textId, domainId, typeof(binaryData), hex(binaryData) FROM NVTX_EVENTS"),
-        ElementsAre("1|2|60|1|3|4278255360|work|" + std::to_string(global_tid(4, 5)) + "|" +
-                        std::to_string(global_tid(4, 6)) + "|" + id("work") +
+        ElementsAre("1|2|60|1|3|4278255360|work|" + std::to_string(schema::global_tid(4, 5)) + "|" +
+                        std::to_string(schema::global_tid(4, 6)) + "|" + id("work") +
                         "|0|blob|"
                         "0100000000000000"
                         "0000000100000000"
@@ -328,7 +329,7 @@ TEST_F(EveryRow, KeepsAllOfARange) {
 // A batch's strings are reused for later rows: a short payload after a long one must not keep its end.
 TEST_F(EveryRow, ForgetsThePayloadsOfEarlierRows) {
     for (int i = 0; i < 2000; ++i) {
-        RangeRow row{.start = i, .end = i, .text = name("r")};
+        schema::RangeRow row{.start = i, .end = i, .text = name("r")};
         row.binary = std::string(i % 3 == 0 ? 0 : static_cast<std::size_t>(i % 100), 'x');
         writer_.add(row);
     }
@@ -338,37 +339,37 @@ TEST_F(EveryRow, ForgetsThePayloadsOfEarlierRows) {
 }
 
 TEST_F(EveryRow, NumbersDomainsAndNamesThemOncePerProcess) {
-    const StringId nccl = name("NCCL"), mine = name("mine");
-    const auto add = [&](std::int64_t start, StringId domain, std::int64_t pid) {
-        writer_.add(RangeRow{.start = start,
-                             .end = start + 1,
-                             .text = name("r"),
-                             .domain = domain,
-                             .global_tid = global_tid(pid, pid)});
+    const schema::StringId nccl = name("NCCL"), mine = name("mine");
+    const auto add = [&](std::int64_t start, schema::StringId domain, std::int64_t pid) {
+        writer_.add(schema::RangeRow{.start = start,
+                                     .end = start + 1,
+                                     .text = name("r"),
+                                     .domain = domain,
+                                     .global_tid = schema::global_tid(pid, pid)});
     };
     add(1, mine, 7);
     add(2, nccl, 7);
     add(3, mine, 8);
     add(4, mine, 7);
-    add(5, StringId::empty, 7);
+    add(5, schema::StringId::empty, 7);
     EXPECT_THAT(answer("SELECT start, eventType, text, domainId FROM NVTX_EVENTS ORDER BY start, eventType"),
                 ElementsAre("1|59|r|2", "1|75|mine|2", "2|59|r|1", "2|75|NCCL|1", "3|59|r|2", "3|75|mine|2",
                             "4|59|r|2", "5|59|r|0"));
 }
 
 TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
-    PayloadSchemaRow schema{.domain = name("NCCL"), .id = 1 << 24, .name = "all gather", .type = 1};
+    schema::PayloadSchemaRow schema{.domain = name("NCCL"), .id = 1 << 24, .name = "all gather", .type = 1};
     schema.size = 16;
     schema.entries = {{.name = "bytes", .description = "size", .type = 22},
                       {.name = "comm", .description = "", .type = 18, .flags = 2, .detail = 3, .offset = 8}};
     writer_.add(schema);
     writer_.add(schema);  // each process declares the schema
-    writer_.add(PayloadEnumRow{.domain = name("NCCL"),
-                               .id = (1 << 24) + 1,
-                               .size = 4,
-                               .name = "op",
-                               .entries = {{"sum", 0, false}, {"max", 2, true}}});
-    writer_.add(ScopeRow{.domain = name("NCCL"), .id = 8, .parent = 1, .path = "gpu[0]"});
+    writer_.add(schema::PayloadEnumRow{.domain = name("NCCL"),
+                                       .id = (1 << 24) + 1,
+                                       .size = 4,
+                                       .name = "op",
+                                       .entries = {{"sum", 0, false}, {"max", 2, true}}});
+    writer_.add(schema::ScopeRow{.domain = name("NCCL"), .id = 8, .parent = 1, .path = "gpu[0]"});
     EXPECT_THAT(
         rows("NVTX_PAYLOAD_SCHEMAS"),
         ElementsAre("domainId=1 schemaId=16777216 name=all gather type=1 numEntries=2 payloadSize=16"));
@@ -385,7 +386,8 @@ TEST_F(EveryRow, KeepsTheLayoutsOfPayloadsOnce) {
 }
 
 TEST_F(EveryRow, KeepsADeviceOnceHoweverOftenItIsDescribed) {
-    GpuRow gpu{.device = 0, .cuda_device = 2, .pid = 40, .name = "H100", .bus_location = "0000:18:00.0"};
+    schema::GpuRow gpu{
+        .device = 0, .cuda_device = 2, .pid = 40, .name = "H100", .bus_location = "0000:18:00.0"};
     gpu.uuid = "GPU-1";
     gpu.chip = "GH100";
     gpu.memory = 80;
@@ -404,19 +406,21 @@ TEST_F(EveryRow, KeepsADeviceOnceHoweverOftenItIsDescribed) {
     gpu.max_registers_per_multiprocessor = 66;
     gpu.max_shared_per_block = 48;
     gpu.max_shared_per_multiprocessor = 228;
-    const RankRow rank{.rank = 0, .device = 0, .global_pid = global_pid(40), .device_name = "H100"};
+    const schema::RankRow rank{
+        .rank = 0, .device = 0, .global_pid = schema::global_pid(40), .device_name = "H100"};
     writer_.add(gpu);
     writer_.add(rank);
     // The rank's row comes first; the driver's later description replaces its device.
-    writer_.add(RankRow{.rank = 1, .device = 1, .global_pid = global_pid(41), .device_name = "H100"});
+    writer_.add(
+        schema::RankRow{.rank = 1, .device = 1, .global_pid = schema::global_pid(41), .device_name = "H100"});
     gpu.device = 1;
     gpu.pid = 41;
     writer_.add(gpu);
-    writer_.add(RankRow{.rank = 2,
-                        .device = 2,
-                        .global_pid = global_pid(42),
-                        .device_name = "a processor",
-                        .device_memory = 9});
+    writer_.add(schema::RankRow{.rank = 2,
+                                .device = 2,
+                                .global_pid = schema::global_pid(42),
+                                .device_name = "a processor",
+                                .device_memory = 9});
     const std::string all =
         " name=H100 busLocation=0000:18:00.0 isDiscrete=1 l2CacheSize=50 totalMemory=80 memoryBandwidth=3350 "
         "clockRate=1980 smCount=132 uuid=GPU-1 chipName=GH100 cuDevice=2 constantMemory=64 "
@@ -434,10 +438,10 @@ TEST_F(EveryRow, KeepsADeviceOnceHoweverOftenItIsDescribed) {
 
 TEST_F(EveryRow, KeepsContextsAndStreamsOnce) {
     for (int i = 0; i < 2; ++i) {
-        writer_.add(CudaContextRow{.pid = 40, .device = 1, .context = 2, .null_stream = 7});
-        writer_.add(CudaStreamRow{.pid = 40, .context = 2, .stream = 13, .priority = -1, .flag = 2});
+        writer_.add(schema::CudaContextRow{.pid = 40, .device = 1, .context = 2, .null_stream = 7});
+        writer_.add(schema::CudaStreamRow{.pid = 40, .context = 2, .stream = 13, .priority = -1, .flag = 2});
     }
-    writer_.add(CudaStreamRow{.pid = 41, .context = 2, .stream = 13, .priority = 0, .flag = 1});
+    writer_.add(schema::CudaStreamRow{.pid = 41, .context = 2, .stream = 13, .priority = 0, .flag = 1});
     EXPECT_THAT(rows("TARGET_INFO_CUDA_CONTEXT_INFO"),
                 ElementsAre("nullStreamId=7 hwId=0 vmId=1 processId=40 deviceId=1 contextId=2 "
                             "isGreenContext=0"));
@@ -447,14 +451,15 @@ TEST_F(EveryRow, KeepsContextsAndStreamsOnce) {
 }
 
 TEST_F(EveryRow, KeepsNcclsData) {
-    writer_.add(NcclCommunicatorRow{.communicator = 0xF000'0000'0000'0001u,
-                                    .global_pid = 5,
-                                    .rank = 1,
-                                    .ranks = 8,
-                                    .nodes = 2,
-                                    .name = "tp"});
-    NcclOperationRow row{.communicator = 0xF000'0000'0000'0001u, .global_pid = 5, .global_tid = 6, .rank = 1};
-    row.operation = Operation::all_reduce;
+    writer_.add(schema::NcclCommunicatorRow{.communicator = 0xF000'0000'0000'0001u,
+                                            .global_pid = 5,
+                                            .rank = 1,
+                                            .ranks = 8,
+                                            .nodes = 2,
+                                            .name = "tp"});
+    schema::NcclOperationRow row{
+        .communicator = 0xF000'0000'0000'0001u, .global_pid = 5, .global_tid = 6, .rank = 1};
+    row.operation = schema::Operation::all_reduce;
     row.start = 10;
     writer_.add(row);
     row.sequence = 3;
@@ -479,12 +484,12 @@ TEST_F(EveryRow, KeepsNcclsData) {
 }
 
 TEST_F(EveryRow, KeepsCountersOfProcessesThatAreNotARank) {
-    writer_.add(CounterRow{.time = 5, .rank = -1, .name = name("cpu_percent"), .value = 50});
-    writer_.add(CounterRow{.time = 6, .rank = 0, .name = name("cpu_percent"), .value = 75});
-    writer_.add(CounterRow{.time = 7,
-                           .rank = 0,
-                           .name = name("cpu_percent"),
-                           .value = std::numeric_limits<double>::quiet_NaN()});
+    writer_.add(schema::CounterRow{.time = 5, .rank = -1, .name = name("cpu_percent"), .value = 50});
+    writer_.add(schema::CounterRow{.time = 6, .rank = 0, .name = name("cpu_percent"), .value = 75});
+    writer_.add(schema::CounterRow{.time = 7,
+                                   .rank = 0,
+                                   .name = name("cpu_percent"),
+                                   .value = std::numeric_limits<double>::quiet_NaN()});
     EXPECT_THAT(answer("SELECT time, rank, value FROM SHARD_COUNTERS"),
                 ElementsAre("5|-1|50", "6|0|75", "7|0|NULL"));
     const auto trace = load_trace(path_);
@@ -498,13 +503,14 @@ TEST_F(EveryRow, GoesInAsBoundValuesWould) {
     const auto any = [&](std::int64_t from, std::int64_t to) {
         return std::uniform_int_distribution<std::int64_t>(from, to)(random);
     };
-    std::vector<RangeRow> ranges(3000);
-    const StringId names[] = {name("a"), name("\xC3\xA9t\xC3\xA9"), name("it's \"quoted\""), StringId::empty};
-    for (RangeRow& row : ranges) {
+    std::vector<schema::RangeRow> ranges(3000);
+    const schema::StringId names[] = {name("a"), name("\xC3\xA9t\xC3\xA9"), name("it's \"quoted\""),
+                                      schema::StringId::empty};
+    for (schema::RangeRow& row : ranges) {
         row.start = any(-5, std::int64_t{1} << 45);
         if (any(0, 3) != 0) row.end = row.start + any(0, 1 << 30);
         row.text = names[any(0, 3)];
-        row.global_tid = global_tid(any(1, 4'000'000), any(1, 4'000'000));
+        row.global_tid = schema::global_tid(any(1, 4'000'000), any(1, 4'000'000));
         if (any(0, 700) == 0) row.category = static_cast<std::uint32_t>(any(0, 4'294'967'295));
         if (any(0, 700) == 0) row.color = static_cast<std::uint32_t>(any(0, 4'294'967'295));
         if (any(0, 700) == 0) row.binary = std::string(static_cast<std::size_t>(any(1, 5000)), 'x');
@@ -520,7 +526,7 @@ TEST_F(EveryRow, GoesInAsBoundValuesWould) {
     const auto bind_or_null = [&](int index, const auto& value) {
         value ? insert.bind(index, static_cast<std::int64_t>(*value)) : insert.bind_null(index);
     };
-    for (const RangeRow& row : ranges) {
+    for (const schema::RangeRow& row : ranges) {
         insert.bind(1, row.start);
         bind_or_null(2, row.end);
         insert.bind(3, writer_.text(row.text));
@@ -596,24 +602,25 @@ TEST(SizeLimit, IsAboveTheFinishedFileAndNotFarAbove) {
             for (; !writer.is_full() && added < 3'000'000; ++added) {
                 const std::string text =
                     std::to_string(below(names)) + std::string(static_cast<std::size_t>(below(longest)), 'x');
-                const std::int64_t start = added * 1000 + below(5000), tid = global_tid(100 + below(8), 1);
+                const std::int64_t start = added * 1000 + below(5000),
+                                   tid = schema::global_tid(100 + below(8), 1);
                 const int kind = below(round + 1);
                 if (kind == 0) {
-                    writer.add(RangeRow{
+                    writer.add(schema::RangeRow{
                         .start = start, .end = start + 500, .text = writer.intern(text), .global_tid = tid});
                 } else if (kind == 1) {
-                    writer.add(RuntimeRow{.start = start,
-                                          .end = start + 9,
-                                          .global_tid = tid,
-                                          .correlation = ++id,
-                                          .name = writer.intern(text)});
+                    writer.add(schema::RuntimeRow{.start = start,
+                                                  .end = start + 9,
+                                                  .global_tid = tid,
+                                                  .correlation = ++id,
+                                                  .name = writer.intern(text)});
                 } else {
                     const std::string name = (below(2) == 0 ? "ncclDevKernel_" : "gemm_") + text;
-                    writer.add(KernelRow{.start = start,
-                                         .end = start + 99,
-                                         .correlation = ++id,
-                                         .global_pid = global_pid(100),
-                                         .short_name = writer.intern(name)});
+                    writer.add(schema::KernelRow{.start = start,
+                                                 .end = start + 99,
+                                                 .correlation = ++id,
+                                                 .global_pid = schema::global_pid(100),
+                                                 .short_name = writer.intern(name)});
                 }
             }
             ASSERT_TRUE(writer.is_full());
@@ -633,15 +640,16 @@ TEST(SizeLimit, RefusesEventsAloneAndMayBeRaised) {
     const std::string path = folder / "run.sqlite";
     DatabaseWriter writer({.path = path});
     writer.limit_size(1000);  // an empty trace has more
-    writer.add(
-        RangeRow{.start = 1, .end = 2, .text = writer.intern("refused"), .global_tid = global_tid(1, 1)});
+    writer.add(schema::RangeRow{
+        .start = 1, .end = 2, .text = writer.intern("refused"), .global_tid = schema::global_tid(1, 1)});
     EXPECT_TRUE(writer.is_full());
     EXPECT_EQ(writer.refused_events(), 1);
-    writer.add(RunInfoRow{"key", "value"});
-    writer.add(DiagnosticRow{.time = 3, .severity = Severity::warning, .text = "said"});
+    writer.add(schema::RunInfoRow{"key", "value"});
+    writer.add(schema::DiagnosticRow{.time = 3, .severity = schema::Severity::warning, .text = "said"});
     writer.limit_size(4 << 20);
     EXPECT_FALSE(writer.is_full());
-    writer.add(RangeRow{.start = 4, .end = 5, .text = writer.intern("kept"), .global_tid = global_tid(1, 1)});
+    writer.add(schema::RangeRow{
+        .start = 4, .end = 5, .text = writer.intern("kept"), .global_tid = schema::global_tid(1, 1)});
     EXPECT_EQ(writer.refused_events(), 1);
     writer.finish(10, 0);
     Database database(path, Database::Mode::read_only);
@@ -651,4 +659,4 @@ TEST(SizeLimit, RefusesEventsAloneAndMayBeRaised) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -205,8 +205,8 @@ void measure(const std::string& way, const Carry& carry, const std::vector<std::
                                        ? 1.0F
                                        : static_cast<float>(g_ranks * (g_ranks + 1)) / 2.0F;
             if (b.out[0] != expected) {
-                fmt::print(stderr, "{}: {} gives {} where {} is right\n", way, traces::name(operation),
-                           b.out[0], expected);
+                fmt::print(stderr, "{}: {} gives {} where {} is right\n", way,
+                           traces::schema::name(operation), b.out[0], expected);
                 MPI_Abort(MPI_COMM_WORLD, 1);
             }
         }
@@ -222,7 +222,7 @@ void print(const Times& best, const std::vector<std::string>& ways, const std::v
             const auto of = [&](const std::string& way) {
                 return best.at({static_cast<int>(operation), bytes, way}) * 1e6;
             };
-            fmt::print("{:<15} {:>9}", traces::name(operation), bytes >> 10);
+            fmt::print("{:<15} {:>9}", traces::schema::name(operation), bytes >> 10);
             for (const std::string& way : ways) fmt::print(" {:>13.1f}", of(way));
             const double theirs = std::min(of("MPI"), of("MPI by hand"));
             fmt::print("   {:>5.2f} mpi {:>5.2f} tcp {:>5.2f} gloo\n", theirs / of("mpi ordered"),

@@ -184,10 +184,10 @@ void bench_mlp_step() {
 // The share of the backward's gathers, except the first, that start before the gradients of the previous unit
 // are complete. These are complete when the copy that joins them starts; units end in the order U-1 … 0, and
 // so do the joins.
-double early_gathers(const traces::Trace& trace) {
+double early_gathers(const traces::store::Trace& trace) {
     const auto join = trace.strings.find("cat_array_batched_copy");
     int early = 0, all = 0;
-    for (const traces::Step& step : trace.steps) {
+    for (const traces::store::Step& step : trace.steps) {
         if (step.number < 3) continue;  // warm-up
         std::map<int, std::int64_t> gather;
         std::vector<std::int64_t> joins;
@@ -211,11 +211,11 @@ double early_gathers(const traces::Trace& trace) {
     return all > 0 ? static_cast<double>(early) / all : 0;
 }
 
-double exposed_us(const traces::Trace& trace) {
+double exposed_us(const traces::store::Trace& trace) {
     double sum = 0;
-    const traces::ExecutionSummary summary = traces::summarize(trace);
-    for (const traces::RankSummary& rank : summary.ranks)
-        sum += rank.average_us[static_cast<std::size_t>(traces::TimeCategory::communication)];
+    const traces::analysis::ExecutionSummary summary = traces::analysis::summarize(trace);
+    for (const traces::analysis::RankSummary& rank : summary.ranks)
+        sum += rank.average_us[static_cast<std::size_t>(traces::analysis::TimeCategory::communication)];
     return sum / static_cast<double>(summary.ranks.size());
 }
 

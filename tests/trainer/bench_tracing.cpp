@@ -118,7 +118,7 @@ void report(const Turns& turns, const std::string& path, int steps_per_block) {
     const auto n = static_cast<double>(pairs);
     const auto at = static_cast<std::size_t>(std::ceil((n + 1.645 * std::sqrt(n)) / 2));
     const double bound = ratios[std::min(at, pairs - 1)];
-    const auto trace = traces::load_trace(path);
+    const auto trace = traces::store::load_trace(path);
     const std::size_t events = trace->device.size() + trace->ranges.size() + trace->runtime.size() +
                                trace->memory.size() + trace->counters.size() + trace->collectives.size();
     const double steps = static_cast<double>(steps_per_block) * static_cast<double>(traced.size() + 1);
@@ -143,12 +143,13 @@ int bench(const std::string& job_file, int blocks, int steps_per_block) {
 
     const std::string path = fmt::format("{}/bench_tracing-{}.sqlite",
                                          std::filesystem::temp_directory_path().string(), ::getpid());
-    traces::WriterOptions writer;
+    traces::store::WriterOptions writer;
     writer.path = path;
-    profiler::Recorder recorder(std::make_unique<traces::DatabaseWriter>(writer),
-                                [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
-                                    static_cast<traces::DatabaseWriter&>(sink).finish(duration_ns, dropped);
-                                });
+    profiler::Recorder recorder(
+        std::make_unique<traces::store::DatabaseWriter>(writer),
+        [](traces::store::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
+            static_cast<traces::store::DatabaseWriter&>(sink).finish(duration_ns, dropped);
+        });
     Turns turns(job.run.ranks, blocks + 1, recorder);
     std::exception_ptr failure;
     std::mutex failure_mutex;

@@ -16,8 +16,8 @@
 
 namespace shardscope::trainer::testing {
 
-inline traces::WriterOptions writer_options(const std::string& path) {
-    traces::WriterOptions options;
+inline traces::store::WriterOptions writer_options(const std::string& path) {
+    traces::store::WriterOptions options;
     options.path = path;
     options.on_this_machine = false;
     return options;
@@ -30,22 +30,22 @@ inline double simulated_step(const Job& job, const sim::Cluster& cluster) {
 }
 
 // A simulated run's trace, through PyTorch's JSON.
-inline std::unique_ptr<traces::Trace> simulated_json(const Job& job, const sim::Cluster& cluster,
-                                                     const std::string& folder) {
+inline std::unique_ptr<traces::store::Trace> simulated_json(const Job& job, const sim::Cluster& cluster,
+                                                            const std::string& folder) {
     const std::string database = folder + "/run.sqlite", json = folder + "/run.json";
     {
         const Program program(job);
-        traces::DatabaseWriter writer(writer_options(database));
+        traces::store::DatabaseWriter writer(writer_options(database));
         sim::SimTrace trace(writer, program, cluster, job.run.ranks);
         sim::SimOptions options;
         options.every_step = true;
         trace.summarise(sim::simulate(program, cluster, options, &trace));
         writer.finish(trace.duration(), 0);
     }
-    traces::ChromeExportOptions options;
+    traces::exports::ChromeExportOptions options;
     options.overwrite = true;
-    traces::export_chrome(database, json, options);
-    return traces::open_any({json});
+    traces::exports::export_chrome(database, json, options);
+    return traces::importer::open_any({json});
 }
 
 }  // namespace shardscope::trainer::testing

@@ -122,7 +122,7 @@ inline Lifted lifted(const std::string& json) {
     const traces::TemporaryFolder folder;
     const std::string path = folder / "trace.json";
     std::ofstream(path) << json;
-    return lift(*traces::open_any({path}));
+    return lift(*traces::importer::open_any({path}));
 }
 
 inline std::string value_of(const Lifted& of, const std::string& key) {

@@ -107,7 +107,7 @@ class WorkList final : public sim::RunObserver {
         const Op& op = *item.op;
         const std::string name = op.kind == OpKind::kernel
                                      ? item.plan->names[static_cast<std::size_t>(op.name)]
-                                     : std::string(traces::name(op.collective().operation));
+                                     : std::string(traces::schema::name(op.collective().operation));
         work.push_back({rank_class, name, start, end});
     }
 };

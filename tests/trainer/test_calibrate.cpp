@@ -90,9 +90,9 @@ sim::Cluster known_cluster() {
 }
 
 // The trace that `cluster` gives a job, as if a processor had been measured.
-std::unique_ptr<traces::Trace> played(const Job& job, const sim::Cluster& cluster) {
+std::unique_ptr<traces::store::Trace> played(const Job& job, const sim::Cluster& cluster) {
     const Program program(sim::placed_on(job, cluster));
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, job.run.ranks);
     sim::SimOptions options;
     options.every_step = true;
@@ -278,10 +278,11 @@ std::string complaint(const std::function<void()>& call) {
 
 TEST(Calibrate, RefusesWhatIsNotAMeasuredRun) {
     const sim::Cluster known = known_cluster();
-    const auto measure = [](const traces::Trace& trace) {
+    const auto measure = [](const traces::store::Trace& trace) {
         return complaint([&] { (void)calibrate::measure(trace); });
     };
-    EXPECT_THAT(measure(traces::Trace()), HasSubstr("it stores no job, so it is not a trace of the trainer"));
+    EXPECT_THAT(measure(traces::store::Trace()),
+                HasSubstr("it stores no job, so it is not a trace of the trainer"));
     auto trace = played(resident(2), known);
     trace->steps.clear();
     EXPECT_THAT(measure(*trace), HasSubstr("it has no steps"));

@@ -375,7 +375,7 @@ TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [](Rank& own) {
         EXPECT_THROW(own.device().add_stream(1 - own.number(), Stream::compute), std::logic_error);
-        traces::RankRow row;
+        traces::schema::RankRow row;
         row.rank = own.number();
         own.device().describe(row);
         EXPECT_EQ(row.device_name, fmt::format("played GPU {}", own.number()));

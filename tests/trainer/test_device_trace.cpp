@@ -144,8 +144,8 @@ TEST(DeviceTraceTest, ContainsAllThatTheStreamsDo) {
     EXPECT_FALSE(run.got.memcpys.empty());
 
     // Each row was enqueued by one call of its rank, before it began.
-    std::map<std::int64_t, const traces::RuntimeRow*> calls;
-    for (const traces::RuntimeRow& call : run.got.runtimes) calls.emplace(call.correlation, &call);
+    std::map<std::int64_t, const traces::schema::RuntimeRow*> calls;
+    for (const traces::schema::RuntimeRow& call : run.got.runtimes) calls.emplace(call.correlation, &call);
     std::set<int> ranks, streams;
     for (const auto& [correlation, row] : run.rows) {
         const auto call = calls.find(correlation);
@@ -162,7 +162,7 @@ TEST(DeviceTraceTest, ContainsAllThatTheStreamsDo) {
 TEST(DeviceTraceTest, JoinsCollectivesWithTheirKernels) {
     const TracedRun run;
     ASSERT_FALSE(run.got.collectives.empty());
-    for (const traces::CollectiveRow& collective : run.got.collectives) {
+    for (const traces::schema::CollectiveRow& collective : run.got.collectives) {
         const auto [first, last] = run.rows.equal_range(collective.correlation);
         ASSERT_NE(first, last) << "no kernel of collective " << collective.sequence;
         for (auto row = first; row != last; ++row) EXPECT_EQ(row->second.device, collective.rank);

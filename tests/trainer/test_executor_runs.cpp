@@ -48,17 +48,18 @@ std::vector<Job> race_jobs(const testing::SampleText& text) {
 
 struct Traced {
     RunResult result;
-    std::unique_ptr<traces::Trace> trace;
+    std::unique_ptr<traces::store::Trace> trace;
     std::string error;  // the message of the exception
 };
 
 // A run with its trace, whether it succeeds or not.
 Traced traced(const Job& job, RunOptions options = {}) {
     Traced out;
-    auto owned = std::make_unique<traces::ColumnSink>();
-    traces::ColumnSink* sink = owned.get();
-    profiler::Recorder recorder(
-        std::move(owned), [&](traces::EventSink&, std::int64_t, std::int64_t) { out.trace = sink->take(); });
+    auto owned = std::make_unique<traces::store::ColumnSink>();
+    traces::store::ColumnSink* sink = owned.get();
+    profiler::Recorder recorder(std::move(owned), [&](traces::store::EventSink&, std::int64_t, std::int64_t) {
+        out.trace = sink->take();
+    });
     options.recorder = &recorder;
     try {
         out.result = testing::run(job, options);
@@ -265,7 +266,7 @@ TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
     const Mesh mesh{4, 2};
     const Traced run = traced(job);
     ASSERT_EQ(run.error, "");
-    const traces::Collectives& collectives = run.trace->collectives;
+    const traces::store::Collectives& collectives = run.trace->collectives;
     std::set<std::int64_t> groups;
     for (std::size_t i = 0; i < collectives.size(); ++i) {
         const std::int64_t group = collectives.group[i];

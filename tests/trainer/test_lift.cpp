@@ -110,7 +110,7 @@ class LiftedJson : public ::testing::Test {
 
     const traces::TemporaryFolder folder_;
     const sim::Cluster cluster_ = cluster();
-    std::unique_ptr<traces::Trace> trace_;
+    std::unique_ptr<traces::store::Trace> trace_;
 };
 
 TEST_F(LiftedJson, AGptThatWasWrappedByBlocksGivesItsOwnStepAndThoseOfOtherWraps) {

@@ -85,7 +85,7 @@ Lifted lifted(bool fsdp, const std::vector<double>& slow = {1}) {
         train(trace, fsdp, 6);
         trace.write(job);
     }
-    return lift(*traces::open_any({job}));
+    return lift(*traces::importer::open_any({job}));
 }
 
 std::string value_of(const Lifted& own, const std::string& key) {
@@ -128,10 +128,11 @@ TEST(LiftedHosts, ReductionsOfDdpRunBesideTheBackwardAndThoseOfFsdpDoNot) {
 
 TEST(LiftedHosts, AReduceScatterTakesAsLongAsTheSumOfTheWholeBuffer) {
     const Lifted own = lifted(true);
-    const auto cost = [&](traces::Operation operation) {
+    const auto cost = [&](traces::schema::Operation operation) {
         return sim::collective_seconds(own.cluster, {2, 1, 2}, operation, 4 * kParameters);
     };
-    EXPECT_NEAR(cost(traces::Operation::reduce_scatter), cost(traces::Operation::all_reduce), 1e-9);
+    EXPECT_NEAR(cost(traces::schema::Operation::reduce_scatter), cost(traces::schema::Operation::all_reduce),
+                1e-9);
 }
 
 // Rank 1 is slow in every second operator: where both meet once per step, it has made up for none of it;
@@ -204,7 +205,7 @@ TEST(LiftedHosts, TwoRanksFromATraceOfOneTakeWhatGlooWasMeasuredToTake) {
     GlooTrace trace(0, {1}, 1);
     train(trace, false, 6, 20);
     trace.write(folder / "");
-    const Lifted own = lift(*traces::open_any({folder / "rank0.json"}));
+    const Lifted own = lift(*traces::importer::open_any({folder / "rank0.json"}));
     EXPECT_EQ(own.ranks, 1);
     EXPECT_THAT(
         own.notes,
@@ -225,7 +226,7 @@ TEST(LiftedHosts, ATraceWithoutCollectivesIsRefused) {
     trace.range("ProfilerStep#1", [&] { forward_of(trace, 0); });
     trace.write(folder / "");
     try {
-        lift(*traces::open_any({folder / "rank0.json"}));
+        lift(*traces::importer::open_any({folder / "rank0.json"}));
         FAIL() << "there is nothing to replay";
     } catch (const LiftError& error) {
         EXPECT_THAT(error.what(), HasSubstr("no ranks communicated over Gloo"));

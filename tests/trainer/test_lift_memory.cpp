@@ -74,7 +74,7 @@ Lifted lifted(std::int64_t own, bool copies = false) {
         }
         trace.write(folder / "job");
     }
-    return lift(*traces::open_any({folder / "job"}));
+    return lift(*traces::importer::open_any({folder / "job"}));
 }
 
 TEST(LiftedMemory, AGradientIsTheAllocationOfItsSizeThatLivesLongest) {

@@ -39,8 +39,8 @@ class NvtxOfARun : public ::testing::Test {
 
     // The first column of a query.
     static Texts texts(const std::string& trace, const std::string& sql) {
-        traces::Database database(trace, traces::Database::Mode::read_only);
-        traces::Statement statement(database, sql);
+        traces::store::Database database(trace, traces::store::Database::Mode::read_only);
+        traces::store::Statement statement(database, sql);
         Texts found;
         while (statement.step()) found.emplace_back(statement.text(0));
         return found;

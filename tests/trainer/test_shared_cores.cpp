@@ -11,9 +11,9 @@
 namespace shardscope::trainer::lift {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
-using traces::Interval;
-using traces::IntervalSet;
+using traces::analysis::Interval;
+using traces::analysis::IntervalSet;
+using traces::store::DeviceKind;
 
 // Two ranks of one process on two workers.
 class SharedCoresTest : public ::testing::Test {
@@ -36,10 +36,10 @@ class SharedCoresTest : public ::testing::Test {
     void kernel(int rank, std::int64_t start, std::int64_t end) { add(rank, DeviceKind::kernel, start, end); }
     // A collective of both ranks, from their arrivals to a common end.
     void collective(std::int64_t first, std::int64_t last, std::int64_t end) {
-        traces::CollectiveMatch match;
+        traces::analysis::CollectiveMatch match;
         match.begin = communications_.parts.size();
         for (int r = 0; r < 2; ++r) {
-            traces::Communication part;
+            traces::analysis::Communication part;
             part.rank = static_cast<std::uint16_t>(r);
             part.event = add(r, DeviceKind::communication, r == 0 ? first : last, end);
             communications_.parts.push_back(part);
@@ -50,8 +50,8 @@ class SharedCoresTest : public ::testing::Test {
     }
     SharedCores cores() const { return {trace_, communications_}; }
 
-    traces::Trace trace_;
-    traces::Communications communications_;
+    traces::store::Trace trace_;
+    traces::analysis::Communications communications_;
 };
 
 TEST_F(SharedCoresTest, AreFullWhenKernelsAndTransfersTakeAll) {

@@ -15,13 +15,13 @@ using testing::Point;
 
 struct Simulated {
     sim::SimResult result;
-    std::unique_ptr<traces::Trace> trace;
+    std::unique_ptr<traces::store::Trace> trace;
 };
 
 Simulated simulate(const Job& job) {
     const Program program(job);
     const sim::Cluster cluster = sim::load_cluster("laptop");
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, job.run.ranks);
     sim::SimOptions options;
     options.every_step = true;
@@ -30,14 +30,15 @@ Simulated simulate(const Job& job) {
 }
 
 // "all_gather 4096 (16 padding) unit 2 forward of 0", … for each rank and communicator, by sequence number.
-std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(const traces::Trace& trace) {
-    const traces::Collectives& c = trace.collectives;
+std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(
+    const traces::store::Trace& trace) {
+    const traces::store::Collectives& c = trace.collectives;
     std::map<std::tuple<int, std::int64_t, std::int64_t>, std::string> found;
     for (std::size_t i = 0; i < c.size(); ++i) {
         found[{c.rank[i], c.group[i], c.sequence[i]}] =
-            std::string(traces::name(c.operation[i])) + " " + std::to_string(c.bytes[i]) + " (" +
+            std::string(traces::schema::name(c.operation[i])) + " " + std::to_string(c.bytes[i]) + " (" +
             std::to_string(c.padding[i]) + " padding) unit " + std::to_string(c.unit[i]) + " " +
-            std::string(traces::name(c.phase[i])) + " of " + std::to_string(c.group_size[i]);
+            std::string(traces::schema::name(c.phase[i])) + " of " + std::to_string(c.group_size[i]);
     }
     EXPECT_EQ(found.size(), c.size()) << "a sequence number stands twice";
     std::map<std::pair<int, std::int64_t>, std::vector<std::string>> lists;
@@ -46,14 +47,14 @@ std::map<std::pair<int, std::int64_t>, std::vector<std::string>> collectives(con
 }
 
 // Bytes of each allocation and free in host order, with what they are: a rank's complete account.
-std::vector<std::string> memory(const traces::Trace& trace, int rank) {
-    const traces::MemoryEvents& m = trace.memory;
+std::vector<std::string> memory(const traces::store::Trace& trace, int rank) {
+    const traces::store::MemoryEvents& m = trace.memory;
     std::vector<std::string> events;
     for (std::size_t i = 0; i < m.size(); ++i) {
         if (m.rank[i] != rank) continue;
-        events.push_back(std::to_string(m.bytes[i]) + " " + std::string(traces::name(m.category[i])) + " " +
-                         std::string(traces::name(m.space[i])) + " unit " + std::to_string(m.unit[i]) +
-                         " module " + std::to_string(m.module[i]));
+        events.push_back(std::to_string(m.bytes[i]) + " " + std::string(traces::schema::name(m.category[i])) +
+                         " " + std::string(traces::schema::name(m.space[i])) + " unit " +
+                         std::to_string(m.unit[i]) + " module " + std::to_string(m.module[i]));
     }
     return events;
 }

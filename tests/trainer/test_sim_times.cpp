@@ -67,10 +67,10 @@ TEST(SimTimes, FollowAKernelsTypeAndACopysDirection) {
         op.bytes = 1'000'000;
         return costs.on_device(copies, op);
     };
-    EXPECT_DOUBLE_EQ(seconds(traces::kCopyHostToDevice, 0, 1), 2e-6 + 1e-3);
-    EXPECT_DOUBLE_EQ(seconds(traces::kCopyDeviceToHost, 1, 0), 2e-6 + 2e-3);
-    EXPECT_DOUBLE_EQ(seconds(traces::kCopyHostToDevice, 0, 2), 2e-6 + 4e-3);  // pageable: a quarter
-    EXPECT_DOUBLE_EQ(seconds(traces::kCopyDeviceToDevice, 0, 0), 2e-6);       // read and written at 1e12
+    EXPECT_DOUBLE_EQ(seconds(traces::schema::kCopyHostToDevice, 0, 1), 2e-6 + 1e-3);
+    EXPECT_DOUBLE_EQ(seconds(traces::schema::kCopyDeviceToHost, 1, 0), 2e-6 + 2e-3);
+    EXPECT_DOUBLE_EQ(seconds(traces::schema::kCopyHostToDevice, 0, 2), 2e-6 + 4e-3);  // pageable: a quarter
+    EXPECT_DOUBLE_EQ(seconds(traces::schema::kCopyDeviceToDevice, 0, 0), 2e-6);  // read and written at 1e12
 }
 
 TEST(SimTimes, AKernelTakesTheLongerOfArithmeticAndMemory) {

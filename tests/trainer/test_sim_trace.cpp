@@ -21,13 +21,13 @@ using ::testing::HasSubstr;
 
 struct Simulated {
     sim::SimResult result;
-    std::unique_ptr<traces::Trace> trace;
+    std::unique_ptr<traces::store::Trace> trace;
 };
 
 Simulated simulate(const Job& job, int shown, const char* name = "h100_ib") {
     const sim::Cluster cluster = sim::load_cluster(name);
     const Program program(sim::placed_on(job, cluster));
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, shown);
     sim::SimOptions options = sim::options_of(job, cluster);
     options.every_step = true;
@@ -46,9 +46,9 @@ Job job_of(int ranks) {
 
 TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     const Simulated simulated = simulate(job_of(8), 8);
-    const traces::Trace& trace = *simulated.trace;
-    EXPECT_THAT(traces::check_trace(trace), ElementsAre());
-    const traces::ExecutionSummary summary = traces::summarize(trace);
+    const traces::store::Trace& trace = *simulated.trace;
+    EXPECT_THAT(traces::analysis::check_trace(trace), ElementsAre());
+    const traces::analysis::ExecutionSummary summary = traces::analysis::summarize(trace);
     ASSERT_EQ(summary.ranks.size(), 8u);
     const auto& steps = simulated.result.of(0).steps;
     double seconds = 0, exposed = 0;
@@ -59,9 +59,9 @@ TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     EXPECT_EQ(summary.ranks[3].steps.size(), 4u);
     // The first window of the analysis begins with the end of set-up's device work, slightly before the step.
     EXPECT_NEAR(summary.ranks[3].average_step_us, seconds * 1e6, 0.01 * seconds * 1e6);
-    const traces::OverlapReport overlap = traces::overlap_report(trace);
+    const traces::analysis::OverlapReport overlap = traces::analysis::overlap_report(trace);
     EXPECT_NEAR(overlap.ranks[3].mean_us(overlap.ranks[3].sum.exposed_communication), exposed * 1e6, 1e-3);
-    const traces::MemoryReport memory = traces::memory_report(trace);
+    const traces::analysis::MemoryReport memory = traces::analysis::memory_report(trace);
     EXPECT_EQ(memory.ranks[3].peak_bytes, simulated.result.of(3).peak.bytes);
 }
 
@@ -69,17 +69,17 @@ TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
     Job job = job_of(64);
     job.sim.slow_ranks = {{40, 2}};
     const Simulated simulated = simulate(job, 2);
-    const traces::Trace& trace = *simulated.trace;
+    const traces::store::Trace& trace = *simulated.trace;
     std::vector<int> numbers;
     std::vector<std::string> hosts;
-    for (const traces::Rank& rank : trace.ranks) {
+    for (const traces::store::Rank& rank : trace.ranks) {
         numbers.push_back(rank.number);
         hosts.push_back(rank.host);
     }
     EXPECT_THAT(numbers, ElementsAre(0, 1, 40));
     EXPECT_THAT(hosts, ElementsAre("node-0", "node-0", "node-5"));
     EXPECT_EQ(trace.ranks[0].device_name, "NVIDIA H100 80GB HBM3 (simulated)");
-    EXPECT_THAT(traces::check_trace(trace), ElementsAre());
+    EXPECT_THAT(traces::analysis::check_trace(trace), ElementsAre());
     EXPECT_EQ(trace.config_value("device"), "sim");
     EXPECT_EQ(trace.config_value("sim.nodes"), "8");
     EXPECT_THAT(std::string(trace.config_value("sim.ranks_as_rank_0")), HasSubstr("63 of 64 ranks: peak "));
@@ -88,7 +88,7 @@ TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
 
 TEST(SimTrace, NamesCollectivesAndTheirEngine) {
     const Simulated simulated = simulate(job_of(8), 1);
-    const traces::Trace& trace = *simulated.trace;
+    const traces::store::Trace& trace = *simulated.trace;
     ASSERT_GT(trace.collectives.size(), 0u);
     for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
         ASSERT_GE(trace.collectives.event[i], 0);

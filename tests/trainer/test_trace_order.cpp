@@ -10,8 +10,8 @@
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
-using traces::Trace;
+using traces::store::DeviceKind;
+using traces::store::Trace;
 
 Job linears(int units, BackwardPrefetch prefetch = BackwardPrefetch::pre) {
     Job job = testing::with_wrap(testing::mlp_job(units, 16, 4, 4), "module:Linear");
@@ -25,7 +25,7 @@ struct Interval {
 };
 
 Interval step_of(const Trace& trace, int rank, std::int64_t number) {
-    for (const traces::Step& step : trace.steps) {
+    for (const traces::store::Step& step : trace.steps) {
         if (step.rank == rank && step.number == number) return {step.start, step.end};
     }
     return {};
@@ -96,7 +96,7 @@ TEST(TraceOrder, GathersAndReductionsAreOnTheirStreams) {
 int unit_of_range(const Trace& trace, std::int32_t range) {
     for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
         const std::int32_t module = trace.ranges.module[static_cast<std::size_t>(range)];
-        for (const traces::ModuleRow& row : trace.modules) {
+        for (const traces::schema::ModuleRow& row : trace.modules) {
             if (row.id == module && row.unit >= 0) return row.unit;
         }
     }

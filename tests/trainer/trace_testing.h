@@ -11,16 +11,16 @@
 
 namespace shardscope::trainer::testing {
 
-inline std::unique_ptr<traces::Trace> record(const Job& job, RunOptions options = {}) {
-    std::unique_ptr<traces::Trace> trace;
+inline std::unique_ptr<traces::store::Trace> record(const Job& job, RunOptions options = {}) {
+    std::unique_ptr<traces::store::Trace> trace;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     profiler::RecorderOptions recorder_options;
     recorder_options.start_system_ns = now.tv_sec * 1'000'000'000LL + now.tv_nsec;
     profiler::Recorder recorder(
-        std::make_unique<traces::ColumnSink>(),
-        [&](traces::EventSink& sink, std::int64_t, std::int64_t) {
-            trace = static_cast<traces::ColumnSink&>(sink).take();
+        std::make_unique<traces::store::ColumnSink>(),
+        [&](traces::store::EventSink& sink, std::int64_t, std::int64_t) {
+            trace = static_cast<traces::store::ColumnSink&>(sink).take();
         },
         recorder_options);
     options.recorder = &recorder;

@@ -8,7 +8,7 @@
 #include "traces/analysis/advice/advice_place.h"
 #include "viewer/panels/advice/advice_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -17,35 +17,35 @@ using ::testing::HasSubstr;
 class AdvicePanelTest : public PanelsTest {
   protected:
     AdvicePanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         open({}, "root.sqlite");
     }
 };
 
 TEST_F(AdvicePanelTest, EveryFindingIsACardWithItsFigures) {
-    const auto report = traces::advice(*session_.trace());
+    const auto report = traces::analysis::advice(*session_.trace());
     ASSERT_FALSE(report.findings.empty());
     const auto panel = make_panel("advice");
     draw(*panel, 1600, 3000);
-    for (const traces::Finding& finding : report.findings) {
+    for (const traces::analysis::Finding& finding : report.findings) {
         EXPECT_THAT(item("advice." + std::string(finding.id)), HasSubstr(finding.what));
-        for (const traces::AdviceFigure& figure : finding.figures) {
+        for (const traces::analysis::AdviceFigure& figure : finding.figures) {
             EXPECT_EQ(item("advice." + std::string(finding.id) + "." + figure.name), figure_text(figure));
         }
     }
 }
 
 TEST_F(AdvicePanelTest, ShowMeGoesToThePlace) {
-    const traces::Trace& trace = *session_.trace();
-    const auto report = traces::advice(trace);
+    const traces::store::Trace& trace = *session_.trace();
+    const auto report = traces::analysis::advice(trace);
     const auto shown = std::find_if(report.findings.begin(), report.findings.end(), [&](const auto& f) {
-        return traces::advice_place(trace, {}, f.id).has_value();
+        return traces::analysis::advice_place(trace, {}, f.id).has_value();
     });
     ASSERT_NE(shown, report.findings.end());
-    const auto place = *traces::advice_place(trace, {}, shown->id);
+    const auto place = *traces::analysis::advice_place(trace, {}, shown->id);
     const auto panel = make_panel("advice");
     draw(*panel, 1600, 3000);
-    const auto button = items::find("advice." + std::string(shown->id) + ".show");
+    const auto button = draw::items::find("advice." + std::string(shown->id) + ".show");
     ASSERT_TRUE(button);
     ImGuiIO& io = ImGui::GetIO();
     io.MousePos = {(button->min.x + button->max.x) / 2, (button->min.y + button->max.y) / 2};
@@ -61,9 +61,10 @@ TEST_F(AdvicePanelTest, ShowMeGoesToThePlace) {
 }
 
 TEST(AdviceRows, SeriousFindingsComeFirstElseInTheReportsOrder) {
-    traces::AdviceReport report;
-    for (const auto weight : {traces::FindingWeight::minor, traces::FindingWeight::serious,
-                              traces::FindingWeight::notable, traces::FindingWeight::serious}) {
+    traces::analysis::AdviceReport report;
+    for (const auto weight :
+         {traces::analysis::FindingWeight::minor, traces::analysis::FindingWeight::serious,
+          traces::analysis::FindingWeight::notable, traces::analysis::FindingWeight::serious}) {
         report.findings.emplace_back().weight = weight;
     }
     EXPECT_THAT(by_weight(report), ElementsAre(1, 3, 2, 0));
@@ -85,7 +86,7 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
                                                        "summary",  "kernels", "collectives", "distributed",
                                                        "shardmap", "idle"};
     int configuration = 0;
-    for (const traces::AdviceRule& rule : traces::advice_rules()) {
+    for (const traces::analysis::AdviceRule& rule : traces::analysis::advice_rules()) {
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id))) << rule.id;
         EXPECT_TRUE(kPanels.contains(panel_of(rule.id, false))) << rule.id;
         if (!has_place(rule.id)) ++configuration;
@@ -94,4 +95,4 @@ TEST(AdviceRows, EveryRuleHasAPanelOfItsSubject) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "tests/viewer/mlp_sample.h"
 #include "viewer/timeline/rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
 using testing::Contains;
@@ -42,9 +42,9 @@ class ArrangementTest : public testing::Test {
             ASSERT_LE(layout.rows[i].y + layout.rows[i].height, layout.rows[i + 1].y) << "row " << i;
     }
 
-    std::shared_ptr<const traces::Trace> trace_ = mlp_sample({.ranks = 2}, "sample");
+    std::shared_ptr<const traces::store::Trace> trace_ = mlp_sample({.ranks = 2}, "sample");
     Tracks tracks_ = make_tracks(*trace_);
-    RowArrangement arrangement_;
+    model::RowArrangement arrangement_;
 };
 
 TEST_F(ArrangementTest, StartsWithTheCollectivesAndGoesRankByRank) {
@@ -52,7 +52,7 @@ TEST_F(ArrangementTest, StartsWithTheCollectivesAndGoesRankByRank) {
 }
 
 TEST_F(ArrangementTest, PutsStreamsOfAKindTogether) {
-    arrangement_.grouping = RowArrangement::Grouping::kind;
+    arrangement_.grouping = model::RowArrangement::Grouping::kind;
     const RowLayout layout = lay_out();
     EXPECT_THAT(headings(layout), Contains("kind kernel"));
     EXPECT_THAT(headings(layout), Contains("kind communication"));
@@ -65,7 +65,7 @@ TEST_F(ArrangementTest, ShowsTheHeadingAloneOfACollapsedGroup) {
     arrangement_.toggle_collapsed("rank 0");
     for (const Row& row : lay_out().rows) EXPECT_TRUE(row.rank != 0 || row.kind == Row::Kind::group);
     arrangement_.toggle_collapsed("rank 0");
-    EXPECT_EQ(arrangement_, RowArrangement());
+    EXPECT_EQ(arrangement_, model::RowArrangement());
 }
 
 TEST_F(ArrangementTest, LeavesOutWhatIsHidden) {
@@ -118,29 +118,29 @@ TEST_F(ArrangementTest, FiltersRowsByTheirWords) {
     EXPECT_THAT(headings(layout), ElementsAre("rank 1"));
     EXPECT_THAT(keys(layout), Each(HasSubstr("rank 1/stream")));
     EXPECT_GT(layout.filtered_out, 0U);
-    EXPECT_TRUE(matches_filter("Rank 1 compute", "comp  rank"));
-    EXPECT_FALSE(matches_filter("Rank 1 compute", "comm"));
+    EXPECT_TRUE(model::matches_filter("Rank 1 compute", "comp  rank"));
+    EXPECT_FALSE(model::matches_filter("Rank 1 compute", "comm"));
 }
 
 TEST_F(ArrangementTest, IsRestoredFromJson) {
-    arrangement_.grouping = RowArrangement::Grouping::kind;
+    arrangement_.grouping = model::RowArrangement::Grouping::kind;
     arrangement_.collapsed = {"rank 0"};
     arrangement_.hidden = {"rank 1/memory"};
     arrangement_.pinned = {"b", "a"};
     arrangement_.order = {"z", "y"};
     arrangement_.filter = "gather";
-    EXPECT_EQ(arrangement_from_json(to_json(arrangement_)), arrangement_);
+    EXPECT_EQ(model::arrangement_from_json(to_json(arrangement_)), arrangement_);
 }
 
 TEST_F(ArrangementTest, BearsAnyText) {
     for (const char* text : {"", "[", "[1,2]", "{\"pinned\": 3, \"order\": [1, \"a\"], \"filter\": {}}",
                              "{\"grouping\": 7, \"collapsed\": \"x\"}"}) {
-        const RowArrangement read = arrangement_from_json(text);
-        EXPECT_EQ(read.grouping, RowArrangement::Grouping::rank);
+        const model::RowArrangement read = model::arrangement_from_json(text);
+        EXPECT_EQ(read.grouping, model::RowArrangement::Grouping::rank);
         EXPECT_TRUE(read.pinned.empty() && read.collapsed.empty() && read.filter.empty());
     }
     arrangement_.order = {"bad \xFF utf"};
-    EXPECT_NO_THROW(arrangement_from_json(to_json(arrangement_)));
+    EXPECT_NO_THROW(model::arrangement_from_json(to_json(arrangement_)));
 }
 
 TEST_F(ArrangementTest, MakesALayoutAnewOnlyWhereSomethingChanged) {
@@ -175,4 +175,4 @@ TEST_F(ArrangementTest, JoinsTheRanksOfACollectiveInOneRow) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
@@ -121,4 +121,4 @@ TEST(Ticks, AreFewAndOrderedForTimesBeyondTwoToThe53) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

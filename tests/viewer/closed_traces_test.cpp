@@ -17,14 +17,14 @@
 #include "viewer/app/shell.h"
 #include "viewer/panels/panel_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
 class ClosedTraces : public PanelsTest {
   protected:
     ClosedTraces() {
-        items::keep(true);
-        program_.panels = make_panels();
+        draw::items::keep(true);
+        program_.panels = panels::make_panels();
         program_.rail = RailWidth::narrow;
     }
 
@@ -45,7 +45,7 @@ class ClosedTraces : public PanelsTest {
         frame();  // items are from the previous frame
     }
     void press(const std::string& name, bool twice = false) {
-        const auto found = items::find(name);
+        const auto found = draw::items::find(name);
         ASSERT_TRUE(found) << "no item is called " << name;
         ImGuiIO& io = ImGui::GetIO();
         io.MousePos = {found->min.x + (found->max.x - found->min.x) * 0.1F,
@@ -63,9 +63,9 @@ class ClosedTraces : public PanelsTest {
 
     // Uses what a panel keeps longest: the tables whose rows read the trace, a cursor, a search, an event.
     void look_around(const std::string& panel) {
-        OpenTrace& entry = *program_.session.current();
+        model::OpenTrace& entry = *program_.session.current();
         entry.cursor = entry.trace->first_ns + (entry.trace->last_ns - entry.trace->first_ns) / 2;
-        program_.session.selected = {EventKind::device, 3};
+        program_.session.selected = {model::EventKind::device, 3};
         program_.show(panel);
         settle();
         const auto press_all = [&](std::initializer_list<const char*> names) {
@@ -92,13 +92,13 @@ class ClosedTraces : public PanelsTest {
 // Once with another trace shown afterwards, and once with none.
 TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
     for (const bool last : {false, true}) {
-        for (const PanelEntry& panel : panel_table()) {
+        for (const panels::PanelEntry& panel : panels::panel_table()) {
             SCOPED_TRACE(std::string(panel.name) + (last ? ", the last" : ""));
             if (!last) program_.session.add_trace(mlp_sample({}, "stays"), "stays");
             program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
             const std::size_t index = program_.session.open.size() - 1;
             program_.session.set_active(index);
-            const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+            const std::weak_ptr<const traces::store::Trace> trace = program_.session.trace();
             look_around(std::string(panel.name));
             ASSERT_FALSE(trace.expired());
             program_.session.close(index);
@@ -112,8 +112,8 @@ TEST_F(ClosedTraces, AreFreedWhicheverPanelHasShownThem) {
 
 TEST_F(ClosedTraces, AreFreedEvenIfNoPanelShowsThem) {
     program_.session.add_trace(mlp_sample({.per_linear = true}, "goes"), "goes");
-    for (const PanelEntry& panel : panel_table()) look_around(std::string(panel.name));
-    const std::weak_ptr<const traces::Trace> trace = program_.session.trace();
+    for (const panels::PanelEntry& panel : panels::panel_table()) look_around(std::string(panel.name));
+    const std::weak_ptr<const traces::store::Trace> trace = program_.session.trace();
     program_.show("query");
     program_.session.close(0);
     settle();
@@ -125,7 +125,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
     const std::string path = folder / "run.sqlite";
     const auto write = [&](int count) {
         std::filesystem::remove(path);
-        traces::DatabaseWriter writer({.path = path});
+        traces::store::DatabaseWriter writer({.path = path});
         write_mlp_sample({.per_linear = true, .steps = count}, writer);
         writer.finish(40'000'000, 0);
     };
@@ -138,7 +138,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
         settle();
         program_.session.fit();
         settle();
-        const std::weak_ptr<const traces::Trace> before = program_.session.trace();
+        const std::weak_ptr<const traces::store::Trace> before = program_.session.trace();
         const std::size_t events = before.lock()->device.size();
         const auto text_shown = [&] {
             ImGui::GetIO().DisplaySize = {1600, 900};
@@ -149,14 +149,14 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
             ImGui::Render();
             return clipboard_;
         };
-        const auto row = items::find("timeline.row.rank 1");
+        const auto row = draw::items::find("timeline.row.rank 1");
         write(++steps);  // the trace grows
         program_.session.reload(0);
         int frames = 0;
         for (int calm = 0; calm < 3 && frames < 5000; ++frames) {
             EXPECT_EQ(text_shown().find("Computing"), std::string::npos) << "in frame " << frames;
             if (row) {
-                const auto now = items::find("timeline.row.rank 1");
+                const auto now = draw::items::find("timeline.row.rank 1");
                 ASSERT_TRUE(now) << "in frame " << frames;
                 EXPECT_EQ(now->min.y, row->min.y) << "in frame " << frames;
             }
@@ -169,4 +169,4 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

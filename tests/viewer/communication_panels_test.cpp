@@ -12,25 +12,25 @@
 #include "traces/store/columns/column_sink.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
 using testing::Not;
-using traces::ShardState;
+using traces::analysis::ShardState;
 
 class CommunicationPanels : public PanelsTest {
   protected:
-    CommunicationPanels() { items::keep(true); }
+    CommunicationPanels() { draw::items::keep(true); }
 
     static std::string us(std::int64_t ns, std::int64_t steps) {
-        return format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
+        return draw::format_decimal(static_cast<double>(ns) * 1e-3 / static_cast<double>(steps), 1);
     }
-    const traces::Trace& trace() { return *session_.trace(); }
+    const traces::store::Trace& trace() { return *session_.trace(); }
 };
 
 TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     write_mlp_sample({.per_linear = true}, sink);
     auto trace = sink.take();
     trace->steps.clear();
@@ -51,11 +51,11 @@ TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
     session_.rank = 1;
     const auto panel = make_panel("units");
     draw(*panel);
-    const traces::UnitsReport report = traces::units_report(trace());
-    const traces::RankUnits& rank = report.ranks[1];
+    const traces::analysis::UnitsReport report = traces::analysis::units_report(trace());
+    const traces::analysis::RankUnits& rank = report.ranks[1];
     EXPECT_EQ(item("units.rows"), std::to_string(rank.rows.size()));
-    for (const traces::UnitPhase& row : rank.rows) {
-        const std::string key = "units." + row.name + " " + std::string(traces::name(row.phase));
+    for (const traces::analysis::UnitPhase& row : rank.rows) {
+        const std::string key = "units." + row.name + " " + std::string(traces::schema::name(row.phase));
         EXPECT_EQ(item(key + ".exposed_per_step_us"), us(row.sum.exposed_ns(), rank.steps));
         if (row.sum.gathers > 0) {
             EXPECT_EQ(item(key + ".gather_per_step_us"), us(row.sum.gather_ns, rank.steps));
@@ -68,8 +68,8 @@ TEST_F(CommunicationPanels, UnitsShowSumsToo) {
     const auto panel = make_panel("units");
     draw(*panel);
     click(*panel, "units.show.sum_of_the_steps");
-    const traces::UnitsReport report = traces::units_report(trace());
-    const traces::UnitPhase& row = report.ranks[0].rows.front();
+    const traces::analysis::UnitsReport report = traces::analysis::units_report(trace());
+    const traces::analysis::UnitPhase& row = report.ranks[0].rows.front();
     EXPECT_EQ(item("units." + row.name + " forward.gather_us"), us(row.sum.gather_ns, 1));
 }
 
@@ -83,20 +83,21 @@ TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGa
     EXPECT_EQ(session_.wanted_panel, "");
     click(*panel, "units.bar." + unit + " backward", true);
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto row = static_cast<std::size_t>(
         trace().device.collective[static_cast<std::size_t>(session_.selected.index)]);
     EXPECT_EQ(trace().collectives.unit[row], trace().units[2].id);
-    EXPECT_EQ(trace().collectives.phase[row], traces::Phase::backward);
+    EXPECT_EQ(trace().collectives.phase[row], traces::schema::Phase::backward);
 }
 
 TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
     open({.per_linear = true}, "linear.sqlite");
-    const traces::Step& step = trace().steps[1];
-    session_.open[0].limit = TimeRange{step.start, step.end};
+    const traces::store::Step& step = trace().steps[1];
+    session_.open[0].limit = model::TimeRange{step.start, step.end};
     draw(*make_panel("units"));
-    const traces::UnitsReport report = traces::units_report(trace(), Session::selection(session_.open[0]));
-    const traces::UnitPhase& row = report.ranks[0].rows.front();
+    const traces::analysis::UnitsReport report =
+        traces::analysis::units_report(trace(), model::Session::selection(session_.open[0]));
+    const traces::analysis::UnitPhase& row = report.ranks[0].rows.front();
     EXPECT_EQ(item("units." + row.name + " forward.gather_per_step_us"),
               us(row.sum.gather_ns, report.ranks[0].steps));
 }
@@ -107,13 +108,13 @@ TEST_F(CommunicationPanels, UnitsObeyTheLimitRange) {
 TEST_F(CommunicationPanels, CollectivesByOperationAreThoseOfTheReport) {
     open({.per_linear = true}, "linear.sqlite");
     draw(*make_panel("collectives"));
-    const traces::CollectivesReport report = traces::collectives_report(trace());
+    const traces::analysis::CollectivesReport report = traces::analysis::collectives_report(trace());
     EXPECT_EQ(item("collectives.rows"), std::to_string(report.ranks[0].operations.size()));
-    for (const traces::OperationStats& o : report.ranks[0].operations) {
-        const std::string key = "collectives." + std::string(traces::name(o.operation));
-        EXPECT_EQ(item(key + ".count"), format_count(o.count));
-        EXPECT_EQ(item(key + ".us"), format_decimal(o.us, 1));
-        EXPECT_EQ(item(key + ".busbw_gbps"), format_decimal(o.busbw_gbps, 3));
+    for (const traces::analysis::OperationStats& o : report.ranks[0].operations) {
+        const std::string key = "collectives." + std::string(traces::schema::name(o.operation));
+        EXPECT_EQ(item(key + ".count"), draw::format_count(o.count));
+        EXPECT_EQ(item(key + ".us"), draw::format_decimal(o.us, 1));
+        EXPECT_EQ(item(key + ".busbw_gbps"), draw::format_decimal(o.busbw_gbps, 3));
     }
 }
 
@@ -123,7 +124,7 @@ TEST_F(CommunicationPanels, EachCollectiveCanBeFoundOnTheTimeline) {
     draw(*panel);
     click(*panel, "collectives.show.each");
     click(*panel, "collectives.each.row.3");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto event = static_cast<std::size_t>(session_.selected.index);
     EXPECT_EQ(session_.open[0].cursor, trace().device.start[event]);
     EXPECT_EQ(session_.wanted_panel, "");
@@ -136,7 +137,7 @@ TEST_F(CommunicationPanels, StragglersNameTheLatestRank) {
     const auto panel = make_panel("collectives");
     draw(*panel);
     click(*panel, "collectives.show.stragglers");
-    const traces::StragglersReport report = traces::straggler_report(trace());
+    const traces::analysis::StragglersReport report = traces::analysis::straggler_report(trace());
     ASSERT_EQ(report.ranks.size(), 3u);
     EXPECT_EQ(item("collectives.latest"), std::to_string(report.ranks[0].rank));
     EXPECT_EQ(item("collectives.stragglers.row.0"), std::to_string(report.ranks[0].rank));
@@ -150,10 +151,10 @@ TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
     const auto panel = make_panel("distributed");
     draw(*panel);
     click(*panel, "distributed.show.ranks");
-    const traces::DistributedReport report = traces::distributed_report(trace());
-    const traces::OverlapReport overlap = traces::overlap_report(trace());
+    const traces::analysis::DistributedReport report = traces::analysis::distributed_report(trace());
+    const traces::analysis::OverlapReport overlap = traces::analysis::overlap_report(trace());
     for (std::size_t r = 0; r < 3; ++r) {
-        const traces::RankTraffic& rank = report.ranks[r];
+        const traces::analysis::RankTraffic& rank = report.ranks[r];
         const std::string key = "distributed." + std::to_string(rank.rank);
         EXPECT_EQ(item(key + ".exposed_us"), us(rank.parts.exposed_communication, rank.steps));
         EXPECT_EQ(item(key + ".exposed_us"), us(overlap.ranks[r].sum.exposed_communication, rank.steps));
@@ -168,7 +169,7 @@ TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
     const auto panel = make_panel("distributed");
     draw(*panel);
     click(*panel, "distributed.show.hosts");
-    const traces::HostsReport hosts = traces::distributed_report(trace()).hosts;
+    const traces::analysis::HostsReport hosts = traces::analysis::distributed_report(trace()).hosts;
     ASSERT_EQ(hosts.hosts.size(), 1u);
     EXPECT_EQ(item("distributed.hosts." + hosts.hosts[0].name + ".ranks"), "0-2");
 }
@@ -181,21 +182,22 @@ TEST_F(CommunicationPanels, TheShardMapShowsEveryCellsStateAtTheCursor) {
     const auto panel = make_panel("shardmap");
     draw(*panel);
     ASSERT_TRUE(session_.open[0].cursor) << "the busiest moment of a step in the middle";
-    const traces::ShardStates states = traces::shard_states(trace());
+    const traces::analysis::ShardStates states = traces::analysis::shard_states(trace());
     const auto cells_agree = [&] {
         for (std::size_t rank = 0; rank < 2; ++rank) {
             for (std::size_t u = 0; u < states.units.size(); ++u) {
                 const std::string cell = "shardmap.cell." + states.units[u] + "." + std::to_string(rank);
-                EXPECT_EQ(item(cell), traces::name(states.of(rank, u).at(*session_.open[0].cursor).state));
+                EXPECT_EQ(item(cell),
+                          traces::analysis::name(states.of(rank, u).at(*session_.open[0].cursor).state));
             }
         }
     };
     cells_agree();
-    for (const traces::ShardChange& change : states.of(1, 2).changes) {
+    for (const traces::analysis::ShardChange& change : states.of(1, 2).changes) {
         session_.open[0].cursor = change.time;
         draw(*panel);
         cells_agree();
-        EXPECT_EQ(item("shardmap.cell." + states.units[2] + ".1"), traces::name(change.state));
+        EXPECT_EQ(item("shardmap.cell." + states.units[2] + ".1"), traces::analysis::name(change.state));
     }
 }
 
@@ -220,7 +222,7 @@ TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
     draw(*panel);
     for (const std::string& name :
          {std::string("shardmap.curve"), "shardmap.lane." + trace().units[1].name}) {
-        const auto place = items::find(name);
+        const auto place = draw::items::find(name);
         ASSERT_TRUE(place) << name;
         const float y = (place->min.y + place->max.y) / 2, width = place->max.x - place->min.x;
         click_at(*panel, {place->min.x + width * 0.25F, y});
@@ -233,8 +235,8 @@ TEST_F(CommunicationPanels, TheShardMapIsScrubbedOnLanesAndCurve) {
 
 TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
     open({.per_linear = true}, "linear.sqlite");
-    const traces::Step& step = trace().steps[2];
-    session_.open[0].limit = TimeRange{step.start, step.end};
+    const traces::store::Step& step = trace().steps[2];
+    session_.open[0].limit = model::TimeRange{step.start, step.end};
     session_.open[0].cursor = step.start - 1000;
     draw(*make_panel("shardmap"));
     EXPECT_EQ(session_.open[0].cursor, step.start);
@@ -244,7 +246,7 @@ TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
 // ---------------------------------------------------------------------------------------------------
 
 TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
     EXPECT_THAT(draw(*make_panel("units")), HasSubstr("contains no FSDP units"));
     EXPECT_THAT(draw(*make_panel("collectives")), HasSubstr("holds no collectives"));
     EXPECT_THAT(draw(*make_panel("distributed")), HasSubstr("no work of a device"));
@@ -252,7 +254,7 @@ TEST_F(CommunicationPanels, SayWhatIsMissingFromATraceWithNothingInIt) {
 }
 
 TEST_F(CommunicationPanels, TheShardMapSaysThatDdpShardsNothing) {
-    auto ddp = std::make_shared<traces::Trace>();
+    auto ddp = std::make_shared<traces::store::Trace>();
     ddp->config = {{"parallel.mode", "ddp"}};
     session_.add_trace(ddp, "ddp.sqlite");
     EXPECT_THAT(draw(*make_panel("shardmap")), HasSubstr("data parallel (DDP)"));
@@ -282,4 +284,4 @@ TEST_F(CommunicationPanels, SurviveAnySizeAndAMouseThatClicksEverywhere) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

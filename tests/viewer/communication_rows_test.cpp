@@ -8,36 +8,36 @@
 #include "viewer/panels/communication/collective_rows.h"
 #include "viewer/panels/units/unit_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-std::size_t column(const TableModel& table, std::string_view id) {
+std::size_t column(const tables::TableModel& table, std::string_view id) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
         if (table.columns()[c].id == id) return c;
     }
     ADD_FAILURE() << "no column " << id;
     return 0;
 }
-std::string text(const TableModel& table, std::size_t row, std::string_view id) {
+std::string text(const tables::TableModel& table, std::size_t row, std::string_view id) {
     return table.text(row, column(table, id));
 }
-double number(const TableModel& table, std::size_t row, std::string_view id) {
+double number(const tables::TableModel& table, std::size_t row, std::string_view id) {
     return table.number(row, column(table, id));
 }
 
-std::vector<traces::UnitPhase> unit_rows() {
-    traces::UnitPhase forward{.name = "blocks.0", .phase = traces::Phase::forward};
+std::vector<traces::analysis::UnitPhase> unit_rows() {
+    traces::analysis::UnitPhase forward{.name = "blocks.0", .phase = traces::schema::Phase::forward};
     forward.sum.gathers = 4;
     forward.sum.gather_bytes = 8 << 20;
     forward.sum.gather_ns = 40000;
     forward.sum.wait_ns = 6000;
     forward.sum.gather_exposed_ns = 10000;
     forward.hidden_by = "root";
-    traces::UnitPhase backward{.name = "blocks.0", .phase = traces::Phase::backward};
+    traces::analysis::UnitPhase backward{.name = "blocks.0", .phase = traces::schema::Phase::backward};
     backward.sum.reductions = 3;
     backward.sum.reduce_ns = 9000;
     backward.sum.reduce_exposed_ns = 9000;
@@ -80,17 +80,17 @@ TEST(UnitTable, NotesUnitsThatAreGatheredAgainImmediately) {
 }
 
 TEST(CollectiveTable, MakesItsCellsFromTheList) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     trace.units.push_back({.id = 7, .name = "blocks.0"});
-    traces::CollectiveTimes c;
-    c.operation = traces::Operation::all_gather;
+    traces::analysis::CollectiveTimes c;
+    c.operation = traces::schema::Operation::all_gather;
     c.sequence = 12;
     c.unit = 0;
     c.bytes = 3 << 20;
     c.start_ns = 2500000;
     c.transfer_ns = 1500;
     c.ranks = 1;
-    const auto list = std::make_shared<const std::vector<traces::CollectiveTimes>>(1, c);
+    const auto list = std::make_shared<const std::vector<traces::analysis::CollectiveTimes>>(1, c);
     const CollectiveTable table(list, trace);
     EXPECT_EQ(text(table, 0, "collective"), "all_gather 12");
     EXPECT_EQ(text(table, 0, "unit"), "blocks.0");
@@ -102,18 +102,18 @@ TEST(CollectiveTable, MakesItsCellsFromTheList) {
 }
 
 TEST(SizeHistogram, CountsEachOperationByItsClass) {
-    traces::DistributedReport report;
-    const auto add = [&](traces::Operation operation, int size_class, std::int64_t count) {
-        traces::Traffic t;
+    traces::analysis::DistributedReport report;
+    const auto add = [&](traces::schema::Operation operation, int size_class, std::int64_t count) {
+        traces::analysis::Traffic t;
         t.operation = operation;
         t.size_class = size_class;
         t.count = count;
         report.traffic.push_back(t);
     };
-    add(traces::Operation::all_gather, 1, 5);
-    add(traces::Operation::all_gather, 1, 2);  // another group
-    add(traces::Operation::reduce_scatter, 1, 4);
-    add(traces::Operation::barrier, -1, 3);
+    add(traces::schema::Operation::all_gather, 1, 5);
+    add(traces::schema::Operation::all_gather, 1, 2);  // another group
+    add(traces::schema::Operation::reduce_scatter, 1, 4);
+    add(traces::schema::Operation::barrier, -1, 3);
     const SizeHistogram histogram = size_histogram(report);
     ASSERT_EQ(histogram.operations.size(), 3u);
     EXPECT_THAT(histogram.operations[0].count, ElementsAre(0, 7, 0, 0, 0, 0, 0));
@@ -127,8 +127,9 @@ TEST(SizeHistogram, CountsEachOperationByItsClass) {
 }
 
 TEST(RankTable, HoldsMeansOfAStep) {
-    traces::DistributedReport report;
-    traces::RankTraffic rank{.rank = 3, .steps = 2, .collectives = 5, .ns = 10000, .transfer_ns = 4000};
+    traces::analysis::DistributedReport report;
+    traces::analysis::RankTraffic rank{
+        .rank = 3, .steps = 2, .collectives = 5, .ns = 10000, .transfer_ns = 4000};
     rank.parts = {.computation = 8000, .overlapped = 2000, .exposed_communication = 6000, .other = 0};
     report.ranks = {rank};
     const auto table = rank_table(report);
@@ -141,4 +142,4 @@ TEST(RankTable, HoldsMeansOfAStep) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,20 +12,20 @@
 #include "viewer/panels/compare/compare_spread.h"
 #include "viewer/panels/compare/compare_tables.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::DoubleEq;
 using testing::ElementsAre;
-using traces::CompareBy;
 using traces::RunBuilder;
+using traces::analysis::CompareBy;
 
 const std::vector<RunHead> kRuns = {{"a", 1}, {"b", 2}};
 
 // Two ranks; step n of rank 0 takes n ms, of rank 1 n + 2 ms; each has one "gemm" of n us and a collective.
-std::unique_ptr<traces::Trace> run_of_steps(int steps) {
+std::unique_ptr<traces::store::Trace> run_of_steps(int steps) {
     RunBuilder run(2);
-    run.sink().add(traces::UnitRow{.id = 4, .module = -1, .name = "net.0"});
+    run.sink().add(traces::schema::UnitRow{.id = 4, .module = -1, .name = "net.0"});
     for (int rank = 0; rank < 2; ++rank) {
         std::int64_t at = 0;
         for (int n = 1; n <= steps; ++n) {
@@ -45,7 +45,7 @@ std::unique_ptr<traces::Trace> run_of_steps(int steps) {
 
 TEST(StepDurations, AreTheMeanOverTheRanksOfEveryStep) {
     const auto trace = run_of_steps(3);
-    const traces::StepsReport report = traces::steps_report(*trace);
+    const traces::analysis::StepsReport report = traces::analysis::steps_report(*trace);
     const Durations durations = step_durations(*trace, report);
     ASSERT_EQ(durations.us.size(), 3U);
     for (std::size_t s = 0; s < 3; ++s) {  // one rank each, as in the report
@@ -62,7 +62,7 @@ TEST(KernelDurations, AreOfTheNameInTheSelection) {
     const Durations all = kernel_durations(*trace, {}, "gemm");
     EXPECT_EQ(all.us.size(), 6U);
     EXPECT_EQ(all.longest.length(), 3'000);
-    traces::Selection second;
+    traces::analysis::Selection second;
     second.first_step = second.last_step = 2;
     EXPECT_THAT(kernel_durations(*trace, second, "gemm").us, ElementsAre(DoubleEq(2), DoubleEq(2)));
     EXPECT_TRUE(kernel_durations(*trace, {}, "no such kernel").us.empty());
@@ -119,11 +119,11 @@ TEST(DurationsTable, ComparesMeanAndMedianWithTheFirst) {
     EXPECT_EQ(table->text(1, 8), "50.0");
 }
 
-traces::RankMemory rank_with(std::int64_t parameters, std::int64_t activations) {
-    traces::RankMemory rank;
+traces::analysis::RankMemory rank_with(std::int64_t parameters, std::int64_t activations) {
+    traces::analysis::RankMemory rank;
     rank.peak_bytes = parameters + activations;
-    rank.at_peak[static_cast<std::size_t>(traces::MemoryCategory::parameters)] = parameters;
-    rank.at_peak[static_cast<std::size_t>(traces::MemoryCategory::activations)] = activations;
+    rank.at_peak[static_cast<std::size_t>(traces::schema::MemoryCategory::parameters)] = parameters;
+    rank.at_peak[static_cast<std::size_t>(traces::schema::MemoryCategory::activations)] = activations;
     rank.units = {{.name = "net.0", .bytes = parameters}, {.name = "net.1", .bytes = activations}};
     return rank;
 }
@@ -131,7 +131,7 @@ traces::RankMemory rank_with(std::int64_t parameters, std::int64_t activations) 
 constexpr std::int64_t kMb = 1024 * 1024;
 
 TEST(MemoryModel, JoinsCategoriesAndPutsThePeakFirst) {
-    const traces::RankMemory a = rank_with(100 * kMb, 20 * kMb), b = rank_with(40 * kMb, 0);
+    const traces::analysis::RankMemory a = rank_with(100 * kMb, 20 * kMb), b = rank_with(40 * kMb, 0);
     const MemoryModel model(kRuns, {&a, &b}, MemoryBy::category);
     ASSERT_EQ(model.rows(), 3U);
     EXPECT_EQ(model.text(0, 0), "peak allocated");
@@ -147,7 +147,7 @@ TEST(MemoryModel, JoinsCategoriesAndPutsThePeakFirst) {
 }
 
 TEST(MemoryModel, JoinsUnitsByNameAndHasRunsWithoutAllocations) {
-    const traces::RankMemory a = rank_with(100 * kMb, 20 * kMb);
+    const traces::analysis::RankMemory a = rank_with(100 * kMb, 20 * kMb);
     const MemoryModel model(kRuns, {&a, nullptr}, MemoryBy::unit);
     ASSERT_EQ(model.rows(), 3U);
     EXPECT_EQ(model.text(1, 0), "net.0");
@@ -156,7 +156,7 @@ TEST(MemoryModel, JoinsUnitsByNameAndHasRunsWithoutAllocations) {
 }
 
 TEST(MemoryModel, TheLargestRankIsTheOneWithAPeak) {
-    traces::MemoryReport report;
+    traces::analysis::MemoryReport report;
     EXPECT_EQ(largest_rank(report), nullptr);
     report.ranks.resize(2);
     EXPECT_EQ(largest_rank(report), nullptr) << "no rank allocated anything";
@@ -169,11 +169,11 @@ TEST(Places, AreTheLongestEventOfThePart) {
     const PartPlace gemm = longest_of_part(*trace, CompareBy::kernel, "gemm", {});
     EXPECT_TRUE(gemm.found);
     EXPECT_EQ(gemm.time.length(), 3'000);
-    EXPECT_EQ(gemm.event.kind, EventKind::device);
+    EXPECT_EQ(gemm.event.kind, model::EventKind::device);
     const PartPlace gather = longest_of_part(*trace, CompareBy::collective, "all_gather, net.0", {});
     EXPECT_EQ(gather.time.length(), 5'003);
     const PartPlace net = longest_of_part(*trace, CompareBy::module, "Net_0", {});
-    EXPECT_EQ(net.event.kind, EventKind::range);
+    EXPECT_EQ(net.event.kind, model::EventKind::range);
     EXPECT_EQ(net.time.length(), 800'003 - 20);
     const PartPlace wrapper = longest_of_part(*trace, CompareBy::module, "Net_0 [FSDP]", {});
     EXPECT_EQ(wrapper.time.length(), 900'000 - 10);
@@ -181,4 +181,4 @@ TEST(Places, AreTheLongestEventOfThePart) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "viewer/panels/compare/compare_runs.h"
 #include "viewer/tables/table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 class ComparePanelTest : public PanelsTest {
   protected:
     ComparePanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         panel_ = make_panel("compare");
     }
 
@@ -31,7 +31,7 @@ class ComparePanelTest : public PanelsTest {
         return item("compare." + table + "." + row + "." + column);
     }
 
-    std::unique_ptr<Panel> panel_;
+    std::unique_ptr<model::Panel> panel_;
 };
 
 TEST_F(ComparePanelTest, EveryPageHasATableThatCanBeExported) {
@@ -43,7 +43,7 @@ TEST_F(ComparePanelTest, EveryPageHasATableThatCanBeExported) {
           std::pair("operators", "compare-operators"), std::pair("collectives", "compare-collectives"),
           std::pair("units", "compare-units"), std::pair("memory", "compare-memory")}) {
         click(std::string("compare.tab.") + page);
-        const auto tables = shown_tables();
+        const auto tables = tables::shown_tables();
         ASSERT_EQ(tables.size(), 1U) << page;
         EXPECT_EQ(tables[0].name, table);
         EXPECT_GT(tables[0].model->rows(), 1U) << page;
@@ -54,12 +54,13 @@ TEST_F(ComparePanelTest, AFigureOfTheOverviewSaysWhatTheAnalysisSays) {
     open_root_and_linear();
     draw(*panel_);
     const auto ready = session_.ready();
-    const traces::Comparison comparison = traces::compare({ready[0].get(), ready[1].get()});
-    EXPECT_EQ(item("compare.Peak allocated.1"), format_mb(comparison.runs[0].peak_bytes));
-    EXPECT_EQ(item("compare.Peak allocated.2"), format_mb(comparison.runs[1].peak_bytes));
+    const traces::analysis::Comparison comparison =
+        traces::analysis::compare({ready[0].get(), ready[1].get()});
+    EXPECT_EQ(item("compare.Peak allocated.1"), draw::format_mb(comparison.runs[0].peak_bytes));
+    EXPECT_EQ(item("compare.Peak allocated.2"), draw::format_mb(comparison.runs[1].peak_bytes));
     EXPECT_EQ(item("compare.Peak allocated.2.change"),
-              format_change(static_cast<double>(comparison.runs[1].peak_bytes),
-                            static_cast<double>(comparison.runs[0].peak_bytes)));
+              draw::format_change(static_cast<double>(comparison.runs[1].peak_bytes),
+                                  static_cast<double>(comparison.runs[0].peak_bytes)));
 }
 
 TEST_F(ComparePanelTest, KernelsAreJoinedByName) {
@@ -67,10 +68,11 @@ TEST_F(ComparePanelTest, KernelsAreJoinedByName) {
     draw(*panel_);
     click("compare.tab.kernels");
     const auto ready = session_.ready();
-    const auto parts = traces::compare_parts({ready[0].get(), ready[1].get()}, traces::CompareBy::kernel);
-    for (const traces::ComparedPart& part : parts.parts) {
+    const auto parts = traces::analysis::compare_parts({ready[0].get(), ready[1].get()},
+                                                       traces::analysis::CompareBy::kernel);
+    for (const traces::analysis::ComparedPart& part : parts.parts) {
         EXPECT_EQ(cell("kernel", part.name, "run1_us"),
-                  part.runs[0].present ? format_decimal(part.runs[0].us, 1) : "-");
+                  part.runs[0].present ? draw::format_decimal(part.runs[0].us, 1) : "-");
     }
 }
 
@@ -98,9 +100,9 @@ TEST_F(ComparePanelTest, ARunThatIsNotWantedIsLeftOut) {
     open({.per_linear = true}, "linear.sqlite");
     open({.per_linear = true, .layers = 6}, "deep.sqlite");
     draw(*panel_);
-    EXPECT_TRUE(items::find("compare.Peak allocated.3"));
+    EXPECT_TRUE(draw::items::find("compare.Peak allocated.3"));
     click("compare.run.2");
-    EXPECT_FALSE(items::find("compare.Peak allocated.3"));
+    EXPECT_FALSE(draw::items::find("compare.Peak allocated.3"));
     EXPECT_EQ(item("compare.run.2"), "hidden");
 }
 
@@ -109,8 +111,8 @@ TEST_F(ComparePanelTest, ComparesTheFirstRunsIfThereAreMoreThanTheTableHasColumn
     constexpr std::size_t kOpen = kMostCompared + 4;
     for (std::size_t i = 0; i < kOpen; ++i) open({.steps = 1}, fmt::format("run{}.sqlite", i).c_str());
     EXPECT_THAT(draw(*panel_), HasSubstr("63 of 67 chosen runs are compared"));
-    EXPECT_TRUE(items::find("compare.Peak allocated.63"));
-    EXPECT_FALSE(items::find("compare.Peak allocated.64"));
+    EXPECT_TRUE(draw::items::find("compare.Peak allocated.63"));
+    EXPECT_FALSE(draw::items::find("compare.Peak allocated.64"));
     click("compare.tab.kernels");
     click("compare.run.1");
     EXPECT_THAT(clipboard_, HasSubstr("63 of 66"));
@@ -120,16 +122,17 @@ TEST_F(ComparePanelTest, ARunIsComparedInItsOwnLimitRange) {
     open({.per_linear = true, .steps = 4}, "linear.sqlite");
     open({.per_linear = true, .steps = 4}, "again.sqlite");
     const auto steps = session_.open[1].trace->steps;
-    session_.open[1].limit = TimeRange{steps[1].start, steps[1].end};
+    session_.open[1].limit = model::TimeRange{steps[1].start, steps[1].end};
     const std::string text = draw(*panel_);
     EXPECT_THAT(text, HasSubstr("is compared (time filter set)"));
-    traces::Selection selection;
+    traces::analysis::Selection selection;
     selection.from_ns = steps[1].start;
     selection.to_ns = steps[1].end;
-    const traces::Comparison all = traces::compare({session_.open[0].trace.get()});
-    const traces::Comparison part = traces::compare({session_.open[1].trace.get()}, selection);
-    EXPECT_EQ(item("compare.Average step time.1"), format_duration(all.runs[0].average_step_us * 1e3));
-    EXPECT_EQ(item("compare.Average step time.2"), format_duration(part.runs[0].average_step_us * 1e3));
+    const traces::analysis::Comparison all = traces::analysis::compare({session_.open[0].trace.get()});
+    const traces::analysis::Comparison part =
+        traces::analysis::compare({session_.open[1].trace.get()}, selection);
+    EXPECT_EQ(item("compare.Average step time.1"), draw::format_duration(all.runs[0].average_step_us * 1e3));
+    EXPECT_EQ(item("compare.Average step time.2"), draw::format_duration(part.runs[0].average_step_us * 1e3));
 }
 
 TEST_F(ComparePanelTest, TimesAreThoseOfAllStepsWithoutNormalising) {
@@ -137,12 +140,12 @@ TEST_F(ComparePanelTest, TimesAreThoseOfAllStepsWithoutNormalising) {
     open({.per_linear = false, .steps = 4}, "root.sqlite");
     draw(*panel_);
     click("compare.tab.kernels");
-    const auto parts = traces::compare_parts({session_.open[0].trace.get(), session_.open[1].trace.get()},
-                                             traces::CompareBy::kernel);
-    const traces::ComparedPart& part = parts.parts.front();
+    const auto parts = traces::analysis::compare_parts(
+        {session_.open[0].trace.get(), session_.open[1].trace.get()}, traces::analysis::CompareBy::kernel);
+    const traces::analysis::ComparedPart& part = parts.parts.front();
     click("compare.per_step");
     EXPECT_EQ(cell("kernel", part.name, "run1_us"),
-              format_decimal(part.runs[0].us * parts.whole.runs[0].mean_steps, 1));
+              draw::format_decimal(part.runs[0].us * parts.whole.runs[0].mean_steps, 1));
 }
 
 TEST_F(ComparePanelTest, ADoubleClickGoesToTheRunThatIsChosen) {
@@ -153,31 +156,31 @@ TEST_F(ComparePanelTest, ADoubleClickGoesToTheRunThatIsChosen) {
     click("compare.go.2");
     EXPECT_EQ(session_.wanted_panel, "timeline");
     EXPECT_EQ(session_.active, 1U);
-    EXPECT_EQ(session_.selected.kind, EventKind::device);
+    EXPECT_EQ(session_.selected.kind, model::EventKind::device);
 }
 
 TEST_F(ComparePanelTest, HowOneKernelSpreads) {
     open_root_and_linear();
     draw(*panel_);
     click("compare.tab.steps");
-    EXPECT_TRUE(items::find("compare.spread.wrap=root.mean_us"));
+    EXPECT_TRUE(draw::items::find("compare.spread.wrap=root.mean_us"));
     click("compare.of_kernel");
     EXPECT_NE(item("compare.kernel_name"), "");
-    EXPECT_TRUE(items::find("compare.spread.wrap=root.count"));
+    EXPECT_TRUE(draw::items::find("compare.spread.wrap=root.count"));
 }
 
 TEST_F(ComparePanelTest, MemoryByUnit) {
     open_root_and_linear();
     draw(*panel_);
     click("compare.tab.memory");
-    EXPECT_TRUE(items::find("compare.memory.peak allocated.run2_mb"));
+    EXPECT_TRUE(draw::items::find("compare.memory.peak allocated.run2_mb"));
     click("compare.memory_by.unit");
-    EXPECT_TRUE(items::find("compare.memory.peak allocated.run2_mb"));
+    EXPECT_TRUE(draw::items::find("compare.memory.peak allocated.run2_mb"));
 }
 
 TEST_F(ComparePanelTest, TracesWithNothingInThemSayWhatIsMissingOnEveryPage) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
-    session_.add_trace(std::make_shared<traces::Trace>(), "nothing.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "nothing.sqlite");
     draw(*panel_);
     for (const char* page : {"modules", "kernels", "operators", "collectives", "units"}) {
         click(std::string("compare.tab.") + page);
@@ -203,4 +206,4 @@ TEST_F(ComparePanelTest, EveryPageDrawsInAnySizeAndStaysCheap) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,13 +9,13 @@
 #include "viewer/panels/compare/compare_tables.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
-using traces::CompareBy;
-using traces::ComparedPart;
-using traces::PartFigures;
-using traces::PartsComparison;
+using traces::analysis::CompareBy;
+using traces::analysis::ComparedPart;
+using traces::analysis::PartFigures;
+using traces::analysis::PartsComparison;
 
 const std::vector<RunHead> kRuns = {{"wrap=root", 0xFF0000FF}, {"wrap=module:Linear", 0xFF00FF00}};
 
@@ -38,7 +38,7 @@ std::shared_ptr<PartsComparison> two_runs(CompareBy by, std::vector<ComparedPart
     return comparison;
 }
 
-std::size_t column(const TableModel& model, const std::string& id) {
+std::size_t column(const tables::TableModel& model, const std::string& id) {
     for (std::size_t c = 0; c < model.columns().size(); ++c) {
         if (model.columns()[c].id == id) return c;
     }
@@ -46,7 +46,7 @@ std::size_t column(const TableModel& model, const std::string& id) {
     return 0;
 }
 
-std::string cell(const TableModel& model, std::size_t row, const std::string& id) {
+std::string cell(const tables::TableModel& model, std::size_t row, const std::string& id) {
     return model.text(row, column(model, id));
 }
 
@@ -160,4 +160,4 @@ TEST(Change, IsInPercentOfTheFirst) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

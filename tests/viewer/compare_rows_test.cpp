@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
-using traces::Comparison;
-using traces::RunColumn;
+using traces::analysis::Comparison;
+using traces::analysis::RunColumn;
 
 // The FSDP talk at laptop scale: root wrap and per-Linear wrap.
 Comparison root_and_linear() {
@@ -126,8 +126,8 @@ TEST(CompareRows, SettingsThatDifferComeFirst) {
 
 TEST(CompareRows, CollectivesAreCountedAStep) {
     Comparison comparison = root_and_linear();
-    traces::OperationStats gathers;
-    gathers.operation = traces::Operation::all_gather;
+    traces::analysis::OperationStats gathers;
+    gathers.operation = traces::schema::Operation::all_gather;
     gathers.count_per_step = 2;
     gathers.bytes = 36 * 33587200LL;
     gathers.bytes_per_step = 2.0 * 33587200;
@@ -168,7 +168,7 @@ TEST(CompareRows, TheScaleIsThatOfTheLargestPeak) {
 }
 
 TEST(SteadyStep, IsNearestToTheMedianAndNotTheFirst) {
-    traces::RankSummary rank;
+    traces::analysis::RankSummary rank;
     EXPECT_EQ(steady_step(rank), nullptr);
     rank.steps = {{.number = 1, .window_start = 0, .window_end = 20}};
     EXPECT_EQ(steady_step(rank)->number, 1) << "the only one";
@@ -185,4 +185,4 @@ TEST(FileTitle, IsTheNameWithoutFoldersAndSuffix) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

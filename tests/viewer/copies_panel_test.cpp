@@ -13,14 +13,14 @@
 #include "viewer/tables/table.h"
 #include "viewer/tables/table_order.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using traces::MemcpyRow;
-using traces::MemsetRow;
 using traces::RunBuilder;
+using traces::schema::MemcpyRow;
+using traces::schema::MemsetRow;
 
 void add_copy(RunBuilder& run, int rank, std::int64_t start, std::int64_t length, std::int64_t bytes,
               int kind) {
@@ -36,31 +36,31 @@ void add_copy(RunBuilder& run, int rank, std::int64_t start, std::int64_t length
 class CopiesPanelTest : public PanelsTest {
   protected:
     CopiesPanelTest() {
-        items::keep(true);
-        table_memory().clear();
+        draw::items::keep(true);
+        tables::table_memory().clear();
     }
-    ~CopiesPanelTest() override { table_memory().clear(); }
+    ~CopiesPanelTest() override { tables::table_memory().clear(); }
 
     // Rank 0 copies 3 MB and 1 MB to its device, half of the first under a kernel, and 2 MB back, and fills
     // memory of an unknown size; rank 1 copies once.
     void open_copies() {
         RunBuilder run(2);
         run.kernel(0, 150'000, 450'000);
-        add_copy(run, 0, 0, 300'000, 3 << 20, traces::kCopyHostToDevice);
-        add_copy(run, 0, 500'000, 100'000, 1 << 20, traces::kCopyHostToDevice);
-        add_copy(run, 0, 600'000, 310'000, 2 << 20, traces::kCopyDeviceToHost);
+        add_copy(run, 0, 0, 300'000, 3 << 20, traces::schema::kCopyHostToDevice);
+        add_copy(run, 0, 500'000, 100'000, 1 << 20, traces::schema::kCopyHostToDevice);
+        add_copy(run, 0, 600'000, 310'000, 2 << 20, traces::schema::kCopyDeviceToHost);
         run.sink().add(
             MemsetRow{.start = 950'000, .end = 955'000, .stream = 8, .global_pid = RunBuilder::pid(0)});
-        add_copy(run, 1, 700'000, 20'000, 1000, traces::kCopyDeviceToDevice);
+        add_copy(run, 1, 700'000, 20'000, 1000, traces::schema::kCopyDeviceToDevice);
         session_.add_trace(run.take(), "copies.sqlite");
     }
     // Clicks near the left, because the rows of the tables are wide.
-    void click_row(Panel& panel, const std::string& name, bool twice = false) {
+    void click_row(model::Panel& panel, const std::string& name, bool twice = false) {
         click(panel, name, twice, kNearLeft);
         draw(panel);
     }
     std::int64_t selected_start() const {
-        EXPECT_EQ(session_.selected.kind, EventKind::device);
+        EXPECT_EQ(session_.selected.kind, model::EventKind::device);
         return session_.trace()->device.start.at(static_cast<std::size_t>(session_.selected.index));
     }
 };
@@ -93,14 +93,15 @@ TEST_F(CopiesPanelTest, EveryColumnHasAMeaningAndEveryNumberAUnit) {
     open_copies();
     const auto panel = make_panel("copies");
     draw(*panel);
-    ASSERT_EQ(shown_tables().size(), 1U);
-    const auto fields = traces::copy_fields();
-    const auto model = shown_tables().front().model;
+    ASSERT_EQ(tables::shown_tables().size(), 1U);
+    const auto fields = traces::analysis::copy_fields();
+    const auto model = tables::shown_tables().front().model;
     const auto& columns = model->columns();
     ASSERT_EQ(columns.size(), fields.size()) << "all that the verb prints";
     for (std::size_t i = 0; i < columns.size(); ++i) {
         EXPECT_EQ(columns[i].help, fields[i].meaning);
-        const bool measured = columns[i].kind == TableColumn::Kind::number && columns[i].id != "count";
+        const bool measured =
+            columns[i].kind == tables::TableColumn::Kind::number && columns[i].id != "count";
         EXPECT_NE(columns[i].unit.empty(), measured) << columns[i].id;
     }
 }
@@ -110,8 +111,8 @@ TEST_F(CopiesPanelTest, IsExportedAsItIsSorted) {
     const auto panel = make_panel("copies");
     draw(*panel);
     click(*panel, "copies.header.max_us");
-    ASSERT_EQ(shown_tables().size(), 1U);
-    const ShownTable table = shown_tables().front();
+    ASSERT_EQ(tables::shown_tables().size(), 1U);
+    const tables::ShownTable table = tables::shown_tables().front();
     EXPECT_EQ(table.name, "copies");
     EXPECT_EQ(table_csv(*table.model, table.order.get()),
               "name,count,mb,us,exposed_us,max_us,gbps\n"
@@ -131,7 +132,7 @@ TEST_F(CopiesPanelTest, FollowsTheChosenRank) {
 
 TEST_F(CopiesPanelTest, ATimeFilterHoldsForItToo) {
     open_copies();
-    session_.current()->limit = TimeRange{400'000, 700'000};
+    session_.current()->limit = model::TimeRange{400'000, 700'000};
     const auto panel = make_panel("copies");
     EXPECT_THAT(draw(*panel), HasSubstr("a time filter is set"));
     EXPECT_EQ(item("copies.rows"), "2");
@@ -160,7 +161,7 @@ TEST_F(CopiesPanelTest, ARowLeadsToItsLongestCopyInTheTimeline) {
 
 TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
     const auto panel = make_panel("copies");
-    session_.add_trace(std::make_shared<traces::Trace>(), "nothing");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "nothing");
     EXPECT_THAT(draw(*panel), HasSubstr("This trace has no copies, because it holds no events of a device."));
     session_.close(0);
 
@@ -176,7 +177,7 @@ TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
     session_.add_trace(other.take(), "other");
     EXPECT_THAT(draw(*panel), HasSubstr("This rank has no copies or fills of memory; other ranks have."));
     session_.rank = 1;
-    session_.current()->limit = TimeRange{50, 60};
+    session_.current()->limit = model::TimeRange{50, 60};
     EXPECT_THAT(draw(*panel), HasSubstr("This rank has no copies or fills in the time filter."));
     session_.current()->limit.reset();
     EXPECT_THAT(draw(*panel), Not(HasSubstr("no copies")));
@@ -184,13 +185,13 @@ TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
 
 TEST_F(CopiesPanelTest, KeepsNothingOfATraceThatIsClosed) {
     open_copies();
-    const std::weak_ptr<const traces::Trace> trace = session_.trace();
+    const std::weak_ptr<const traces::store::Trace> trace = session_.trace();
     const auto panel = make_panel("copies");
     draw(*panel);
     click_row(*panel, "copies.Memcpy HtoD");
     ASSERT_FALSE(trace.expired());
     session_.close(0);
-    for (const GoneTrace& gone : session_.take_gone()) panel->closed(*gone.trace, gone.successor);
+    for (const model::GoneTrace& gone : session_.take_gone()) panel->closed(*gone.trace, gone.successor);
     session_.poll();
     EXPECT_TRUE(trace.expired()) << trace.use_count() << " still keep it";
 }
@@ -214,10 +215,10 @@ class CopiesByMemory : public CopiesPanelTest {
 
 TEST_F(CopiesByMemory, TellsPageableFromPinned) {
     const std::string path = folder_ / "run.sqlite";
-    traces::DatabaseWriter writer({.path = path});
-    writer.add(traces::RankRow{.rank = 0, .device = 0, .global_pid = 100});
-    writer.add(copy(100'000, 500'000, traces::kMemKindPageable));
-    writer.add(copy(700'000, 100'000, traces::kMemKindPinned));
+    traces::store::DatabaseWriter writer({.path = path});
+    writer.add(traces::schema::RankRow{.rank = 0, .device = 0, .global_pid = 100});
+    writer.add(copy(100'000, 500'000, traces::schema::kMemKindPageable));
+    writer.add(copy(700'000, 100'000, traces::schema::kMemKindPinned));
     writer.finish(1'000'000, 0);
     session_.open_file(path);
     while (session_.loading()) session_.poll();
@@ -229,8 +230,8 @@ TEST_F(CopiesByMemory, TellsPageableFromPinned) {
     EXPECT_EQ(item("copies.memory.rows"), "2");
     EXPECT_THAT(clipboard_, HasSubstr("Pageable"));
     EXPECT_THAT(clipboard_, HasSubstr("Pinned"));
-    ASSERT_EQ(shown_tables().size(), 1U);
-    EXPECT_EQ(shown_tables().front().name, "copies_by_memory");
+    ASSERT_EQ(tables::shown_tables().size(), 1U);
+    EXPECT_EQ(tables::shown_tables().front().name, "copies_by_memory");
     click_row(*panel, "copies.memory.row.0", true);
     EXPECT_EQ(session_.wanted_panel, "timeline");
     EXPECT_EQ(selected_start(), 100'000);
@@ -242,9 +243,9 @@ TEST_F(CopiesByMemory, OfAFileThatIsNotADatabaseAreImportedOnRequest) {
     settle(*panel);
     click(*panel, "copies.show.by_memory");
     settle(*panel);
-    EXPECT_TRUE(items::find("copies.import"));
-    EXPECT_FALSE(items::find("copies.memory.rows"));
+    EXPECT_TRUE(draw::items::find("copies.import"));
+    EXPECT_FALSE(draw::items::find("copies.memory.rows"));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -17,10 +17,10 @@
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/memory_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
+using traces::store::DeviceKind;
 
 struct Event {
     std::int64_t start, end;
@@ -31,7 +31,7 @@ Lane lane_of(const std::vector<Event>& events) {
     Lane lane;
     for (std::size_t i = 0; i < events.size(); ++i) {
         EXPECT_TRUE(lane.add(events[i].start, events[i].end,
-                             {EventKind::device, static_cast<std::int64_t>(i)}, events[i].paint));
+                             {model::EventKind::device, static_cast<std::int64_t>(i)}, events[i].paint));
     }
     lane.finish();
     return lane;
@@ -58,7 +58,7 @@ std::int64_t busy_in(const std::vector<Event>& events, std::int64_t from, std::i
     return busy;
 }
 
-std::int64_t drawn(const std::vector<Event>& events, const FoldedLane& folded, const TimeView& view) {
+std::int64_t drawn(const std::vector<Event>& events, const FoldedLane& folded, const model::TimeView& view) {
     std::int64_t busy = 0;
     for (const Bar& bar : folded.bars) busy += busy_in({events[bar.item]}, view.from, view.to);
     for (const FoldedPixel& pixel : folded.pixels) busy += pixel.busy_ns;
@@ -67,9 +67,9 @@ std::int64_t drawn(const std::vector<Event>& events, const FoldedLane& folded, c
 
 TEST(Lane, RefusesWhatOverlaps) {
     Lane lane;
-    EXPECT_TRUE(lane.add(0, 10, {EventKind::device, 0}, 0));
-    EXPECT_FALSE(lane.add(9, 12, {EventKind::device, 1}, 0));
-    EXPECT_TRUE(lane.add(10, 12, {EventKind::device, 2}, 0));
+    EXPECT_TRUE(lane.add(0, 10, {model::EventKind::device, 0}, 0));
+    EXPECT_FALSE(lane.add(9, 12, {model::EventKind::device, 1}, 0));
+    EXPECT_TRUE(lane.add(10, 12, {model::EventKind::device, 2}, 0));
     EXPECT_EQ(lane.size(), 2U);
 }
 
@@ -127,7 +127,7 @@ TEST(Fold, AddsUpToTheBusyTimeAtEveryZoom) {
             for (int repeat = 0; repeat < 3; ++repeat) {
                 const auto from =
                     static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end)) - span / 3;
-                const TimeView view{from, from + span, 800};
+                const model::TimeView view{from, from + span, 800};
                 for (const int columns : {800, 400, 50}) {
                     const FoldedLane folded = fold_lane(lane, view, columns);
                     ASSERT_EQ(drawn(events, folded, view), busy_in(events, view.from, view.to))
@@ -146,7 +146,7 @@ TEST(Fold, AddsUpToTheBusyTimeAtEveryZoom) {
 TEST(Fold, DrawsNothingInEmptyPlaces) {
     const auto events = random_events(9, 2000);
     const Lane lane = lane_of(events);
-    const TimeView view{0, events.back().end, 1000};
+    const model::TimeView view{0, events.back().end, 1000};
     for (const FoldedPixel& pixel : fold_lane(lane, view, 1000).pixels) {
         const std::int64_t from = view.column_start(pixel.column, 1000),
                            to = view.column_start(pixel.column + 1, 1000);
@@ -162,7 +162,7 @@ TEST(Hit, FindsTheEventUnderEveryPixel) {
     const Lane lane = lane_of(events);
     int found = 0;
     for (const std::int64_t span : {events.back().end, std::int64_t{20000}, std::int64_t{900}}) {
-        const TimeView view{events.back().end / 3, events.back().end / 3 + span, 1000};
+        const model::TimeView view{events.back().end / 3, events.back().end / 3 + span, 1000};
         const FoldedLane folded = fold_lane(lane, view, 1000);
         for (int x = 0; x < 1000; ++x) {
             const std::int64_t time = view.time(x + 0.5);
@@ -185,7 +185,7 @@ TEST(Hit, FindsTheEventUnderEveryPixel) {
 
 TEST(Hit, SaysHowManyEventsAPixelHoldsAndHowBusyItIs) {
     const std::vector<Event> events = {{0, 20}, {30, 50}, {60, 80}};  // 100 ns a pixel
-    const TimeView view{0, 10000, 100};
+    const model::TimeView view{0, 10000, 100};
     const Lane lane = lane_of(events);
     const auto hit = hit_lane(lane, fold_lane(lane, view, 100), view, 0.35);
     ASSERT_TRUE(hit);
@@ -200,9 +200,9 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     constexpr int kColumns = 300, kHeight = 40;
     constexpr std::int64_t kMost = 1'000'000;
     std::mt19937 random(11);
-    std::vector<FoldedColumn> columns(kColumns);
+    std::vector<draw::FoldedColumn> columns(kColumns);
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        FoldedColumn& column = columns[i];
+        draw::FoldedColumn& column = columns[i];
         if (i % 3 != 0) column = columns[i - 1];  // some are equal
         if (i % 3 != 0) continue;
         for (std::int64_t& bytes : column.at_highest)
@@ -216,7 +216,7 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
     };
     std::vector<int> solid(kColumns, 0), pale(kColumns, 0), top(kColumns, 0);
     const auto runs = memory_runs(columns, kMost, kHeight);
-    EXPECT_LT(runs.size(), columns.size() * traces::kMemoryCategories);
+    EXPECT_LT(runs.size(), columns.size() * traces::schema::kMemoryCategories);
     for (const MemoryRun& run : runs) {
         for (int c = run.first; c < run.first + run.count; ++c) {
             const auto at = static_cast<std::size_t>(c);
@@ -232,22 +232,23 @@ TEST(MemoryRuns, FillEveryColumnToItsTotals) {
 }
 
 TEST(MemoryRows, HaveAColumnForEveryPixelOfACurveThatNeverRests) {
-    traces::ColumnSink sink;
-    sink.add(traces::RankRow{.global_pid = 1, .global_tid = 1, .host = "host"});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RankRow{.global_pid = 1, .global_tid = 1, .host = "host"});
     for (int i = 0; i < 20'000; ++i) {
-        traces::MemoryRow row;
+        traces::schema::MemoryRow row;
         row.time = i * 100;
         row.bytes = i % 2 == 0 ? 1000 + i : -(1000 + i - 1);
-        row.category = static_cast<traces::MemoryCategory>((i / 2) % traces::kMemoryCategories);
+        row.category =
+            static_cast<traces::schema::MemoryCategory>((i / 2) % traces::schema::kMemoryCategories);
         sink.add(row);
     }
-    const TracePtr trace = sink.take();
-    AnalysisCache analyses;
+    const model::TracePtr trace = sink.take();
+    model::AnalysisCache analyses;
     Row row;
     row.kind = Row::Kind::memory;
     row.rank = 0;
     MemoryRows rows;
-    const TimeView view{0, 2'000'000, 1500};
+    const model::TimeView view{0, 2'000'000, 1500};
     for (int i = 0; i < 5000 && rows.find(0) == nullptr; ++i) {
         rows.update(analyses, trace, {&row}, view);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -268,7 +269,7 @@ TEST(StripRuns, MergeColumnsThatLookAlike) {
 
 // 60 lanes of 20,000 events each on 2000 pixels: far more than a frame may draw, until columns become wider.
 TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     trace.ranks.resize(1);
     Tracks tracks;
     for (int t = 0; t < 60; ++t) {
@@ -292,4 +293,4 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

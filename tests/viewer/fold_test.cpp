@@ -7,17 +7,17 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
-using traces::MemoryPoint;
+using traces::analysis::MemoryPoint;
 
 // A point whose bytes are all activations.
 MemoryPoint point(std::int64_t time, std::int64_t total) {
     MemoryPoint p;
     p.time = time;
     p.total = total;
-    p.bytes[static_cast<std::size_t>(traces::MemoryCategory::activations)] = total;
+    p.bytes[static_cast<std::size_t>(traces::schema::MemoryCategory::activations)] = total;
     return p;
 }
 
@@ -53,7 +53,8 @@ TEST(Fold, APeakOfOneInstantIsSeen) {
     const std::vector<MemoryPoint> curve = {point(0, 1), point(5, 100), point(5, 1)};
     const auto columns = fold_curve(curve, 0, 1000, 2);
     EXPECT_EQ(columns[0].highest, 100);
-    EXPECT_EQ(columns[0].at_highest[static_cast<std::size_t>(traces::MemoryCategory::activations)], 100);
+    EXPECT_EQ(columns[0].at_highest[static_cast<std::size_t>(traces::schema::MemoryCategory::activations)],
+              100);
     EXPECT_EQ(columns[1].highest, 1);
 }
 
@@ -119,7 +120,7 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, unsigne
     MemoryPoint point;
     for (std::size_t i = 0; i < count; ++i) {
         point.time += static_cast<std::int64_t>(random() % most_gap);  // 0: at the same instant
-        const std::size_t category = random() % traces::kMemoryCategories;
+        const std::size_t category = random() % traces::schema::kMemoryCategories;
         const std::int64_t change = static_cast<std::int64_t>(random() % 1000) - 450;
         const std::int64_t now = std::max<std::int64_t>(0, point.bytes[category] + change);
         point.total += now - point.bytes[category];
@@ -233,4 +234,4 @@ TEST(Fold, ThePointAtAnInstantIsTheLastOneUpToIt) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

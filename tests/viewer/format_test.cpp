@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
 TEST(Format, CountsAreGroupedByThousands) {
@@ -96,4 +96,4 @@ TEST(Format, NoCharacterIsCutInTwo) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

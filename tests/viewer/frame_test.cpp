@@ -19,7 +19,7 @@
 #include "viewer/panels/panel_table.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
 constexpr int kWidth = 1200, kHeight = 700;
@@ -29,10 +29,10 @@ class TimelineTest : public testing::Test {
     TimelineTest() {
         ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr;
-        canvas_ = std::make_unique<HeadlessCanvas>(kWidth, kHeight);
+        canvas_ = std::make_unique<backend::HeadlessCanvas>(kWidth, kHeight);
         apply_style(1);
         load_fonts(1);
-        program_.panels = make_panels();
+        program_.panels = panels::make_panels();
         program_.show("timeline");
         program_.rail = RailWidth::narrow;  // the timeline has the same place for any window width
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "run"), "run");
@@ -95,10 +95,10 @@ class TimelineTest : public testing::Test {
     }
 
     // A pixel of exactly this colour that is surrounded by the same colour: the middle of a bar.
-    ImVec2 find_color(const std::vector<std::uint8_t>& rgba, Color color) const {
+    ImVec2 find_color(const std::vector<std::uint8_t>& rgba, theme::Color color) const {
         const auto at = [&](int x, int y) {
             const auto* p = &rgba[(static_cast<std::size_t>(y) * kWidth + static_cast<std::size_t>(x)) * 4];
-            return static_cast<Color>(p[0] | p[1] << 8 | p[2] << 16) | 0xFF000000U;
+            return static_cast<theme::Color>(p[0] | p[1] << 8 | p[2] << 16) | 0xFF000000U;
         };
         for (int y = 110; y < kHeight - 40; ++y) {
             for (int x = 200; x < kWidth - 20; ++x) {
@@ -111,10 +111,10 @@ class TimelineTest : public testing::Test {
         return {0, 0};
     }
 
-    const OpenTrace& entry() { return *program_.session.current(); }
+    const model::OpenTrace& entry() { return *program_.session.current(); }
 
     Program program_;
-    std::unique_ptr<HeadlessCanvas> canvas_;
+    std::unique_ptr<backend::HeadlessCanvas> canvas_;
     std::unique_ptr<Shell> shell_;
     ImVec2 mouse_{-1e6F, -1e6F};
     bool pressed_ = false, shift_ = false;
@@ -123,9 +123,9 @@ class TimelineTest : public testing::Test {
 
 TEST_F(TimelineTest, PaintsKernelsCommunicationAndModules) {
     const auto rgba = picture();
-    find_color(rgba, kind_color(traces::DeviceKind::kernel));
-    find_color(rgba, kind_color(traces::DeviceKind::communication));
-    find_color(rgba, range_color(traces::RangeKind::step));
+    find_color(rgba, theme::kind_color(traces::store::DeviceKind::kernel));
+    find_color(rgba, theme::kind_color(traces::store::DeviceKind::communication));
+    find_color(rgba, theme::range_color(traces::store::RangeKind::step));
 }
 
 TEST_F(TimelineTest, DrawsTheSameFrameTwice) {
@@ -142,19 +142,19 @@ TEST_F(TimelineTest, StaysCheapToDraw) {
 }
 
 TEST_F(TimelineTest, WheelZoomsAboutTheMouse) {
-    const TimeRange before = entry().visible;
+    const model::TimeRange before = entry().visible;
     move(700, 300);
     wheel_ = 1;
     frame();
     frame();
-    const TimeRange after = entry().visible;
+    const model::TimeRange after = entry().visible;
     EXPECT_NEAR(static_cast<double>(after.length()) / static_cast<double>(before.length()), 0.8, 0.01);
     EXPECT_GT(after.from, before.from);
     EXPECT_LT(after.to, before.to);
 }
 
 TEST_F(TimelineTest, DragMovesTimeWithTheMouse) {
-    const TimeRange before = entry().visible;
+    const model::TimeRange before = entry().visible;
     drag(700, 300, 500, 300);  // to the left: later times become visible
     EXPECT_EQ(entry().visible.length(), before.length());
     EXPECT_GT(entry().visible.from, before.from);
@@ -162,12 +162,12 @@ TEST_F(TimelineTest, DragMovesTimeWithTheMouse) {
 }
 
 TEST_F(TimelineTest, ClickSelectsTheEventUnderTheMouse) {
-    const ImVec2 at = find_color(picture(), kind_color(traces::DeviceKind::communication));
+    const ImVec2 at = find_color(picture(), theme::kind_color(traces::store::DeviceKind::communication));
     click(at.x, at.y);
-    const SelectedEvent selected = program_.session.selected;
-    ASSERT_EQ(selected.kind, EventKind::device);
+    const model::SelectedEvent selected = program_.session.selected;
+    ASSERT_EQ(selected.kind, model::EventKind::device);
     const auto i = static_cast<std::size_t>(selected.index);
-    EXPECT_EQ(program_.session.trace()->device.kind[i], traces::DeviceKind::communication);
+    EXPECT_EQ(program_.session.trace()->device.kind[i], traces::store::DeviceKind::communication);
     EXPECT_GE(program_.session.selected_module, 0);
 }
 
@@ -176,7 +176,7 @@ TEST_F(TimelineTest, ShiftDragSetsTheLimitRange) {
     drag(400, 300, 800, 300);
     shift_ = false;
     ASSERT_TRUE(entry().limit);
-    const TimeRange limit = *entry().limit;
+    const model::TimeRange limit = *entry().limit;
     EXPECT_GT(limit.from, entry().visible.from);
     EXPECT_LT(limit.to, entry().visible.to);
     // 400 of about 1010 pixels of time.
@@ -186,12 +186,12 @@ TEST_F(TimelineTest, ShiftDragSetsTheLimitRange) {
 
 TEST_F(TimelineTest, ClickOnARanksHeadingFoldsIt) {
     const auto before = picture();
-    items::keep(true);
+    draw::items::keep(true);
     frame();
     frame();
-    const auto heading = items::find("timeline.row.rank 0");
-    ASSERT_TRUE(heading) << testing::PrintToString(items::names());
-    items::keep(false);
+    const auto heading = draw::items::find("timeline.row.rank 0");
+    ASSERT_TRUE(heading) << testing::PrintToString(draw::items::names());
+    draw::items::keep(false);
     const float x = heading->min.x + 20, y = (heading->min.y + heading->max.y) / 2;
     click(x, y);
     const auto after = picture();
@@ -203,18 +203,18 @@ TEST_F(TimelineTest, ClickOnARanksHeadingFoldsIt) {
 }
 
 TEST_F(TimelineTest, TheRailShowsThePanels) {
-    items::keep(true);
+    draw::items::keep(true);
     program_.session.wanted_panel = "memory";
     settle();
     EXPECT_EQ(program_.shown().name(), "memory");
     settle();
     EXPECT_EQ(program_.shown().name(), "memory");  // the panel does not change
-    const auto sign = items::find("rail.timeline");
+    const auto sign = draw::items::find("rail.timeline");
     ASSERT_TRUE(sign);
     click((sign->min.x + sign->max.x) / 2, (sign->min.y + sign->max.y) / 2);
     EXPECT_EQ(program_.shown().name(), "timeline");
-    EXPECT_EQ(items::find("rail.timeline")->text, "shown");
-    items::keep(false);
+    EXPECT_EQ(draw::items::find("rail.timeline")->text, "shown");
+    draw::items::keep(false);
 }
 
 TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {
@@ -229,4 +229,4 @@ TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -19,10 +19,10 @@
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using namespace traces;
+using namespace traces::schema;
 
 struct Event {
     std::int64_t start = 0, end = 0;
@@ -53,8 +53,8 @@ std::vector<Event> random_events(unsigned seed, int count, std::int64_t unit, st
 Lane lane_of(const std::vector<Event>& events) {
     Lane lane;
     for (std::size_t i = 0; i < events.size(); ++i) {
-        EXPECT_TRUE(lane.add(events[i].start, events[i].end, {EventKind::range, static_cast<std::int64_t>(i)},
-                             events[i].paint));
+        EXPECT_TRUE(lane.add(events[i].start, events[i].end,
+                             {model::EventKind::range, static_cast<std::int64_t>(i)}, events[i].paint));
     }
     lane.finish();
     return lane;
@@ -69,7 +69,8 @@ TEST(Lane, GivesBackWhatWasPutIn) {
             ASSERT_EQ(lane.start(i), events[i].start);
             ASSERT_EQ(lane.end(i), events[i].end);
             ASSERT_EQ(lane.paint(i), events[i].paint);
-            ASSERT_EQ(lane.event(i), (SelectedEvent{EventKind::range, static_cast<std::int64_t>(i)}));
+            ASSERT_EQ(lane.event(i),
+                      (model::SelectedEvent{model::EventKind::range, static_cast<std::int64_t>(i)}));
         }
     }
 }
@@ -125,7 +126,7 @@ TEST(Fold, AddsUpToTheBusyTimeWhereBlocksAreLong) {
     const Lane lane = lane_of(events);
     for (std::int64_t span = events.back().end * 2; span > 1000; span /= 3) {
         for (const int columns : {1, 7, 100, 1600}) {
-            const TimeView view{events[450].start - span / 3, events[450].start + span, 1600};
+            const model::TimeView view{events[450].start - span / 3, events[450].start + span, 1600};
             const FoldedLane folded = fold_lane(lane, view, columns);
             std::int64_t drawn = 0, busy = 0;
             for (const Bar& bar : folded.bars) drawn += overlap(events[bar.item], view.from, view.to);
@@ -140,7 +141,7 @@ TEST(Hit, FindsTheEventUnderThePixelsOfEveryBar) {
     const auto events = random_events(4, 400, 500);
     const Lane lane = lane_of(events);
     for (std::int64_t span = events.back().end; span > 100; span /= 2) {
-        const TimeView view{0, span, 1000};
+        const model::TimeView view{0, span, 1000};
         const FoldedLane folded = fold_lane(lane, view, 1000);
         for (const Bar& bar : folded.bars) {
             const auto middle = static_cast<double>(bar.x0 + bar.x1) / 2;
@@ -172,9 +173,9 @@ KernelRow kernel(std::int64_t start, std::int64_t end, int stream, StringId name
 }
 
 // Three random streams; if two events overlap on one stream, it gets a second lane.
-std::unique_ptr<Trace> random_trace(unsigned seed, std::vector<Event>& events) {
+std::unique_ptr<traces::store::Trace> random_trace(unsigned seed, std::vector<Event>& events) {
     std::mt19937_64 random(seed);
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId gemm = sink.intern("gemm"), nccl = sink.intern("ncclDevKernel_AllGather_RING_LL");
     for (int i = 0; i < 600; ++i) {
@@ -213,8 +214,9 @@ TEST(SummaryStrip, ShowsTheExactUnionAtEveryZoom) {
         for (const Lane& lane : track.lanes) members.push_back({&lane, &lane.paints()});
     }
     for (const int columns : {1, 50, 700}) {
-        for (const TimeView view :
-             {TimeView{-500, 65'000, 700}, TimeView{20'000, 21'000, 700}, TimeView{30'000, 30'100, 700}}) {
+        for (const model::TimeView view :
+             {model::TimeView{-500, 65'000, 700}, model::TimeView{20'000, 21'000, 700},
+              model::TimeView{30'000, 30'100, 700}}) {
             std::int64_t drawn = 0;
             for (const FoldedPixel& pixel : fold_strip(busy, members, view, columns)) {
                 const std::int64_t from = view.column_start(pixel.column, columns),
@@ -231,7 +233,8 @@ TEST(SummaryStrip, IsPaintedAsWhatTakesMostOfAColumn) {
     // [0, 100): 60 ns of a kernel, 2 x 40 ns of communication on two streams, 80 ns busy: communication.
     // [100, 200): 30 ns of a kernel alone.
     Lane compute, gather, reduce, busy;
-    const Paint kernels = paint_of(DeviceKind::kernel), sends = paint_of(DeviceKind::communication);
+    const Paint kernels = paint_of(traces::store::DeviceKind::kernel),
+                sends = paint_of(traces::store::DeviceKind::communication);
     compute.add(0, 60, {}, kernels);
     compute.add(110, 140, {}, kernels);
     gather.add(30, 70, {}, sends);
@@ -263,17 +266,17 @@ TEST(OddInput, AnEmptyLaneIsNothing) {
 }
 
 TEST(OddInput, ATraceWithoutEventsHasNoTracks) {
-    const auto trace = ColumnSink().take();
+    const auto trace = traces::store::ColumnSink().take();
     const Tracks tracks = make_tracks(*trace);
     EXPECT_TRUE(tracks.tracks.empty());
     EXPECT_TRUE(layout_rows(*trace, tracks, {}, {}).rows.empty());
-    EXPECT_TRUE(TrackPaints(*trace, tracks, ColorBy::kind).legend().empty());
+    EXPECT_TRUE(TrackPaints(*trace, tracks, model::ColorBy::kind).legend().empty());
 }
 
 TEST(OddInput, AnEventThatEndsBeforeItStartsTakesNoTime) {
     Lane lane;
-    EXPECT_TRUE(lane.add(100, 40, {EventKind::range, 0}, 0));
-    EXPECT_TRUE(lane.add(100, 120, {EventKind::range, 1}, 0));
+    EXPECT_TRUE(lane.add(100, 40, {model::EventKind::range, 0}, 0));
+    EXPECT_TRUE(lane.add(100, 120, {model::EventKind::range, 1}, 0));
     lane.finish();
     EXPECT_EQ(lane.end(0), 100);
     EXPECT_EQ(lane.busy(0, 2), 20);
@@ -282,7 +285,7 @@ TEST(OddInput, AnEventThatEndsBeforeItStartsTakesNoTime) {
 TEST(OddInput, TimesBeyondTwoToThe53KeepTheirNanosecond) {
     const std::int64_t far = (std::int64_t{1} << 60) + 1;
     const Lane lane = lane_of({{far, far + 1}, {far + 2, far + 3}, {far + 7, far + 10}});
-    const TimeView view{far, far + 10, 10};
+    const model::TimeView view{far, far + 10, 10};
     const FoldedLane folded = fold_lane(lane, view, 10);
     ASSERT_EQ(folded.bars.size(), 1U);
     EXPECT_EQ(folded.bars[0].item, 2U);
@@ -293,7 +296,7 @@ TEST(OddInput, TimesBeyondTwoToThe53KeepTheirNanosecond) {
 }
 
 TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     const std::int64_t tid = global_tid(1, 1);
     sink.add(RankRow{0, 0, global_pid(1), tid, "node", "Device"});
     sink.add(ThreadRow{tid, "main", 0});
@@ -320,19 +323,19 @@ TEST(OddInput, RangesThatDoNotNestLieBelowEachOther) {
 }
 
 TEST(OddInput, NamesOfAMegabyteAndNoUtf8AreColouredAndListed) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     sink.add(kernel(0, 10, 1, sink.intern(std::string(1 << 20, 'x'))));
     sink.add(kernel(20, 30, 1, sink.intern("\xFF\xFE broken \xC3")));
     const auto trace = sink.take();
     const Tracks tracks = make_tracks(*trace);
-    const TrackPaints paints(*trace, tracks, ColorBy::name);
+    const TrackPaints paints(*trace, tracks, model::ColorBy::name);
     EXPECT_EQ(paints.legend().size(), 2U);
     for (const PaintName& name : paints.legend()) EXPECT_LE(name.name.size(), 200U);
 }
 
 TEST(OddInput, TenThousandRowsLieBelowEachOther) {
-    Trace trace;
+    traces::store::Trace trace;
     trace.ranks.resize(1);
     Tracks tracks;
     for (int t = 0; t < 10'000; ++t) {
@@ -361,14 +364,14 @@ TEST(ColorModes, GiveANameTheSameHueInEveryTrace) {
 }
 
 TEST(ColorModes, ListNamesByTheirBusyTime) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId gemm = sink.intern("gemm"), copy = sink.intern("copy");
     sink.add(kernel(0, 10, 1, copy));
     sink.add(kernel(10, 40, 1, gemm));
     sink.add(kernel(40, 50, 1, copy));
     const auto trace = sink.take();
-    const TrackPaints paints(*trace, make_tracks(*trace), ColorBy::name);
+    const TrackPaints paints(*trace, make_tracks(*trace), model::ColorBy::name);
     ASSERT_EQ(paints.legend().size(), 2U);
     EXPECT_EQ(paints.legend()[0].name, "gemm");
     EXPECT_EQ(paints.legend()[0].busy_ns, 30);
@@ -377,7 +380,7 @@ TEST(ColorModes, ListNamesByTheirBusyTime) {
 
 TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
     ASSERT_EQ(hue_of("root"), hue_of("blocks.3"));
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{0, 0, global_pid(1), global_tid(1, 1), "node", "Device"});
     const StringId nccl = sink.intern("ncclDevKernel_AllGather");
     for (int unit = 0; unit < 2; ++unit) {
@@ -391,7 +394,7 @@ TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
                                .unit = unit});
     }
     const auto trace = sink.take();
-    const TrackPaints paints(*trace, make_tracks(*trace), ColorBy::unit);
+    const TrackPaints paints(*trace, make_tracks(*trace), model::ColorBy::unit);
     ASSERT_EQ(paints.legend().size(), 2U);
     EXPECT_EQ(paints.legend()[0].name, "root");
     EXPECT_EQ(paints.legend()[0].paint, hue_of("root"));
@@ -403,14 +406,14 @@ TEST(ColorModes, DistinguishUnitsWhoseNamesShareAHue) {
 TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
     std::mt19937 random(5);
     for (const unsigned gap : {1U, 3U, 500U}) {
-        ColumnSink sink;
-        sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
-        const traces::StringId name = sink.intern("counter");
+        traces::store::ColumnSink sink;
+        sink.add(RankRow{.global_pid = global_pid(1)});
+        const StringId name = sink.intern("counter");
         std::int64_t time = 0;
         for (int i = 0; i < 3000; ++i) {
             time += static_cast<std::int64_t>(random() % gap);
-            sink.add(traces::CounterRow{
-                .time = time, .name = name, .value = static_cast<double>(random() % 100) - 30});
+            sink.add(
+                CounterRow{.time = time, .name = name, .value = static_cast<double>(random() % 100) - 30});
         }
         const auto trace = sink.take();
         const Tracks tracks = make_tracks(*trace);
@@ -420,7 +423,7 @@ TEST(FoldCounter, WithAnIndexEqualsThePlainFold) {
             const std::int64_t from = static_cast<std::int64_t>(random() % 2000) - 500;
             const std::int64_t length =
                 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(time + 10));
-            const TimeView view{from, from + length, 800};
+            const model::TimeView view{from, from + length, 800};
             for (const int columns : {1, 40, 800})
                 ASSERT_EQ(fold_counter(counter, view, columns), fold_counter(counter.points, view, columns))
                     << gap << ": " << from << " + " << length << ", " << columns << " columns";
@@ -436,4 +439,4 @@ TEST(FoldCounter, KeepsTheExtremesOfEveryColumn) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

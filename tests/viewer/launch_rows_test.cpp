@@ -11,7 +11,7 @@
 #include "traces/store/sqlite/query.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -22,29 +22,29 @@ class LaunchTest : public PanelsTest {
         std::string folder = (fs::temp_directory_path() / "shardscope-launch-XXXXXX").string();
         folder_ = ::mkdtemp(folder.data());
         path_ = folder_ / "run.sqlite";
-        traces::DatabaseWriter writer({.path = path_.string()});
-        writer.add(traces::RankRow{.rank = 0, .device = 0, .global_pid = 100});
-        writer.add(traces::RankRow{.rank = 1, .device = 0, .global_pid = 200});
+        traces::store::DatabaseWriter writer({.path = path_.string()});
+        writer.add(traces::schema::RankRow{.rank = 0, .device = 0, .global_pid = 100});
+        writer.add(traces::schema::RankRow{.rank = 1, .device = 0, .global_pid = 200});
         // Rank 0 has two launches of one size (10 us and 30 us) and one of another; rank 1 has one.
         add_kernel(writer, 100, 1'000, 10'000, {32, 2, 1});
         add_kernel(writer, 100, 50'000, 30'000, {32, 2, 1});
         add_kernel(writer, 100, 90'000, 5'000, {1, 1, 1});
         add_kernel(writer, 200, 95'000, 7'000, {32, 2, 1});
         // 4 MB in 1 ms and 2 MB in 1 ms: 6 * 2^20 bytes / 2 * 10^6 ns.
-        add_copy(writer, 100'000, 1'000'000, 4 << 20, traces::kMemKindPinned);
-        add_copy(writer, 1'200'000, 1'000'000, 2 << 20, traces::kMemKindPinned);
-        add_copy(writer, 2'400'000, 500'000, 1 << 20, traces::kMemKindPageable);
+        add_copy(writer, 100'000, 1'000'000, 4 << 20, traces::schema::kMemKindPinned);
+        add_copy(writer, 1'200'000, 1'000'000, 2 << 20, traces::schema::kMemKindPinned);
+        add_copy(writer, 2'400'000, 500'000, 1 << 20, traces::schema::kMemKindPageable);
         writer.finish(3'000'000, 0);
-        trace_ = traces::load_trace(path_.string());
+        trace_ = traces::store::load_trace(path_.string());
     }
     ~LaunchTest() override { fs::remove_all(folder_); }
 
     struct Size {
         int x, y, z;
     };
-    static void add_kernel(traces::DatabaseWriter& writer, std::int64_t pid, std::int64_t start,
+    static void add_kernel(traces::store::DatabaseWriter& writer, std::int64_t pid, std::int64_t start,
                            std::int64_t length, Size grid) {
-        traces::KernelRow row;
+        traces::schema::KernelRow row;
         row.start = start;
         row.end = start + length;
         row.device = 0;
@@ -59,9 +59,9 @@ class LaunchTest : public PanelsTest {
         row.dynamic_shared_memory = 512;
         writer.add(row);
     }
-    static void add_copy(traces::DatabaseWriter& writer, std::int64_t start, std::int64_t length,
+    static void add_copy(traces::store::DatabaseWriter& writer, std::int64_t start, std::int64_t length,
                          std::int64_t bytes, int from) {
-        traces::MemcpyRow row;
+        traces::schema::MemcpyRow row;
         row.start = start;
         row.end = start + length;
         row.device = 0;
@@ -71,11 +71,11 @@ class LaunchTest : public PanelsTest {
         writer.add(row);
     }
     std::vector<Launches> launches(const LaunchRange& range = {}) const {
-        return launches_of(traces::run_query(path_.string(), launches_sql(range)).front(), *trace_);
+        return launches_of(traces::store::run_query(path_.string(), launches_sql(range)).front(), *trace_);
     }
 
     fs::path folder_, path_;
-    TracePtr trace_;
+    model::TracePtr trace_;
 };
 
 TEST_F(LaunchTest, KernelsAreCountedByRankNameAndSize) {
@@ -107,7 +107,7 @@ TEST_F(LaunchTest, ALimitRangeKeepsWhatStartsInIt) {
 }
 
 TEST_F(LaunchTest, CopiesAreCountedByDirectionAndMemory) {
-    const auto all = copies_of(traces::run_query(path_.string(), copies_sql({})).front(), *trace_);
+    const auto all = copies_of(traces::store::run_query(path_.string(), copies_sql({})).front(), *trace_);
     ASSERT_EQ(all.size(), 2U);
     EXPECT_EQ(all[0].name, "Memcpy HtoD");
     EXPECT_EQ(all[0].from, "Pinned");
@@ -134,7 +134,7 @@ TEST_F(LaunchTest, ShowsNoSizesIfNoneAreKnown) {
 class LaunchPanelTest : public LaunchTest {
   protected:
     LaunchPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         session_.open_file(path_.string());
         while (session_.loading()) session_.poll();
     }
@@ -148,8 +148,8 @@ TEST_F(LaunchPanelTest, AsksTheDatabaseAndLeadsToTheLongest) {
     EXPECT_EQ(item("kernels.launches.rows"), "2");
     click(*panel, "kernels.launches.row.0", true, kNearLeft);
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    const SelectedEvent chosen = session_.selected;
-    ASSERT_EQ(chosen.kind, EventKind::device);
+    const model::SelectedEvent chosen = session_.selected;
+    ASSERT_EQ(chosen.kind, model::EventKind::device);
     EXPECT_EQ(trace_->device.start[static_cast<std::size_t>(chosen.index)], 50'000);
     click(*panel, "kernels.show.copies");
     settle(*panel);
@@ -161,7 +161,7 @@ TEST_F(LaunchPanelTest, ALimitRangeHoldsForItToo) {
     settle(*panel);
     click(*panel, "kernels.show.by_launch_size");
     settle(*panel);
-    session_.current()->limit = TimeRange{50'000, 90'000};
+    session_.current()->limit = model::TimeRange{50'000, 90'000};
     settle(*panel);
     EXPECT_EQ(item("kernels.launches.rows"), "1");
 }
@@ -177,18 +177,18 @@ TEST_F(LaunchPanelTest, AChosenKernelIsTheOnlyOneShown) {
 
 TEST_F(LaunchPanelTest, AFileThatIsNotADatabaseIsImportedOnlyOnRequest) {
     session_.close(0);
-    std::unique_ptr<traces::Trace> other = traces::load_trace(path_.string());
+    std::unique_ptr<traces::store::Trace> other = traces::store::load_trace(path_.string());
     other->path = "/nowhere/trace.json";
-    session_.add_trace(TracePtr(std::move(other)), "trace.json");
+    session_.add_trace(model::TracePtr(std::move(other)), "trace.json");
     const auto panel = make_panel("kernels");
     settle(*panel);
     click(*panel, "kernels.show.copies");
     settle(*panel);
-    EXPECT_TRUE(items::find("kernels.import"));
+    EXPECT_TRUE(draw::items::find("kernels.import"));
     click(*panel, "kernels.import");
     settle(*panel);
     EXPECT_THAT(clipboard_, ::testing::HasSubstr("/nowhere/trace.json"));  // the reason
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -5,22 +5,22 @@
 #include "tests/traces/run_builder.h"
 #include "tests/viewer/panel_fixture.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using traces::MemoryCategory;
-using traces::MemorySpace;
+using traces::schema::MemoryCategory;
+using traces::schema::MemorySpace;
 
 class MemoryPanelTest : public PanelsTest {
   protected:
-    MemoryPanelTest() { items::keep(true); }
+    MemoryPanelTest() { draw::items::keep(true); }
 };
 
 // Two steps; a buffer of 1 MB is allocated in the first, one of 3 MB in the second.
-TracePtr small_run() {
+model::TracePtr small_run() {
     traces::RunBuilder run(2);
     for (int r = 0; r < 2; ++r) {
         run.allocate(r, 10, 1, 1 << 20, {.category = MemoryCategory::parameters, .name = "weight"});
@@ -51,7 +51,7 @@ TEST_F(MemoryPanelTest, ShowsThePeakThatTheAnalysisFinds) {
 
 TEST_F(MemoryPanelTest, ObeysTheLimitRange) {
     session_.add_trace(small_run(), "run.sqlite");
-    session_.open[0].limit = TimeRange{1'000, 5'000};
+    session_.open[0].limit = model::TimeRange{1'000, 5'000};
     draw(*make_panel("memory"));
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(2 << 20)) << "the second step is left out";
 }
@@ -75,7 +75,7 @@ TEST_F(MemoryPanelTest, TheWheelZoomsTheTimelinesOwnRange) {
     session_.open[0].visible = {0, 10'000};
     const auto panel = make_panel("memory");
     draw(*panel);
-    const auto chart = items::find("memory.chart");
+    const auto chart = draw::items::find("memory.chart");
     ASSERT_TRUE(chart);
     ImGui::GetIO().MousePos = {(chart->min.x + chart->max.x) / 2, (chart->min.y + chart->max.y) / 2};
     frame(*panel, 1600, 820);
@@ -139,4 +139,4 @@ TEST_F(MemoryPanelTest, WithoutAllocationsItSaysHowToRecordThem) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

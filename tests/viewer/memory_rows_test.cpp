@@ -15,14 +15,14 @@
 #include "viewer/panels/summary/summary_rows.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
-using traces::MemoryPoint;
-using traces::RankMemory;
+using traces::analysis::MemoryPoint;
+using traces::analysis::RankMemory;
 
-std::string cell(const TableModel& table, std::size_t row, const std::string& column) {
+std::string cell(const tables::TableModel& table, std::size_t row, const std::string& column) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
         if (table.columns()[c].id == column) return table.text(row, c);
     }
@@ -36,7 +36,7 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, int mos
     for (std::size_t i = 0; i < count; ++i) {
         point.time +=
             static_cast<std::int64_t>(random() % static_cast<unsigned>(most_gap));  // 0: same instant
-        const std::size_t category = random() % traces::kMemoryCategories;
+        const std::size_t category = random() % traces::schema::kMemoryCategories;
         const std::int64_t change = static_cast<std::int64_t>(random() % 1000) - 450;
         const std::int64_t now = std::max<std::int64_t>(0, point.bytes[category] + change);
         point.total += now - point.bytes[category];
@@ -48,14 +48,14 @@ std::vector<MemoryPoint> random_points(std::size_t count, unsigned seed, int mos
 
 TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
     const std::vector<MemoryPoint> points = random_points(2000, 3, 20);
-    traces::ByteCurve totals;
+    traces::analysis::ByteCurve totals;
     for (const MemoryPoint& point : points) {
         totals.time.push_back(point.time);
         totals.bytes.push_back(point.total);
     }
-    const LineCurve line = line_curve(totals);
+    const draw::LineCurve line = draw::line_curve(totals);
     const std::int64_t end = points.back().time;
-    const auto stack = fold_curve(points, 10, end, 400);
+    const auto stack = draw::fold_curve(points, 10, end, 400);
     const auto folded = fold_line(line, 10, end, 400);
     const auto shifted = fold_line(line, 1010, end + 1000, 400, 1000);
     ASSERT_EQ(folded.size(), stack.size());
@@ -64,12 +64,12 @@ TEST(MemoryFold, ALineHasTheTotalsOfTheStack) {
         EXPECT_EQ(folded[i].highest, stack[i].highest);
     }
     EXPECT_EQ(folded, shifted);
-    EXPECT_EQ(line_at(line, points[700].time), point_at(points, points[700].time)->total);
+    EXPECT_EQ(line_at(line, points[700].time), draw::point_at(points, points[700].time)->total);
     EXPECT_EQ(line_at(line, -1), 0);
 }
 
 TEST(MemoryFold, NothingFoldsToNothing) {
-    EXPECT_EQ(fold_line({}, 0, 10, 1), (std::vector<LineColumn>(1)));
+    EXPECT_EQ(draw::fold_line({}, 0, 10, 1), (std::vector<draw::LineColumn>(1)));
 }
 
 TEST(MemoryTables, CategoriesBeginWithAllAndSayTheDifferenceToThePrediction) {
@@ -81,7 +81,7 @@ TEST(MemoryTables, CategoriesBeginWithAllAndSayTheDifferenceToThePrediction) {
     memory.predicted_at_peak[0] = 2 << 20;
     memory.predicted_at_peak[5] = (1 << 20) - 8;
     const auto table = category_table(memory);
-    ASSERT_EQ(table->rows(), 1U + traces::kMemoryCategories);
+    ASSERT_EQ(table->rows(), 1U + traces::schema::kMemoryCategories);
     EXPECT_EQ(cell(*table, 0, "category"), "all");
     EXPECT_EQ(cell(*table, 0, "bytes"), "3,145,728");
     EXPECT_EQ(cell(*table, 0, "difference_bytes"), "+8");
@@ -115,7 +115,8 @@ TEST(MemoryTables, TwoPeaksAreJoinedByNameTheLargestDifferenceFirst) {
 
 TEST(MemoryTables, EveryAllocationIsARowWithItsLife) {
     const auto trace = mlp_sample({.per_linear = true, .steps = 2}, "linear.sqlite");
-    const auto found = std::make_shared<traces::Allocations>(traces::find_allocations(*trace, {.rank = 0}));
+    const auto found = std::make_shared<traces::analysis::Allocations>(
+        traces::analysis::find_allocations(*trace, {.rank = 0}));
     const AllocationTable table(trace, found);
     ASSERT_GT(table.rows(), 10U);
     std::size_t freed = 0;
@@ -123,7 +124,7 @@ TEST(MemoryTables, EveryAllocationIsARowWithItsLife) {
         const std::uint32_t i = table.memory_row(row);
         EXPECT_EQ(table.number(row, 0), static_cast<double>(trace->memory.time[i]) * 1e-6);
         EXPECT_EQ(table.number(row, 1), static_cast<double>(trace->memory.bytes[i]));
-        if (table.freed_ns(row) == traces::kNeverFreed) {
+        if (table.freed_ns(row) == traces::analysis::kNeverFreed) {
             EXPECT_EQ(table.text(row, 2), "-");
         } else {
             ++freed;
@@ -134,12 +135,12 @@ TEST(MemoryTables, EveryAllocationIsARowWithItsLife) {
 }
 
 TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
-    traces::RankExplanation rank;
+    traces::analysis::RankExplanation rank;
     EXPECT_EQ(moment_sentence(rank), "");
     rank.moment.bytes = 4 << 20;
     rank.moment.buffer = "weight.grad";
     rank.moment.unit = "blocks.3";
-    rank.moment.phase = traces::Phase::backward;
+    rank.moment.phase = traces::schema::Phase::backward;
     rank.moment.step = 2;
     EXPECT_EQ(moment_sentence(rank),
               "Reached by allocating 4.0 MB (weight.grad) of blocks.3, in the backward of step 2.");
@@ -147,27 +148,27 @@ TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
 
 TEST(SummaryRows, HaveTheMeanFirstAndSevenRowsWhereCommunicationIsKernel) {
     const auto trace = mlp_sample({}, "root.sqlite");
-    const auto whole = traces::summarize(*trace);
-    const auto table = viewer::category_times(whole, whole.ranks[0]);
+    const auto whole = traces::analysis::summarize(*trace);
+    const auto table = panels::category_times(whole, whole.ranks[0]);
     ASSERT_EQ(table->rows(), 9U);
     EXPECT_EQ(table->number(0, 1), whole.ranks[0].average_step_us);
     double sum = 0;
     for (std::size_t row = 1; row < table->rows(); ++row) sum += table->number(row, 1);
     EXPECT_NEAR(sum, table->number(0, 1), 1e-6) << "the categories are all of the step";
-    const auto folded = traces::summarize(*trace, {}, traces::CommunicationAs::kernel);
-    EXPECT_EQ(viewer::category_times(folded, folded.ranks[0])->rows(), 8U);
+    const auto folded = traces::analysis::summarize(*trace, {}, traces::analysis::CommunicationAs::kernel);
+    EXPECT_EQ(panels::category_times(folded, folded.ranks[0])->rows(), 8U);
 }
 
 TEST(SummaryRows, StepsSumToTheirWindow) {
     const auto trace = mlp_sample({.steps = 4}, "root.sqlite");
-    const auto summary = traces::summarize(*trace);
-    const auto steps = traces::steps_report(*trace);
+    const auto summary = traces::analysis::summarize(*trace);
+    const auto steps = traces::analysis::steps_report(*trace);
     const auto table = step_times(summary, summary.ranks[0], &steps.ranks[0]);
     ASSERT_EQ(table->rows(), summary.ranks[0].steps.size());
     for (std::size_t row = 0; row < table->rows(); ++row) {
         double sum = 0;
         // The categories follow the step, its start, its window and its host step.
-        for (std::size_t c = 4; c < 4 + traces::kTimeCategories; ++c) sum += table->number(row, c);
+        for (std::size_t c = 4; c < 4 + traces::analysis::kTimeCategories; ++c) sum += table->number(row, c);
         EXPECT_NEAR(sum, table->number(row, 2), 1e-6);
     }
     EXPECT_NE(cell(*table, 0, "device_busy_percent"), "no column device_busy_percent");
@@ -177,13 +178,14 @@ TEST(SummaryRows, StepsSumToTheirWindow) {
 TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
     const auto root = mlp_sample({.per_linear = false}, "root.sqlite"),
                linear = mlp_sample({.per_linear = true}, "linear.sqlite");
-    Session session;
+    model::Session session;
     session.add_trace(root, "root.sqlite");
     session.add_trace(linear, "linear.sqlite");
     std::vector<RunFacts> runs(2);
     for (std::size_t i = 0; i < 2; ++i) {
         runs[i].entry = &session.open[i];
-        runs[i].info = std::make_shared<traces::TraceInfo>(traces::trace_info(*session.open[i].trace));
+        runs[i].info = std::make_shared<traces::analysis::TraceInfo>(
+            traces::analysis::trace_info(*session.open[i].trace));
     }
     const ConfigurationCount count = count_configuration(runs);
     EXPECT_EQ(count.different, 1U) << "fsdp.wrap; where the trace is written is no difference";
@@ -199,7 +201,7 @@ TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
 }
 
 TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     trace.steps = {{.rank = 0, .number = 3, .start = 1'000'000, .end = 9'000'000}};
     EXPECT_EQ(moment(trace, 0, 3'000'000), "in step 3, 2.00 ms after its start");
     EXPECT_EQ(moment(trace, 0, 9'000'000), "at 9.00 ms") << "a step ends before its end";
@@ -219,7 +221,7 @@ TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
 
 // A run of one step, whose predicted peak is that of the later steps.
 TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     RankMemory memory;
     memory.peak_bytes = 3 << 20;
     memory.predicted_peak_bytes = 5 << 20;
@@ -233,7 +235,7 @@ TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
 }
 
 TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {
-    traces::Trace here, there;
+    traces::store::Trace here, there;
     here.steps = {{.rank = 0, .number = 1, .start = 100, .end = 200},
                   {.rank = 0, .number = 2, .start = 200, .end = 300}};
     there.steps = {{.rank = 0, .number = 2, .start = 50, .end = 70}};
@@ -245,25 +247,25 @@ TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {
 }
 
 TEST(SummaryRows, ATraceWithoutStepsIsSummedUpAsAWhole) {
-    traces::ExecutionSummary summary;
-    traces::RankSummary& rank = summary.ranks.emplace_back();
+    traces::analysis::ExecutionSummary summary;
+    traces::analysis::RankSummary& rank = summary.ranks.emplace_back();
     rank.average_step_us = 10;
-    EXPECT_EQ(viewer::category_times(summary, rank)->text(0, 0), "Average Step Time");
-    EXPECT_EQ(viewer::category_times(summary, rank, false)->text(0, 0), "Whole trace");
-    EXPECT_EQ(viewer::category_times(summary, rank, false)->columns()[1].title, "Time");
+    EXPECT_EQ(panels::category_times(summary, rank)->text(0, 0), "Average Step Time");
+    EXPECT_EQ(panels::category_times(summary, rank, false)->text(0, 0), "Whole trace");
+    EXPECT_EQ(panels::category_times(summary, rank, false)->columns()[1].title, "Time");
 }
 
 TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
-    auto info = std::make_shared<traces::TraceInfo>();
+    auto info = std::make_shared<traces::analysis::TraceInfo>();
     info->ranks = 1;
-    auto figures = std::make_shared<traces::Comparison>();
+    auto figures = std::make_shared<traces::analysis::Comparison>();
     figures->runs.emplace_back();
     figures->runs[0].steps = 1;  // the whole run counts as one step
     figures->runs[0].average_step_us = 4e6;
     figures->runs[0].peak_bytes = 1 << 20;
-    OpenTrace entry;
+    model::OpenTrace entry;
     entry.name = "snapshot.pickle";
-    entry.trace = std::make_shared<traces::Trace>();
+    entry.trace = std::make_shared<traces::store::Trace>();
     RunFacts run;
     run.entry = &entry;
     run.info = info;
@@ -280,11 +282,11 @@ TEST(RunsRows, ATraceWithoutStepsHasNoFiguresOfAStep) {
 
 TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
     constexpr std::size_t kState = 1;
-    auto trace = std::make_shared<traces::Trace>();
+    auto trace = std::make_shared<traces::store::Trace>();
     trace->ended = false;
-    auto info = std::make_shared<traces::TraceInfo>();
+    auto info = std::make_shared<traces::analysis::TraceInfo>();
     info->ended = false;
-    OpenTrace entry;
+    model::OpenTrace entry;
     entry.trace = trace;
     RunFacts run;
     run.entry = &entry;
@@ -301,4 +303,4 @@ TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,7 +15,7 @@
 namespace shardscope::viewer {
 namespace {
 
-using namespace traces;
+using namespace traces::schema;
 
 enum Stream { kCompute = 7, kUnshard = 8, kReduce = 9 };
 
@@ -65,7 +65,7 @@ Model make_model(const MlpSample& s) {
 
 class RankWriter {
   public:
-    RankWriter(const MlpSample& sample, const Model& model, EventSink& sink, int rank)
+    RankWriter(const MlpSample& sample, const Model& model, traces::store::EventSink& sink, int rank)
         : sample_(sample),
           model_(model),
           sink_(sink),
@@ -142,7 +142,7 @@ class RankWriter {
 
     void memory(std::string_view name, std::int64_t bytes, MemoryCategory category, Phase phase, int unit,
                 int module) {
-        traces::MemoryRow row;
+        MemoryRow row;
         row.time = host_;
         row.rank = rank_;
         row.address = bytes > 0 ? live_[std::string(name)] = next_address_ : live_[std::string(name)];
@@ -279,7 +279,7 @@ class RankWriter {
     };
     const MlpSample& sample_;
     const Model& model_;
-    EventSink& sink_;
+    traces::store::EventSink& sink_;
     int rank_ = 0;
     std::int64_t host_ = 10000, correlation_ = 1, sequence_ = 0;
     std::array<std::int64_t, 3> busy_{};
@@ -290,7 +290,7 @@ class RankWriter {
 
 }  // namespace
 
-void write_mlp_sample(const MlpSample& sample, EventSink& sink) {
+void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink) {
     const Model model = make_model(sample);
     const std::vector<std::pair<std::string, std::string>> config = {
         {"run.ranks", fmt::format("{}", sample.ranks)},
@@ -311,8 +311,8 @@ void write_mlp_sample(const MlpSample& sample, EventSink& sink) {
     sink.commit();
 }
 
-std::shared_ptr<const Trace> mlp_sample(const MlpSample& sample, const char* path) {
-    ColumnSink sink;
+std::shared_ptr<const traces::store::Trace> mlp_sample(const MlpSample& sample, const char* path) {
+    traces::store::ColumnSink sink;
     sink.set_path(path);
     sink.set_schema_version(1);
     sink.set_ended(true);

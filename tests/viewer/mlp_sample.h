@@ -24,16 +24,16 @@ struct MlpSample {
 };
 
 // Feeds every row of the run to a sink (a database writer or columns).
-void write_mlp_sample(const MlpSample& sample, traces::EventSink& sink);
+void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink);
 
 // The first row of a trace's column that has a value; its size if none has.
-inline std::size_t first_with_value(const traces::IndexColumn& column) {
+inline std::size_t first_with_value(const traces::store::IndexColumn& column) {
     std::size_t row = 0;
-    while (row < column.size() && column[row] == traces::IndexColumn::kNone) ++row;
+    while (row < column.size() && column[row] == traces::store::IndexColumn::kNone) ++row;
     return row;
 }
 
 // The same run as columns in memory, named `path`.
-std::shared_ptr<const traces::Trace> mlp_sample(const MlpSample& sample, const char* path);
+std::shared_ptr<const traces::store::Trace> mlp_sample(const MlpSample& sample, const char* path);
 
 }  // namespace shardscope::viewer

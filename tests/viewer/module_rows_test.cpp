@@ -9,11 +9,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
-using traces::ModuleNode;
+using traces::analysis::ModuleNode;
 
 ModuleNode node(std::string name, double device_us, std::vector<ModuleNode> children = {}) {
     ModuleNode n;
@@ -33,8 +33,8 @@ std::vector<ModuleNode> wrapped_mlp() {
 }
 
 // A view of one rank with this tree.
-std::shared_ptr<const traces::ModuleView> view_of(std::vector<ModuleNode> tree) {
-    auto view = std::make_shared<traces::ModuleView>();
+std::shared_ptr<const traces::analysis::ModuleView> view_of(std::vector<ModuleNode> tree) {
+    auto view = std::make_shared<traces::analysis::ModuleView>();
     view->ranks.push_back({.rank = 0, .modules = std::move(tree)});
     return view;
 }
@@ -69,7 +69,7 @@ TEST(ModuleRows, NumbersAreInTheColumnsUnit) {
     EXPECT_EQ(cell("device_us"), "1,235");  // whole microseconds
     EXPECT_EQ(cell("backward_percent"), "25.0");
     EXPECT_EQ(cell("gathered_mb"), "1.50");
-    for (const TableColumn& column : model.columns())
+    for (const tables::TableColumn& column : model.columns())
         EXPECT_TRUE(column.id != "reduced_mb" && column.id != "peak_mb") << "no module has any";
     EXPECT_EQ(model.find_module(3), 0U);
     EXPECT_FALSE(model.find_module(-1)) << "unknown modules have no id";
@@ -130,4 +130,4 @@ TEST(ModuleRows, TheCompactTreeSaysWhatItLeavesOut) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,7 +9,7 @@
 
 #include "tests/traces/run_builder.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -17,7 +17,7 @@ using traces::RunBuilder;
 
 // Block_0 runs [0, 100) with Linear_0 in [10, 60) and Linear_1 in [60, 90), each of which launches a kernel
 // on stream 7; a gather on stream 20 is launched in Linear_0. Another call follows at 1000.
-std::unique_ptr<traces::Trace> two_calls() {
+std::unique_ptr<traces::store::Trace> two_calls() {
     RunBuilder run;
     for (const std::int64_t at : {0, 1000}) {
         run.range(0, at, at + 100, "nn.Module: Block_0");
@@ -30,17 +30,17 @@ std::unique_ptr<traces::Trace> two_calls() {
     return run.take();
 }
 
-std::vector<std::string> names(const traces::Trace& trace, const FlameLane& lane) {
+std::vector<std::string> names(const traces::store::Trace& trace, const FlameLane& lane) {
     std::vector<std::string> all;
     for (const FlameBar& bar : lane.bars) {
         const auto i = static_cast<std::size_t>(bar.index);
-        all.emplace_back(
-            trace.strings[lane.kind == EventKind::device ? trace.device.name[i] : trace.ranges.name[i]]);
+        all.emplace_back(trace.strings[lane.kind == model::EventKind::device ? trace.device.name[i]
+                                                                             : trace.ranges.name[i]]);
     }
     return all;
 }
 
-std::vector<const FlameLane*> lanes_of(const FlameChart& chart, EventKind kind) {
+std::vector<const FlameLane*> lanes_of(const FlameChart& chart, model::EventKind kind) {
     std::vector<const FlameLane*> lanes;
     for (const FlameLane& lane : chart.lanes) {
         if (lane.kind == kind) lanes.push_back(&lane);
@@ -51,17 +51,17 @@ std::vector<const FlameLane*> lanes_of(const FlameChart& chart, EventKind kind) 
 TEST(Flame, HasTheNestedRangesByDepthAndTheDeviceWorkLaunchedInside) {
     const auto trace = two_calls();
     const FlameChart chart = make_flame(*trace, 0);
-    EXPECT_EQ(chart.call, (TimeRange{0, 100}));
-    EXPECT_EQ(chart.time, (TimeRange{0, 200})) << "to the end of the last kernel";
+    EXPECT_EQ(chart.call, (model::TimeRange{0, 100}));
+    EXPECT_EQ(chart.time, (model::TimeRange{0, 200})) << "to the end of the last kernel";
     EXPECT_EQ(chart.ranges, 2);
     EXPECT_EQ(chart.device_events, 3);
     EXPECT_EQ(chart.device_ns, 100 + 20 + 60);
-    const auto host = lanes_of(chart, EventKind::range);
+    const auto host = lanes_of(chart, model::EventKind::range);
     ASSERT_EQ(host.size(), 2U);
     EXPECT_EQ(host[0]->title, "host");
     EXPECT_THAT(names(*trace, *host[0]), ElementsAre("nn.Module: Block_0"));
     EXPECT_THAT(names(*trace, *host[1]), ElementsAre("nn.Module: Linear_0", "nn.Module: Linear_1"));
-    const auto device = lanes_of(chart, EventKind::device);
+    const auto device = lanes_of(chart, model::EventKind::device);
     ASSERT_EQ(device.size(), 2U) << "a lane for each stream";
     EXPECT_THAT(names(*trace, *device[0]), ElementsAre("gemm", "gemm"));
     EXPECT_THAT(names(*trace, *device[1]), ElementsAre("gather"));
@@ -72,7 +72,7 @@ TEST(Flame, AnInnerCallShowsOnlyItsOwnWork) {
     const FlameChart chart = make_flame(*trace, 1);  // Linear_0 of the first call
     EXPECT_EQ(chart.ranges, 0);
     EXPECT_EQ(chart.device_events, 2);
-    EXPECT_EQ(chart.time, (TimeRange{10, 140}));
+    EXPECT_EQ(chart.time, (model::TimeRange{10, 140}));
 }
 
 TEST(Flame, FramesOfTheProgramAreShownWhereTheyAreWanted) {
@@ -81,7 +81,7 @@ TEST(Flame, FramesOfTheProgramAreShownWhereTheyAreWanted) {
     run.range(0, 5, 95, "module.py(10): forward");
     run.range(0, 10, 60, "nn.Module: Linear_0");
     const auto trace = run.take();
-    trace->ranges.kind[1] = traces::RangeKind::function;
+    trace->ranges.kind[1] = traces::store::RangeKind::function;
     const FlameChart hidden = make_flame(*trace, 0);
     ASSERT_EQ(hidden.lanes.size(), 2U);
     EXPECT_THAT(names(*trace, hidden.lanes[1]), ElementsAre("nn.Module: Linear_0")) << "moves up";
@@ -107,7 +107,7 @@ TEST(Flame, OverlappingDeviceWorkOfOneStreamHasItsOwnLanes) {
     run.kernel(0, 30, 40, 11, 7, "b");
     run.kernel(0, 80, 90, 12, 7, "c");
     const auto trace = run.take();
-    const auto lanes = lanes_of(make_flame(*trace, 0), EventKind::device);
+    const auto lanes = lanes_of(make_flame(*trace, 0), model::EventKind::device);
     EXPECT_EQ(lanes.size(), 2U);
 }
 
@@ -162,10 +162,10 @@ TEST(Calls, TheSlowestAndTheMedianAreByTheHostsTime) {
 }
 
 TEST(Calls, ForwardAndBackwardAreApart) {
-    const traces::CallsOfModule module{"Linear_0", 0, {{3, false}, {7, true}, {9, false}}};
+    const traces::analysis::CallsOfModule module{"Linear_0", 0, {{3, false}, {7, true}, {9, false}}};
     EXPECT_THAT(calls_in(module, CallDirection::forward), ElementsAre(3, 9));
     EXPECT_THAT(calls_in(module, CallDirection::backward), ElementsAre(7));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,7 +11,7 @@
 #include "viewer/draw/format.h"
 #include "viewer/tables/table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
@@ -23,22 +23,22 @@ const std::string kLinear =
 class ModulesPanelTest : public PanelsTest {
   protected:
     ModulesPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         panel_ = make_panel("modules");
     }
 
     void click(const std::string& name, bool twice = false) { PanelsTest::click(*panel_, name, twice); }
 
-    std::unique_ptr<Panel> panel_;
+    std::unique_ptr<model::Panel> panel_;
 };
 
 TEST_F(ModulesPanelTest, ACellSaysWhatTheAnalysisSays) {
     open({.per_linear = true}, "linear.sqlite");
     draw(*panel_);
-    const auto view = traces::module_view(*session_.trace());
-    const traces::ModuleNode& root = view.ranks[0].modules[0];
+    const auto view = traces::analysis::module_view(*session_.trace());
+    const traces::analysis::ModuleNode& root = view.ranks[0].modules[0];
     EXPECT_EQ(item("modules.FullyShardedDataParallel_0.calls"), fmt::format("{}", root.occurrences));
-    EXPECT_EQ(item("modules.FullyShardedDataParallel_0.device_us"), format_decimal(root.device_us, 0));
+    EXPECT_EQ(item("modules.FullyShardedDataParallel_0.device_us"), draw::format_decimal(root.device_us, 0));
     EXPECT_EQ(item("modules." + kLinear + ".parameters"), "262,656");  // 512 x 512 + 512
 }
 
@@ -66,7 +66,7 @@ TEST_F(ModulesPanelTest, AClickSelectsAnEventAndADoubleClickShowsItInTheTimeline
     draw(*panel_);
     click("modules.row." + kLinear);
     click("modules.flame.0.0");
-    EXPECT_EQ(session_.selected.kind, EventKind::range);
+    EXPECT_EQ(session_.selected.kind, model::EventKind::range);
     EXPECT_EQ(session_.wanted_panel, "");
     click("modules.flame.0.0", true);
     EXPECT_EQ(session_.wanted_panel, "timeline");
@@ -87,7 +87,8 @@ TEST_F(ModulesPanelTest, AModuleThatAnotherPanelChoseIsShown) {
 TEST_F(ModulesPanelTest, ALimitRangeLeavesTheCallsThatStartInIt) {
     open({.per_linear = true, .steps = 4}, "linear.sqlite");
     const auto steps = session_.trace()->steps;
-    session_.current()->limit = TimeRange{steps[1].start, steps[2].end};  // the second and third of rank 0
+    session_.current()->limit =
+        model::TimeRange{steps[1].start, steps[2].end};  // the second and third of rank 0
     draw(*panel_);
     click("modules.row." + kLinear);
     EXPECT_EQ(item("modules.call"), "call 1 of 2");
@@ -96,16 +97,16 @@ TEST_F(ModulesPanelTest, ALimitRangeLeavesTheCallsThatStartInIt) {
 TEST_F(ModulesPanelTest, ColumnsAreHiddenAndShownAgain) {
     open({.per_linear = true}, "linear.sqlite");
     draw(*panel_);
-    EXPECT_TRUE(items::find("modules.FullyShardedDataParallel_0.host_us"));
+    EXPECT_TRUE(draw::items::find("modules.FullyShardedDataParallel_0.host_us"));
     click("modules.columns");
     click("modules.columns.host_us");
-    EXPECT_FALSE(items::find("modules.FullyShardedDataParallel_0.host_us"));
+    EXPECT_FALSE(draw::items::find("modules.FullyShardedDataParallel_0.host_us"));
 }
 
 TEST_F(ModulesPanelTest, TheTreeIsOfferedForExportWithPaths) {
     open({.per_linear = true}, "linear.sqlite");
     draw(*panel_);
-    const auto tables = shown_tables();
+    const auto tables = tables::shown_tables();
     ASSERT_EQ(tables.size(), 1U);
     EXPECT_EQ(tables[0].name, "modules");
     const std::string csv = table_csv(*tables[0].model, tables[0].order.get());
@@ -114,7 +115,7 @@ TEST_F(ModulesPanelTest, TheTreeIsOfferedForExportWithPaths) {
 }
 
 TEST_F(ModulesPanelTest, ATraceWithoutModulesSaysWhereTheyComeFrom) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
     EXPECT_THAT(draw(*panel_), HasSubstr("with_stack=True"));
 }
 
@@ -126,4 +127,4 @@ TEST_F(ModulesPanelTest, ManyCallsStayCheap) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

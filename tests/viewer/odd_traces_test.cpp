@@ -15,50 +15,52 @@
 #include "viewer/model/panel.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using namespace traces;
 
 constexpr std::int64_t kPid = 1;
 
-void add_rank(ColumnSink& sink) {
-    sink.add(RankRow{.global_pid = global_pid(kPid), .global_tid = global_tid(kPid, kPid), .host = "host"});
+void add_rank(store::ColumnSink& sink) {
+    sink.add(schema::RankRow{.global_pid = schema::global_pid(kPid),
+                             .global_tid = schema::global_tid(kPid, kPid),
+                             .host = "host"});
 }
 
-void add_kernel(ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
+void add_kernel(store::ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
                 int stream = 7) {
-    KernelRow row;
+    schema::KernelRow row;
     row.start = start;
     row.end = end;
     row.stream = stream;
-    row.global_pid = global_pid(kPid);
+    row.global_pid = schema::global_pid(kPid);
     row.short_name = row.demangled_name = sink.intern(name);
     sink.add(row);
 }
 
-void add_copy(ColumnSink& sink, std::int64_t start, std::int64_t end, std::int64_t bytes) {
-    MemcpyRow row;
+void add_copy(store::ColumnSink& sink, std::int64_t start, std::int64_t end, std::int64_t bytes) {
+    schema::MemcpyRow row;
     row.start = start;
     row.end = end;
     row.stream = 8;
-    row.global_pid = global_pid(kPid);
+    row.global_pid = schema::global_pid(kPid);
     row.bytes = bytes;
     sink.add(row);
 }
 
-void add_range(ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
+void add_range(store::ColumnSink& sink, std::string_view name, std::int64_t start, std::int64_t end,
                std::int64_t tid = kPid) {
-    RangeRow row;
+    schema::RangeRow row;
     row.start = start;
     row.end = end;
     row.text = sink.intern(name);
-    row.global_tid = global_tid(kPid, tid);
+    row.global_tid = schema::global_tid(kPid, tid);
     sink.add(row);
 }
 
-void add_allocation(ColumnSink& sink, std::int64_t time, std::int64_t bytes) {
-    MemoryRow row;
+void add_allocation(store::ColumnSink& sink, std::int64_t time, std::int64_t bytes) {
+    schema::MemoryRow row;
     row.time = time;
     row.bytes = bytes;
     sink.add(row);
@@ -67,19 +69,19 @@ void add_allocation(ColumnSink& sink, std::int64_t time, std::int64_t bytes) {
 class OddTraces : public PanelsTest {
   protected:
     OddTraces() {
-        items::keep(true);
+        draw::items::keep(true);
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
 
     // Draws each panel, zooms it from everything to nothing, and moves a mouse over it that clicks.
-    void try_everything(std::unique_ptr<Trace> trace, const char* name) {
+    void try_everything(std::unique_ptr<store::Trace> trace, const char* name) {
         session_.add_trace(std::move(trace), name);
         for (const auto& panel : make_panels()) {
             SCOPED_TRACE(std::string(panel->name()) + " of " + name);
             draw(*panel, kWidth, kHeight);
             EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
-            OpenTrace& entry = *session_.current();
-            const TimeRange whole = entry.visible;
+            model::OpenTrace& entry = *session_.current();
+            const model::TimeRange whole = entry.visible;
             for (const std::int64_t length : {whole.length() / 3, std::int64_t{1000}, std::int64_t{1}}) {
                 const std::int64_t middle = whole.from + whole.length() / 2;
                 entry.visible = {middle - length / 2,
@@ -92,7 +94,7 @@ class OddTraces : public PanelsTest {
         }
     }
 
-    void wander(Panel& panel) {
+    void wander(model::Panel& panel) {
         ImGuiIO& io = ImGui::GetIO();
         for (float y = 20; y < kHeight; y += 95 * stride_) {
             for (float x = 20; x < kWidth; x += 155 * stride_) {
@@ -111,14 +113,14 @@ class OddTraces : public PanelsTest {
 };
 
 TEST_F(OddTraces, WithNothingInIt) {
-    try_everything(std::make_unique<Trace>(), "nothing");
-    ColumnSink sink;
+    try_everything(std::make_unique<store::Trace>(), "nothing");
+    store::ColumnSink sink;
     add_rank(sink);
     try_everything(sink.take(), "a rank that did nothing");
 }
 
 TEST_F(OddTraces, OfOneEvent) {
-    ColumnSink kernel, range, allocation;
+    store::ColumnSink kernel, range, allocation;
     add_rank(kernel);
     add_kernel(kernel, "gemm", 100, 200);
     try_everything(kernel.take(), "a kernel");
@@ -131,7 +133,7 @@ TEST_F(OddTraces, OfOneEvent) {
 }
 
 TEST_F(OddTraces, WithEventsOfNoOrNegativeTimeThatDoNotNest) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     add_rank(sink);
     for (int i = 0; i < 50; ++i) {
         const std::int64_t t = i * 10;
@@ -147,7 +149,7 @@ TEST_F(OddTraces, WithEventsOfNoOrNegativeTimeThatDoNotNest) {
 }
 
 TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     add_rank(sink);
     const std::string long_name(1 << 20, 'x'), broken = "\xff\xfe\x80 \xc3", control("a\0b\tc\nd", 7);
     std::int64_t t = 0;
@@ -155,13 +157,13 @@ TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
                                     std::string(), std::string("%s%n {} ##id ###id")}) {
         add_kernel(sink, name, t, t + 1000);
         add_range(sink, name, t, t + 900);
-        sink.add(ThreadRow{global_tid(kPid, 10 + t), name, 0});
+        sink.add(schema::ThreadRow{schema::global_tid(kPid, 10 + t), name, 0});
         add_range(sink, name, t, t + 900, 10 + t);
-        sink.add(StreamRow{0, static_cast<int>(t + 8), name});
+        sink.add(schema::StreamRow{0, static_cast<int>(t + 8), name});
         add_kernel(sink, name, t, t + 500, static_cast<int>(t + 8));
-        sink.add(RunInfoRow{name, name});
-        sink.add(CounterRow{.time = t, .name = sink.intern(name), .value = 1e308});
-        sink.add(ModuleRow{static_cast<int>(t), -1, name, name, name});
+        sink.add(schema::RunInfoRow{name, name});
+        sink.add(schema::CounterRow{.time = t, .name = sink.intern(name), .value = 1e308});
+        sink.add(schema::ModuleRow{static_cast<int>(t), -1, name, name, name});
         t += 1000;
     }
     stride_ = 3;  // each frame copies megabytes
@@ -169,7 +171,7 @@ TEST_F(OddTraces, WithNamesOfAMegabyteAndOfNoText) {
 }
 
 TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     add_rank(sink);
     const std::int64_t first = (std::int64_t{1} << 61) + 1;
     add_kernel(sink, "gemm", first, first + 3);
@@ -177,7 +179,7 @@ TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
     add_range(sink, "ProfilerStep#1", first, first + 10);
     add_allocation(sink, first + 1, 4096);
     try_everything(sink.take(), "late");
-    ColumnSink wide;
+    store::ColumnSink wide;
     add_rank(wide);
     add_kernel(wide, "gemm", -first, -first + 5);
     add_kernel(wide, "gemm", first, first + 5);
@@ -187,24 +189,24 @@ TEST_F(OddTraces, WithTimesBeyondTwoToThe53) {
 }
 
 TEST_F(OddTraces, OfTenThousandRows) {
-    ColumnSink sink;
+    store::ColumnSink sink;
     add_rank(sink);
     for (int i = 0; i < 10'000; ++i) {
-        sink.add(StreamRow{0, i, "stream of its own"});
+        sink.add(schema::StreamRow{0, i, "stream of its own"});
         add_kernel(sink, "gemm", i, i + 100, i);
     }
-    std::unique_ptr<Trace> trace = sink.take();
-    EXPECT_EQ(make_tracks(*trace).tracks.size(), 10'000U);
+    std::unique_ptr<store::Trace> trace = sink.take();
+    EXPECT_EQ(timeline::make_tracks(*trace).tracks.size(), 10'000U);
     session_.add_trace(std::move(trace), "rows");
     const auto timeline = make_panel("timeline");
     draw(*timeline, kWidth, kHeight);
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
     wander(*timeline);
-    session_.go_to({9999, 10'099}, 0, {EventKind::device, 9999});  // scrolls to the last row
+    session_.go_to({9999, 10'099}, 0, {model::EventKind::device, 9999});  // scrolls to the last row
     draw(*timeline, kWidth, kHeight);
-    EXPECT_TRUE(items::find("timeline.row.rank 0/stream 9999"));
+    EXPECT_TRUE(draw::items::find("timeline.row.rank 0/stream 9999"));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "viewer/panels/work/operator_rows.h"
 #include "viewer/timeline/color_modes.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -20,48 +20,52 @@ using ::testing::HasSubstr;
 class OperatorsPanelTest : public PanelsTest {
   protected:
     OperatorsPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         open({}, "root.sqlite");
     }
     // Clicks near the left, because the rows of the tables are wide.
-    void click(Panel& panel, const std::string& name) { PanelsTest::click(panel, name, false, kNearLeft); }
+    void click(model::Panel& panel, const std::string& name) {
+        PanelsTest::click(panel, name, false, kNearLeft);
+    }
 };
 
 TEST_F(OperatorsPanelTest, ShowsTheRowsOfTheReport) {
-    const auto report = traces::operators_report(*session_.trace());
+    const auto report = traces::analysis::operators_report(*session_.trace());
     ASSERT_FALSE(report.ranks.front().operators.empty());
     const auto panel = make_panel("operators");
     const std::string text = draw(*panel);
-    EXPECT_THAT(text, HasSubstr(format_count(report.ranks.front().calls) + " calls"));
-    const traces::OperatorStats& first = report.ranks.front().operators.front();
+    EXPECT_THAT(text, HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
+    const traces::analysis::OperatorStats& first = report.ranks.front().operators.front();
     const std::string row = "operators." + std::string(first.name);
-    EXPECT_EQ(item(row + ".calls"), format_count(first.calls));
+    EXPECT_EQ(item(row + ".calls"), draw::format_count(first.calls));
     EXPECT_EQ(item(row + ".device_self_us"), us_text(first.device_self));
     EXPECT_EQ(item(row + ".host_us"), us_text(first.host_total));
     EXPECT_EQ(item("operators.rows"), std::to_string(report.ranks.front().operators.size()));
 }
 
 TEST_F(OperatorsPanelTest, ALimitRangeHoldsForItToo) {
-    OpenTrace& entry = *session_.current();
+    model::OpenTrace& entry = *session_.current();
     const auto middle = (entry.trace->first_ns + entry.trace->last_ns) / 2;
-    entry.limit = TimeRange{entry.trace->first_ns, middle};
-    const auto report = traces::operators_report(*session_.trace(), Session::selection(entry));
+    entry.limit = model::TimeRange{entry.trace->first_ns, middle};
+    const auto report =
+        traces::analysis::operators_report(*session_.trace(), model::Session::selection(entry));
     const auto panel = make_panel("operators");
-    EXPECT_THAT(draw(*panel), HasSubstr(format_count(report.ranks.front().calls) + " calls"));
-    EXPECT_LT(report.ranks.front().calls, traces::operators_report(*session_.trace()).ranks.front().calls);
+    EXPECT_THAT(draw(*panel), HasSubstr(draw::format_count(report.ranks.front().calls) + " calls"));
+    EXPECT_LT(report.ranks.front().calls,
+              traces::analysis::operators_report(*session_.trace()).ranks.front().calls);
 }
 
 TEST_F(OperatorsPanelTest, KernelsShowTheRowsOfTheReport) {
-    const auto report = traces::kernels_report(*session_.trace());
-    const traces::RankKernels& rank = report.ranks.front();
+    const auto report = traces::analysis::kernels_report(*session_.trace());
+    const traces::analysis::RankKernels& rank = report.ranks.front();
     const auto panel = make_panel("kernels");
     draw(*panel);
-    for (const traces::KernelStats& kernel : rank.kernels) {
+    for (const traces::analysis::KernelStats& kernel : rank.kernels) {
         const std::string row = "kernels." + std::string(kernel.name);
-        EXPECT_EQ(item(row + ".count"), format_count(kernel.count));
+        EXPECT_EQ(item(row + ".count"), draw::format_count(kernel.count));
         EXPECT_EQ(item(row + ".us"), us_text(kernel.total));
         EXPECT_EQ(item(row + ".max_us"), us_text(kernel.longest));
-        EXPECT_EQ(item(row + ".percent"), format_decimal(kernel.share, 2));
+        EXPECT_EQ(item(row + ".percent"), draw::format_decimal(kernel.share, 2));
     }
 }
 
@@ -70,12 +74,13 @@ TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
     draw(*panel);
     click(*panel, "kernels.row.0");
     draw(*panel);
-    const traces::Trace& trace = *session_.trace();
-    const traces::KernelStats longest = traces::kernels_report(trace).ranks.front().kernels.front();
-    EXPECT_THAT(item("kernels.occurrence"), HasSubstr(format_count(longest.count)));
+    const traces::store::Trace& trace = *session_.trace();
+    const traces::analysis::KernelStats longest =
+        traces::analysis::kernels_report(trace).ranks.front().kernels.front();
+    EXPECT_THAT(item("kernels.occurrence"), HasSubstr(draw::format_count(longest.count)));
     click(*panel, "kernels.longest");
     EXPECT_EQ(session_.wanted_panel, "timeline");
-    ASSERT_EQ(session_.selected.kind, EventKind::device);
+    ASSERT_EQ(session_.selected.kind, model::EventKind::device);
     const auto event = static_cast<std::size_t>(session_.selected.index);
     EXPECT_EQ(trace.strings[trace.device.name[event]], longest.name);
     EXPECT_EQ(trace.device.end[event] - trace.device.start[event], longest.longest);
@@ -84,7 +89,7 @@ TEST_F(OperatorsPanelTest, TheLongestKernelOfARowIsShownInTheTimeline) {
 }
 
 TEST_F(OperatorsPanelTest, SharesSumToTheDevicesTime) {
-    const auto report = traces::kernels_report(*session_.trace());
+    const auto report = traces::analysis::kernels_report(*session_.trace());
     double us = 0, percent = 0;
     for (const NameShare& part : kernel_shares(report.ranks.front())) {
         us += part.us;
@@ -95,12 +100,12 @@ TEST_F(OperatorsPanelTest, SharesSumToTheDevicesTime) {
 }
 
 TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
-    const traces::Trace& trace = *session_.trace();
-    traces::Selection selection;
+    const traces::store::Trace& trace = *session_.trace();
+    traces::analysis::Selection selection;
     selection.rank = 0;
-    const auto report = traces::operators_report(trace, selection);
-    for (const traces::OperatorStats& row : report.ranks.front().operators) {
-        const auto calls = traces::operator_calls(trace, selection, row.name, row.shapes, false);
+    const auto report = traces::analysis::operators_report(trace, selection);
+    for (const traces::analysis::OperatorStats& row : report.ranks.front().operators) {
+        const auto calls = traces::analysis::operator_calls(trace, selection, row.name, row.shapes, false);
         EXPECT_EQ(static_cast<std::int64_t>(calls.size()), row.calls) << row.name;
         std::int64_t total = 0;
         for (const std::uint32_t call : calls) total += trace.ranges.end[call] - trace.ranges.start[call];
@@ -109,7 +114,7 @@ TEST_F(OperatorsPanelTest, TheEventsOfARowAreThoseThatItCounts) {
 }
 
 TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
-    traces::RankKernels rank;
+    traces::analysis::RankKernels rank;
     rank.kernels.push_back({.name = "gemm", .count = 2, .total = 3000, .share = 100});
     EXPECT_EQ(kernel_table(rank)->columns().size(), 10U);
     rank.kernels.front().occupancy_percent = 37.5;
@@ -120,7 +125,7 @@ TEST(OperatorRows, OccupancyHasAColumnOnlyWhereItIsKnown) {
 }
 
 TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
-    traces::RankKernels rank;
+    traces::analysis::RankKernels rank;
     rank.kernels.push_back({.name = "_Z4gemmPf"});
     rank.kernels.push_back({.name = "void relu<4>(float*)"});
     const auto table = kernel_table(rank);
@@ -132,12 +137,12 @@ TEST(OperatorRows, AKernelIsCalledAsItsSourceSpellsIt) {
 // The colour does not depend on the place of the name in either table.
 TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
     std::vector<std::string> names;
-    std::set<Paint> hues;
+    std::set<timeline::Paint> hues;
     for (char letter = 'a'; names.size() < 3; ++letter) {
-        if (hues.insert(hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
+        if (hues.insert(timeline::hue_of(std::string(1, letter))).second) names.emplace_back(1, letter);
     }
-    traces::RankKernels kernels;
-    traces::RankOperators operators;
+    traces::analysis::RankKernels kernels;
+    traces::analysis::RankOperators operators;
     for (std::size_t i = 0; i < names.size(); ++i) {
         const auto time = static_cast<std::int64_t>(100 - i);
         kernels.kernels.push_back({.name = names[i], .count = 1, .total = time});
@@ -155,4 +160,4 @@ TEST(OperatorRows, ANameHasTheSameColourAmongOperatorsAndKernels) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -42,20 +42,20 @@ class PanelsTest : public testing::Test {
             *static_cast<std::string*>(text) = value;
         };
         io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
-        apply_style(1);
-        load_fonts(1);
+        app::apply_style(1);
+        app::load_fonts(1);
         unsigned char* pixels = nullptr;
         int width = 0, height = 0;
         io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
     }
     ~PanelsTest() override {
-        items::keep(false);
+        draw::items::keep(false);
         ImGui::DestroyContext();
     }
 
     // The text of an item of the last frame; items::keep(true) must be called before draw().
     static std::string item(const std::string& name) {
-        const auto found = items::find(name);
+        const auto found = draw::items::find(name);
         EXPECT_TRUE(found) << "no item is called " << name;
         return found ? found->text : std::string();
     }
@@ -69,7 +69,7 @@ class PanelsTest : public testing::Test {
     }
 
     // Draws frames until every analysis is done, and returns the text of the last one.
-    std::string draw(Panel& panel, float width = 1600, float height = 820) {
+    std::string draw(model::Panel& panel, float width = 1600, float height = 820) {
         for (int settled = 0, frames = 0; settled < 3 && frames < 4000; ++frames) {
             frame(panel, width, height);
             EXPECT_EQ(session_.analyses.failure(), "");
@@ -77,13 +77,13 @@ class PanelsTest : public testing::Test {
             settled = session_.working() ? 0 : settled + 1;
             if (session_.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
-        items::begin_frame();
+        draw::items::begin_frame();
         EXPECT_FALSE(session_.working());
         return clipboard_;
     }
 
     // The same, until the panel's own work is done, too.
-    void settle(Panel& panel) {
+    void settle(model::Panel& panel) {
         do {
             draw(panel);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -91,16 +91,16 @@ class PanelsTest : public testing::Test {
         draw(panel);
     }
 
-    void frame(Panel& panel, float width, float height) {
+    void frame(model::Panel& panel, float width, float height) {
         ImGuiIO& io = ImGui::GetIO();
         io.DisplaySize = {width, height};
         ImGui::NewFrame();
-        items::begin_frame();
+        draw::items::begin_frame();
         ImGui::SetNextWindowPos({0, 0});
         ImGui::SetNextWindowSize(io.DisplaySize);
         ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
         ImGui::LogToClipboard();
-        Frame description;
+        model::Frame description;
         description.width = ImGui::GetContentRegionAvail().x;
         description.height = ImGui::GetContentRegionAvail().y;
         description.headless = true;
@@ -125,7 +125,7 @@ class PanelsTest : public testing::Test {
 
     // Presses and releases the left button at a place, then draws until every analysis is done; returns the
     // text of the last frame.
-    std::string click_at(Panel& panel, ImVec2 at, bool twice = false) {
+    std::string click_at(model::Panel& panel, ImVec2 at, bool twice = false) {
         ImGuiIO& io = ImGui::GetIO();
         io.MousePos = at;
         frame(panel, 1600, 820);
@@ -142,8 +142,8 @@ class PanelsTest : public testing::Test {
     // Clicks on an item, at `share` of its width from its left: near the left on table rows, because a click
     // between two columns would resize them.
     static constexpr float kNearLeft = 0.02F;
-    std::string click(Panel& panel, const std::string& name, bool twice = false, float share = 0.5F) {
-        const auto found = items::find(name);
+    std::string click(model::Panel& panel, const std::string& name, bool twice = false, float share = 0.5F) {
+        const auto found = draw::items::find(name);
         EXPECT_TRUE(found) << "no item is called " << name;
         if (!found) return "";
         return click_at(
@@ -159,7 +159,7 @@ class PanelsTest : public testing::Test {
     }
 
     std::string clipboard_;
-    Session session_;
+    model::Session session_;
 };
 
 }  // namespace shardscope::viewer

@@ -20,7 +20,7 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/panel_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -54,7 +54,7 @@ TEST_F(PanelsTest, ModulesOpenOnlyTheLevelsThatFit) {
 }
 
 TEST_F(PanelsTest, LongNamesOfRunsKeepBothEnds) {
-    items::keep(true);
+    draw::items::keep(true);
     const std::string name = "worker0_step_12.1694128201549876543210.pt.trace.json.gz";
     open({}, name.c_str());
     open({}, "other.sqlite");
@@ -99,15 +99,15 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
 TEST_F(PanelsTest, MemoryShowsThePredictionAndTheDifferenceForEveryPart) {
     const MlpSample sample{.per_linear = false};
     constexpr std::int64_t kPeak = 19042304;  // as above
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.set_path("root.sqlite");
     write_mlp_sample(sample, sink);
-    traces::PredictionRow prediction{.rank = 0, .peak_bytes = kPeak - 4096, .where = "backward"};
-    prediction.at_peak[static_cast<int>(traces::MemoryCategory::activations)] = kPeak - 4096;
+    traces::schema::PredictionRow prediction{.rank = 0, .peak_bytes = kPeak - 4096, .where = "backward"};
+    prediction.at_peak[static_cast<int>(traces::schema::MemoryCategory::activations)] = kPeak - 4096;
     sink.add(prediction);
     const auto part = [&](std::int64_t unit, std::int64_t bytes) {
-        sink.add(traces::PredictionPartRow{
-            .rank = 0, .kind = traces::PredictionPart::unit, .id = unit, .bytes = bytes, .name = {}});
+        sink.add(traces::schema::PredictionPartRow{
+            .rank = 0, .kind = traces::schema::PredictionPart::unit, .id = unit, .bytes = bytes, .name = {}});
     };
     part(0, kPeak - 1234567);
     part(-1, 1234567 - 4096);
@@ -155,7 +155,7 @@ TEST_F(PanelsTest, AFileThatCannotBeReadIsNamedWithItsReason) {
 }
 
 TEST_F(PanelsTest, AnEmptyTraceIsNotAFault) {
-    session_.add_trace(std::make_shared<traces::Trace>(), "empty.sqlite");
+    session_.add_trace(std::make_shared<traces::store::Trace>(), "empty.sqlite");
     for (const auto& panel : make_panels()) {
         draw(*panel);
     }
@@ -227,4 +227,4 @@ TEST_F(PanelsTest, HoveringAndClickingEverywhereIsSafe) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

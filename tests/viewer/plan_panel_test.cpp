@@ -12,7 +12,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "tests/viewer/plan_sample.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -22,18 +22,18 @@ using testing::Not;
 class PlanPanelTest : public PanelsTest {
   protected:
     PlanPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
     }
     void open_plan() { session_.add_trace(plan_sample(), "plan.sqlite"); }
-    void key(Panel& panel, int key) {
+    void key(model::Panel& panel, int key) {
         for (const bool down : {true, false}) {
             hold_key(key, down);
             frame(panel, 1600, 820);
         }
         draw(panel);
     }
-    const std::unique_ptr<Panel> panel_ = make_panel("plan");
+    const std::unique_ptr<model::Panel> panel_ = make_panel("plan");
 };
 
 TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
@@ -70,7 +70,7 @@ TEST_F(PlanPanelTest, AClickOnARowMovesThePicture) {
     EXPECT_EQ(item("plan.title"), "Row 1, on the Pareto front");
     click(*panel_, "plan.rows.7", false, kNearLeft);
     EXPECT_EQ(item("plan.title"), "Row 7, impossible");
-    EXPECT_FALSE(items::find("plan.chosen")) << "it has no place in the picture";
+    EXPECT_FALSE(draw::items::find("plan.chosen")) << "it has no place in the picture";
     EXPECT_EQ(item("plan.why"), "fsdp.shard_group: 3 does not divide 2 ranks");
     EXPECT_EQ(item("plan.open"), "off") << "there is no job to simulate";
 }
@@ -126,8 +126,8 @@ TEST_F(PlanPanelTest, FindsThePlanNextToARun) {
     draw(*panel_);
     EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
     EXPECT_EQ(session_.ready().size(), 1U) << "a plan is no run to compare";
-    EXPECT_TRUE(holds_only_plan(*session_.open[0].trace));
-    EXPECT_FALSE(holds_plan(*session_.open[1].trace));
+    EXPECT_TRUE(model::holds_only_plan(*session_.open[0].trace));
+    EXPECT_FALSE(model::holds_plan(*session_.open[1].trace));
 }
 
 TEST_F(PlanPanelTest, ExplainsHowToMakeAPlanIfThereIsNone) {
@@ -137,16 +137,16 @@ TEST_F(PlanPanelTest, ExplainsHowToMakeAPlanIfThereIsNone) {
 }
 
 TEST_F(PlanPanelTest, AnEmptyPlanIsNotAFault) {
-    traces::ColumnSink sink;
-    sink.add(traces::RunInfoRow{"plan.job", "tiny.toml"});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RunInfoRow{"plan.job", "tiny.toml"});
     session_.add_trace(sink.take(), "plan.sqlite");
     EXPECT_THAT(draw(*panel_), AllOf(HasSubstr("0 configurations"), HasSubstr("tried no configuration")));
 }
 
 TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     for (int i = 1; i <= 3; ++i) {
-        traces::PlanRow row = plan_row(i, 10, 2000 * i);
+        traces::schema::PlanRow row = plan_row(i, 10, 2000 * i);
         row.outcome = "too_large";
         sink.add(row);
     }
@@ -157,9 +157,9 @@ TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
 
 // Thousands of rows, some of them at the same place, and values that are not numbers.
 TEST_F(PlanPanelTest, LargeAndOddPlansStayCheap) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     for (int i = 1; i <= 8'000; ++i) {
-        traces::PlanRow row = plan_row(i, 1 + i % 997, 10 + i % 1201, i % 2000 == 0);
+        traces::schema::PlanRow row = plan_row(i, 1 + i % 997, 10 + i % 1201, i % 2000 == 0);
         if (i % 3 == 0) row.outcome = "too_large";
         if (i % 7 == 0) row.reserved_bytes = -1;
         if (i % 11 == 0) row.step_us = std::numeric_limits<double>::quiet_NaN();
@@ -191,7 +191,7 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
         for (float y = 5; y < 800; y += 41) {
             for (float x = 5; x < width; x += 67) {
                 // It does not click on a button that would start another program.
-                const auto button = items::find("plan.open");
+                const auto button = draw::items::find("plan.open");
                 if (button && x >= button->min.x && x < button->max.x && y >= button->min.y &&
                     y < button->max.y)
                     continue;
@@ -210,4 +210,4 @@ TEST_F(PlanPanelTest, HoveringAndClickingEverywhereIsSafe) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include "tests/viewer/plan_sample.h"
 #include "viewer/panels/plan/plan_picture.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -27,9 +27,9 @@ PlanList sample_list() {
     return plan_list(plan_sample());
 }
 
-PlanList list_of(const std::vector<traces::PlanRow>& rows) {
-    traces::ColumnSink sink;
-    for (const traces::PlanRow& row : rows) sink.add(row);
+PlanList list_of(const std::vector<traces::schema::PlanRow>& rows) {
+    traces::store::ColumnSink sink;
+    for (const traces::schema::PlanRow& row : rows) sink.add(row);
     return plan_list(sink.take());
 }
 
@@ -44,9 +44,9 @@ std::vector<int> numbers(const PlanList& list, const std::vector<PlanPoint>& poi
     return all;
 }
 
-std::vector<std::string> column_ids(const TableModel& model) {
+std::vector<std::string> column_ids(const tables::TableModel& model) {
     std::vector<std::string> ids;
-    for (const TableColumn& column : model.columns()) ids.push_back(column.id);
+    for (const tables::TableColumn& column : model.columns()) ids.push_back(column.id);
     return ids;
 }
 std::string cell(const PlanTable& table, std::size_t row, const std::string& id) {
@@ -72,7 +72,7 @@ TEST(PlanList, TheParetoFrontComesFirstThenRowsThatFitThenTheOthers) {
 }
 
 TEST(PlanList, StepsOfOtherBatchesAreNotTheSame) {
-    traces::PlanRow twice = plan_row(2, 20, 500);
+    traces::schema::PlanRow twice = plan_row(2, 20, 500);
     twice.samples_per_second *= 2;
     EXPECT_FALSE(list_of({plan_row(1, 20, 400), twice}).same_batch);
 }
@@ -85,7 +85,7 @@ TEST(PlanList, CountsAreASentence) {
 }
 
 TEST(PlanList, NamesTheSmallestPeakIfNothingFits) {
-    traces::PlanRow large = plan_row(1, 20, 3000), larger = plan_row(2, 10, 4000);
+    traces::schema::PlanRow large = plan_row(1, 20, 3000), larger = plan_row(2, 10, 4000);
     large.outcome = larger.outcome = "too_large";
     const std::string said = nothing_fits(list_of({larger, large}));
     EXPECT_THAT(said,
@@ -95,8 +95,9 @@ TEST(PlanList, NamesTheSmallestPeakIfNothingFits) {
 
 // A lifted trace has no counts of samples and operations.
 TEST(PlanList, WithoutSamplesRowsAreInTheOrderOfTheirSteps) {
-    std::vector<traces::PlanRow> rows = {plan_row(1, 30, 400), plan_row(2, 10, 500), plan_row(3, 20, 450)};
-    for (traces::PlanRow& row : rows) row.samples_per_second = row.tokens_per_second = row.mfu = 0;
+    std::vector<traces::schema::PlanRow> rows = {plan_row(1, 30, 400), plan_row(2, 10, 500),
+                                                 plan_row(3, 20, 450)};
+    for (traces::schema::PlanRow& row : rows) row.samples_per_second = row.tokens_per_second = row.mfu = 0;
     const PlanList list = list_of(rows);
     EXPECT_EQ(list.items[0].row->number, 2);
     EXPECT_EQ(list.items[2].row->number, 1);
@@ -140,7 +141,7 @@ TEST(PlanTable, ShowsLessOnRequest) {
 
 TEST(PlanTable, StrategiesAreCalledAsThePlannerCallsThem) {
     const auto strategy = [](const std::string& settings) {
-        traces::PlanRow row = plan_row(1, 10, 100), other = plan_row(2, 10, 100);
+        traces::schema::PlanRow row = plan_row(1, 10, 100), other = plan_row(2, 10, 100);
         row.settings = settings;
         other.settings = R"({"parallel.mode":"none"})";
         const PlanTable table = plan_table(list_of({row, other}), PlanShow::all, true);
@@ -155,7 +156,7 @@ TEST(PlanTable, StrategiesAreCalledAsThePlannerCallsThem) {
 }
 
 TEST(PlanTable, KeysOfTheCommandLineAreColumnsOfTheirOwn) {
-    traces::PlanRow a = plan_row(1, 10, 100), b = plan_row(2, 20, 90);
+    traces::schema::PlanRow a = plan_row(1, 10, 100), b = plan_row(2, 20, 90);
     a.settings = R"({"run.ranks":"8","data.batch":"2"})";
     b.settings = R"({"run.ranks":"64","data.batch":"2"})";
     const PlanTable table = plan_table(list_of({a, b}), PlanShow::all, true);
@@ -233,7 +234,7 @@ TEST(PlanPicture, ValuesThatLieCloseTogetherFillThePicture) {
 }
 
 TEST(PlanPicture, AFarLimitLeavesTheRowsTheirRoom) {
-    traces::PlanRow row = plan_row(1, 10, 100, true);
+    traces::schema::PlanRow row = plan_row(1, 10, 100, true);
     row.limit_bytes = 100'000 * kPlanMB;
     EXPECT_LT(picture_of(list_of({row})).y_high, 200 * kMB);
 }
@@ -249,8 +250,8 @@ TEST(PlanOdd, NothingAtAll) {
 }
 
 TEST(PlanOdd, FiguresThatAreNoNumbersAreLeftOutOfThePicture) {
-    traces::PlanRow nan = plan_row(1, 10, 100), infinite = plan_row(2, 10, 100),
-                    negative = plan_row(3, 10, 100), huge = plan_row(4, 10, 100, true);
+    traces::schema::PlanRow nan = plan_row(1, 10, 100), infinite = plan_row(2, 10, 100),
+                            negative = plan_row(3, 10, 100), huge = plan_row(4, 10, 100, true);
     nan.step_us = nan.exposed_us = nan.mfu = nan.samples_per_second = std::nan("");
     infinite.step_us = infinite.samples_per_second = std::numeric_limits<double>::infinity();
     negative.step_us = negative.samples_per_second = -1;
@@ -270,8 +271,8 @@ TEST(PlanOdd, FiguresThatAreNoNumbersAreLeftOutOfThePicture) {
 }
 
 TEST(PlanOdd, SettingsThatAreNoJsonAndOutcomesThatNobodyKnows) {
-    traces::PlanRow broken = plan_row(1, 10, 100), list_row = plan_row(2, 10, 100),
-                    strange = plan_row(3, 10, 100);
+    traces::schema::PlanRow broken = plan_row(1, 10, 100), list_row = plan_row(2, 10, 100),
+                            strange = plan_row(3, 10, 100);
     broken.settings = "{\"fsdp.wrap\": ";
     list_row.settings = "[1, 2]";
     strange.settings = R"({"data.batch": 2, "x": {"y": null}, "": "empty"})";
@@ -285,10 +286,10 @@ TEST(PlanOdd, SettingsThatAreNoJsonAndOutcomesThatNobodyKnows) {
 }
 
 TEST(PlanOdd, ARowThatFitsWithoutAPeakIsNotKnown) {
-    traces::PlanRow row = plan_row(1, 10, 100, true);
+    traces::schema::PlanRow row = plan_row(1, 10, 100, true);
     row.peak_bytes = -1;
     EXPECT_EQ(fate_of(row), PlanFate::not_run);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -23,7 +23,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/color_modes.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -48,12 +48,12 @@ class Folder {
 };
 
 void write_sample(const std::string& path, bool per_linear) {
-    traces::DatabaseWriter writer({.path = path});
+    traces::store::DatabaseWriter writer({.path = path});
     write_mlp_sample({.per_linear = per_linear}, writer);
     writer.finish(20'000'000, 0);
 }
 
-void finish_loading(Session& session) {
+void finish_loading(model::Session& session) {
     for (int i = 0; session.loading() && i < 5000; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         session.poll();
@@ -70,7 +70,7 @@ TEST(Session, OpensSeveralFilesOnThreads) {
     std::filesystem::create_directories(folder / "b");
     write_sample(folder / "a/run.sqlite", false);
     write_sample(folder / "b/run.sqlite", true);
-    Session session;
+    model::Session session;
     session.open_file(folder / "a/run.sqlite");
     session.open_file(folder / "b/run.sqlite");
     EXPECT_EQ(session.trace(), nullptr);
@@ -87,7 +87,7 @@ TEST(Session, OpensSeveralFilesOnThreads) {
 TEST(Session, SaysWhyAFileIsNotATrace) {
     const Folder folder;
     std::ofstream(folder / "notes.txt") << "not a trace\n";
-    Session session;
+    model::Session session;
     session.open_file(folder / "notes.txt");
     session.open_file(folder / "absent.sqlite");
     finish_loading(session);
@@ -97,7 +97,7 @@ TEST(Session, SaysWhyAFileIsNotATrace) {
 }
 
 TEST(Session, ClosesTheActiveTraceAndAnyOther) {
-    Session session;
+    model::Session session;
     for (const char* name : {"one", "two", "three"}) session.add_trace(mlp_sample({}, name), name);
     session.set_active(2);
     session.close(0);
@@ -111,31 +111,31 @@ TEST(Session, ClosesTheActiveTraceAndAnyOther) {
 }
 
 TEST(Session, KeepsTheRankWithinTheTrace) {
-    Session session;
+    model::Session session;
     session.add_trace(mlp_sample({.ranks = 4}, "four"), "four");
     session.add_trace(mlp_sample({.ranks = 2}, "two"), "two");
     session.set_active(0);
     session.rank = 3;
-    session.selected = {EventKind::device, 5};
+    session.selected = {model::EventKind::device, 5};
     session.set_active(1);
     EXPECT_EQ(session.rank, 1);
-    EXPECT_EQ(session.selected.kind, EventKind::none);
+    EXPECT_EQ(session.selected.kind, model::EventKind::none);
 }
 
 TEST(Session, GivesEachTraceTheRequestedRange) {
-    Session session;
-    session.first_range = TimeRange{1000, 2000};
+    model::Session session;
+    session.first_range = model::TimeRange{1000, 2000};
     session.add_trace(mlp_sample({}, "run"), "run");
-    EXPECT_EQ(session.current()->visible, (TimeRange{1000, 2000}));
-    EXPECT_EQ(Session::selection(*session.current()).from_ns, 1000);
-    EXPECT_EQ(Session::selection(*session.current()).to_ns, 2000);
+    EXPECT_EQ(session.current()->visible, (model::TimeRange{1000, 2000}));
+    EXPECT_EQ(model::Session::selection(*session.current()).from_ns, 1000);
+    EXPECT_EQ(model::Session::selection(*session.current()).to_ns, 2000);
 }
 
 // --- analyses
 // -----------------------------------------------------------------------------------------------
 
 template <class Ask>
-auto wait_for(AnalysisCache& cache, Ask ask) {
+auto wait_for(model::AnalysisCache& cache, Ask ask) {
     auto result = ask();
     for (int i = 0; !result && i < 5000; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -146,13 +146,13 @@ auto wait_for(AnalysisCache& cache, Ask ask) {
 }
 
 TEST(AnalysisCache, AnswersWhenItIsDoneAndKeepsTheAnswer) {
-    AnalysisCache cache;
-    const TracePtr trace = mlp_sample({}, "run");
+    model::AnalysisCache cache;
+    const model::TracePtr trace = mlp_sample({}, "run");
     const auto summary = wait_for(cache, [&] { return cache.summary(trace); });
     ASSERT_NE(summary, nullptr);
     EXPECT_EQ(summary->ranks.size(), 2U);
     EXPECT_EQ(cache.summary(trace), summary);
-    traces::Selection part;
+    traces::analysis::Selection part;
     part.from_ns = 0;
     part.to_ns = 5'000'000;
     EXPECT_EQ(cache.summary(trace, part), nullptr);  // another query
@@ -168,8 +168,8 @@ TEST(AnalysisCache, DoesNotWaitForAnAbandonedAnalysis) {
     };
     const auto steps = std::make_shared<Steps>();
     {
-        AnalysisCache cache;
-        const auto slow = [steps](const std::vector<TracePtr>& traces) {
+        model::AnalysisCache cache;
+        const auto slow = [steps](const std::vector<model::TracePtr>& traces) {
             steps->begun.set_value();
             steps->may_end.get_future().wait();
             EXPECT_EQ(traces.front()->ranks.size(), 2U);
@@ -185,15 +185,15 @@ TEST(AnalysisCache, DoesNotWaitForAnAbandonedAnalysis) {
 }
 
 TEST(AnalysisCache, AbandonsNothingIfNoAnalysisRuns) {
-    AnalysisCache cache;
+    model::AnalysisCache cache;
     ASSERT_NE(wait_for(cache, [trace = mlp_sample({}, "run"), &cache] { return cache.summary(trace); }),
               nullptr);
     EXPECT_FALSE(cache.abandon());
 }
 
 TEST(AnalysisCache, NamesTheAnalysisThatFailedAndContinues) {
-    AnalysisCache cache;
-    const TracePtr trace = mlp_sample({}, "run");
+    model::AnalysisCache cache;
+    const model::TracePtr trace = mlp_sample({}, "run");
     const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
     for (int i = 0; i < 5000 && cache.failure().empty(); ++i) {
         EXPECT_EQ(cache.get<int>("fails", {trace}, fail), nullptr);
@@ -204,8 +204,8 @@ TEST(AnalysisCache, NamesTheAnalysisThatFailedAndContinues) {
 }
 
 TEST(AnalysisCache, AFailureIsReportedOnRequestAndRemovedWithItsTrace) {
-    AnalysisCache cache;
-    const TracePtr bad = mlp_sample({}, "bad"), good = mlp_sample({}, "good");
+    model::AnalysisCache cache;
+    const model::TracePtr bad = mlp_sample({}, "bad"), good = mlp_sample({}, "good");
     const auto fail = [](const auto&) -> int { throw std::runtime_error("out of luck"); };
     for (int i = 0; i < 5000 && cache.failure().empty(); ++i) {
         cache.get<int>("fails", {bad}, fail);
@@ -224,10 +224,10 @@ TEST(AnalysisCache, AFailureIsReportedOnRequestAndRemovedWithItsTrace) {
 }
 
 TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
-    AnalysisCache cache;
-    const TracePtr before = mlp_sample({}, "run"), after = mlp_sample({}, "run");
+    model::AnalysisCache cache;
+    const model::TracePtr before = mlp_sample({}, "run"), after = mlp_sample({}, "run");
     const auto one = [](const auto& t) { return static_cast<int>(t.front()->ranks.size()); };
-    const auto ask = [&](const TracePtr& of) { return cache.get<int>("ranks", {of}, one); };
+    const auto ask = [&](const model::TracePtr& of) { return cache.get<int>("ranks", {of}, one); };
     const auto sum = [](const auto&) { return 0; };
     ASSERT_NE(wait_for(cache, [&] { return cache.get<int>("long ago", {before}, sum); }), nullptr);
     cache.begin_frame();
@@ -244,8 +244,8 @@ TEST(AnalysisCache, AsksOfATraceThatWasReadAgainWhatWasOnShowOfTheOneBefore) {
 
 // A panel of many runs makes more queries per frame than unused results are kept.
 TEST(AnalysisCache, KeepsEverythingThatEveryFrameRequests) {
-    AnalysisCache cache;
-    const TracePtr trace = mlp_sample({}, "run");
+    model::AnalysisCache cache;
+    const model::TracePtr trace = mlp_sample({}, "run");
     constexpr int kQuestions = 400;
     std::atomic<int> made = 0;
     bool all = false;
@@ -267,12 +267,12 @@ TEST(AnalysisCache, KeepsEverythingThatEveryFrameRequests) {
 // --- actions
 // ------------------------------------------------------------------------------------------------
 
-class NamedPanel final : public Panel {
+class NamedPanel final : public model::Panel {
   public:
     explicit NamedPanel(std::string name) : name_(std::move(name)) {}
     std::string_view name() const override { return name_; }
-    void draw(Session&, const Frame&) override {}
-    void act(std::string_view action, Session&) override { acted = action; }
+    void draw(model::Session&, const model::Frame&) override {}
+    void act(std::string_view action, model::Session&) override { acted = action; }
     std::string acted;
 
   private:
@@ -300,13 +300,13 @@ TEST(Actions, EachHasItsOwnNameHelpAndKeys) {
         EXPECT_FALSE(action.title.empty());
         EXPECT_FALSE(action.keys.empty()) << action.id;
         // A key may have another meaning in another panel, but not if it has a global meaning.
-        for (const Chord& chord : action.keys)
+        for (const model::Chord& chord : action.keys)
             EXPECT_TRUE(keys.insert(chord_text(chord) + " " + std::string(action.panel)).second)
                 << chord_text(chord);
     }
     for (const Action& action : actions()) {
         if (action.panel.empty()) continue;
-        for (const Chord& chord : action.keys)
+        for (const model::Chord& chord : action.keys)
             EXPECT_EQ(keys.count(chord_text(chord) + " "), 0U) << action.id << " " << chord_text(chord);
     }
 }
@@ -325,9 +325,9 @@ TEST(Actions, MoveTheVisibleRange) {
     add_panels(program);
     program.show("timeline");
     program.session.add_trace(mlp_sample({}, "run"), "run");
-    const TimeRange all = program.session.current()->visible;
+    const model::TimeRange all = program.session.current()->visible;
     run(program, "zoom_in");
-    const TimeRange near = program.session.current()->visible;
+    const model::TimeRange near = program.session.current()->visible;
     EXPECT_NEAR(static_cast<double>(near.length()), 0.75 * static_cast<double>(all.length()), 2);
     run(program, "later");
     EXPECT_GT(program.session.current()->visible.from, near.from);
@@ -345,14 +345,14 @@ TEST(Actions, EscapeLetsGoOfOneThingAtATime) {
     Program program;
     add_panels(program);
     program.session.add_trace(mlp_sample({}, "run"), "run");
-    program.session.selected = {EventKind::device, 1};
+    program.session.selected = {model::EventKind::device, 1};
     run(program, "limit");
     run(program, "help");
     run(program, "let_go");
     EXPECT_FALSE(program.help);
-    EXPECT_EQ(program.session.selected.kind, EventKind::device);
+    EXPECT_EQ(program.session.selected.kind, model::EventKind::device);
     run(program, "let_go");
-    EXPECT_EQ(program.session.selected.kind, EventKind::none);
+    EXPECT_EQ(program.session.selected.kind, model::EventKind::none);
     EXPECT_TRUE(program.session.current()->limit);
     run(program, "let_go");
     EXPECT_FALSE(program.session.current()->limit);
@@ -380,19 +380,19 @@ TEST(Actions, ReachTheVisiblePanel) {
 }
 
 TEST(Keys, AreWrittenAsOnAKeyboard) {
-    EXPECT_EQ(chord_text({Key::o, true}), "Ctrl+O");
-    EXPECT_EQ(chord_text({Key::f, false, true}), "Shift+F");
-    EXPECT_EQ(chord_text({Key::slash, false, true}), "?");
+    EXPECT_EQ(model::chord_text({model::Key::o, true}), "Ctrl+O");
+    EXPECT_EQ(model::chord_text({model::Key::f, false, true}), "Shift+F");
+    EXPECT_EQ(model::chord_text({model::Key::slash, false, true}), "?");
 }
 
 // --- command line
 // -------------------------------------------------------------------------------------------
 
 TEST(Range, IsInMillisecondsUnlessItSaysSo) {
-    EXPECT_EQ(parse_range("10:20"), (TimeRange{10'000'000, 20'000'000}));
-    EXPECT_EQ(parse_range("1.5:2"), (TimeRange{1'500'000, 2'000'000}));
-    EXPECT_EQ(parse_range("500us:2ms"), (TimeRange{500'000, 2'000'000}));
-    EXPECT_EQ(parse_range("7ns:1s"), (TimeRange{7, 1'000'000'000}));
+    EXPECT_EQ(parse_range("10:20"), (model::TimeRange{10'000'000, 20'000'000}));
+    EXPECT_EQ(parse_range("1.5:2"), (model::TimeRange{1'500'000, 2'000'000}));
+    EXPECT_EQ(parse_range("500us:2ms"), (model::TimeRange{500'000, 2'000'000}));
+    EXPECT_EQ(parse_range("7ns:1s"), (model::TimeRange{7, 1'000'000'000}));
     for (const char* bad : {"", ":", "1", "1:", ":2", "2:1", "1:1", "1h:2h", "a:b", "1:2:3", "nan:2",
                             "1:1e300", "-9e9s:9e9s"}) {  // whose length does not fit into 64 bits
         EXPECT_EQ(parse_range(bad), std::nullopt) << bad;
@@ -470,58 +470,63 @@ TEST(Redraw, AnimationsAreDrawnSixtyTimesPerSecond) {
 
 // One colour has one meaning in all panels.
 TEST(Theme, HasOneColourForAKindAndNoOtherForTheSame) {
-    using traces::DeviceKind;
-    using traces::RangeKind;
-    using traces::TimeCategory;
-    EXPECT_EQ(range_color(RangeKind::data_loader), time_category_color(TimeCategory::data_loader));
-    EXPECT_EQ(runtime_color(), time_category_color(TimeCategory::runtime));
-    EXPECT_EQ(kind_color(DeviceKind::communication), time_category_color(TimeCategory::communication));
-    std::set<Color> different = {waiting_color(), exposed_color(), runtime_color(), overlapped_color(),
-                                 transfer_color()};
-    for (int k = 0; k < traces::kDeviceKinds; ++k) different.insert(kind_color(static_cast<DeviceKind>(k)));
+    using traces::analysis::TimeCategory;
+    using traces::store::DeviceKind;
+    using traces::store::RangeKind;
+    EXPECT_EQ(theme::range_color(RangeKind::data_loader),
+              theme::time_category_color(TimeCategory::data_loader));
+    EXPECT_EQ(theme::runtime_color(), theme::time_category_color(TimeCategory::runtime));
+    EXPECT_EQ(theme::kind_color(DeviceKind::communication),
+              theme::time_category_color(TimeCategory::communication));
+    std::set<theme::Color> different = {theme::waiting_color(), theme::exposed_color(),
+                                        theme::runtime_color(), theme::overlapped_color(),
+                                        theme::transfer_color()};
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
+        different.insert(theme::kind_color(static_cast<DeviceKind>(k)));
     for (const RangeKind kind : {RangeKind::module, RangeKind::backward, RangeKind::step,
                                  RangeKind::data_loader, RangeKind::communication, RangeKind::operation})
-        different.insert(range_color(kind));
-    EXPECT_EQ(different.size(), 5U + traces::kDeviceKinds + 6U);
-    EXPECT_EQ(paint_color(kTransferPaint), transfer_color());
-    EXPECT_EQ(paint_color(kArrivalPaint), waiting_color());
-    EXPECT_EQ(path_kind_color(traces::PathKind::waiting), waiting_color());
+        different.insert(theme::range_color(kind));
+    EXPECT_EQ(different.size(), 5U + traces::store::kDeviceKinds + 6U);
+    EXPECT_EQ(timeline::paint_color(timeline::kTransferPaint), theme::transfer_color());
+    EXPECT_EQ(timeline::paint_color(timeline::kArrivalPaint), theme::waiting_color());
+    EXPECT_EQ(panels::path_kind_color(traces::analysis::PathKind::waiting), theme::waiting_color());
 }
 
 TEST(Theme, DistinguishesKinds) {
-    EXPECT_EQ(rgb(0x123456), 0xFF563412U);
-    std::set<Color> kinds;
-    for (int k = 0; k < traces::kDeviceKinds; ++k)
-        kinds.insert(kind_color(static_cast<traces::DeviceKind>(k)));
+    EXPECT_EQ(theme::rgb(0x123456), 0xFF563412U);
+    std::set<theme::Color> kinds;
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
+        kinds.insert(theme::kind_color(static_cast<traces::store::DeviceKind>(k)));
     EXPECT_EQ(kinds.size(), 4U);
-    std::set<Color> categories;
-    for (int c = 0; c < traces::kMemoryCategories; ++c) {
-        categories.insert(category_color(static_cast<traces::MemoryCategory>(c)));
+    std::set<theme::Color> categories;
+    for (int c = 0; c < traces::schema::kMemoryCategories; ++c) {
+        categories.insert(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
     EXPECT_EQ(categories.size(), 8U);
-    EXPECT_EQ(run_color(0), run_color(8));
-    EXPECT_EQ(run_color(-1), run_color(7));
+    EXPECT_EQ(theme::run_color(0), theme::run_color(8));
+    EXPECT_EQ(theme::run_color(-1), theme::run_color(7));
 }
 
 // The colour of a compared run must differ from every kind of work and every category of memory or time.
 TEST(Theme, HasColoursForRunsThatNothingElseHas) {
-    std::set<Color> others = {waiting_color(),    exposed_color(),  runtime_color(),
-                              overlapped_color(), transfer_color(), no_hue_color()};
-    for (int k = 0; k < traces::kDeviceKinds; ++k)
-        others.insert(kind_color(static_cast<traces::DeviceKind>(k)));
-    for (int k = 0; k < traces::kRangeKinds; ++k)
-        others.insert(range_color(static_cast<traces::RangeKind>(k)));
-    for (int c = 0; c < traces::kMemoryCategories; ++c)
-        others.insert(category_color(static_cast<traces::MemoryCategory>(c)));
-    for (int c = 0; c < traces::kTimeCategories; ++c)
-        others.insert(time_category_color(static_cast<traces::TimeCategory>(c)));
-    std::set<Color> runs;
+    std::set<theme::Color> others = {theme::waiting_color(),  theme::exposed_color(),
+                                     theme::runtime_color(),  theme::overlapped_color(),
+                                     theme::transfer_color(), theme::no_hue_color()};
+    for (int k = 0; k < traces::store::kDeviceKinds; ++k)
+        others.insert(theme::kind_color(static_cast<traces::store::DeviceKind>(k)));
+    for (int k = 0; k < traces::store::kRangeKinds; ++k)
+        others.insert(theme::range_color(static_cast<traces::store::RangeKind>(k)));
+    for (int c = 0; c < traces::schema::kMemoryCategories; ++c)
+        others.insert(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
+    for (int c = 0; c < traces::analysis::kTimeCategories; ++c)
+        others.insert(theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
+    std::set<theme::Color> runs;
     for (int run = 0; run < 8; ++run) {
-        EXPECT_EQ(others.count(run_color(run)), 0U) << run;
-        runs.insert(run_color(run));
+        EXPECT_EQ(others.count(theme::run_color(run)), 0U) << run;
+        runs.insert(theme::run_color(run));
     }
     EXPECT_EQ(runs.size(), 8U);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

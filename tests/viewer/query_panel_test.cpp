@@ -14,7 +14,7 @@
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -35,7 +35,7 @@ class Folder {
 };
 
 void write_sample(const std::string& path, const MlpSample& sample = {}) {
-    traces::DatabaseWriter writer({.path = path});
+    traces::store::DatabaseWriter writer({.path = path});
     write_mlp_sample(sample, writer);
     writer.finish(20'000'000, 0);
 }
@@ -76,10 +76,10 @@ class QueryTest : public testing::Test {
 };
 
 TEST_F(QueryTest, EveryShippedQueryRuns) {
-    for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+    for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
         const QueryAnswer answer = ask(runner_, path_, std::string(query.sql));
         EXPECT_EQ(answer.error, "") << query.name;
-        EXPECT_FALSE(traces::question_of(query.sql).empty()) << query.name;
+        EXPECT_FALSE(traces::query::question_of(query.sql).empty()) << query.name;
     }
 }
 
@@ -193,8 +193,8 @@ TEST_F(QueryTest, AChromeTraceIsAskedInATemporaryDatabase) {
 // --- the result as a table --------------------------------------------------------------------------------
 
 std::shared_ptr<const QueryTable> table_of(std::vector<std::string> columns,
-                                           std::vector<std::vector<traces::QueryValue>> rows) {
-    auto result = std::make_shared<traces::QueryResult>();
+                                           std::vector<std::vector<traces::store::QueryValue>> rows) {
+    auto result = std::make_shared<traces::store::QueryResult>();
     result->columns = std::move(columns);
     result->rows = std::move(rows);
     return std::make_shared<QueryTable>(result);
@@ -299,12 +299,12 @@ TEST(QueryHistory, BearsAnyText) {
 class QueryPanelTest : public PanelsTest {
   protected:
     QueryPanelTest() {
-        items::keep(true);
+        draw::items::keep(true);
         write_sample(path_);
         session_.open_file(path_);
         while (session_.loading()) session_.poll();
     }
-    void settle(Panel& panel) {
+    void settle(model::Panel& panel) {
         do {
             frame(panel, 1600, 820);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -313,7 +313,7 @@ class QueryPanelTest : public PanelsTest {
             frame(panel, 1600, 820);
             while (panel.busy()) frame(panel, 1600, 820);
         }
-        items::begin_frame();
+        draw::items::begin_frame();
     }
     Folder folder_;
     std::string path_ = folder_.file("run.sqlite");
@@ -324,7 +324,7 @@ TEST_F(QueryPanelTest, AsksADatabaseAtOnceAndShowsItsSchema) {
     settle(*panel);
     EXPECT_THAT(item("query.status"), HasSubstr(" row"));
     EXPECT_EQ(item("query.schema.kernels"), "kernels");
-    EXPECT_TRUE(items::find("query.result.row.0"));
+    EXPECT_TRUE(draw::items::find("query.result.row.0"));
 }
 
 TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
@@ -349,7 +349,7 @@ TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
     const auto panel = make_panel("query");
     for (int i = 0; i < 2; ++i) frame(*panel, 1600, 820);
     ASSERT_TRUE(panel->busy());
-    const auto editor = items::find("query.sql");
+    const auto editor = draw::items::find("query.sql");
     ASSERT_TRUE(editor);
 
     ImGuiIO& io = ImGui::GetIO();
@@ -372,7 +372,7 @@ TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {
 }
 
 TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
-    const traces::Trace& trace = *session_.trace();
+    const traces::store::Trace& trace = *session_.trace();
     const auto event = trace.device.size() / 2;
     const RowPlace place{trace.device.start[event], trace.device.end[event],
                          trace.ranks[trace.device.rank[event]].number};
@@ -391,7 +391,7 @@ TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {
             "SELECT start_ns, end_ns, rank FROM kernels WHERE NOT communication ORDER BY start_ns");
     ASSERT_EQ(answer.error, "");
     const auto table =
-        std::make_shared<QueryTable>(std::make_shared<traces::QueryResult>(answer.results.front()));
+        std::make_shared<QueryTable>(std::make_shared<traces::store::QueryResult>(answer.results.front()));
     const RowPlaces places = find_places(answer.results.front().columns);
     for (const std::size_t row : {std::size_t{0}, table->rows() / 2, table->rows() - 1}) {
         EXPECT_GE(device_event_at(*session_.trace(), *place_of(*table, places, row)), 0) << row;
@@ -399,4 +399,4 @@ TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ TEST_F(RowSimulationTest, ManyLinesDoNotStopTheTool) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -8,7 +8,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -17,19 +17,19 @@ using testing::Not;
 
 class RunsPanelTest : public PanelsTest {
   protected:
-    RunsPanelTest() { items::keep(true); }
+    RunsPanelTest() { draw::items::keep(true); }
 };
 
 TEST_F(RunsPanelTest, PutsKeyFiguresSideBySide) {
     open_root_and_linear();
     draw(*make_panel("runs"));
     EXPECT_EQ(item("runs.files.rows"), "2");
-    const auto figures = traces::compare({session_.open[0].trace.get()});
+    const auto figures = traces::analysis::compare({session_.open[0].trace.get()});
     EXPECT_EQ(item("runs.files.root.sqlite.average_step_us"),
-              format_decimal(figures.runs[0].average_step_us, 1));
+              draw::format_decimal(figures.runs[0].average_step_us, 1));
     EXPECT_EQ(item("runs.files.root.sqlite.peak_mb"), "18.16");
     EXPECT_EQ(item("runs.files.linear.sqlite.faults"),
-              std::to_string(traces::check_trace(*session_.open[1].trace).size()));
+              std::to_string(traces::analysis::check_trace(*session_.open[1].trace).size()));
 }
 
 TEST_F(RunsPanelTest, EndsWithHoweverManyRuns) {
@@ -64,7 +64,7 @@ TEST_F(RunsPanelTest, ShowsFaultsAsSentences) {
     traces::RunBuilder run;
     run.kernel(0, 10, 20);  // without a launch
     session_.add_trace(run.take(), "run.sqlite");
-    const auto faults = traces::check_trace(*session_.trace());
+    const auto faults = traces::analysis::check_trace(*session_.trace());
     ASSERT_FALSE(faults.empty());
     EXPECT_THAT(draw(*make_panel("runs")), HasSubstr(faults.front()));
 }
@@ -96,4 +96,4 @@ TEST_F(RunsPanelTest, ForeignTracesSayThatTheyNameNoConfiguration) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -68,12 +68,12 @@ TEST(Script, ReadsEachCommand) {
     EXPECT_EQ(only<Drag>("drag a -10 5 shift").dx, -10);
     EXPECT_EQ(only<Drag>("drag a to b").to, "b");
     EXPECT_EQ(only<Wheel>("wheel a -2.5").notches, -2.5);
-    EXPECT_EQ(only<PressKey>("key Ctrl+Shift+P").chord, (Chord{Key::p, true, true}));
+    EXPECT_EQ(only<PressKey>("key Ctrl+Shift+P").chord, (model::Chord{model::Key::p, true, true}));
     EXPECT_EQ(only<TypeText>("type select count(*) from kernels").text, "select count(*) from kernels");
     EXPECT_EQ(only<RunAction>("action fit").id, "fit");
     EXPECT_EQ(only<Wait>("wait").seconds, 120);
     EXPECT_EQ(only<Wait>("wait 3").seconds, 3);
-    EXPECT_EQ(only<SetLimit>("set limit 10:20").range, (TimeRange{10'000'000, 20'000'000}));
+    EXPECT_EQ(only<SetLimit>("set limit 10:20").range, (model::TimeRange{10'000'000, 20'000'000}));
     EXPECT_EQ(only<SetLimit>("set limit none").range, std::nullopt);
     EXPECT_EQ(only<SetSize>("set size 1000x700").width, 1000);
     EXPECT_EQ(only<Shot>("shot a.png panel").item, "panel");
@@ -153,12 +153,12 @@ TEST(Expectation, ComparesFiguresWithinATolerance) {
 }
 
 TEST(Fuzzy, PrefersBeginningsOfWordsAndLettersInARow) {
-    EXPECT_EQ(fuzzy_score("xyz", "Execution Summary"), std::nullopt);
-    EXPECT_EQ(fuzzy_score("mx", "xm"), std::nullopt);  // the order counts
-    EXPECT_GT(*fuzzy_score("es", "Execution Summary"), *fuzzy_score("es", "Compare series"));
-    EXPECT_GT(*fuzzy_score("mem", "Memory"), *fuzzy_score("mem", "Module element"));
-    EXPECT_GT(*fuzzy_score("fit", "Fit the whole trace"), *fuzzy_score("fit", "Profile its units"));
-    EXPECT_TRUE(fuzzy_score("", "anything"));
+    EXPECT_EQ(app::fuzzy_score("xyz", "Execution Summary"), std::nullopt);
+    EXPECT_EQ(app::fuzzy_score("mx", "xm"), std::nullopt);  // the order counts
+    EXPECT_GT(*app::fuzzy_score("es", "Execution Summary"), *app::fuzzy_score("es", "Compare series"));
+    EXPECT_GT(*app::fuzzy_score("mem", "Memory"), *app::fuzzy_score("mem", "Module element"));
+    EXPECT_GT(*app::fuzzy_score("fit", "Fit the whole trace"), *app::fuzzy_score("fit", "Profile its units"));
+    EXPECT_TRUE(app::fuzzy_score("", "anything"));
 }
 
 }  // namespace TEST_FILE

@@ -7,14 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
-using enum traces::ShardState;
+using enum traces::analysis::ShardState;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using traces::ShardStates;
-using traces::UnitHistory;
+using traces::analysis::ShardStates;
+using traces::analysis::UnitHistory;
 
 // Gathered from 10 to 20, used in compute until 50, freed; gathered again from 70 on, never freed.
 UnitHistory history() {
@@ -125,35 +125,35 @@ ShardView two_steps() {
     view.set_steps({{1, {100, 200}}, {2, {200, 400}}});
     return view;
 }
-constexpr TimeRange kAll{0, 500};
+constexpr model::TimeRange kAll{0, 500};
 
 TEST(ShardView, ShowsTheStepOfTheCursorWithALittleAir) {
     ShardView view = two_steps();
     view.update(kAll, kAll, 250);
-    EXPECT_EQ(view.range(), (TimeRange{200 - 5, 400 + 5})) << "a fiftieth and one";
+    EXPECT_EQ(view.range(), (model::TimeRange{200 - 5, 400 + 5})) << "a fiftieth and one";
     view.update(kAll, kAll, 450);  // after the last step
-    EXPECT_EQ(view.range(), (TimeRange{400 - 3, 500}));
+    EXPECT_EQ(view.range(), (model::TimeRange{400 - 3, 500}));
 }
 
 TEST(ShardView, ShowsTheTimelinesPartOrEverything) {
     ShardView view = two_steps();
     view.mode = ShardView::timeline;
     view.update(kAll, {300, 900}, 0);
-    EXPECT_EQ(view.range(), (TimeRange{300, 500}));
+    EXPECT_EQ(view.range(), (model::TimeRange{300, 500}));
     view.mode = ShardView::whole;
     view.update(kAll, {300, 900}, 0);
     EXPECT_EQ(view.range(), kAll);
 }
 
 TEST(ShardView, ZoomsAboutTheMouseAndStaysInside) {
-    constexpr TimeRange kLong{0, 1000000};
+    constexpr model::TimeRange kLong{0, 1000000};
     ShardView view;
     view.update(kLong, kLong, 0);
     view.zoom(kLong, 0.25, 1);
     EXPECT_EQ(view.mode, ShardView::own);
-    EXPECT_EQ(view.range(), (TimeRange{50000, 850000})) << "250,000 stays at a quarter of 800,000";
+    EXPECT_EQ(view.range(), (model::TimeRange{50000, 850000})) << "250,000 stays at a quarter of 800,000";
     view.pan(kLong, 1);
-    EXPECT_EQ(view.range(), (TimeRange{200000, 1000000}));
+    EXPECT_EQ(view.range(), (model::TimeRange{200000, 1000000}));
     for (int i = 0; i < 100; ++i) view.zoom(kLong, 0.5, 1);
     EXPECT_EQ(view.range().length(), 1000);
     for (int i = 0; i < 100; ++i) view.zoom(kLong, 0.5, -1);
@@ -161,7 +161,7 @@ TEST(ShardView, ZoomsAboutTheMouseAndStaysInside) {
 }
 
 TEST(ShardView, FollowsACursorThatIsSteppedOutOfSight) {
-    constexpr TimeRange kLong{0, 1000000};
+    constexpr model::TimeRange kLong{0, 1000000};
     ShardView view;
     view.update(kLong, kLong, 0);
     view.zoom(kLong, 0, 3);
@@ -172,9 +172,9 @@ TEST(ShardView, FollowsACursorThatIsSteppedOutOfSight) {
 
 TEST(ShardView, FindsTheStepInTheMiddle) {
     ShardView view = two_steps();
-    EXPECT_EQ(view.middle_step(kAll), (TimeRange{200, 400}));
-    EXPECT_EQ(view.middle_step({0, 150}), (TimeRange{100, 150}));
-    EXPECT_EQ(view.middle_step({410, 450}), (TimeRange{410, 450}));
+    EXPECT_EQ(view.middle_step(kAll), (model::TimeRange{200, 400}));
+    EXPECT_EQ(view.middle_step({0, 150}), (model::TimeRange{100, 150}));
+    EXPECT_EQ(view.middle_step({410, 450}), (model::TimeRange{410, 450}));
     EXPECT_EQ(view.step_at(99), nullptr);
     ASSERT_NE(view.step_at(200), nullptr);
     EXPECT_EQ(view.step_at(200)->number, 2);
@@ -182,4 +182,4 @@ TEST(ShardView, FindsTheStepInTheMiddle) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

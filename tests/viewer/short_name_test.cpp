@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -117,4 +117,4 @@ TEST(ShortName, FormsOnlyGrowShorter) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -20,7 +20,7 @@
 #include "viewer/model/same_event.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
@@ -31,22 +31,22 @@ class StateTest : public testing::Test {
         std::string name = (std::filesystem::temp_directory_path() / "shardscope-state-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
         folder_ = name;
-        table_memory().clear();
+        tables::table_memory().clear();
     }
     ~StateTest() override {
         std::error_code ignored;
         std::filesystem::remove_all(folder_, ignored);
-        table_memory().clear();
-        theme::set_appearance(Appearance::dark);
+        tables::table_memory().clear();
+        theme::set_appearance(theme::Appearance::dark);
     }
     std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
     static void write_sample(const std::string& file, int ranks) {
-        traces::DatabaseWriter writer({.path = file, .overwrite = true});
+        traces::store::DatabaseWriter writer({.path = file, .overwrite = true});
         write_mlp_sample({.per_linear = true, .ranks = ranks}, writer);
         writer.finish(20'000'000, 0);
     }
-    static void settle(Session& session) {
+    static void settle(model::Session& session) {
         for (int i = 0; (session.loading() || i == 0) && i < 20'000; ++i) {
             session.poll();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -57,11 +57,11 @@ class StateTest : public testing::Test {
     std::string folder_;
 };
 
-class PlainPanel final : public Panel {
+class PlainPanel final : public model::Panel {
   public:
     explicit PlainPanel(std::string name) : name_(std::move(name)) {}
     std::string_view name() const override { return name_; }
-    void draw(Session&, const Frame&) override {}
+    void draw(model::Session&, const model::Frame&) override {}
     std::string saved() const override { return kept; }
     void restore(std::string_view saved) override { kept = saved; }
     std::string kept;
@@ -77,7 +77,7 @@ void add_panels(Program& program) {
 
 TEST_F(StateTest, IsRestored) {
     SavedState state;
-    state.traces = {{"/a/run.sqlite", {}, TimeRange{5, 50}, TimeRange{10, 20}, "{}"},
+    state.traces = {{"/a/run.sqlite", {}, model::TimeRange{5, 50}, model::TimeRange{10, 20}, "{}"},
                     {"/b.json", {"/b.json", "/c.json"}, {}, {}, ""}};
     state.active = "/b.json";
     state.panel = "memory";
@@ -144,55 +144,55 @@ TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
         settle(program.session);
         program.show("memory");
         program.session.open[1].visible = {1000, 9000};
-        program.session.open[1].limit = TimeRange{2000, 3000};
-        program.set_appearance(Appearance::light);
+        program.session.open[1].limit = model::TimeRange{2000, 3000};
+        program.set_appearance(theme::Appearance::light);
         program.set_zoom(150);
         static_cast<PlainPanel&>(*program.panels[1]).kept = "order";
-        table_memory()["units"] = {"bytes", true, {}};
+        tables::table_memory()["units"] = {"bytes", true, {}};
         state = state_of(program);
     }
     std::filesystem::remove(path("one.sqlite"));
-    theme::set_appearance(Appearance::dark);
-    table_memory().clear();
+    theme::set_appearance(theme::Appearance::dark);
+    tables::table_memory().clear();
     Program program;
     add_panels(program);
     restore(state, program, true);
     ASSERT_EQ(program.session.open.size(), 1U);  // a missing file is ignored
     settle(program.session);
     EXPECT_EQ(program.session.current()->name, "two.sqlite");
-    EXPECT_EQ(program.session.current()->visible, (TimeRange{1000, 9000}));
-    EXPECT_EQ(program.session.current()->limit, (TimeRange{2000, 3000}));
+    EXPECT_EQ(program.session.current()->visible, (model::TimeRange{1000, 9000}));
+    EXPECT_EQ(program.session.current()->limit, (model::TimeRange{2000, 3000}));
     EXPECT_EQ(program.shown().name(), "memory");
-    EXPECT_EQ(theme::appearance(), Appearance::light);
+    EXPECT_EQ(theme::appearance(), theme::Appearance::light);
     EXPECT_EQ(program.zoom, 150);
     EXPECT_EQ(program.recent.front(), path("two.sqlite"));
     EXPECT_EQ(static_cast<PlainPanel&>(*program.panels[1]).kept, "order");
-    EXPECT_EQ(table_memory()["units"].sorted_by, "bytes");
+    EXPECT_EQ(tables::table_memory()["units"].sorted_by, "bytes");
 }
 
 // --- files that change
 
 TEST_F(StateTest, SaysWhatBecameOfAFile) {
     std::ofstream(path("a")) << "12345";
-    const FileStamp before = stamp_of(path("a"));
-    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "");
+    const model::FileStamp before = model::stamp_of(path("a"));
+    EXPECT_EQ(change_of(before, model::stamp_of(path("a"))), "");
     std::ofstream(path("a"), std::ios::app) << "6";
-    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "has changed since it was read");
+    EXPECT_EQ(change_of(before, model::stamp_of(path("a"))), "has changed since it was read");
     std::filesystem::resize_file(path("a"), 1);
-    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "is shorter than when it was read");
+    EXPECT_EQ(change_of(before, model::stamp_of(path("a"))), "is shorter than when it was read");
     std::ofstream(path("b")) << "12345";
     std::filesystem::rename(path("b"), path("a"));
-    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "was replaced by another file");
+    EXPECT_EQ(change_of(before, model::stamp_of(path("a"))), "was replaced by another file");
     std::filesystem::remove(path("a"));
-    EXPECT_EQ(change_of(before, stamp_of(path("a"))), "is gone");
+    EXPECT_EQ(change_of(before, model::stamp_of(path("a"))), "is gone");
 }
 
 TEST_F(StateTest, AFileThatWasReplacedStaysInSightUntilItIsReadAgain) {
     write_sample(path("run.sqlite"), 2);
-    Session session;
+    model::Session session;
     session.open_file(path("run.sqlite"));
     settle(session);
-    session.selected = {EventKind::device, 3};
+    session.selected = {model::EventKind::device, 3};
     const std::int64_t start = session.trace()->device.start[3];
     write_sample(path("new.sqlite"), 4);
     std::filesystem::rename(path("new.sqlite"), path("run.sqlite"));
@@ -204,20 +204,20 @@ TEST_F(StateTest, AFileThatWasReplacedStaysInSightUntilItIsReadAgain) {
     EXPECT_TRUE(news);
     EXPECT_THAT(session.current()->notice, HasSubstr("was replaced by another file"));
     EXPECT_EQ(session.trace()->ranks.size(), 2U);
-    const TimeRange limit{1'000'000, 2'000'000};
+    const model::TimeRange limit{1'000'000, 2'000'000};
     session.current()->limit = limit;
     session.reload(0);
     settle(session);
     EXPECT_EQ(session.trace()->ranks.size(), 4U);
     EXPECT_EQ(session.current()->notice, "");
     EXPECT_EQ(session.current()->limit, limit);
-    ASSERT_EQ(session.selected.kind, EventKind::device);  // the same event, wherever it is now
+    ASSERT_EQ(session.selected.kind, model::EventKind::device);  // the same event, wherever it is now
     EXPECT_EQ(session.trace()->device.start[static_cast<std::size_t>(session.selected.index)], start);
 }
 
 TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
     write_sample(path("run.sqlite"), 2);
-    Session session;
+    model::Session session;
     session.open_file(path("run.sqlite"));
     settle(session);
     std::filesystem::resize_file(path("run.sqlite"), 100);
@@ -230,16 +230,16 @@ TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
 
 TEST_F(StateTest, AGrowingRunIsReloaded) {
     const std::string file = path("live.sqlite");
-    traces::DatabaseWriter writer({.path = file});
+    traces::store::DatabaseWriter writer({.path = file});
     write_mlp_sample({.per_linear = true, .ranks = 2, .steps = 1}, writer);
     writer.commit();
-    Session session;
+    model::Session session;
     session.open_file(file);
     settle(session);
     ASSERT_NE(session.trace(), nullptr) << session.current()->error;
     ASSERT_FALSE(session.trace()->ended);
     const std::size_t before = session.trace()->device.size();
-    traces::KernelRow kernel;
+    traces::schema::KernelRow kernel;
     kernel.start = 15'000'000;
     kernel.end = 15'001'000;
     kernel.stream = 7;
@@ -266,7 +266,7 @@ TEST_F(StateTest, AGrowingRunIsReloaded) {
 using Rgb = std::array<double, 3>;
 
 // sRGB to linear light (IEC 61966-2-1).
-Rgb linear(Color color) {
+Rgb linear(theme::Color color) {
     Rgb out{};
     for (int i = 0; i < 3; ++i) {
         const double c = static_cast<double>(color >> (8 * i) & 0xFF) / 255;
@@ -306,10 +306,10 @@ double distance(const Rgb& a, const Rgb& b) {
 
 TEST(Colours, DifferPerKindForColourBlindUsers) {
     constexpr double kApart = 15;  // Delta E*ab; about 2.3 is just noticeable side by side
-    for (int a = 0; a < traces::kDeviceKinds; ++a) {
+    for (int a = 0; a < traces::store::kDeviceKinds; ++a) {
         for (int b = 0; b < a; ++b) {
-            const Rgb x = linear(kind_color(static_cast<traces::DeviceKind>(a)));
-            const Rgb y = linear(kind_color(static_cast<traces::DeviceKind>(b)));
+            const Rgb x = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(a)));
+            const Rgb y = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(b)));
             EXPECT_GT(distance(lab(x), lab(y)), kApart) << a << " " << b;
             EXPECT_GT(distance(lab(seen(x, kProtanopia)), lab(seen(y, kProtanopia))), kApart)
                 << a << " " << b;
@@ -324,9 +324,9 @@ TEST(Colours, DifferPerKindForColourBlindUsers) {
 TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
     constexpr double kApart = 15;
     for (int a = 0; a < 4; ++a) {
-        const Rgb x = linear(run_color(a));
+        const Rgb x = linear(theme::run_color(a));
         for (int b = 0; b < a; ++b) {
-            const Rgb y = linear(run_color(b));
+            const Rgb y = linear(theme::run_color(b));
             EXPECT_GT(distance(lab(x), lab(y)), kApart) << a << " " << b;
             EXPECT_GT(distance(lab(seen(x, kProtanopia)), lab(seen(y, kProtanopia))), kApart)
                 << a << " " << b;
@@ -335,9 +335,9 @@ TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
         }
     }
     for (int run = 0; run < 8; ++run) {
-        for (int kind = 0; kind < traces::kDeviceKinds; ++kind) {
-            const Rgb x = linear(run_color(run)),
-                      y = linear(kind_color(static_cast<traces::DeviceKind>(kind)));
+        for (int kind = 0; kind < traces::store::kDeviceKinds; ++kind) {
+            const Rgb x = linear(theme::run_color(run)),
+                      y = linear(theme::kind_color(static_cast<traces::store::DeviceKind>(kind)));
             EXPECT_GT(distance(lab(x), lab(y)), kApart) << run << " " << kind;
         }
     }
@@ -345,25 +345,25 @@ TEST(Colours, DifferPerRunAndFromThoseOfKinds) {
 
 TEST(Colours, TextIsLegibleInBothAppearances) {
     // Web Content Accessibility Guidelines 2.1, contrast ratio: 4.5 for text, 3 for large text and icons.
-    const auto luminance = [](Color c) {
+    const auto luminance = [](theme::Color c) {
         const Rgb l = linear(c);
         return 0.2126 * l[0] + 0.7152 * l[1] + 0.0722 * l[2];
     };
-    const auto contrast = [&](Color a, Color b) {
+    const auto contrast = [&](theme::Color a, theme::Color b) {
         const double x = luminance(a), y = luminance(b);
         return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
     };
-    for (const Appearance appearance : {Appearance::dark, Appearance::light}) {
+    for (const theme::Appearance appearance : {theme::Appearance::dark, theme::Appearance::light}) {
         theme::set_appearance(appearance);
-        for (const Color ground : {theme::ground(), theme::surface(), theme::raised()}) {
+        for (const theme::Color ground : {theme::ground(), theme::surface(), theme::raised()}) {
             EXPECT_GE(contrast(theme::text(), ground), 7);
             EXPECT_GE(contrast(theme::text_dim(), ground), 4.5);
             EXPECT_GE(contrast(theme::bad(), ground), 4.5);
             EXPECT_GE(contrast(theme::accent(), ground), 3);
         }
     }
-    theme::set_appearance(Appearance::dark);
+    theme::set_appearance(theme::Appearance::dark);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

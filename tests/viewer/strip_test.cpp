@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace TEST_FILE {
 
-using traces::DeviceKind;
-using traces::Trace;
+using traces::store::DeviceKind;
+using traces::store::Trace;
 
 // Two streams of rank 0, one of rank 1.
 class StripTest : public testing::Test {
@@ -73,4 +73,4 @@ TEST_F(StripTest, DrawsNothingOfAnEmptyTrace) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

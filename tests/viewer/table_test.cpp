@@ -6,7 +6,7 @@
 #include "tests/viewer/panel_fixture.h"
 #include "viewer/tables/table_order.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace TEST_FILE {
 
 using ::testing::Contains;
@@ -17,7 +17,7 @@ std::shared_ptr<const TableModel> three_kernels() {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}},
         {"count", "Count", "", TableColumn::Kind::number, 6, 15, 0, {}},
-        {"us", "Total", "\u00b5s", TableColumn::Kind::number, 6, 10, rgb(0x5588CC), {}},
+        {"us", "Total", "\u00b5s", TableColumn::Kind::number, 6, 10, theme::rgb(0x5588CC), {}},
     });
     table->add({text_cell("add"), count_cell(2), us_cell(1.5)});
     table->add({text_cell("mul"), count_cell(30), us_cell(0.2)});
@@ -35,11 +35,11 @@ std::shared_ptr<const TableModel> many_kernels(int rows) {
     return table;
 }
 
-class TablePanel final : public Panel {
+class TablePanel final : public model::Panel {
   public:
     explicit TablePanel(std::shared_ptr<const TableModel> shown) : model(std::move(shown)) {}
     std::string_view name() const override { return "table"; }
-    void draw(Session&, const Frame&) override {
+    void draw(model::Session&, const model::Frame&) override {
         const TableEvents now = draw_table("t", model, state, {.name = "kernels"});
         if (now.clicked) events.clicked = now.clicked;
         if (now.opened) events.opened = now.opened;
@@ -55,7 +55,7 @@ class TablePanel final : public Panel {
 class TableTest : public PanelsTest {
   protected:
     TableTest() {
-        items::keep(true);
+        draw::items::keep(true);
         table_memory().clear();
         ImGuiIO& io = ImGui::GetIO();
         // The fixture's own clipboard receives the panel's text in each frame.
@@ -65,7 +65,7 @@ class TableTest : public PanelsTest {
         };
     }
 
-    void press(Panel& panel, int key, bool control = false) {
+    void press(model::Panel& panel, int key, bool control = false) {
         for (const bool down : {true, false}) {
             hold_key(key, down, control);
             frame(panel, 1600, 820);
@@ -74,8 +74,8 @@ class TableTest : public PanelsTest {
     }
 
     // Opens the menu with the right button on an item, at `share` of its width from its left.
-    void open_menu(Panel& panel, const std::string& name, float share = 0.5F) {
-        const auto found = items::find(name);
+    void open_menu(model::Panel& panel, const std::string& name, float share = 0.5F) {
+        const auto found = draw::items::find(name);
         ASSERT_TRUE(found) << "no item is called " << name;
         ImGuiIO& io = ImGui::GetIO();
         io.MousePos = {found->min.x + (found->max.x - found->min.x) * share,
@@ -95,7 +95,7 @@ TEST_F(TableTest, ANumberThatFindsNoRoomIsWrittenShortAndNeverCut) {
     auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
         {"name", "Module", "", TableColumn::Kind::text, 0, 20, 0, {}},
         {"parameters", "Parameters", "", TableColumn::Kind::number, 5, 15, 0, {}},
-        {"us", "Time", "", TableColumn::Kind::number, 5, 15, rgb(0x5588CC), {}},
+        {"us", "Time", "", TableColumn::Kind::number, 5, 15, theme::rgb(0x5588CC), {}},
     });
     table->add({text_cell("GPT_0"), count_cell(175221817344), us_cell(123456789012.5)});
     table->add({text_cell("Linear_0"), count_cell(262656), us_cell(1.5)});
@@ -116,7 +116,7 @@ TEST_F(TableTest, ARowsMenuCopiesTheCellUnderTheMouse) {
     EXPECT_EQ(item("t.menu.copy_cell"), "Count");
     click(panel, "t.menu.copy_cell");
     EXPECT_THAT(copied_, Contains("30"));
-    EXPECT_FALSE(items::find("t.menu.copy_cell")) << "the menu is still open";
+    EXPECT_FALSE(draw::items::find("t.menu.copy_cell")) << "the menu is still open";
 }
 
 TEST_F(TableTest, ARowsMenuCopiesTheRowBetweenTabs) {
@@ -145,19 +145,19 @@ TEST_F(TableTest, TheHeadersMenuTakesAColumnAwayAndBringsItBack) {
     draw(panel);
     open_menu(panel, "t.header.us");
     EXPECT_EQ(item("t.columns.us"), "shown");
-    EXPECT_FALSE(items::find("t.columns.name")) << "the first column always stays";
+    EXPECT_FALSE(draw::items::find("t.columns.name")) << "the first column always stays";
     click(panel, "t.columns.us");
-    EXPECT_FALSE(items::find("t.header.us"));
-    EXPECT_FALSE(items::find("t.add.us"));
+    EXPECT_FALSE(draw::items::find("t.header.us"));
+    EXPECT_FALSE(draw::items::find("t.add.us"));
     EXPECT_THAT(table_memory().at("t").hidden, ElementsAre("us"));
     // Another panel with that table, as after a restart, has the column hidden, too.
     TablePanel next(three_kernels());
     draw(next);
-    EXPECT_FALSE(items::find("t.header.us"));
+    EXPECT_FALSE(draw::items::find("t.header.us"));
     open_menu(next, "t.header.count");
     EXPECT_EQ(item("t.columns.us"), "hidden");
     click(next, "t.columns.us");
-    EXPECT_TRUE(items::find("t.header.us"));
+    EXPECT_TRUE(draw::items::find("t.header.us"));
     EXPECT_FALSE(table_memory().contains("t")) << "as it comes needs no memory";
 }
 
@@ -180,11 +180,11 @@ TEST_F(TableTest, AClickOnAHeaderSortsNumbersFromTheLargest) {
 TEST_F(TableTest, AWindowThatIsNarrowShowsTheMostImportantColumns) {
     TablePanel panel(three_kernels());
     draw(panel, 300);
-    EXPECT_TRUE(items::find("t.header.name"));
-    EXPECT_TRUE(items::find("t.header.count"));
-    EXPECT_FALSE(items::find("t.header.us"));
+    EXPECT_TRUE(draw::items::find("t.header.name"));
+    EXPECT_TRUE(draw::items::find("t.header.count"));
+    EXPECT_FALSE(draw::items::find("t.header.us"));
     draw(panel);
-    EXPECT_TRUE(items::find("t.header.us"));
+    EXPECT_TRUE(draw::items::find("t.header.us"));
     // With the header's menu they are all shown next to each other, with scrolling.
     open_menu(panel, "t.header.count");
     EXPECT_EQ(item("t.columns_menu.all"), "off");
@@ -230,12 +230,12 @@ TEST_F(TableTest, ARowThatTheKeyboardPassesIsNotGoneToButEnterIs) {
 TEST_F(TableTest, AKeyBringsTheChosenRowInSight) {
     TablePanel panel(many_kernels(1000));
     draw(panel);
-    ASSERT_TRUE(items::find("t.kernel 999")) << "a frame that is read as text holds every row";
-    EXPECT_FALSE(items::find("t.kernel 999")->in_sight);
+    ASSERT_TRUE(draw::items::find("t.kernel 999")) << "a frame that is read as text holds every row";
+    EXPECT_FALSE(draw::items::find("t.kernel 999")->in_sight);
     click(panel, "t.row.0", false, kNearLeft);
     press(panel, ImGuiKey_End);
     EXPECT_EQ(panel.state.chosen, 999U);
-    EXPECT_TRUE(items::find("t.kernel 999")->in_sight);
+    EXPECT_TRUE(draw::items::find("t.kernel 999")->in_sight);
     press(panel, ImGuiKey_PageUp);
     ASSERT_TRUE(panel.state.chosen);
     EXPECT_LT(*panel.state.chosen, 999U);
@@ -273,7 +273,7 @@ TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
         std::vector<TableColumn>{{"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}}});
     for (int i = 0; i < 50; ++i) table->add({text_cell(std::string(1 << 20, 'a') + "\nend")});
     TablePanel panel(table);
-    items::keep(false);
+    draw::items::keep(false);
     draw(panel);
     const std::string& text = copied_.back();  // the text that the fixture logs
     // Each of the rows shows both ends in one line of at most 1600 pixels.
@@ -283,4 +283,4 @@ TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -11,7 +11,7 @@
 #include "viewer/tables/table_model.h"
 #include "viewer/tables/table_order.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -129,4 +129,4 @@ TEST(TableExport, KeepsCountsWhole) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

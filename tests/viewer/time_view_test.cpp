@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace TEST_FILE {
 
 TEST(TimeView, MapsItsEndsToItsEdges) {
@@ -68,4 +68,4 @@ TEST(Frame, LeavesAirAroundItsTarget) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -30,7 +30,7 @@
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
 constexpr int kWidth = 1200, kHeight = 800;
@@ -46,18 +46,18 @@ class GesturesTest : public testing::Test {
             *static_cast<std::string*>(text) = value;
         };
         io.GetClipboardTextFn = [](void* text) { return static_cast<std::string*>(text)->c_str(); };
-        canvas_ = std::make_unique<HeadlessCanvas>(kWidth, kHeight);
-        apply_style(1);
-        load_fonts(1);
-        items::keep(true);
-        program_.panels = make_panels();
+        canvas_ = std::make_unique<backend::HeadlessCanvas>(kWidth, kHeight);
+        app::apply_style(1);
+        app::load_fonts(1);
+        draw::items::keep(true);
+        program_.panels = panels::make_panels();
         program_.show("timeline");
         program_.session.add_trace(mlp_sample({.per_linear = true, .ranks = 2}, "no such file"), "run");
-        shell_ = std::make_unique<Shell>(program_);
+        shell_ = std::make_unique<app::Shell>(program_);
         settle();
     }
     ~GesturesTest() override {
-        items::keep(false);
+        draw::items::keep(false);
         canvas_.reset();
         ImGui::DestroyContext();
     }
@@ -125,22 +125,22 @@ class GesturesTest : public testing::Test {
         settle();
     }
 
-    static items::Item item(const std::string& name) {
-        const auto found = items::find(name);
+    static draw::items::Item item(const std::string& name) {
+        const auto found = draw::items::find(name);
         EXPECT_TRUE(found) << "no item is called " << name;
-        return found.value_or(items::Item{});
+        return found.value_or(draw::items::Item{});
     }
     static ImVec2 middle(const std::string& name) {
-        const items::Item found = item(name);
+        const draw::items::Item found = item(name);
         return {(found.min.x + found.max.x) / 2, (found.min.y + found.max.y) / 2};
     }
     // The bar of the widest visible event that has a text.
     static std::string widest_event() {
         std::string widest;
         float most = 0;
-        for (const std::string& name : items::names()) {
+        for (const std::string& name : draw::items::names()) {
             if (!name.starts_with("timeline.event.") || name.back() < '0' || name.back() > '9') continue;
-            const items::Item bar = item(name);
+            const draw::items::Item bar = item(name);
             if (bar.max.x - bar.min.x <= most) continue;
             most = bar.max.x - bar.min.x;
             widest = name;
@@ -148,27 +148,27 @@ class GesturesTest : public testing::Test {
         EXPECT_NE(widest, "");
         return widest;
     }
-    OpenTrace& entry() { return *program_.session.current(); }
-    Session& session() { return program_.session; }
+    model::OpenTrace& entry() { return *program_.session.current(); }
+    model::Session& session() { return program_.session; }
     // A place on the rows without an event: below the last row, or the row of a heading.
     ImVec2 on_ruler(float share) const {
-        const items::Item ruler = item("timeline.ruler");
+        const draw::items::Item ruler = item("timeline.ruler");
         return {ruler.min.x + (ruler.max.x - ruler.min.x) * share, ruler.max.y - 6};
     }
     std::int64_t time_at(float x) {
-        const items::Item rows = item("timeline.rows");
+        const draw::items::Item rows = item("timeline.rows");
         const double share = static_cast<double>((x - rows.min.x) / (rows.max.x - rows.min.x));
         return entry().visible.from +
                static_cast<std::int64_t>(share * static_cast<double>(entry().visible.length()));
     }
     double ns_per_pixel() {
-        const items::Item rows = item("timeline.rows");
+        const draw::items::Item rows = item("timeline.rows");
         return static_cast<double>(entry().visible.length()) / static_cast<double>(rows.max.x - rows.min.x);
     }
 
-    Program program_;
-    std::unique_ptr<HeadlessCanvas> canvas_;
-    std::unique_ptr<Shell> shell_;
+    app::Program program_;
+    std::unique_ptr<backend::HeadlessCanvas> canvas_;
+    std::unique_ptr<app::Shell> shell_;
     std::string clipboard_;
     ImVec2 mouse_{-1e6F, -1e6F};
     bool left_ = false, right_ = false, shift_ = false, ctrl_ = false;
@@ -178,7 +178,7 @@ class GesturesTest : public testing::Test {
 TEST_F(GesturesTest, ClickOnABarSelectsItAndShowsItsFields) {
     const std::string bar = widest_event();
     click(middle(bar));
-    ASSERT_NE(session().selected.kind, EventKind::none);
+    ASSERT_NE(session().selected.kind, model::EventKind::none);
     EXPECT_NE(item("timeline.selected").text, "");
     const EventTime time = time_of(*session().trace(), session().selected);
     EXPECT_EQ(item("timeline.field.start").text, instant_text(time.start));
@@ -193,10 +193,10 @@ TEST_F(GesturesTest, CursorFollowsTheMouseForAllPanels) {
 }
 
 TEST_F(GesturesTest, UndoOfZoomShowsWhatWasShownBefore) {
-    const TimeRange before = entry().visible;
+    const model::TimeRange before = entry().visible;
     click(middle(widest_event()));
     act("zoom_to");
-    const TimeRange zoomed = entry().visible;
+    const model::TimeRange zoomed = entry().visible;
     ASSERT_NE(zoomed, before);
     act("back");
     EXPECT_EQ(entry().visible, before);
@@ -218,7 +218,7 @@ TEST_F(GesturesTest, HomeAndEndGoToTheEndsAtTheSameZoom) {
 TEST_F(GesturesTest, RulerDragLimitsAndItsEndsCanBeDragged) {
     drag(left_, on_ruler(0.3F), on_ruler(0.6F));
     ASSERT_TRUE(entry().limit);
-    const TimeRange limit = *entry().limit;
+    const model::TimeRange limit = *entry().limit;
     EXPECT_NEAR(static_cast<double>(limit.from), static_cast<double>(time_at(on_ruler(0.3F).x)),
                 3 * ns_per_pixel());
     const ImVec2 end = middle("timeline.limit.to");
@@ -239,7 +239,7 @@ TEST_F(GesturesTest, MeasureIsCaughtByAnEventsEdgesAndCopied) {
     session().selected = {};  // rows return to their places
     for (int i = 0; i < 4; ++i) act("page_up");
     const float y = middle(bar).y;
-    const items::Item rows = item("timeline.rows");
+    const draw::items::Item rows = item("timeline.rows");
     const double pixel = ns_per_pixel();
     const auto x_of = [&](std::int64_t at) {
         return rows.min.x + static_cast<float>(static_cast<double>(at - entry().visible.from) / pixel);
@@ -250,14 +250,14 @@ TEST_F(GesturesTest, MeasureIsCaughtByAnEventsEdgesAndCopied) {
     act("copy");
     EXPECT_EQ(clipboard_, measure_text(expected));
     act("let_go");
-    EXPECT_FALSE(items::find("timeline.measure"));
+    EXPECT_FALSE(draw::items::find("timeline.measure"));
 }
 
 TEST_F(GesturesTest, MinimapMovesTheVisibleTime) {
-    const TimeSpan whole{entry().trace->first_ns, entry().trace->last_ns};
+    const model::TimeSpan whole{entry().trace->first_ns, entry().trace->last_ns};
     entry().visible = {whole.from, whole.from + (whole.to - whole.from) / 10};
     settle();
-    const items::Item map = item("timeline.minimap");
+    const draw::items::Item map = item("timeline.minimap");
     const std::int64_t length = entry().visible.length();
     click({map.min.x + (map.max.x - map.min.x) * 0.75F, (map.min.y + map.max.y) / 2});
     EXPECT_EQ(entry().visible.length(), length);
@@ -268,8 +268,8 @@ TEST_F(GesturesTest, MinimapMovesTheVisibleTime) {
 }
 
 TEST_F(GesturesTest, MinimapSaysWhatItShowsWhereTheMouseIs) {
-    const items::Item map = item("timeline.minimap");
-    EXPECT_FALSE(items::find("timeline.minimap.tip"));
+    const draw::items::Item map = item("timeline.minimap");
+    EXPECT_FALSE(draw::items::find("timeline.minimap.tip"));
     move({(map.min.x + map.max.x) / 2, (map.min.y + map.max.y) / 2});
     EXPECT_THAT(item("timeline.minimap.tip").text, testing::EndsWith("%"));
 }
@@ -287,7 +287,7 @@ TEST_F(GesturesTest, MarksAreListedGoneToAndDeleted) {
     EXPECT_LE(entry().visible.from, at);
     EXPECT_GE(entry().visible.to, at);
     click(middle("timeline.marks.delete"));
-    EXPECT_FALSE(items::find("timeline.mark.mark 1"));
+    EXPECT_FALSE(draw::items::find("timeline.mark.mark 1"));
 }
 
 TEST_F(GesturesTest, RangesAreMarkedFromWhatIsSelected) {
@@ -295,12 +295,12 @@ TEST_F(GesturesTest, RangesAreMarkedFromWhatIsSelected) {
     mouse_ = {-1e6F, -1e6F};
     act("mark_range");
     const EventTime time = time_of(*session().trace(), session().selected);
-    EXPECT_TRUE(items::find("timeline.mark.range 1"));
+    EXPECT_TRUE(draw::items::find("timeline.mark.range 1"));
     session().selected = {};
     settle();
     act("limit_selected");  // of the chosen range
     ASSERT_TRUE(entry().limit);
-    EXPECT_EQ(*entry().limit, (TimeRange{time.start, time.end}));
+    EXPECT_EQ(*entry().limit, (model::TimeRange{time.start, time.end}));
 }
 
 TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
@@ -310,8 +310,8 @@ TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
     const std::string count = item("timeline.find.count").text;
     EXPECT_TRUE(count.ends_with(" found")) << count;
     click(middle("timeline.find.next"));
-    const SelectedEvent first = session().selected;
-    EXPECT_NE(first.kind, EventKind::none);
+    const model::SelectedEvent first = session().selected;
+    EXPECT_NE(first.kind, model::EventKind::none);
     EXPECT_TRUE(item("timeline.find.count").text.starts_with("1 of ")) << item("timeline.find.count").text;
     click(middle("timeline.find.next"));
     EXPECT_NE(session().selected, first);
@@ -322,21 +322,22 @@ TEST_F(GesturesTest, FindGoesFromMatchToMatch) {
 }
 
 TEST_F(GesturesTest, LinksGoFromADeviceEventToItsLaunchAndBack) {
-    const traces::Trace& trace = *session().trace();
+    const traces::store::Trace& trace = *session().trace();
     const std::size_t launched = first_with_value(trace.device.launch);
     ASSERT_LT(launched, trace.device.size());
-    session().selected = {EventKind::device, static_cast<std::int64_t>(launched)};
+    session().selected = {model::EventKind::device, static_cast<std::int64_t>(launched)};
     settle();
     act("follow_launch");
-    EXPECT_EQ(session().selected, (SelectedEvent{EventKind::runtime, trace.device.launch[launched]}));
+    EXPECT_EQ(session().selected,
+              (model::SelectedEvent{model::EventKind::runtime, trace.device.launch[launched]}));
     act("follow_launch");
-    EXPECT_EQ(session().selected.kind, EventKind::device);
+    EXPECT_EQ(session().selected.kind, model::EventKind::device);
 }
 
 TEST_F(GesturesTest, NextPartGoesRoundTheRanksOfACollective) {
-    const traces::Trace& trace = *session().trace();
-    const SelectedEvent first{EventKind::device,
-                              static_cast<std::int64_t>(first_with_value(trace.device.collective))};
+    const traces::store::Trace& trace = *session().trace();
+    const model::SelectedEvent first{model::EventKind::device,
+                                     static_cast<std::int64_t>(first_with_value(trace.device.collective))};
     session().selected = first;
     settle();
     act("next_part");
@@ -358,9 +359,9 @@ TEST_F(GesturesTest, RowsAreFoldedPinnedHiddenAndShownAgain) {
     EXPECT_TRUE(entry().rows.is_pinned(memory));
     move(middle("timeline.row." + memory));
     act("hide_row");
-    EXPECT_FALSE(items::find("timeline.row." + memory));
+    EXPECT_FALSE(draw::items::find("timeline.row." + memory));
     act("show_rows");
-    EXPECT_TRUE(items::find("timeline.row." + memory));
+    EXPECT_TRUE(draw::items::find("timeline.row." + memory));
     EXPECT_FALSE(entry().rows.is_pinned(memory));
 }
 
@@ -379,13 +380,13 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
 
 // Whatever hides its row: a folded group, hiding, a hidden group, a filter, or all of these.
 TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
-    const traces::Trace& trace = *session().trace();
-    const SelectedEvent event{EventKind::device, 5};
+    const traces::store::Trace& trace = *session().trace();
+    const model::SelectedEvent event{model::EventKind::device, 5};
     const int rank = trace.device.rank[5];
     const std::string group = "rank " + std::to_string(trace.ranks[static_cast<std::size_t>(rank)].number);
     const std::string row = group + "/stream " + std::to_string(trace.streams[trace.device.stream[5]].id);
-    ASSERT_TRUE(items::find("timeline.row." + row)) << row;
-    RowArrangement folded, hidden, hidden_group, filtered, all;
+    ASSERT_TRUE(draw::items::find("timeline.row." + row)) << row;
+    model::RowArrangement folded, hidden, hidden_group, filtered, all;
     folded.collapsed = {group};
     hidden.hidden = {row};
     hidden_group.hidden = {group};
@@ -393,18 +394,18 @@ TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
     all.collapsed = {group};
     all.hidden = {row, group};
     all.filter = "no row is called so";
-    for (const RowArrangement& before : {folded, hidden, hidden_group, filtered, all}) {
+    for (const model::RowArrangement& before : {folded, hidden, hidden_group, filtered, all}) {
         session().selected = {};
         entry().rows = before;
         settle();
-        EXPECT_FALSE(items::find("timeline.row." + row)) << to_json(before);
+        EXPECT_FALSE(draw::items::find("timeline.row." + row)) << to_json(before);
         session().go_to({trace.device.start[5], trace.device.end[5]}, rank, event);
         settle();
-        EXPECT_TRUE(items::find("timeline.row." + row)) << to_json(before);
+        EXPECT_TRUE(draw::items::find("timeline.row." + row)) << to_json(before);
         EXPECT_EQ(session().selected, event);
     }
     // Settings that do not hide the row stay unchanged.
-    RowArrangement others = folded;
+    model::RowArrangement others = folded;
     others.hidden = {"rank 1/memory"};
     others.collapsed = {"rank 0", "rank 1"};
     others.filter = "rank";
@@ -418,13 +419,13 @@ TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
     // Afterwards the user folds it again, and it stays folded.
     entry().rows.collapsed = {group};
     settle();
-    EXPECT_FALSE(items::find("timeline.row." + row));
+    EXPECT_FALSE(draw::items::find("timeline.row." + row));
 }
 
 TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
     // The event's row is at the top, and the tag of a mark at its start is drawn over the event.
-    const traces::Trace& trace = *session().trace();
-    session().go_to({trace.device.start[5], trace.device.end[5]}, {}, {EventKind::device, 5});
+    const traces::store::Trace& trace = *session().trace();
+    session().go_to({trace.device.start[5], trace.device.end[5]}, {}, {model::EventKind::device, 5});
     settle();
     act("mark");
     const auto rank = static_cast<std::size_t>(trace.device.rank[5]);
@@ -432,11 +433,11 @@ TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
                            std::to_string(trace.streams[trace.device.stream[5]].id)};
     session().selected = {};
     settle();
-    const TimeRange seen = entry().visible;
+    const model::TimeRange seen = entry().visible;
     click(middle("timeline.mark.mark 1"));
-    EXPECT_EQ(session().selected.kind, EventKind::none);
+    EXPECT_EQ(session().selected.kind, model::EventKind::none);
     press_twice(middle("timeline.mark.mark 1"));
-    EXPECT_EQ(session().selected.kind, EventKind::none);
+    EXPECT_EQ(session().selected.kind, model::EventKind::none);
     EXPECT_EQ(entry().visible, seen);
     drag(left_, middle("timeline.mark.mark 1"), on_ruler(0.9F));
     EXPECT_EQ(entry().visible, seen) << "a tag is no handle of the timeline";
@@ -445,8 +446,8 @@ TEST_F(GesturesTest, AClickOnAMarksTagChoosesNothingBeneathIt) {
 TEST_F(GesturesTest, MenusOfRowsGroupsAndEventsDoWhatTheySay) {
     const std::string row = "rank 0/memory";
     press(right_, middle("timeline.row." + row));
-    EXPECT_TRUE(items::find("timeline.menu.pin_row"));
-    EXPECT_FALSE(items::find("timeline.menu.fold_row")) << "a row has nothing to fold";
+    EXPECT_TRUE(draw::items::find("timeline.menu.pin_row"));
+    EXPECT_FALSE(draw::items::find("timeline.menu.fold_row")) << "a row has nothing to fold";
     click(middle("timeline.menu.pin_row"));
     EXPECT_TRUE(entry().rows.is_pinned(row));
     press(right_, middle("timeline.row." + row));
@@ -462,7 +463,7 @@ TEST_F(GesturesTest, MenusOfRowsGroupsAndEventsDoWhatTheySay) {
     EXPECT_TRUE(entry().rows.collapsed.contains("rank 1"));
     press(right_, middle("timeline.row.rank 1"));
     click(middle("timeline.menu.group_rows"));
-    EXPECT_EQ(entry().rows.grouping, RowArrangement::Grouping::kind);
+    EXPECT_EQ(entry().rows.grouping, model::RowArrangement::Grouping::kind);
     press(right_, middle("timeline.row.kind memory"));
     EXPECT_FALSE(entry().rows.order.empty());
     click(middle("timeline.menu.show_rows"));
@@ -472,16 +473,16 @@ TEST_F(GesturesTest, MenusOfRowsGroupsAndEventsDoWhatTheySay) {
     settle();
     const std::string event = widest_event();
     press(right_, middle(event));
-    EXPECT_NE(session().selected.kind, EventKind::none);
+    EXPECT_NE(session().selected.kind, model::EventKind::none);
     const EventTime time = time_of(*session().trace(), session().selected);
     click(middle("timeline.menu.limit_selected"));
-    EXPECT_EQ(entry().limit, (TimeRange{time.start, time.end}));
+    EXPECT_EQ(entry().limit, (model::TimeRange{time.start, time.end}));
 }
 
 TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {
     const auto rows = [] {
         std::vector<std::string> keys;  // of rows, not of groups
-        for (const std::string& name : items::names()) {
+        for (const std::string& name : draw::items::names()) {
             if (name.starts_with("timeline.row.") && name.find('/') != std::string::npos)
                 keys.push_back(name);
         }
@@ -497,10 +498,10 @@ TEST_F(GesturesTest, TheFilterLeavesOnlyRowsThatHoldItsText) {
 TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
     // First without a selection, then with an event: no action crashes, and a frame can be drawn after each.
     for (const bool chosen : {false, true}) {
-        for (const Action& action : actions()) {
+        for (const app::Action& action : app::actions()) {
             if (action.panel != "timeline") continue;
-            if (chosen && session().selected.kind == EventKind::none)
-                session().selected = {EventKind::device, 0};
+            if (chosen && session().selected.kind == model::EventKind::none)
+                session().selected = {model::EventKind::device, 0};
             action.run(program_);
             frame();
         }
@@ -511,27 +512,27 @@ TEST_F(GesturesTest, EveryTimelineActionCanBeDoneAtAnyTime) {
 // A step's range on the host and its window are two rows with two names; the summary's bar highlights the
 // window.
 TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
-    const traces::Trace& trace = *session().trace();
-    const auto summary = traces::summarize(trace);
-    const traces::StepSummary& step = summary.ranks[0].steps[1];
-    const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::Step& s) {
+    const traces::store::Trace& trace = *session().trace();
+    const auto summary = traces::analysis::summarize(trace);
+    const traces::analysis::StepSummary& step = summary.ranks[0].steps[1];
+    const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::store::Step& s) {
         return s.rank == 0 && s.number == step.number;
     });
     ASSERT_NE(host, trace.steps.end());
     const std::string number = std::to_string(step.number);
-    const items::Item on_host = item("timeline.host step." + number),
-                      window = item("timeline.window." + number);
-    EXPECT_EQ(on_host.text,
-              "host step " + number + "  " + format_duration(static_cast<double>(host->end - host->start)));
-    const std::string said =
-        "window " + number + "  " + format_duration(static_cast<double>(step.window_end - step.window_start));
+    const draw::items::Item on_host = item("timeline.host step." + number),
+                            window = item("timeline.window." + number);
+    EXPECT_EQ(on_host.text, "host step " + number + "  " +
+                                draw::format_duration(static_cast<double>(host->end - host->start)));
+    const std::string said = "window " + number + "  " +
+                             draw::format_duration(static_cast<double>(step.window_end - step.window_start));
     EXPECT_EQ(window.text, said);
     EXPECT_LE(on_host.max.y, window.min.y);
     EXPECT_NEAR(static_cast<double>(time_at(window.min.x)), static_cast<double>(step.window_start),
                 2 * ns_per_pixel());
     EXPECT_NEAR(static_cast<double>(time_at(window.max.x)), static_cast<double>(step.window_end),
                 2 * ns_per_pixel());
-    entry().lit = TimeRange{step.window_start, step.window_end};
+    entry().lit = model::TimeRange{step.window_start, step.window_end};
     settle();
     EXPECT_EQ(item("timeline.window." + number).text, said + "  lit");
     act("let_go");
@@ -553,19 +554,20 @@ class ActionsChange : public GesturesTest {
             hash = hash * 31 + std::hash<std::string_view>{}(
                                    {bytes, static_cast<std::size_t>(vertices.Size) * sizeof(ImDrawVert)});
         }
-        const OpenTrace& open = entry();
+        const model::OpenTrace& open = entry();
         return std::to_string(hash) + clipboard_ + to_json(open.rows) + std::to_string(open.visible.from) +
                " " + std::to_string(open.visible.to) + (open.limit ? "limited" : "") +
                std::to_string(session().selected.index);
     }
-    static std::unique_ptr<traces::Trace> forward_and_backward() {
-        traces::ColumnSink sink;
-        const std::int64_t thread = traces::global_tid(1, 1);
-        sink.add(traces::RankRow{.global_pid = traces::global_pid(1), .global_tid = thread, .host = "host"});
-        sink.add(traces::ThreadRow{thread, "main", 0});
-        sink.add(traces::ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
+    static std::unique_ptr<traces::store::Trace> forward_and_backward() {
+        traces::store::ColumnSink sink;
+        const std::int64_t thread = traces::schema::global_tid(1, 1);
+        sink.add(traces::schema::RankRow{
+            .global_pid = traces::schema::global_pid(1), .global_tid = thread, .host = "host"});
+        sink.add(traces::schema::ThreadRow{thread, "main", 0});
+        sink.add(traces::schema::ModuleRow{4, -1, "Linear_0", "Linear", "net.0"});
         for (const auto& [name, start] : {std::pair{"nn.Module: Linear_0", 0}, std::pair{"backward", 500}}) {
-            traces::RangeRow row;
+            traces::schema::RangeRow row;
             row.start = start;
             row.end = start + 100;
             row.text = sink.intern(name);
@@ -577,7 +579,7 @@ class ActionsChange : public GesturesTest {
     }
     // The first event of a kind that satisfies `fits`.
     template <class Fits>
-    SelectedEvent event(EventKind kind, std::size_t count, const Fits& fits) {
+    model::SelectedEvent event(model::EventKind kind, std::size_t count, const Fits& fits) {
         for (std::size_t i = 0; i < count; ++i) {
             if (fits(i)) return {kind, static_cast<std::int64_t>(i)};
         }
@@ -587,26 +589,27 @@ class ActionsChange : public GesturesTest {
 };
 
 TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
-    const traces::Trace& trace = *session().trace();
-    const SelectedEvent kernel = event(EventKind::device, trace.device.size(), [&](std::size_t i) {
-        return trace.device.kind[i] == traces::DeviceKind::kernel && i > trace.device.size() / 2;
-    });
-    const SelectedEvent collective = event(EventKind::device, trace.device.size(), [&](std::size_t i) {
-        return trace.device.kind[i] == traces::DeviceKind::communication;
-    });
-    const SelectedEvent module = event(EventKind::range, trace.ranges.size(), [&](std::size_t i) {
-        return trace.ranges.kind[i] == traces::RangeKind::module;
-    });
+    const traces::store::Trace& trace = *session().trace();
+    const model::SelectedEvent kernel =
+        event(model::EventKind::device, trace.device.size(), [&](std::size_t i) {
+            return trace.device.kind[i] == traces::store::DeviceKind::kernel && i > trace.device.size() / 2;
+        });
+    const model::SelectedEvent collective = event(
+        model::EventKind::device, trace.device.size(),
+        [&](std::size_t i) { return trace.device.kind[i] == traces::store::DeviceKind::communication; });
+    const model::SelectedEvent module =
+        event(model::EventKind::range, trace.ranges.size(),
+              [&](std::size_t i) { return trace.ranges.kind[i] == traces::store::RangeKind::module; });
     std::set<std::string_view> dead;
-    for (const Action& action : actions()) {
+    for (const app::Action& action : app::actions()) {
         if (action.panel == "timeline") dead.insert(action.id);
     }
     ASSERT_GT(dead.size(), 30U);
     const auto found = [&] { program_.shown().act("find_same", session()); };
-    for (const SelectedEvent& start : {kernel, collective, module, SelectedEvent{}}) {
+    for (const model::SelectedEvent& start : {kernel, collective, module, model::SelectedEvent{}}) {
         session().selected = start;
-        if (start.kind != EventKind::none) found();
-        for (const Action& action : actions()) {
+        if (start.kind != model::EventKind::none) found();
+        for (const app::Action& action : app::actions()) {
             if (dead.count(action.id) == 0) continue;
             session().fit();
             session().selected = start;
@@ -631,7 +634,7 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
     // The sample's backward has no ranges of its own.
     session().add_trace(forward_and_backward(), "tied");
     session().set_active(1);
-    session().selected = {EventKind::range, 0};
+    session().selected = {model::EventKind::range, 0};
     const std::string before = signature();
     ASSERT_TRUE(run_action("follow_backward", program_));
     if (signature() != before) dead.erase("follow_backward");
@@ -639,4 +642,4 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -27,7 +27,7 @@
 #include "viewer/timeline/tracks.h"
 #include "viewer/timeline/zoom_history.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -39,11 +39,11 @@ TEST(ZoomHistory, GoesBackToWhatWasShownAndForwardAgain) {
     history.see({0, 1000});
     history.see({400, 500});  // a tenth: an entry of its own
     history.see({440, 450});
-    EXPECT_EQ(history.back(), (TimeSpan{400, 500}));
-    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{400, 500}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{0, 1000}));
     EXPECT_EQ(history.back(), std::nullopt);
-    EXPECT_EQ(history.forward(), (TimeSpan{400, 500}));
-    EXPECT_EQ(history.forward(), (TimeSpan{440, 450}));
+    EXPECT_EQ(history.forward(), (model::TimeSpan{400, 500}));
+    EXPECT_EQ(history.forward(), (model::TimeSpan{440, 450}));
     EXPECT_EQ(history.forward(), std::nullopt);
 }
 
@@ -53,8 +53,8 @@ TEST(ZoomHistory, TakesSmallMovesForOneStepUntilTheyAddUp) {
     // Turns of the wheel by 0.8: 1000, 800, 640 and 512 are within a factor of two of where the entry began,
     // 409 is not: a second entry begins at 512.
     for (const std::int64_t length : {800, 640, 512, 409}) history.see({0, length});
-    EXPECT_EQ(history.back(), (TimeSpan{0, 512}));
-    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{0, 512}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{0, 1000}));
     EXPECT_EQ(history.back(), std::nullopt);
 }
 
@@ -62,8 +62,8 @@ TEST(ZoomHistory, EndsAStepWhereHalfOfTheViewHasGone) {
     ZoomHistory history;
     history.see({0, 1000});
     for (std::int64_t moved = 100; moved <= 600; moved += 100) history.see({moved, moved + 1000});
-    EXPECT_EQ(history.back(), (TimeSpan{500, 1500}));
-    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{500, 1500}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{0, 1000}));
 }
 
 TEST(ZoomHistory, ForgetsWhatCameAfterOnceAnotherWayIsTaken) {
@@ -73,15 +73,15 @@ TEST(ZoomHistory, ForgetsWhatCameAfterOnceAnotherWayIsTaken) {
     history.back();
     history.see({900, 1000});
     EXPECT_EQ(history.forward(), std::nullopt);
-    EXPECT_EQ(history.back(), (TimeSpan{0, 1000}));
+    EXPECT_EQ(history.back(), (model::TimeSpan{0, 1000}));
 }
 
 // --- measuring ----------------------------------------------------------------------------------------
 
 Lane lane_of_two() {
     Lane lane;
-    lane.add(100, 200, {EventKind::device, 0}, 0);
-    lane.add(260, 300, {EventKind::device, 1}, 0);
+    lane.add(100, 200, {model::EventKind::device, 0}, 0);
+    lane.add(260, 300, {model::EventKind::device, 1}, 0);
     lane.finish();
     return lane;
 }
@@ -226,25 +226,25 @@ TEST_F(MarkFileTest, WritesNothingForATraceWithoutAFile) {
 
 class FindTest : public testing::Test {
   protected:
-    TracePtr trace_ = mlp_sample({.per_linear = true, .ranks = 2}, "run");
+    model::TracePtr trace_ = mlp_sample({.per_linear = true, .ranks = 2}, "run");
     std::atomic<bool> cancel_{false};
 
     // The count by a slow and obvious search.
     std::size_t count_by_hand(const std::string& text) const {
         std::size_t n = 0;
-        const auto count = [&](EventKind kind, std::size_t size) {
+        const auto count = [&](model::EventKind kind, std::size_t size) {
             for (std::size_t i = 0; i < size; ++i) {
-                const SelectedEvent event{kind, static_cast<std::int64_t>(i)};
+                const model::SelectedEvent event{kind, static_cast<std::int64_t>(i)};
                 const bool named = name_of(*trace_, event).find(text) != std::string_view::npos;
-                const bool labelled = kind == EventKind::device && trace_->device.collective[i] >= 0 &&
+                const bool labelled = kind == model::EventKind::device && trace_->device.collective[i] >= 0 &&
                                       bar_label(*trace_, event).find(text) != std::string::npos;
                 n += named || labelled ? 1 : 0;
             }
         };
-        count(EventKind::device, trace_->device.size());
-        count(EventKind::range, trace_->ranges.size());
-        count(EventKind::runtime, trace_->runtime.size());
-        count(EventKind::mark, trace_->marks.size());
+        count(model::EventKind::device, trace_->device.size());
+        count(model::EventKind::range, trace_->ranges.size());
+        count(model::EventKind::runtime, trace_->runtime.size());
+        count(model::EventKind::mark, trace_->marks.size());
         return n;
     }
 };
@@ -268,7 +268,7 @@ TEST_F(FindTest, DoesNotMindTheCaseOfLetters) {
 TEST_F(FindTest, FindsCollectivesByWhatTheirBarsSay) {
     const std::size_t c = first_with_value(trace_->device.collective);
     ASSERT_LT(c, trace_->device.size());
-    const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(c)};
+    const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(c)};
     EXPECT_TRUE(find_text(*trace_, bar_label(*trace_, event), cancel_).place_of(*trace_, event));
 }
 
@@ -317,7 +317,7 @@ TEST_F(FindTest, ShowsMatchesAsATableWithUnits) {
 TEST_F(FindTest, NextOfTheSameNameStaysOnItsRank) {
     const FoundEvents found = find_text(*trace_, "ncclDevKernel", cancel_);
     ASSERT_GT(found.size(), 0u);
-    const SelectedEvent first = found.event(0);
+    const model::SelectedEvent first = found.event(0);
     const auto next = same_name(*trace_, first, true);
     ASSERT_TRUE(next);
     EXPECT_EQ(name_of(*trace_, *next), name_of(*trace_, first));
@@ -332,9 +332,10 @@ TEST_F(FindTest, NextOfTheSameNameStaysOnItsRank) {
 
 class LinksTest : public FindTest {
   protected:
-    SelectedEvent first_collective() const {
+    model::SelectedEvent first_collective() const {
         for (std::size_t i = 0; i < trace_->device.size(); ++i) {
-            if (trace_->device.collective[i] >= 0) return {EventKind::device, static_cast<std::int64_t>(i)};
+            if (trace_->device.collective[i] >= 0)
+                return {model::EventKind::device, static_cast<std::int64_t>(i)};
         }
         return {};
     }
@@ -342,14 +343,14 @@ class LinksTest : public FindTest {
 };
 
 TEST_F(LinksTest, TieTheRanksPartsOfACollective) {
-    const SelectedEvent event = first_collective();
+    const model::SelectedEvent event = first_collective();
     const Links links = find_links(*trace_, event, &index_);
     ASSERT_EQ(links.parts.size(), 2u);  // two ranks
     EXPECT_NE(std::find(links.parts.begin(), links.parts.end(), event), links.parts.end());
-    const auto start = [&](SelectedEvent e) { return time_of(*trace_, e).start; };
-    for (const SelectedEvent& part : links.parts) EXPECT_LE(start(part), start(links.last_arrival));
+    const auto start = [&](model::SelectedEvent e) { return time_of(*trace_, e).start; };
+    for (const model::SelectedEvent& part : links.parts) EXPECT_LE(start(part), start(links.last_arrival));
     // Both parts lead to the same links.
-    for (const SelectedEvent& part : links.parts)
+    for (const model::SelectedEvent& part : links.parts)
         EXPECT_EQ(find_links(*trace_, part, &index_).parts, links.parts);
     EXPECT_TRUE(find_links(*trace_, event, nullptr).parts.empty());  // the index is not computed yet
 }
@@ -357,9 +358,9 @@ TEST_F(LinksTest, TieTheRanksPartsOfACollective) {
 TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
     for (std::size_t i = 0; i < trace_->device.size(); ++i) {
         if (trace_->device.launch[i] < 0) continue;
-        const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+        const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
         const Links links = find_links(*trace_, event, &index_);
-        ASSERT_EQ(links.launch, (SelectedEvent{EventKind::runtime, trace_->device.launch[i]}));
+        ASSERT_EQ(links.launch, (model::SelectedEvent{model::EventKind::runtime, trace_->device.launch[i]}));
         const Links back = find_links(*trace_, links.launch, &index_);
         EXPECT_NE(std::find(back.launched.begin(), back.launched.end(), event), back.launched.end());
         return;
@@ -370,10 +371,11 @@ TEST_F(LinksTest, TieACallToWhatItLaunchedAndBack) {
 TEST_F(LinksTest, TieTheForwardOfAModuleToItsBackward) {
     std::size_t pairs = 0;
     for (std::size_t i = 0; i < trace_->ranges.size(); ++i) {
-        if (trace_->ranges.kind[i] != traces::RangeKind::backward || trace_->ranges.module[i] < 0) continue;
-        const SelectedEvent backward{EventKind::range, static_cast<std::int64_t>(i)};
+        if (trace_->ranges.kind[i] != traces::store::RangeKind::backward || trace_->ranges.module[i] < 0)
+            continue;
+        const model::SelectedEvent backward{model::EventKind::range, static_cast<std::int64_t>(i)};
         const Links links = find_links(*trace_, backward, &index_);
-        if (links.forward.kind == EventKind::none) continue;
+        if (links.forward.kind == model::EventKind::none) continue;
         ++pairs;
         const auto f = static_cast<std::size_t>(links.forward.index);
         EXPECT_EQ(trace_->ranges.module[f], trace_->ranges.module[i]);
@@ -389,14 +391,14 @@ TEST_F(LinksTest, ArrowsLeadFromTheLaunchAndFromTheRankThatArrivedLast) {
     const auto of = [&](Arrow::Kind kind) {
         return std::count_if(arrows.begin(), arrows.end(), [=](const Arrow& a) { return a.kind == kind; });
     };
-    EXPECT_EQ(of(Arrow::Kind::launch), links.launch.kind == EventKind::none ? 0 : 1);
+    EXPECT_EQ(of(Arrow::Kind::launch), links.launch.kind == model::EventKind::none ? 0 : 1);
     EXPECT_EQ(of(Arrow::Kind::collective), 1);  // to the one other rank
 }
 
 TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
-    const SelectedEvent event = first_collective();
+    const model::SelectedEvent event = first_collective();
     const auto i = static_cast<std::size_t>(event.index);
-    const traces::CollectiveMatch* match = index_.match_of(event.index);
+    const traces::analysis::CollectiveMatch* match = index_.match_of(event.index);
     ASSERT_NE(match, nullptr);
     const EventDetails details = all_fields(*trace_, event, {&index_, nullptr});
     const auto value = [&](const std::string& label) {
@@ -423,7 +425,7 @@ TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
 // --- the strip of the whole trace ---------------------------------------------------------------------
 
 TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
-    const TracePtr trace = mlp_sample({.per_linear = true, .ranks = 2}, "run");
+    const model::TracePtr trace = mlp_sample({.per_linear = true, .ranks = 2}, "run");
     // The union of each rank's events by a sweep, which is slow and obvious.
     double busy = 0;
     for (std::size_t rank = 0; rank < trace->ranks.size(); ++rank) {
@@ -438,7 +440,7 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
     for (const int slices : {1, 7, 100, 4096}) {
         const Minimap map = make_minimap(*trace, slices);
         ASSERT_EQ(map.slices.size(), static_cast<std::size_t>(slices));
-        const TimeView view{map.whole.from, map.whole.to, static_cast<double>(slices)};
+        const model::TimeView view{map.whole.from, map.whole.to, static_cast<double>(slices)};
         double sum = 0;
         for (int s = 0; s < slices; ++s) {
             const MinimapSlice& slice = map.slices[static_cast<std::size_t>(s)];
@@ -455,24 +457,24 @@ TEST(Minimap, HoldsTheExactBusyTimeOfTheRanksInHoweverManySlices) {
 TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
     // A kernel in [0, 400), a copy in [200, 600) of which the kernel covers half, and a collective in [500,
     // 1000) of which the copy covers a fifth: 40 % kernels, 20 % only copies, 40 % only communication.
-    traces::ColumnSink sink;
-    sink.add(traces::RankRow{.global_pid = traces::global_pid(1)});
+    traces::store::ColumnSink sink;
+    sink.add(traces::schema::RankRow{.global_pid = traces::schema::global_pid(1)});
     const auto kernel = [&](const char* name, std::int64_t start, std::int64_t end, int stream) {
-        traces::KernelRow row;
+        traces::schema::KernelRow row;
         row.start = start;
         row.end = end;
         row.stream = stream;
-        row.global_pid = traces::global_pid(1);
+        row.global_pid = traces::schema::global_pid(1);
         row.short_name = row.demangled_name = sink.intern(name);
         sink.add(row);
     };
     kernel("gemm", 0, 400, 7);
     kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 500, 1000, 9);
-    traces::MemcpyRow copy;
+    traces::schema::MemcpyRow copy;
     copy.start = 200;
     copy.end = 600;
     copy.stream = 8;
-    copy.global_pid = traces::global_pid(1);
+    copy.global_pid = traces::schema::global_pid(1);
     sink.add(copy);
     const Minimap map = make_minimap(*sink.take(), 1);
     ASSERT_EQ(map.slices.size(), 1U);
@@ -482,10 +484,10 @@ TEST(Minimap, DistinguishesKernelsCopiesAndCommunication) {
 }
 
 TEST(Minimap, IsEmptyForAnEmptyTrace) {
-    traces::Trace trace;
+    traces::store::Trace trace;
     const Minimap map = make_minimap(trace, 100);
     for (const MinimapSlice& slice : map.slices) EXPECT_EQ(slice, MinimapSlice());
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

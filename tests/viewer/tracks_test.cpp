@@ -17,20 +17,20 @@
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/thread_titles.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
 
-using namespace traces;
+using namespace traces::schema;
 using testing::ElementsAre;
 
 TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
     std::mt19937 random(3);
     for (int round = 0; round < 50; ++round) {
-        Trace trace;
+        traces::store::Trace trace;
         for (int rank = 0; rank < 6; ++rank) {
             std::int64_t at = 0;
             for (std::uint32_t n = random() % 5; n > 0; --n) {  // some ranks have none
-                Step step;
+                traces::store::Step step;
                 step.rank = rank;
                 step.number = n;
                 step.start = at += static_cast<std::int64_t>(random() % 100);
@@ -39,16 +39,16 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
             }
         }
         for (int rank = -1; rank <= 6; ++rank) {
-            std::vector<const Step*> expected, found;
-            for (const Step& step : trace.steps)
+            std::vector<const traces::store::Step*> expected, found;
+            for (const traces::store::Step& step : trace.steps)
                 if (step.rank == rank) expected.push_back(&step);
-            for (const Step& step : viewer::steps_of(trace, rank)) found.push_back(&step);
+            for (const traces::store::Step& step : model::steps_of(trace, rank)) found.push_back(&step);
             EXPECT_EQ(found, expected);
             for (std::int64_t time = -1; time < 300; time += 7) {
-                const auto first = std::find_if(expected.begin(), expected.end(), [&](const Step* s) {
-                    return s->start <= time && time < s->end;
-                });
-                EXPECT_EQ(viewer::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
+                const auto first = std::find_if(
+                    expected.begin(), expected.end(),
+                    [&](const traces::store::Step* s) { return s->start <= time && time < s->end; });
+                EXPECT_EQ(model::step_at(trace, rank, time), first == expected.end() ? nullptr : *first);
             }
         }
     }
@@ -56,8 +56,8 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
 
 // One rank with one stream on which two kernels overlap, and a thread with a step, a module in it and a call
 // in that; a start/end range across both.
-std::unique_ptr<Trace> small_trace() {
-    ColumnSink sink;
+std::unique_ptr<traces::store::Trace> small_trace() {
+    traces::store::ColumnSink sink;
     const std::int64_t tid = global_tid(1, 1);
     sink.add(RankRow{0, 0, global_pid(1), tid, "node", "Device"});
     sink.add(ThreadRow{tid, "main", 0});
@@ -89,7 +89,7 @@ std::unique_ptr<Trace> small_trace() {
     };
     kernel("sgemm", 300, 800, 5);
     kernel("overlapping", 400, 600, 6);
-    traces::MemoryRow memory;
+    traces::schema::MemoryRow memory;
     memory.bytes = 100;
     sink.add(memory);
     return sink.take();
@@ -117,9 +117,9 @@ TEST(Tracks, NestRangesAndCallsOfAThread) {
     const Track& thread = tracks.tracks[1];
     EXPECT_EQ(thread.label, "main");
     ASSERT_EQ(thread.lanes.size(), 3U);
-    EXPECT_EQ(thread.lanes[0].paint(0), paint_of(RangeKind::step));
-    EXPECT_EQ(thread.lanes[1].paint(0), paint_of(RangeKind::module));
-    EXPECT_EQ(thread.lanes[2].event(0).kind, EventKind::runtime);
+    EXPECT_EQ(thread.lanes[0].paint(0), paint_of(traces::store::RangeKind::step));
+    EXPECT_EQ(thread.lanes[1].paint(0), paint_of(traces::store::RangeKind::module));
+    EXPECT_EQ(thread.lanes[2].event(0).kind, model::EventKind::runtime);
 }
 
 TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
@@ -132,7 +132,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
     }
     EXPECT_EQ(items, trace->device.size() + trace->ranges.size() + trace->runtime.size());
     for (std::size_t i = 0; i < trace->device.size(); ++i) {
-        const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+        const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
         const auto place = find_event(*trace, tracks, event);
         ASSERT_TRUE(place);
         const Track& track = tracks.tracks[static_cast<std::size_t>(place->track)];
@@ -148,7 +148,7 @@ TEST(Tracks, TieACallToWhatItLaunched) {
 
 TEST(Details, NameEveryFieldOfAKernelWithUnits) {
     const auto trace = small_trace();
-    const EventDetails details = describe(*trace, {EventKind::device, 0});
+    const EventDetails details = describe(*trace, {model::EventKind::device, 0});
     EXPECT_EQ(details.title, "sgemm");
     EXPECT_EQ(value_of(details, "kind"), "Kernel");
     EXPECT_EQ(value_of(details, "start"), "0.000300 ms");
@@ -164,7 +164,7 @@ TEST(Details, NameWhatACollectiveMoves) {
     const auto trace = mlp_sample({.per_linear = true}, "sample");
     std::size_t i = 0;
     while (trace->device.collective[i] < 0) ++i;
-    const SelectedEvent event{EventKind::device, static_cast<std::int64_t>(i)};
+    const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
     const EventDetails details = describe(*trace, event);
     EXPECT_EQ(value_of(details, "operation"), "all_gather");
     EXPECT_EQ(value_of(details, "bytes"), "1.0 MB (1,050,624 B)");  // (512 * 512 + 512) * 4
@@ -177,9 +177,9 @@ TEST(Details, NameWhatACollectiveMoves) {
 
 TEST(Details, CallAModuleByItsName) {
     const auto trace = small_trace();
-    EXPECT_EQ(bar_label(*trace, {EventKind::range, 1}), "Linear_0");
-    EXPECT_EQ(value_of(describe(*trace, {EventKind::range, 1}), "kind"), "Module forward");
-    EXPECT_EQ(value_of(describe(*trace, {EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
+    EXPECT_EQ(bar_label(*trace, {model::EventKind::range, 1}), "Linear_0");
+    EXPECT_EQ(value_of(describe(*trace, {model::EventKind::range, 1}), "kind"), "Module forward");
+    EXPECT_EQ(value_of(describe(*trace, {model::EventKind::runtime, 0}), "inside"), "nn.Module: Linear_0");
     EXPECT_EQ(describe(*trace, {}).title, "");
 }
 
@@ -187,7 +187,7 @@ TEST(Details, CallAModuleByItsName) {
 
 std::vector<std::string> titles_of(const std::vector<std::tuple<int, std::int64_t, const char*>>& threads,
                                    std::int64_t backward = 0) {
-    ColumnSink sink;
+    traces::store::ColumnSink sink;
     sink.add(RankRow{.rank = 0, .global_pid = global_pid(100)});
     sink.add(RankRow{.rank = 1, .device = 1, .global_pid = global_pid(200)});
     for (const auto& [rank, tid, name] : threads)
@@ -273,4 +273,4 @@ TEST(Rows, AreFoundByWhatAWindowShows) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

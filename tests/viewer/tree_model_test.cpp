@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace TEST_FILE {
 
 using testing::ElementsAre;
@@ -151,4 +151,4 @@ TEST(TreeState, RevealsARowByOpeningWhatIsAboveIt) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

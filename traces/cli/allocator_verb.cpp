@@ -13,13 +13,13 @@
 #include "traces/cli/arguments.h"
 #include "traces/cli/verb.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 namespace {
 
 void check_settings(const std::vector<std::string>& all) {
     for (const std::string& text : all) {
         try {
-            parse_allocator_settings(text);
+            analysis::parse_allocator_settings(text);
         } catch (const std::invalid_argument& error) {
             throw UsageError(fmt::format("--conf {}: {}", text, error.what()));
         }
@@ -46,10 +46,11 @@ Work allocator_verb(Options& options) {
                 fmt::format("--limit {}: it must be from 1 to {:.0f} MB, or 0 for what the recording shows",
                             limit_mb, kMostMb));
         }
-        const AllocatorChoices choices{settings, std::llround(limit_mb * (1 << 20))};
-        return analyse(inputs,
-                       [&](const Trace& t, const Selection& s) { return allocator_report(t, s, choices); });
+        const analysis::AllocatorChoices choices{settings, std::llround(limit_mb * (1 << 20))};
+        return analyse(inputs, [&](const store::Trace& t, const analysis::Selection& s) {
+            return allocator_report(t, s, choices);
+        });
     };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -17,7 +17,7 @@
 #include "traces/report/report.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
@@ -25,7 +25,7 @@ constexpr std::size_t kLeast = 40, kMost = 1000;
 
 // Returns 0 if it is not a number.
 std::size_t number(const char* text) {
-    return text == nullptr ? 0 : number_of<std::size_t>(text).value_or(0);
+    return text == nullptr ? 0 : schema::number_of<std::size_t>(text).value_or(0);
 }
 
 std::size_t of_terminal() {
@@ -39,7 +39,7 @@ std::size_t table_width() {
     for (const std::size_t width : {number(std::getenv("COLUMNS")), of_terminal()}) {
         if (width > 0) return std::clamp(width, kLeast, kMost);
     }
-    return kTableWidth;
+    return report::kTableWidth;
 }
 
 namespace {
@@ -61,7 +61,7 @@ class LoadWatch {
     LoadWatch(const LoadWatch&) = delete;
     LoadWatch& operator=(const LoadWatch&) = delete;
 
-    LoadProgress& progress() { return progress_; }
+    store::LoadProgress& progress() { return progress_; }
 
   private:
     void watch() {
@@ -74,7 +74,7 @@ class LoadWatch {
         }
     }
 
-    LoadProgress progress_;
+    store::LoadProgress progress_;
     LongWork work_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -84,8 +84,8 @@ class LoadWatch {
 
 }  // namespace
 
-std::unique_ptr<Trace> load(const Inputs& inputs) {
-    ImportOptions options;
+std::unique_ptr<store::Trace> load(const Inputs& inputs) {
+    importer::ImportOptions options;
     options.partial = inputs.partial;
     options.max_bytes = parse_size(inputs.max_size);
     for (const std::string& file : inputs.files) check_input_or_folder(file);
@@ -93,17 +93,17 @@ std::unique_ptr<Trace> load(const Inputs& inputs) {
     options.progress = &watch.progress();
     try {
         return open_any(inputs.files, options);
-    } catch (const StoreError&) {
-        if (LongWork::stopped_status() != 0) throw Cancelled("reading was stopped");
+    } catch (const store::StoreError&) {
+        if (LongWork::stopped_status() != 0) throw merge::Cancelled("reading was stopped");
         throw;
     }
 }
 
-AsDatabaseOptions database_options(const Inputs& inputs) {
+query::AsDatabaseOptions database_options(const Inputs& inputs) {
     return {.files = inputs.files,
             .partial = inputs.partial,
             .max_bytes = parse_size(inputs.max_size),
             .ours = false};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

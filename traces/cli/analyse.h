@@ -10,9 +10,11 @@
 #include "traces/report/text_table.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::query {
 struct AsDatabaseOptions;
+}
+
+namespace shardscope::traces::cli {
 
 // How wide tables on standard output may be, in columns, from 40 to 1000: the COLUMNS environment variable,
 // else the width of the terminal, else kTableWidth (for a file or a pipe).
@@ -26,19 +28,19 @@ inline constexpr std::string_view kNothingOnDevices =
 
 // Opens the files together. Throws UsageError or StoreError; notes about how they are read go to standard
 // error.
-std::unique_ptr<Trace> load(const Inputs& inputs);
+std::unique_ptr<store::Trace> load(const Inputs& inputs);
 
 // The options with which query and export open the files as a database. Throws UsageError.
-AsDatabaseOptions database_options(const Inputs& inputs);
+query::AsDatabaseOptions database_options(const Inputs& inputs);
 
 // `analysis(trace, selection)` returns what render() prints. Parses before it loads, so that a wrong option
 // is reported immediately.
 template <typename Analysis>
 int analyse(const Inputs& inputs, Analysis analysis) {
-    const Selection selection = parse_selection(inputs.selection);
+    const analysis::Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
-    print(render(analysis(*trace, selection), inputs.format, table_width()));
+    print(report::render(analysis(*trace, selection), inputs.format, table_width()));
     return kDone;
 }
 
@@ -47,7 +49,7 @@ int analyse(const Inputs& inputs, Analysis analysis) {
 // `tells_of_host(report)`: whether the report has something to print nevertheless.
 template <typename Analysis, typename TellsOfHost>
 int analyse_devices(const Inputs& inputs, Analysis analysis, TellsOfHost tells_of_host) {
-    const Selection selection = parse_selection(inputs.selection);
+    const analysis::Selection selection = parse_selection(inputs.selection);
     const auto trace = load(inputs);
     check_selection(selection, *trace);
     using Report = decltype(analysis(*trace, selection));
@@ -55,11 +57,11 @@ int analyse_devices(const Inputs& inputs, Analysis analysis, TellsOfHost tells_o
     const bool known = trace->device.size() > 0 || !trace->stops.empty();
     const Report report = analysis(*trace, selection);
     if (known || tells_of_host(report)) {
-        print(render(report, inputs.format, table_width()));
-    } else if (inputs.format == Format::table) {
-        print(paragraph(kNothingOnDevices, table_width()));
+        print(report::render(report, inputs.format, table_width()));
+    } else if (inputs.format == report::Format::table) {
+        print(report::paragraph(kNothingOnDevices, table_width()));
     } else {
-        print(render(Report(), inputs.format, table_width()));
+        print(report::render(Report(), inputs.format, table_width()));
     }
     return kDone;
 }
@@ -68,4 +70,4 @@ int analyse_devices(const Inputs& inputs, Analysis analysis) {
     return analyse_devices(inputs, analysis, [](const auto&) { return false; });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -17,7 +17,7 @@
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/wal_damage.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
@@ -30,7 +30,7 @@ std::pair<std::string_view, std::string_view> sides(std::string_view text) {
 
 std::optional<std::int64_t> parse_step(std::string_view text, const std::string& whole) {
     if (text.empty()) return std::nullopt;
-    const auto number = number_of<std::int64_t>(text);
+    const auto number = schema::number_of<std::int64_t>(text);
     if (!number) {
         throw UsageError(
             fmt::format("--step {}: \"{}\" is not a step number; write A:B, for example 2:5", whole, text));
@@ -58,15 +58,16 @@ std::optional<std::int64_t> parse_time(std::string_view text, const std::string&
 
 }  // namespace
 
-Format parse_format(const std::string& text) {
-    if (text == "table") return Format::table;
-    if (text == "json") return Format::json;
-    if (text == "csv") return Format::csv;
+report::Format parse_format(const std::string& text) {
+    if (text == "table") return report::Format::table;
+    if (text == "json") return report::Format::json;
+    if (text == "csv") return report::Format::csv;
     throw UsageError(fmt::format("--format {} is unknown; use table, json or csv", text));
 }
 
-Selection parse_selection(const SelectionText& text) {
-    Selection selection{.rank = text.rank, .first_step = {}, .last_step = {}, .from_ns = {}, .to_ns = {}};
+analysis::Selection parse_selection(const SelectionText& text) {
+    analysis::Selection selection{
+        .rank = text.rank, .first_step = {}, .last_step = {}, .from_ns = {}, .to_ns = {}};
     if (!text.step.empty()) {
         const auto [first, last] = sides(text.step);
         selection.first_step = parse_step(first, text.step);
@@ -108,8 +109,8 @@ std::int64_t parse_duration(const std::string& option, const std::string& text) 
     return std::llround(ns);
 }
 
-void check_selection(const Selection& selection, const Trace& trace) {
-    const auto has_rank = [&](const Rank& r) { return r.number == selection.rank; };
+void check_selection(const analysis::Selection& selection, const store::Trace& trace) {
+    const auto has_rank = [&](const store::Rank& r) { return r.number == selection.rank; };
     if (selection.rank && std::none_of(trace.ranks.begin(), trace.ranks.end(), has_rank)) {
         throw UsageError(trace.ranks.empty()
                              ? fmt::format("--rank {}: {} has no ranks", *selection.rank, trace.path)
@@ -118,14 +119,14 @@ void check_selection(const Selection& selection, const Trace& trace) {
                                            trace.ranks.back().number));
     }
     if (!selection.first_step && !selection.last_step) return;
-    const auto has_step = [&](const Step& s) { return selection.has_step(s.number); };
+    const auto has_step = [&](const store::Step& s) { return selection.has_step(s.number); };
     if (std::any_of(trace.steps.begin(), trace.steps.end(), has_step)) return;
     if (trace.steps.empty()) {
         throw UsageError(fmt::format("--step: {} has no steps; omit the option", trace.path));
     }
     const auto [first, last] =
         std::minmax_element(trace.steps.begin(), trace.steps.end(),
-                            [](const Step& a, const Step& b) { return a.number < b.number; });
+                            [](const store::Step& a, const store::Step& b) { return a.number < b.number; });
     throw UsageError(
         fmt::format("--step: {} has no such step; it has {} to {}", trace.path, first->number, last->number));
 }
@@ -165,12 +166,12 @@ void check_input(const std::string& path) {
     if (std::filesystem::is_directory(status)) {
         throw UsageError(fmt::format("{} is a folder; give the trace file in it", path));
     }
-    if (const std::string note = opening_note(path); !note.empty()) {
+    if (const std::string note = store::opening_note(path); !note.empty()) {
         fmt::print(stderr, "shardscope-trace: {}\n", note);
     }
-    if (const std::string damage = damage_of_wal(path); !damage.empty()) {
+    if (const std::string damage = store::damage_of_wal(path); !damage.empty()) {
         fmt::print(stderr, "shardscope-trace: {}\n", damage);
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -10,9 +10,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::cli {
 
 // The command line is wrong: exit status 2. The text is one sentence.
 class UsageError : public std::runtime_error {
@@ -30,22 +32,22 @@ struct SelectionText {
 struct Inputs {
     std::vector<std::string> files;  // files of one job: opened together
     SelectionText selection;
-    Format format = Format::table;
+    report::Format format = report::Format::table;
     bool partial = false;  // keep the readable part of a damaged file
     std::string max_size;  // the largest size to which a packed file may unpack: "64G"; empty: the default
 };
 
 // Throws UsageError if the text is not table, json or csv.
-Format parse_format(const std::string& text);
+report::Format parse_format(const std::string& text);
 
 // Throws UsageError if the text cannot be parsed.
-Selection parse_selection(const SelectionText& text);
+analysis::Selection parse_selection(const SelectionText& text);
 
 // Nanoseconds of "250ms" or "10s" (ns, us, ms, s), more than 0. Throws UsageError.
 std::int64_t parse_duration(const std::string& option, const std::string& text);
 
 // Throws UsageError if the selection is empty: no such rank, no such step.
-void check_selection(const Selection& selection, const Trace& trace);
+void check_selection(const analysis::Selection& selection, const store::Trace& trace);
 
 // "500M", "64G", "1024": bytes, or multiples of 1024 with K, M, G and T; 256G if the text is empty. Throws
 // UsageError.
@@ -57,4 +59,4 @@ void check_input(const std::string& path);
 // The same, but a folder stands for the traces in it.
 void check_input_or_folder(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -16,15 +16,16 @@
 #include "traces/store/sqlite/wal_damage.h"
 #include "traces/store/write/finalize.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
 // Returns false if it was cancelled.
 bool finish_file(const std::string& file) {
     const LongWork work("finalizing");
-    const FinalizeOptions options{.cancel = work.options().cancel, .progress = work.options().progress};
-    return finalize_trace(file, options).outcome != FinalizeResult::Outcome::cancelled;
+    const store::FinalizeOptions options{.cancel = work.options().cancel,
+                                         .progress = work.options().progress};
+    return finalize_trace(file, options).outcome != store::FinalizeResult::Outcome::cancelled;
 }
 
 bool is_folder(const std::string& path) {
@@ -43,11 +44,11 @@ bool begins_as_database(const std::string& file) {
     return kMagic.starts_with(head);
 }
 
-int check_file(const std::string& file, bool finalize, Format format) {
+int check_file(const std::string& file, bool finalize, report::Format format) {
     if (finalize && is_folder(file))
         throw UsageError(fmt::format("{} is a folder; give the trace to finalize", file));
-    if (finalize && !opening_note(file).empty()) {
-        throw StoreError(fmt::format(
+    if (finalize && !store::opening_note(file).empty()) {
+        throw store::StoreError(fmt::format(
             "{0} cannot be finalized: its folder cannot be written; copy {0} and {0}-wal to one that can",
             file));
     }
@@ -58,19 +59,20 @@ int check_file(const std::string& file, bool finalize, Format format) {
             fmt::format("{} is not a database, which --finalize needs; omit the option, or import it", file));
     }
     std::vector<std::string> faults, notes;
-    if (std::string damage = damage_of_wal(file); !damage.empty()) faults.push_back(std::move(damage));
+    if (std::string damage = store::damage_of_wal(file); !damage.empty()) faults.push_back(std::move(damage));
     if (finalize && !finish_file(file)) {
         fmt::print(stderr, "shardscope-trace: {}: finalizing was stopped; the file is unchanged\n", file);
         return kFailed;
     }
     try {
         if (database) {
-            if (std::string damage = damage_of(file); !damage.empty()) faults.push_back(std::move(damage));
+            if (std::string damage = store::damage_of(file); !damage.empty())
+                faults.push_back(std::move(damage));
         }
-        const auto trace = open_any({file});
-        for (std::string& fault : check_trace(*trace)) faults.push_back(std::move(fault));
-        notes = check_notes(*trace);
-    } catch (const StoreError& error) {
+        const auto trace = importer::open_any({file});
+        for (std::string& fault : analysis::check_trace(*trace)) faults.push_back(std::move(fault));
+        notes = analysis::check_notes(*trace);
+    } catch (const store::StoreError& error) {
         if (faults.empty()) faults.emplace_back(error.what());
     }
     print(render_check(file, faults, notes, format));
@@ -88,4 +90,4 @@ Work check_verb(Options& options) {
     return [&](const Inputs& inputs) { return check_file(inputs.files[0], finalize, inputs.format); };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
@@ -50,4 +50,4 @@ void LongWork::show(double share) {
     fmt::print(stderr, "\r{}: {} % ", name_, percent);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -6,7 +6,7 @@
 
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 // While it lives, Ctrl-C and SIGTERM ask the work to stop instead of ending the program. One at a time.
 class LongWork {
@@ -16,7 +16,7 @@ class LongWork {
     LongWork(const LongWork&) = delete;
     LongWork& operator=(const LongWork&) = delete;
 
-    const WorkOptions& options() const { return options_; }
+    const merge::WorkOptions& options() const { return options_; }
     // 128 + the signal that stopped it, as shells report it; 0 if none did.
     static int stopped_status();
 
@@ -24,10 +24,10 @@ class LongWork {
     void show(double share);
 
     std::string name_;
-    WorkOptions options_;
+    merge::WorkOptions options_;
     bool watched_;
     int shown_ = -1;
     struct sigaction interrupt_before_ = {}, terminate_before_ = {};
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

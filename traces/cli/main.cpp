@@ -24,9 +24,10 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::cli;
 
 int complain(const std::string& what, int status) {
-    fmt::print(stderr, "shardscope-trace: {}\n", printable(what));
+    fmt::print(stderr, "shardscope-trace: {}\n", report::printable(what));
     return status;
 }
 
@@ -130,7 +131,8 @@ class CommandLine {
               "plain or compressed with gzip.",
               "shardscope-trace") {
         app_.set_version_flag(
-            "--version", fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, kSchemaVersion),
+            "--version",
+            fmt::format("shardscope-trace {} (schema {})", shardscope::kVersion, schema::kSchemaVersion),
             "Print the version of the tool and of the schema, and exit");
         app_.require_subcommand(1);
         app_.footer(
@@ -174,7 +176,7 @@ class CommandLine {
         if (verb.reads == Reads::selection) {
             options->rank();
             options->times();
-            options->footer(result_keys(verb.name));
+            options->footer(report::result_keys(verb.name));
         }
         Work work = verb.declare(*options);
         commands_.push_back({verb.name, std::move(options), std::move(work)});
@@ -207,9 +209,9 @@ int main(int argc, char** argv) {
         return status;
     } catch (const UsageError& error) {
         return complain(error.what(), kWrongUse);
-    } catch (const QueryError& error) {
+    } catch (const store::QueryError& error) {
         return complain(error.what(), kWrongUse);
-    } catch (const Cancelled& stopped) {
+    } catch (const merge::Cancelled& stopped) {
         const int status = LongWork::stopped_status();
         return complain(stopped.what(), status != 0 ? status : kFailed);
     } catch (const std::exception& error) {

@@ -18,14 +18,15 @@
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/query.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
-int list_queries(Format format) {
-    std::vector<std::vector<Cell>> rows;
-    for (const ShippedQuery& query : shipped_queries())
-        rows.push_back({std::string(query.name), question_of(query.sql), parameters_of(query.sql)});
+int list_queries(report::Format format) {
+    std::vector<std::vector<store::Cell>> rows;
+    for (const query::ShippedQuery& query : query::shipped_queries())
+        rows.push_back(
+            {std::string(query.name), query::question_of(query.sql), query::parameters_of(query.sql)});
     print(render_rows({{"name"}, {"answers"}, {"parameters"}}, rows, format));
     return kDone;
 }
@@ -38,7 +39,7 @@ std::string as_sql(const std::string& text) {
             throw UsageError(fmt::format("{} cannot be read as SQL; check the path", text));
         return content.str();
     }
-    for (const ShippedQuery& query : shipped_queries()) {
+    for (const query::ShippedQuery& query : query::shipped_queries()) {
         if (query.name == text) return std::string(query.sql);
     }
     const auto part_of_a_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
@@ -66,12 +67,12 @@ std::map<std::string, std::string> as_parameters(const std::vector<std::string>&
 
 int show_schema(const std::vector<std::string>& tables) {
     if (tables.empty()) {
-        print(schema_markdown());
+        print(schema::schema_markdown());
         return kDone;
     }
     std::string text;
     for (const std::string& table : tables) {
-        const std::string section = schema_markdown_of(table);
+        const std::string section = schema::schema_markdown_of(table);
         if (section.empty()) {
             throw UsageError(
                 fmt::format("--schema {}: there is no such table or view; --schema alone prints all", table));
@@ -82,16 +83,16 @@ int show_schema(const std::vector<std::string>& tables) {
     return kDone;
 }
 
-void print_results(const std::vector<QueryResult>& results, Format format) {
-    if (results.size() > 1 && format != Format::table) {
+void print_results(const std::vector<store::QueryResult>& results, report::Format format) {
+    if (results.size() > 1 && format != report::Format::table) {
         throw UsageError(
             fmt::format("query: {} statements give results, and JSON and CSV hold one; keep one of them or "
                         "use --format table",
                         results.size()));
     }
     bool first = true;
-    for (const QueryResult& result : results) {
-        std::vector<Column> columns;
+    for (const store::QueryResult& result : results) {
+        std::vector<report::Column> columns;
         columns.reserve(result.columns.size());
         for (const std::string& name : result.columns) columns.push_back({name});
         if (!first) print("\n");
@@ -101,15 +102,15 @@ void print_results(const std::vector<QueryResult>& results, Format format) {
 }
 
 // An export of Nsight Systems is queried as it is, or imported if the SQL names tables or views of ours.
-std::vector<QueryResult> ask(AsDatabaseOptions files, const std::string& sql, const QueryOptions& options,
-                             const WorkOptions& work) {
+std::vector<store::QueryResult> ask(query::AsDatabaseOptions files, const std::string& sql,
+                                    const store::QueryOptions& options, const merge::WorkOptions& work) {
     try {
-        const AsDatabase database(files, work);
+        const query::AsDatabase database(files, work);
         print_notes(database.notes());
         return run_query(database.path(), sql, options);
-    } catch (const MissingTable&) {
+    } catch (const store::MissingTable&) {
         files.ours = true;
-        const AsDatabase imported(files, work);
+        const query::AsDatabase imported(files, work);
         if (!imported.imported()) throw;
         print_notes(imported.notes());
         return run_query(imported.path(), sql, options);
@@ -153,25 +154,25 @@ Work query_verb(Options& options) {
         }
         const std::string& file = given[0];
         const std::string sql = as_sql(given[1]);
-        QueryOptions asked{.parameters = as_parameters(parameters), .write = write};
+        store::QueryOptions asked{.parameters = as_parameters(parameters), .write = write};
         if (!time_limit.empty())
             asked.time_limit = std::chrono::nanoseconds(parse_duration("--time-limit", time_limit));
         Inputs one = inputs;
         one.files = {file};
         check_input_or_folder(file);
-        if (write && !is_database(file)) {
+        if (write && !query::is_database(file)) {
             throw UsageError(fmt::format(
                 "query --write: {} is not a database; import it first and change the result", file));
         }
-        std::vector<QueryResult> results;
+        std::vector<store::QueryResult> results;
         LongWork work("running the query");
         asked.cancel = work.options().cancel;
         try {
             results = ask(database_options(one), sql, asked, work.options());
-        } catch (const QueryStopped&) {
+        } catch (const store::QueryStopped&) {
             if (const int status = LongWork::stopped_status(); status != 0) return status;
             throw;
-        } catch (const Cancelled&) {
+        } catch (const merge::Cancelled&) {
             return LongWork::stopped_status();
         }
         if (results.empty() && !write)
@@ -181,4 +182,4 @@ Work query_verb(Options& options) {
     };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -18,15 +18,15 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 namespace {
 
 struct Runs {
-    std::vector<std::unique_ptr<Trace>> traces;
-    std::vector<const Trace*> pointers;
+    std::vector<std::unique_ptr<store::Trace>> traces;
+    std::vector<const store::Trace*> pointers;
 };
 
-Runs load_runs(const Inputs& inputs, const Selection& selection) {
+Runs load_runs(const Inputs& inputs, const analysis::Selection& selection) {
     Runs runs;
     for (const std::string& file : inputs.files) {
         Inputs one = inputs;
@@ -43,7 +43,7 @@ Runs load_runs(const Inputs& inputs, const Selection& selection) {
 Work scaling_verb(Options& options) {
     options.describe_files("The runs, each a trace of any kind or the folder of its ranks", 2);
     return [](const Inputs& inputs) {
-        const Selection selection = parse_selection(inputs.selection);
+        const analysis::Selection selection = parse_selection(inputs.selection);
         const Runs runs = load_runs(inputs, selection);
         print(render(scaling_report(runs.pointers, selection), inputs.format, table_width()));
         return kDone;
@@ -61,24 +61,24 @@ Work compare_verb(Options& options) {
         "'median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
         "May be repeated");
     return [&](const Inputs& inputs) {
-        const Selection selection = parse_selection(inputs.selection);
-        const std::optional<CompareBy> parts = compare_by(by);
+        const analysis::Selection selection = parse_selection(inputs.selection);
+        const std::optional<analysis::CompareBy> parts = analysis::compare_by(by);
         if (!by.empty() && !parts) {
             throw UsageError(
                 fmt::format("--by {} is unknown; use module, kernel, collective, unit or operator", by));
         }
         try {
-            const std::vector<FailIf> conditions = parse_fail_if(fail_if);
+            const std::vector<report::FailIf> conditions = report::parse_fail_if(fail_if);
             const Runs runs = load_runs(inputs, selection);
             const auto failed_of = [&](const auto& comparison) {
-                print(render(comparison, inputs.format, table_width()));
-                return failures(conditions, render(comparison, Format::json));
+                print(report::render(comparison, inputs.format, table_width()));
+                return report::failures(conditions, report::render(comparison, report::Format::json));
             };
             const auto failed = parts ? failed_of(compare_parts(runs.pointers, *parts, selection))
                                       : failed_of(compare(runs.pointers, selection));
             for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
             return failed.empty() ? kDone : kFailed;
-        } catch (const BadCondition& error) {
+        } catch (const report::BadCondition& error) {
             throw UsageError(error.what());
         }
     };
@@ -93,21 +93,21 @@ Work report_verb(Options& options) {
         options.flag("--redact", "Omit names of machines, paths, command lines and stack frames");
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");
     return [&](const Inputs& inputs) {
-        const Selection selection = parse_selection(inputs.selection);
+        const analysis::Selection selection = parse_selection(inputs.selection);
         for (const std::string& file : inputs.files) check_input_or_folder(file);
         try {
-            check_apart(file_paths(inputs.files), path);
-            TextOutput::check(path, overwrite);
-        } catch (const StoreError& error) {
+            store::check_apart(importer::file_paths(inputs.files), path);
+            exports::TextOutput::check(path, overwrite);
+        } catch (const store::StoreError& error) {
             throw UsageError(error.what());
         }
         const Runs runs = load_runs(inputs, selection);
-        std::vector<ReportedRun> reported;
+        std::vector<report::ReportedRun> reported;
         for (std::size_t i = 0; i < runs.pointers.size(); ++i)
-            reported.push_back(reported_run(*runs.pointers[i], inputs.files[i], selection));
-        const auto comparison =
-            reported_comparison(runs.pointers, std::vector<Selection>(runs.pointers.size(), selection));
-        TextOutput output(path, overwrite, false);
+            reported.push_back(report::reported_run(*runs.pointers[i], inputs.files[i], selection));
+        const auto comparison = report::reported_comparison(
+            runs.pointers, std::vector<analysis::Selection>(runs.pointers.size(), selection));
+        exports::TextOutput output(path, overwrite, false);
         output.buffer() = html_report(reported, comparison, {.title = title, .redact = redact});
         output.finish();
         fmt::print(stderr, "shardscope-trace: {} written\n", path);
@@ -115,4 +115,4 @@ Work report_verb(Options& options) {
     };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

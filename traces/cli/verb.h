@@ -11,7 +11,7 @@
 
 #include "traces/cli/arguments.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 inline constexpr int kDone = 0, kFailed = 1, kWrongUse = 2;
 
@@ -84,4 +84,4 @@ std::span<const Verb> verb_table();
 void print(const std::string& text);                          // to standard output
 void print_notes(const std::vector<std::string>& sentences);  // to standard error
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

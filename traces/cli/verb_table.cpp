@@ -14,7 +14,7 @@
 #include "traces/cli/analyse.h"
 #include "traces/cli/verb.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 Work summary_verb(Options& options);
 Work memory_verb(Options& options);
@@ -39,7 +39,8 @@ namespace {
 template <auto Report>
 Work analysis(Options&) {
     return [](const Inputs& inputs) {
-        return analyse(inputs, [](const Trace& t, const Selection& s) { return Report(t, s); });
+        return analyse(inputs,
+                       [](const store::Trace& t, const analysis::Selection& s) { return Report(t, s); });
     };
 }
 
@@ -47,7 +48,8 @@ Work analysis(Options&) {
 template <auto Report>
 Work analysis_of_devices(Options&) {
     return [](const Inputs& inputs) {
-        return analyse_devices(inputs, [](const Trace& t, const Selection& s) { return Report(t, s); });
+        return analyse_devices(
+            inputs, [](const store::Trace& t, const analysis::Selection& s) { return Report(t, s); });
     };
 }
 
@@ -55,19 +57,20 @@ Work analysis_of_devices(Options&) {
 template <auto Report, auto Fields, auto Rows>
 Work rows_of_devices(std::string_view key) {
     return [key](const Inputs& inputs) {
-        return analyse_devices(inputs, [key](const Trace& t, const Selection& s) {
-            return rank_rows(key, Fields(), Report(t, s).ranks, Rows);
+        return analyse_devices(inputs, [key](const store::Trace& t, const analysis::Selection& s) {
+            return report::rank_rows(key, Fields(), Report(t, s).ranks, Rows);
         });
     };
 }
 
 Work copies(Options&) {
-    return rows_of_devices<copies_report, copy_fields, &RankCopies::copies>("copies");
+    return rows_of_devices<analysis::copies_report, analysis::copy_fields, &analysis::RankCopies::copies>(
+        "copies");
 }
 
 Work info(Options&) {
     return [](const Inputs& inputs) {
-        print(render(trace_info(*load(inputs)), inputs.format));
+        print(render(analysis::trace_info(*load(inputs)), inputs.format));
         return kDone;
     };
 }
@@ -75,8 +78,9 @@ Work info(Options&) {
 Work distributed(Options&) {
     return [](const Inputs& inputs) {
         return analyse_devices(
-            inputs, [](const Trace& t, const Selection& s) { return distributed_report(t, s); },
-            [](const DistributedReport& report) { return !report.host_libraries.empty(); });
+            inputs,
+            [](const store::Trace& t, const analysis::Selection& s) { return distributed_report(t, s); },
+            [](const analysis::DistributedReport& report) { return !report.host_libraries.empty(); });
     };
 }
 
@@ -84,27 +88,27 @@ constexpr Verb kVerbs[] = {
     {"info", "What a trace contains: ranks, steps, counts, configuration", Reads::traces, info},
     {"summary", "Execution Summary: where the time of a step went", Reads::selection, summary_verb},
     {"modules", "Module View: the module tree with host and device time", Reads::selection,
-     analysis<module_view>},
+     analysis<analysis::module_view>},
     {"memory", "Peak memory of each rank and what was allocated at the peak", Reads::selection, memory_verb},
     {"allocator",
      "Reserved memory replayed under other settings of PyTorch's allocator; what would have fitted",
      Reads::selection, allocator_verb},
     {"collectives", "Collectives by operation: counts, bytes, time, bandwidth", Reads::selection,
-     analysis<collectives_report>},
+     analysis<analysis::collectives_report>},
     {"units", "FSDP units: gathers, reductions, waits, and what hid them", Reads::selection,
-     analysis_of_devices<units_report>},
+     analysis_of_devices<analysis::units_report>},
     {"distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
      Reads::selection, distributed},
     {"stragglers", "Which rank comes last in collectives, how often and how long others wait",
-     Reads::selection, analysis<straggler_report>},
+     Reads::selection, analysis<analysis::straggler_report>},
     {"scaling", "Runs at several sizes: throughput, speed-up, efficiency, what grew", Reads::selection,
      scaling_verb},
     {"steps", "Step by step: how long, where the time went, which was slowest", Reads::selection,
-     analysis<steps_report>},
+     analysis<analysis::steps_report>},
     {"overlap", "Overlap of communication and compute: computation, overlapped, exposed, other",
-     Reads::selection, analysis_of_devices<overlap_report>},
+     Reads::selection, analysis_of_devices<analysis::overlap_report>},
     {"temporal", "Device time: idle, compute, exposed communication, exposed memory", Reads::selection,
-     analysis_of_devices<temporal_breakdown>},
+     analysis_of_devices<analysis::temporal_breakdown>},
     {"idle", "Why streams were idle; launch delays and queue lengths", Reads::selection, idle_verb},
     {"kernels", "Kernels by name: count, times, share, occupancy", Reads::selection, kernels_verb},
     {"copies", "Copies and fills of memory by kind: size, time, rate, what kernels hide", Reads::selection,
@@ -113,7 +117,7 @@ constexpr Verb kVerbs[] = {
     {"critical-path", "What each step waited for, from its end back to its start", Reads::selection,
      critical_path_verb},
     {"advice", "What could be improved, with the evidence and what to change", Reads::selection,
-     analysis<advice>},
+     analysis<analysis::advice>},
     {"compare", "Several runs side by side, against the first", Reads::selection, compare_verb},
     {"query", "The result of SQL on a trace", Reads::what_it_declares, query_verb},
     {"report", "One HTML file about a run, or about several side by side", Reads::selection, report_verb},
@@ -133,4 +137,4 @@ std::span<const Verb> verb_table() {
     return kVerbs;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -22,14 +22,15 @@
 #include "traces/report/text_table.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
-std::optional<MemorySpace> parse_space(const std::string& text) {
+std::optional<schema::MemorySpace> parse_space(const std::string& text) {
     if (text.empty()) return std::nullopt;
-    for (int s = 0; s < kMemorySpaces; ++s) {
-        if (text == kMemorySpaceNames[static_cast<std::size_t>(s)]) return static_cast<MemorySpace>(s);
+    for (int s = 0; s < schema::kMemorySpaces; ++s) {
+        if (text == schema::kMemorySpaceNames[static_cast<std::size_t>(s)])
+            return static_cast<schema::MemorySpace>(s);
     }
     throw UsageError(fmt::format("--space {} is unknown; use device, pinned or host", text));
 }
@@ -39,7 +40,7 @@ std::string for_terminal(std::string_view text) {
     std::string safe;
     while (!text.empty()) {
         const std::size_t end = text.find('\n');
-        safe += printable(text.substr(0, end));
+        safe += report::printable(text.substr(0, end));
         if (end == std::string_view::npos) break;
         safe += '\n';
         text.remove_prefix(end + 1);
@@ -58,7 +59,7 @@ void print(const std::string& text) {
 
 void print_notes(const std::vector<std::string>& sentences) {
     for (const std::string& note : sentences)
-        fmt::print(stderr, "shardscope-trace: note: {}\n", printable(note));
+        fmt::print(stderr, "shardscope-trace: note: {}\n", report::printable(note));
 }
 
 const std::optional<std::size_t>& top_option(Options& options) {
@@ -68,7 +69,7 @@ const std::optional<std::size_t>& top_option(Options& options) {
 // Limits rows for a terminal only; programs get all of them.
 std::size_t most_rows(const Inputs& inputs, const std::optional<std::size_t>& top) {
     constexpr std::size_t kRowsOfATable = 20;
-    return top.value_or(inputs.format == Format::table ? kRowsOfATable : 0);
+    return top.value_or(inputs.format == report::Format::table ? kRowsOfATable : 0);
 }
 
 Output trace_output(Options& options) {
@@ -80,9 +81,11 @@ Work summary_verb(Options& options) {
     const bool& folds =
         options.flag("--fold-communication", "Communication counts as Kernel and has no row of its own");
     return [&folds](const Inputs& inputs) {
-        const auto communication = folds ? CommunicationAs::kernel : CommunicationAs::category;
-        return analyse(inputs,
-                       [=](const Trace& t, const Selection& s) { return summarize(t, s, communication); });
+        const auto communication =
+            folds ? analysis::CommunicationAs::kernel : analysis::CommunicationAs::category;
+        return analyse(inputs, [=](const store::Trace& t, const analysis::Selection& s) {
+            return summarize(t, s, communication);
+        });
     };
 }
 
@@ -101,16 +104,19 @@ Work memory_verb(Options& options) {
     options.excludes("--explain", "--space");
     options.needs("--top", "--allocations");
     return [&](const Inputs& inputs) {
-        const std::optional<MemorySpace> wanted = parse_space(space);
+        const std::optional<schema::MemorySpace> wanted = parse_space(space);
         if (explain)
-            return analyse(inputs, [](const Trace& t, const Selection& s) { return explain_memory(t, s); });
+            return analyse(inputs, [](const store::Trace& t, const analysis::Selection& s) {
+                return explain_memory(t, s);
+            });
         if (allocations) {
-            return analyse(inputs, [&, most = most_rows(inputs, top)](const Trace& t, const Selection& s) {
+            return analyse(inputs, [&, most = most_rows(inputs, top)](const store::Trace& t,
+                                                                      const analysis::Selection& s) {
                 return allocations_report(t, s, wanted, most);
             });
         }
-        return analyse(inputs, [&](const Trace& t, const Selection& s) {
-            return memory_report(t, s, wanted ? *wanted : space_in_use(t));
+        return analyse(inputs, [&](const store::Trace& t, const analysis::Selection& s) {
+            return memory_report(t, s, wanted ? *wanted : analysis::space_in_use(t));
         });
     };
 }
@@ -118,21 +124,22 @@ Work memory_verb(Options& options) {
 namespace {
 
 // "earlier_step" is not a kind of time that a user could change.
-constexpr auto kScalable = static_cast<std::ptrdiff_t>(PathKind::earlier_step);
+constexpr auto kScalable = static_cast<std::ptrdiff_t>(analysis::PathKind::earlier_step);
 
 // Parses `--what-if communication=0.5,host=2`: factors for kinds of time. Throws UsageError if the text is
 // not a list of KIND=FACTOR.
-PathFactors parse_what_if(const std::string& text) {
+analysis::PathFactors parse_what_if(const std::string& text) {
     const auto wrong = [&](const std::string& why) {
         std::string names;
         for (std::ptrdiff_t k = 0; k < kScalable; ++k) {
-            names += fmt::format("{}{}", k > 0 ? ", " : "", kPathKindNames[static_cast<std::size_t>(k)]);
+            names +=
+                fmt::format("{}{}", k > 0 ? ", " : "", analysis::kPathKindNames[static_cast<std::size_t>(k)]);
         }
         return UsageError(fmt::format(
             "--what-if {}: {}; write KIND=FACTOR, for example communication=0.5; the kinds are {}", text, why,
             names));
     };
-    PathFactors factors = kUnscaled;
+    analysis::PathFactors factors = analysis::kUnscaled;
     std::string_view rest = text;
     while (true) {
         const auto comma = rest.find(',');
@@ -140,10 +147,11 @@ PathFactors parse_what_if(const std::string& text) {
         const auto equals = part.find('=');
         if (equals == std::string_view::npos) throw wrong(fmt::format("\"{}\" has no =", part));
         const std::string_view name = part.substr(0, equals), number = part.substr(equals + 1);
-        const auto kind = std::find(kPathKindNames.begin(), kPathKindNames.begin() + kScalable, name) -
-                          kPathKindNames.begin();
+        const auto kind =
+            std::find(analysis::kPathKindNames.begin(), analysis::kPathKindNames.begin() + kScalable, name) -
+            analysis::kPathKindNames.begin();
         if (kind == kScalable) throw wrong(fmt::format("\"{}\" is not a kind of time", name));
-        const auto factor = number_of<double>(number);
+        const auto factor = schema::number_of<double>(number);
         if (!factor || !(*factor >= 0 && *factor <= 1e6))
             throw wrong(fmt::format("\"{}\" is not a factor from 0 to 1000000", number));
         factors[static_cast<std::size_t>(kind)] = *factor;
@@ -164,8 +172,9 @@ Work idle_verb(Options& options) {
                 fmt::format("--kernel-wait-us {}: it must be from 0 to 1e12 us", kernel_wait_us));
         }
         const std::int64_t ns = std::llround(kernel_wait_us * 1e3);
-        return analyse_devices(inputs,
-                               [ns](const Trace& t, const Selection& s) { return idle_report(t, s, ns); });
+        return analyse_devices(inputs, [ns](const store::Trace& t, const analysis::Selection& s) {
+            return idle_report(t, s, ns);
+        });
     };
 }
 
@@ -173,8 +182,9 @@ Work kernels_verb(Options& options) {
     const auto& top = top_option(options);
     return [&](const Inputs& inputs) {
         const std::size_t most = most_rows(inputs, top);
-        return analyse_devices(
-            inputs, [most](const Trace& t, const Selection& s) { return kernels_report(t, s, most); });
+        return analyse_devices(inputs, [most](const store::Trace& t, const analysis::Selection& s) {
+            return kernels_report(t, s, most);
+        });
     };
 }
 
@@ -183,7 +193,7 @@ Work operators_verb(Options& options) {
     const auto& top = top_option(options);
     return [&](const Inputs& inputs) {
         const std::size_t most = most_rows(inputs, top);
-        return analyse(inputs, [&, most](const Trace& t, const Selection& s) {
+        return analyse(inputs, [&, most](const store::Trace& t, const analysis::Selection& s) {
             return operators_report(t, s, by_shape, most);
         });
     };
@@ -194,11 +204,12 @@ Work critical_path_verb(Options& options) {
                                               "What a step would take if kinds of time were scaled, for "
                                               "example communication=0.5,waiting=0");
     return [&](const Inputs& inputs) {
-        std::optional<PathFactors> factors;
+        std::optional<analysis::PathFactors> factors;
         if (!what_if.empty()) factors = parse_what_if(what_if);
-        return analyse(inputs,
-                       [&](const Trace& t, const Selection& s) { return critical_path(t, s, factors); });
+        return analyse(inputs, [&](const store::Trace& t, const analysis::Selection& s) {
+            return critical_path(t, s, factors);
+        });
     };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

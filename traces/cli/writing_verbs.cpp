@@ -23,7 +23,7 @@
 #include "traces/store/number_list.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::cli {
 
 namespace {
 
@@ -36,8 +36,8 @@ double us(std::int64_t ns) {
 // Checks the output first, so that a wrong command line is reported before anything is read.
 void check_output(const std::string& output, bool overwrite) {
     try {
-        DatabaseWriter::check_output(output, overwrite);
-    } catch (const StoreError& error) {
+        store::DatabaseWriter::check_output(output, overwrite);
+    } catch (const store::StoreError& error) {
         throw UsageError(error.what());
     }
 }
@@ -47,7 +47,7 @@ void check_database(const std::string& verb, const std::string& file) {
     check_input(file);
     std::error_code error;
     constexpr std::uintmax_t kHead = 16;  // shorter files are reported when they are opened
-    if (is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
+    if (query::is_database(file) || std::filesystem::file_size(file, error) < kHead || error) return;
     throw UsageError(
         fmt::format("{0}: {1} is not a database, and {0} takes those of Shardscope and of Nsight Systems; "
                     "import it first: shardscope-trace import {1} -o NEW.sqlite",
@@ -55,8 +55,8 @@ void check_database(const std::string& verb, const std::string& file) {
 }
 
 // Prints a closing sentence: to standard error with JSON and CSV, so that the output stays parsable.
-void tell(const std::string& sentence, Format format) {
-    if (format == Format::table) return print(sentence + "\n");
+void tell(const std::string& sentence, report::Format format) {
+    if (format == report::Format::table) return print(sentence + "\n");
     fmt::print(stderr, "shardscope-trace: {}\n", sentence);
 }
 
@@ -67,13 +67,13 @@ int stoppable(const std::string& name, const std::string& output, Action action)
         const LongWork long_work(name);
         action(long_work.options());
         return kDone;
-    } catch (const Cancelled&) {
+    } catch (const merge::Cancelled&) {
         fmt::print(stderr, "shardscope-trace: {} was stopped; {} was not written\n", name, output);
         return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
     }
 }
 
-std::string clocks(const MergeResult& result) {
+std::string clocks(const merge::MergeResult& result) {
     if (result.parts.size() < 2) return "";
     std::string measured;
     if (result.was_measured())
@@ -86,7 +86,8 @@ std::string clocks(const MergeResult& result) {
     return fmt::format(
         "; clocks: {}{} within {:.3f} us (median; {:.3f} us at worst; "
         "{}{:.3f} us by the wall clock alone)",
-        measured, counted(result.collectives, "collective in common ends", "collectives in common end"),
+        measured,
+        store::counted(result.collectives, "collective in common ends", "collectives in common end"),
         us(result.residual_ns), us(result.worst_ns),
         result.was_measured()
             ? fmt::format("{:.3f} us by the measurements alone; ", us(result.residual_measured_ns))
@@ -101,7 +102,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::st
             fmt::format("--rank {}: it is not a list of ranks; write for example 0,8 or 0-3", text));
     };
     const auto number = [&](std::string_view digits) {
-        const auto value = number_of<std::int64_t>(digits);
+        const auto value = schema::number_of<std::int64_t>(digits);
         if (!value || *value < 0 || *value > kRanksAtMost) throw wrong();
         return *value;
     };
@@ -121,51 +122,55 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parse_rank_list(const std::st
     return ranks;
 }
 
-void print_chrome(const std::string& output, const ChromeExportResult& result, Format format) {
+void print_chrome(const std::string& output, const exports::ChromeExportResult& result,
+                  report::Format format) {
     print(
         render_rows({{"file"}, {"events"}, {"json_bytes"}}, {{output, result.events, result.bytes}}, format));
 }
 
-void print_csv(const std::string& folder, const std::vector<CsvTable>& tables, Format format) {
-    std::vector<std::vector<Cell>> rows;
+void print_csv(const std::string& folder, const std::vector<exports::CsvTable>& tables,
+               report::Format format) {
+    std::vector<std::vector<store::Cell>> rows;
     rows.reserve(tables.size());
-    for (const CsvTable& table : tables) rows.push_back({folder + "/" + table.file, table.rows});
+    for (const exports::CsvTable& table : tables) rows.push_back({folder + "/" + table.file, table.rows});
     print(render_rows({{"file"}, {"rows"}}, rows, format));
 }
 
 int import_into(const Inputs& inputs, const std::string& output, bool overwrite) {
-    const ImportToOptions options{.inputs = inputs.files,
-                                  .output = output,
-                                  .overwrite = overwrite,
-                                  .partial = inputs.partial,
-                                  .max_bytes = parse_size(inputs.max_size)};
+    const importer::ImportToOptions options{.inputs = inputs.files,
+                                            .output = output,
+                                            .overwrite = overwrite,
+                                            .partial = inputs.partial,
+                                            .max_bytes = parse_size(inputs.max_size)};
     for (const std::string& file : inputs.files) check_input_or_folder(file);
     check_output(output, overwrite);
-    ImportResult result;
-    const int status = stoppable("importing", output,
-                                 [&](const WorkOptions& work) { result = import_files(options, work); });
+    importer::ImportResult result;
+    const int status = stoppable(
+        "importing", output, [&](const merge::WorkOptions& work) { result = import_files(options, work); });
     if (status != kDone) return status;
     print_notes(result.notes);
     const bool several = result.files.size() > 1;
-    std::vector<std::vector<Cell>> rows;
+    std::vector<std::vector<store::Cell>> rows;
     for (std::size_t i = 0; i < result.files.size(); ++i) {
-        const ImportedFile& file = result.files[i];
-        std::vector<Cell>& row = rows.emplace_back(std::vector<Cell>{file.file, file.format, file.bytes});
+        const importer::ImportedFile& file = result.files[i];
+        std::vector<store::Cell>& row =
+            rows.emplace_back(std::vector<store::Cell>{file.file, file.format, file.bytes});
         if (!several) continue;
-        const MergedPart& part = result.merged.parts[i];
-        for (const Cell& cell : {Cell(number_list(part.ranks)), Cell(part.rows), Cell(us(part.shift_ns)),
-                                 Cell(us(part.correction_ns))})
+        const merge::MergedPart& part = result.merged.parts[i];
+        for (const store::Cell& cell : {store::Cell(store::number_list(part.ranks)), store::Cell(part.rows),
+                                        store::Cell(us(part.shift_ns)), store::Cell(us(part.correction_ns))})
             row.push_back(cell);
     }
-    std::vector<Column> columns = {{"file"}, {"format"}, {"bytes"}};
+    std::vector<report::Column> columns = {{"file"}, {"format"}, {"bytes"}};
     if (several) {
         for (const char* title : {"ranks", "rows", "shift_us", "by_collectives_us"})
             columns.push_back({title});
     }
     print(render_rows(columns, rows, inputs.format));
-    tell(several ? fmt::format("{}: {} of {} files{}", output, counted(result.merged.rows, "row", "rows"),
-                               result.files.size(), clocks(result.merged))
-                 : fmt::format("{} is written", output),
+    tell(several
+             ? fmt::format("{}: {} of {} files{}", output, store::counted(result.merged.rows, "row", "rows"),
+                           result.files.size(), clocks(result.merged))
+             : fmt::format("{} is written", output),
          inputs.format);
     return kDone;
 }
@@ -200,26 +205,27 @@ Work export_verb(Options& options) {
             const LongWork work("exporting");
             if (to == "chrome") {
                 try {
-                    check_apart(file_paths(inputs.files), output);
-                    TextOutput::check(output, overwrite);
-                } catch (const StoreError& error) {
+                    store::check_apart(importer::file_paths(inputs.files), output);
+                    exports::TextOutput::check(output, overwrite);
+                } catch (const store::StoreError& error) {
                     throw UsageError(error.what());
                 }
             }
-            AsDatabaseOptions as_ours = database_options(inputs);
+            query::AsDatabaseOptions as_ours = database_options(inputs);
             as_ours.ours = true;
-            const AsDatabase database(as_ours, work.options());
+            const query::AsDatabase database(as_ours, work.options());
             print_notes(database.notes());
             if (to == "csv") {
-                print_csv(output, export_csv(database.path(), output, overwrite, work.options()),
+                print_csv(output, exports::export_csv(database.path(), output, overwrite, work.options()),
                           inputs.format);
                 return kDone;
             }
-            const ChromeExportOptions chrome{.overwrite = overwrite, .pack = output.ends_with(".gz")};
+            const exports::ChromeExportOptions chrome{.overwrite = overwrite,
+                                                      .pack = output.ends_with(".gz")};
             print_chrome(output, export_chrome(database.path(), output, chrome, work.options()),
                          inputs.format);
             return kDone;
-        } catch (const Cancelled&) {
+        } catch (const merge::Cancelled&) {
             fmt::print(stderr, "shardscope-trace: exporting was stopped; {} was not written\n", output);
             return LongWork::stopped_status() != 0 ? LongWork::stopped_status() : kFailed;
         }
@@ -236,18 +242,18 @@ Work merge_verb(Options& options) {
     return [=](const Inputs& inputs) {
         for (const std::string& file : inputs.files) check_database("merge", file);
         check_output(output.path, output.overwrite);
-        MergeResult result;
-        const int status = stoppable("merging", output.path, [&](const WorkOptions& work) {
+        merge::MergeResult result;
+        const int status = stoppable("merging", output.path, [&](const merge::WorkOptions& work) {
             result = merge_traces(
                 {.inputs = inputs.files, .output = output.path, .overwrite = output.overwrite}, work);
         });
         if (status != kDone) return status;
         print_notes(result.notes);
-        std::vector<std::vector<Cell>> rows;
-        for (const MergedPart& part : result.parts) {
-            rows.push_back({part.file, number_list(part.ranks), part.rows, us(part.shift_ns),
+        std::vector<std::vector<store::Cell>> rows;
+        for (const merge::MergedPart& part : result.parts) {
+            rows.push_back({part.file, store::number_list(part.ranks), part.rows, us(part.shift_ns),
                             us(part.correction_ns), part.drift_ppm, part.collectives,
-                            part.uncertainty_ns < 0 ? Cell{} : Cell{us(part.uncertainty_ns)}});
+                            part.uncertainty_ns < 0 ? store::Cell{} : store::Cell{us(part.uncertainty_ns)}});
         }
         print(render_rows({{"part"},
                            {"ranks"},
@@ -258,8 +264,8 @@ Work merge_verb(Options& options) {
                            {"collectives_in_common"},
                            {"measured_within_us"}},
                           rows, inputs.format));
-        tell(fmt::format("{}: {} of {}{}", output.path, counted(result.rows, "row", "rows"),
-                         counted(static_cast<std::int64_t>(result.parts.size()), "part", "parts"),
+        tell(fmt::format("{}: {} of {}{}", output.path, store::counted(result.rows, "row", "rows"),
+                         store::counted(static_cast<std::int64_t>(result.parts.size()), "part", "parts"),
                          clocks(result)),
              inputs.format);
         return kDone;
@@ -278,31 +284,32 @@ Work slice_verb(Options& options) {
         "is live at the start is recorded as allocated there. docs/merging.md has the details.");
     return [=, &ranks](const Inputs& inputs) {
         const std::string& file = inputs.files[0];
-        const Selection parsed = parse_selection(inputs.selection);
-        const SliceOptions sliced{.input = file,
-                                  .output = output.path,
-                                  .overwrite = output.overwrite,
-                                  .choice = {.ranks = parse_rank_list(ranks),
-                                             .first_step = parsed.first_step,
-                                             .last_step = parsed.last_step,
-                                             .from_ns = parsed.from_ns,
-                                             .to_ns = parsed.to_ns}};
+        const analysis::Selection parsed = parse_selection(inputs.selection);
+        const merge::SliceOptions sliced{.input = file,
+                                         .output = output.path,
+                                         .overwrite = output.overwrite,
+                                         .choice = {.ranks = parse_rank_list(ranks),
+                                                    .first_step = parsed.first_step,
+                                                    .last_step = parsed.last_step,
+                                                    .from_ns = parsed.from_ns,
+                                                    .to_ns = parsed.to_ns}};
         if (sliced.choice.ranks.empty() && !sliced.choice.cuts_time())
             throw UsageError("slice: there is no selection to keep; give --rank, --step or --range");
         check_database("slice", file);
         check_output(output.path, output.overwrite);
-        SliceResult result;
-        const int status = stoppable("slicing", output.path,
-                                     [&](const WorkOptions& work) { result = slice_trace(sliced, work); });
+        merge::SliceResult result;
+        const int status = stoppable("slicing", output.path, [&](const merge::WorkOptions& work) {
+            result = slice_trace(sliced, work);
+        });
         if (status != kDone) return status;
         print_notes(result.notes);
         print(
             render_rows({{"file"}, {"ranks"}, {"steps"}, {"from_us"}, {"to_us"}, {"rows"}, {"rows_of_input"}},
-                        {{output.path, number_list(result.ranks), number_list(result.steps),
+                        {{output.path, store::number_list(result.ranks), store::number_list(result.steps),
                           us(result.first_ns), us(result.last_ns), result.rows, result.rows_of_input}},
                         inputs.format));
         return kDone;
     };
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::cli

@@ -7,21 +7,21 @@
 
 #include "traces/export/table_scan.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace {
 
 constexpr std::int64_t kEventsBetweenLooks = 1 << 14;
 constexpr std::int64_t kFirstFreePid = 1 << 24;  // above every pid
 
-std::int64_t rows_in(Database& database, std::string_view table) {
+std::int64_t rows_in(store::Database& database, std::string_view table) {
     return database.has_table(table) ? database.integer(fmt::format("SELECT max(rowid) FROM \"{}\"", table))
                                      : 0;
 }
 
 }  // namespace
 
-ChromeContext::ChromeContext(Database& database, TextOutput& output, const WorkOptions& work)
+ChromeContext::ChromeContext(store::Database& database, TextOutput& output, const merge::WorkOptions& work)
     : database_(database),
       output_(output),
       work_(work),
@@ -38,7 +38,7 @@ void ChromeContext::load_ranks() {
     scan_table(database_, "SHARD_RANKS",
                {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline",
                 "localRank", "cpus"},
-               "ORDER BY rank", [&](const Statement& row) {
+               "ORDER BY rank", [&](const store::Statement& row) {
                    ranks_.push_back({.rank = row.integer(0),
                                      .device = row.integer(1),
                                      .global_pid = row.integer(2),
@@ -53,7 +53,7 @@ void ChromeContext::load_ranks() {
                });
     // Device events have their device's number as pid, so processes must not use that number.
     scan_table(database_, "TARGET_INFO_GPU", {"id"}, "",
-               [&](const Statement& row) { taken_.insert(row.integer(0)); });
+               [&](const store::Statement& row) { taken_.insert(row.integer(0)); });
     for (const ExportedRank& rank : ranks_) taken_.insert(rank.device);
     for (const ExportedRank& rank : ranks_) pid_of(rank.global_pid);
 }
@@ -98,7 +98,7 @@ std::int64_t ChromeContext::pid_of(std::int64_t global_pid) {
 std::string ChromeContext::ordered_by(std::string_view table, std::string_view column) {
     if (!database_.has_table(table)) return {};
     // Nearly all files have their rows in order; sorting would need memory for the whole table.
-    Statement unsorted(
+    store::Statement unsorted(
         database_, fmt::format("SELECT 1 FROM (SELECT \"{0}\" AS time, lag(\"{0}\") OVER (ORDER BY rowid) AS "
                                "before FROM \"{1}\") WHERE before > time LIMIT 1",
                                column, table));
@@ -137,9 +137,10 @@ void ChromeContext::end() {
 }
 
 void ChromeContext::look() {
-    if (work_.cancel != nullptr && *work_.cancel) throw Cancelled("it was stopped; nothing was written");
+    if (work_.cancel != nullptr && *work_.cancel)
+        throw merge::Cancelled("it was stopped; nothing was written");
     if (work_.progress && rows_ > 0)
         work_.progress(std::min(1.0, static_cast<double>(events_) / static_cast<double>(rows_)));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -15,7 +15,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 struct ExportedRank {
     std::int64_t rank = 0, device = 0, global_pid = 0, global_tid = 0;
@@ -30,9 +30,9 @@ using RangeDomains = std::map<std::pair<std::int64_t, std::int64_t>, std::string
 
 class ChromeContext {
   public:
-    ChromeContext(Database& database, TextOutput& output, const WorkOptions& work);
+    ChromeContext(store::Database& database, TextOutput& output, const merge::WorkOptions& work);
 
-    Database& database() { return database_; }
+    store::Database& database() { return database_; }
     std::string& out() { return output_.buffer(); }
 
     // The text of an id of StringIds, as a JSON string and unescaped.
@@ -41,7 +41,7 @@ class ChromeContext {
 
     // The pid and tid in the events of a process or thread.
     std::int64_t pid_of(std::int64_t global_pid);
-    std::int64_t pid_of_thread(std::int64_t global_tid) { return pid_of(global_tid & kPidMask); }
+    std::int64_t pid_of_thread(std::int64_t global_tid) { return pid_of(global_tid & schema::kPidMask); }
     static std::int64_t tid_of(std::int64_t global_tid) { return global_tid & 0xFFFFFF; }
 
     const std::vector<ExportedRank>& ranks() const { return ranks_; }
@@ -66,10 +66,10 @@ class ChromeContext {
     void load_ranks();
     void look();
 
-    Database& database_;
+    store::Database& database_;
     TextOutput& output_;
-    const WorkOptions& work_;
-    Statement find_name_;
+    const merge::WorkOptions& work_;
+    store::Statement find_name_;
     std::unordered_map<std::int64_t, Name> names_;
     std::vector<ExportedRank> ranks_;
     std::unordered_map<std::int64_t, std::int64_t> pids_;
@@ -85,4 +85,4 @@ void write_host_events(ChromeContext& context);
 void write_memory(ChromeContext& context);
 void write_names(ChromeContext& context);  // last: all processes are known
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

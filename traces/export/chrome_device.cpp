@@ -15,23 +15,23 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace {
 
 // What PyTorch's process groups call the operations, by Operation.
-constexpr std::array<std::string_view, kOperations> kProcessGroupNames = {"_allgather_base",
-                                                                          "_reduce_scatter_base",
-                                                                          "allreduce",
-                                                                          "broadcast",
-                                                                          "barrier",
-                                                                          "reduce",
-                                                                          "all_to_all",
-                                                                          "gather",
-                                                                          "scatter",
-                                                                          "send",
-                                                                          "recv",
-                                                                          "other"};
+constexpr std::array<std::string_view, schema::kOperations> kProcessGroupNames = {"_allgather_base",
+                                                                                  "_reduce_scatter_base",
+                                                                                  "allreduce",
+                                                                                  "broadcast",
+                                                                                  "barrier",
+                                                                                  "reduce",
+                                                                                  "all_to_all",
+                                                                                  "gather",
+                                                                                  "scatter",
+                                                                                  "send",
+                                                                                  "recv",
+                                                                                  "other"};
 
 // Reads SHARD_DEVICE_DETAILS in step with a table of device events, both in order of start.
 class Details {
@@ -78,7 +78,7 @@ class Details {
         if (!rows_.is_null(6)) next_->occupancy = rows_.real(6);
     }
 
-    Statement rows_;
+    store::Statement rows_;
     std::optional<Detail> next_;
     std::vector<Detail> same_start_;
 };
@@ -107,11 +107,11 @@ class DeviceTable {
     template <typename Take>
     void write(std::initializer_list<std::string_view> columns, std::string_view joins,
                std::string_view joined_columns, Take take) {
-        Database& database = context_.database();
+        store::Database& database = context_.database();
         if (!database.has_table(table_)) return;
         // A graph launch has many rows, and a runtime call may contain a driver call: the first call is used.
         const std::string order = context_.ordered_by(table_, "start");
-        Statement row(
+        store::Statement row(
             database,
             fmt::format(
                 "SELECT t.rowid, {}, c.start, c.globalTid, {}{} FROM \"{}\" t "
@@ -132,7 +132,7 @@ class DeviceTable {
 
   private:
     template <typename Take>
-    void write_event(const Statement& row, Take take) {
+    void write_event(const store::Statement& row, Take take) {
         take(row);  // begins the event
         context_.place(row.integer(kDevice), row.integer(kStream), row.integer(kStart));
         context_.duration(row.integer(kStart), row.integer(kEnd));
@@ -159,7 +159,7 @@ class DeviceTable {
             fmt::format_to(std::back_inserter(context_.out()), ",\"{}\":{}", key, static_cast<float>(*value));
     }
 
-    void write_flow(const Statement& row) {
+    void write_flow(const store::Statement& row) {
         if (row.is_null(kCallStart)) return;
         const auto flow = [&](std::string_view phase, std::int64_t pid, std::int64_t tid, std::int64_t time) {
             context_.begin(phase, "ac2g", "\"ac2g\"");
@@ -178,7 +178,7 @@ class DeviceTable {
     }
 
   public:
-    std::function<void(const Statement&)> own_arguments;
+    std::function<void(const store::Statement&)> own_arguments;
 
   private:
     ChromeContext& context_;
@@ -208,17 +208,19 @@ enum Kernel {
     kPhase,
 };
 
-std::string_view named(const std::array<std::string_view, kOperations>& names, std::int64_t operation) {
-    return names[operation >= 0 && operation < kOperations ? static_cast<std::size_t>(operation)
-                                                           : static_cast<std::size_t>(Operation::other)];
+std::string_view named(const std::array<std::string_view, schema::kOperations>& names,
+                       std::int64_t operation) {
+    return names[operation >= 0 && operation < schema::kOperations
+                     ? static_cast<std::size_t>(operation)
+                     : static_cast<std::size_t>(schema::Operation::other)];
 }
 
 // A collective in the form in which PyTorch describes it on its kernel, with elements of one byte.
-void write_collective(std::string& out, const Statement& row) {
+void write_collective(std::string& out, const store::Statement& row) {
     const std::int64_t operation = row.integer(kOperation), bytes = row.integer(kBytes);
     const std::int64_t ranks = std::max<std::int64_t>(row.integer(kGroupSize), 1);
-    const bool gathers = operation == static_cast<std::int64_t>(Operation::all_gather);
-    const bool scatters = operation == static_cast<std::int64_t>(Operation::reduce_scatter);
+    const bool gathers = operation == static_cast<std::int64_t>(schema::Operation::all_gather);
+    const bool scatters = operation == static_cast<std::int64_t>(schema::Operation::reduce_scatter);
     fmt::format_to(
         std::back_inserter(out),
         ",\"Collective name\":\"{}\",\"dtype\":\"Byte\",\"In msg nelems\":{},\"Out msg nelems\":{},"
@@ -228,23 +230,23 @@ void write_collective(std::string& out, const Statement& row) {
         row.integer(kSequence));
 }
 
-void write_our_collective(std::string& out, const Statement& row) {
+void write_our_collective(std::string& out, const store::Statement& row) {
     const auto to = std::back_inserter(out);
     fmt::format_to(
         to, "\"operation\":\"{}\",\"bytes\":{},\"padding\":{},\"group\":{},\"group_size\":{},\"sequence\":{}",
-        named(kOperationNames, row.integer(kOperation)), row.integer(kBytes), row.integer(kPadding),
+        named(schema::kOperationNames, row.integer(kOperation)), row.integer(kBytes), row.integer(kPadding),
         row.integer(kGroup), row.integer(kGroupSize), row.integer(kSequence));
     if (!row.is_null(kUnit)) fmt::format_to(to, ",\"unit\":{}", row.integer(kUnit));
-    if (const std::int64_t phase = row.integer(kPhase); phase > 0 && phase < kPhases)
-        fmt::format_to(to, ",\"phase\":\"{}\"", kPhaseNames[static_cast<std::size_t>(phase)]);
+    if (const std::int64_t phase = row.integer(kPhase); phase > 0 && phase < schema::kPhases)
+        fmt::format_to(to, ",\"phase\":\"{}\"", schema::kPhaseNames[static_cast<std::size_t>(phase)]);
 }
 
 void write_kernels(ChromeContext& context) {
     DeviceTable table(context, "CUPTI_ACTIVITY_KIND_KERNEL");
-    const auto full_name = [](const Statement& row) {
+    const auto full_name = [](const store::Statement& row) {
         return row.integer(row.is_null(kFullName) ? kShortName : kFullName);
     };
-    table.own_arguments = [&](const Statement& row) {
+    table.own_arguments = [&](const store::Statement& row) {
         std::string& out = context.out();
         const auto to = std::back_inserter(out);
         fmt::format_to(to, ",\"grid\":[{},{},{}],\"block\":[{},{},{}]", row.integer(kGridX),
@@ -272,23 +274,23 @@ void write_kernels(ChromeContext& context) {
             "INSERT INTO temp.collective_of_kernel SELECT kernel, collective FROM ({}) "
             "WHERE kernel IS NOT NULL;"
             "PRAGMA query_only = ON;",
-            collective_kernels_sql()));
+            schema::collective_kernels_sql()));
     }
-    table.write({"shortName", "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
-                 "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"},
-                collectives ? "LEFT JOIN temp.collective_of_kernel w ON w.kernel = t.rowid "
-                              "LEFT JOIN SHARD_COLLECTIVES o ON o.rowid = w.collective"
-                            : "",
-                collectives
-                    ? ", o.operation, o.bytes, o.padding, o.groupId, o.groupSize, o.sequence, o.unit, "
+    table.write(
+        {"shortName", "demangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+         "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId"},
+        collectives ? "LEFT JOIN temp.collective_of_kernel w ON w.kernel = t.rowid "
+                      "LEFT JOIN SHARD_COLLECTIVES o ON o.rowid = w.collective"
+                    : "",
+        collectives ? ", o.operation, o.bytes, o.padding, o.groupId, o.groupSize, o.sequence, o.unit, "
                       "o.phase"
                     : ", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
-                [&](const Statement& row) { context.begin("X", "kernel", context.name(full_name(row))); });
+        [&](const store::Statement& row) { context.begin("X", "kernel", context.name(full_name(row))); });
 }
 
 // --- memcpys and memsets -----------------------------------------------------------------------------------
 
-std::string_view memory_kind(const Statement& row, int column) {
+std::string_view memory_kind(const store::Statement& row, int column) {
     constexpr std::array<std::string_view, 5> kNames = {"Pageable", "Pinned", "Device", "Array", "Managed"};
     const std::int64_t kind = row.integer_or(column, -1);
     return kind >= 0 && kind < static_cast<std::int64_t>(kNames.size())
@@ -299,7 +301,7 @@ std::string_view memory_kind(const Statement& row, int column) {
 void write_memcpys(ChromeContext& context) {
     enum { kBytesColumn = kOwn, kCopyKind, kSource, kDestination, kSourceDevice, kDestinationDevice };
     DeviceTable table(context, "CUPTI_ACTIVITY_KIND_MEMCPY");
-    table.own_arguments = [&](const Statement& row) {
+    table.own_arguments = [&](const store::Statement& row) {
         const auto to = std::back_inserter(context.out());
         fmt::format_to(to, ",\"bytes\":{}", row.integer(kBytesColumn));
         if (!row.is_null(kSourceDevice)) fmt::format_to(to, ",\"fromDevice\":{}", row.integer(kSourceDevice));
@@ -311,10 +313,10 @@ void write_memcpys(ChromeContext& context) {
         }
     };
     table.write({"bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId"}, "", "",
-                [&](const Statement& row) {
+                [&](const store::Statement& row) {
                     const auto kind = row.integer_or(kCopyKind, 0);
                     context.begin("X", "gpu_memcpy",
-                                  fmt::format("\"{} ({} -> {})\"", memcpy_name(static_cast<int>(kind)),
+                                  fmt::format("\"{} ({} -> {})\"", store::memcpy_name(static_cast<int>(kind)),
                                               memory_kind(row, kSource), memory_kind(row, kDestination)));
                 });
 }
@@ -322,10 +324,10 @@ void write_memcpys(ChromeContext& context) {
 void write_memsets(ChromeContext& context) {
     enum { kBytesColumn = kOwn, kMemoryKind };
     DeviceTable table(context, "CUPTI_ACTIVITY_KIND_MEMSET");
-    table.own_arguments = [&](const Statement& row) {
+    table.own_arguments = [&](const store::Statement& row) {
         fmt::format_to(std::back_inserter(context.out()), ",\"bytes\":{}", row.integer(kBytesColumn));
     };
-    table.write({"bytes", "memKind"}, "", "", [&](const Statement& row) {
+    table.write({"bytes", "memKind"}, "", "", [&](const store::Statement& row) {
         context.begin("X", "gpu_memset", fmt::format("\"Memset ({})\"", memory_kind(row, kMemoryKind)));
     });
 }
@@ -343,11 +345,12 @@ void write_synchronizations(ChromeContext& context) {
                                                         "Stream Sync", "Context Sync"};
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                {"start", "end", "deviceId", "streamId", "correlationId", "syncType", "eventId", "contextId"},
-               context.ordered_by("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start"),
+               [&](const store::Statement& row) {
                    const std::int64_t type = row.integer(5);
                    const bool known = type > 0 && type < static_cast<std::int64_t>(kNames.size());
                    const std::string_view name = kNames[known ? static_cast<std::size_t>(type) : 0];
-                   const std::int64_t stream = row.integer(3) == kNotApplicable ? -1 : row.integer(3);
+                   const std::int64_t stream = row.integer(3) == schema::kNotApplicable ? -1 : row.integer(3);
                    context.begin("X", "cuda_sync", fmt::format("\"{}\"", name));
                    context.place(row.integer(2), stream, row.integer(0));
                    context.duration(row.integer(0), row.integer(1));
@@ -356,11 +359,11 @@ void write_synchronizations(ChromeContext& context) {
                                   ",\"args\":{{\"cuda_sync_kind\":\"{}\",\"device\":{},\"context\":{},"
                                   "\"stream\":{},\"correlation\":{}",
                                   name, row.integer(2), row.integer(7), stream, row.integer(4));
-                   if (row.integer(6) != kNotApplicable)
+                   if (row.integer(6) != schema::kNotApplicable)
                        fmt::format_to(to, ",\"wait_on_cuda_event_id\":{}", row.integer(6));
                    context.out() += '}';
                    context.end();
                });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

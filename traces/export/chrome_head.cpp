@@ -12,7 +12,7 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace {
 
@@ -47,7 +47,7 @@ void write_devices(ChromeContext& context) {
         context.database(), "TARGET_INFO_GPU",
         {"id", "name", "totalMemory", "computeMajor", "computeMinor", "smCount", "maxThreadsPerBlock",
          "maxRegistersPerBlock", "threadsPerWarp", "maxShmemPerBlock"},
-        "ORDER BY id", [&](const Statement& row) {
+        "ORDER BY id", [&](const store::Statement& row) {
             fmt::format_to(
                 std::back_inserter(list.next()),
                 "{{\"id\":{},\"name\":{},\"totalGlobalMem\":{},\"computeMajor\":{},\"computeMinor\":{},"
@@ -68,7 +68,7 @@ void write_job(ChromeContext& context) {
     std::int64_t world = 0;
     scan_table(context.database(), "SHARD_RUN", {"key", "value"},
                "WHERE key IN ('distributed.world_size', 'run.ranks')",
-               [&](const Statement& row) { world = std::max<std::int64_t>(world, row.integer(1)); });
+               [&](const store::Statement& row) { world = std::max<std::int64_t>(world, row.integer(1)); });
     world = std::max(world, ranks.back().rank + 1);
     fmt::format_to(std::back_inserter(context.out()),
                    ",\n\"distributedInfo\":{{\"backend\":\"nccl\",\"rank\":{},\"world_size\":{}}}",
@@ -79,17 +79,19 @@ void write_ranks(ChromeContext& context) {
     std::string& out = context.out();
     std::map<std::int64_t, std::string> threads, streams, device_names;
     std::map<std::int64_t, std::int64_t> device_memory;
-    scan_table(context.database(), "SHARD_THREADS", {"globalTid", "rank"}, "", [&](const Statement& row) {
-        std::string& list = threads[row.integer(1)];
-        list += fmt::format("{}{}", list.empty() ? "" : ",", ChromeContext::tid_of(row.integer(0)));
-    });
     scan_table(
-        context.database(), "SHARD_STREAMS", {"rank", "streamId", "name"}, "", [&](const Statement& row) {
-            std::string& list = streams[row.integer(0)];
-            list += fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", row.integer(1), json(row.text(2)));
+        context.database(), "SHARD_THREADS", {"globalTid", "rank"}, "", [&](const store::Statement& row) {
+            std::string& list = threads[row.integer(1)];
+            list += fmt::format("{}{}", list.empty() ? "" : ",", ChromeContext::tid_of(row.integer(0)));
         });
+    scan_table(context.database(), "SHARD_STREAMS", {"rank", "streamId", "name"}, "",
+               [&](const store::Statement& row) {
+                   std::string& list = streams[row.integer(0)];
+                   list +=
+                       fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", row.integer(1), json(row.text(2)));
+               });
     scan_table(context.database(), "TARGET_INFO_GPU", {"id", "name", "totalMemory"}, "",
-               [&](const Statement& row) {
+               [&](const store::Statement& row) {
                    device_names[row.integer(0)] = json(row.text(1));
                    device_memory[row.integer(0)] = row.integer_or(2, 0);
                });
@@ -118,7 +120,7 @@ void write_list(ChromeContext& context, std::string_view key, std::string_view t
     std::string& out = context.out();
     fmt::format_to(std::back_inserter(out), ",\n\"{}\":", key);
     JsonList list(out);
-    scan_table(context.database(), table, columns, "", [&](const Statement& row) {
+    scan_table(context.database(), table, columns, "", [&](const store::Statement& row) {
         list.next() += '{';
         format(row, std::back_inserter(out));
         out += '}';
@@ -129,7 +131,7 @@ void write_list(ChromeContext& context, std::string_view key, std::string_view t
 void write_model(ChromeContext& context) {
     write_list(context, "modules", "SHARD_MODULES",
                {"id", "parent", "name", "className", "path", "unit", "parameters"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(to,
                                   "\"id\":{},\"parent\":{},\"name\":{},\"class\":{},\"path\":{},\"unit\":{},"
                                   "\"parameters\":{}",
@@ -138,7 +140,7 @@ void write_model(ChromeContext& context) {
                });
     write_list(context, "units", "SHARD_UNITS",
                {"id", "module", "name", "elements", "paddedElements", "shardBytes", "bytes"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(
                        to,
                        "\"id\":{},\"module\":{},\"name\":{},\"elements\":{},\"padded_elements\":{},"
@@ -150,7 +152,7 @@ void write_model(ChromeContext& context) {
 
 void write_steps_and_losses(ChromeContext& context) {
     write_list(context, "steps", "SHARD_STEPS", {"rank", "step", "start", "end", "globalTid"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(to, "\"rank\":{},\"step\":{},\"start_ns\":{},\"end_ns\":{},\"thread\":{}",
                                   row.integer(0), row.integer(1), row.integer(2), row.integer(3),
                                   ChromeContext::tid_of(row.integer(4)));
@@ -159,7 +161,7 @@ void write_steps_and_losses(ChromeContext& context) {
     out += ",\n\"losses\":";
     JsonList losses(out, "{");
     scan_table(context.database(), "SHARD_LOSSES", {"step", "loss"}, "WHERE loss NOT NULL",
-               [&](const Statement& row) {
+               [&](const store::Statement& row) {
                    fmt::format_to(std::back_inserter(losses.next()), "\"{}\":{}", row.integer(0),
                                   row.real(1));
                });
@@ -169,12 +171,12 @@ void write_steps_and_losses(ChromeContext& context) {
 // The measured clocks of the ranks' hosts, and the ranks' stops.
 void write_processes(ChromeContext& context) {
     write_list(context, "clocks", "SHARD_CLOCKS", {"rank", "time", "offset", "uncertainty"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(to, "\"rank\":{},\"time_ns\":{},\"offset_ns\":{},\"uncertainty_ns\":{}",
                                   row.integer(0), row.integer(1), row.integer(2), row.integer(3));
                });
     write_list(context, "stops", "SHARD_STOPS", {"rank", "time", "firstRank", "lost", "reason", "waiting"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(to,
                                   "\"rank\":{},\"time_ns\":{},\"first_rank\":{},\"lost\":{},\"reason\":{},"
                                   "\"waiting\":{}",
@@ -184,26 +186,27 @@ void write_processes(ChromeContext& context) {
 }
 
 void write_predictions(ChromeContext& context) {
-    write_list(context, "predictions", "SHARD_PREDICTION",
-               {"rank", "peakBytes", "moment", kMemoryCategoryNames[0], kMemoryCategoryNames[1],
-                kMemoryCategoryNames[2], kMemoryCategoryNames[3], kMemoryCategoryNames[4],
-                kMemoryCategoryNames[5], kMemoryCategoryNames[6], kMemoryCategoryNames[7]},
-               [](const Statement& row, auto to) {
-                   fmt::format_to(to, "\"rank\":{},\"peak_bytes\":{},\"where\":{},\"at_peak\":{{",
-                                  row.integer(0), row.integer(1), json(row.text(2)));
-                   for (int c = 0; c < kMemoryCategories; ++c) {
-                       fmt::format_to(to, "{}\"{}\":{}", c > 0 ? "," : "",
-                                      kMemoryCategoryNames[static_cast<std::size_t>(c)], row.integer(3 + c));
-                   }
-                   fmt::format_to(to, "}}");
-               });
+    write_list(
+        context, "predictions", "SHARD_PREDICTION",
+        {"rank", "peakBytes", "moment", schema::kMemoryCategoryNames[0], schema::kMemoryCategoryNames[1],
+         schema::kMemoryCategoryNames[2], schema::kMemoryCategoryNames[3], schema::kMemoryCategoryNames[4],
+         schema::kMemoryCategoryNames[5], schema::kMemoryCategoryNames[6], schema::kMemoryCategoryNames[7]},
+        [](const store::Statement& row, auto to) {
+            fmt::format_to(to, "\"rank\":{},\"peak_bytes\":{},\"where\":{},\"at_peak\":{{", row.integer(0),
+                           row.integer(1), json(row.text(2)));
+            for (int c = 0; c < schema::kMemoryCategories; ++c) {
+                fmt::format_to(to, "{}\"{}\":{}", c > 0 ? "," : "",
+                               schema::kMemoryCategoryNames[static_cast<std::size_t>(c)], row.integer(3 + c));
+            }
+            fmt::format_to(to, "}}");
+        });
     write_list(context, "prediction_parts", "SHARD_PREDICTION_PARTS", {"rank", "part", "id", "name", "bytes"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    const std::int64_t part = row.integer(1);
-                   const bool known = part >= 0 && part < kPredictionParts;
+                   const bool known = part >= 0 && part < schema::kPredictionParts;
                    fmt::format_to(to, "\"rank\":{},\"part\":\"{}\",\"id\":{},\"name\":{},\"bytes\":{}",
                                   row.integer(0),
-                                  known ? kPredictionPartNames[static_cast<std::size_t>(part)] : "",
+                                  known ? schema::kPredictionPartNames[static_cast<std::size_t>(part)] : "",
                                   row.integer_or(2, -1), json(row.text(3)), row.integer(4));
                });
 }
@@ -211,7 +214,7 @@ void write_predictions(ChromeContext& context) {
 void write_ours(ChromeContext& context) {
     std::string& out = context.out();
     std::int64_t ended = 1, dropped = 0;
-    scan_table(context.database(), "SHARD_STATE", {"ended", "dropped"}, "", [&](const Statement& row) {
+    scan_table(context.database(), "SHARD_STATE", {"ended", "dropped"}, "", [&](const store::Statement& row) {
         ended = row.integer(0);
         dropped = row.integer(1);
     });
@@ -219,9 +222,9 @@ void write_ours(ChromeContext& context) {
         std::back_inserter(out),
         ",\n\"shardscope\":{{\"version\":{},\"schema\":{},\"tool\":\"{}\",\"ended\":{},\"dropped\":{},"
         "\n\"configuration\":",
-        kLayout, kSchemaVersion, kVersion, ended != 0, dropped);
+        kLayout, schema::kSchemaVersion, kVersion, ended != 0, dropped);
     JsonList configuration(out, "{");
-    scan_table(context.database(), "SHARD_RUN", {"key", "value"}, "", [&](const Statement& row) {
+    scan_table(context.database(), "SHARD_RUN", {"key", "value"}, "", [&](const store::Statement& row) {
         configuration.next() += json(row.text(0)) + ":" + json(row.text(1));
     });
     out += '}';
@@ -231,7 +234,7 @@ void write_ours(ChromeContext& context) {
     write_processes(context);
     write_predictions(context);
     write_list(context, "segments", "SHARD_SEGMENTS", {"rank", "time", "address", "bytes", "streamId"},
-               [](const Statement& row, auto to) {
+               [](const store::Statement& row, auto to) {
                    fmt::format_to(to, "\"rank\":{},\"time_ns\":{},\"address\":{},\"bytes\":{},\"stream\":{}",
                                   row.integer(0), row.integer(1), static_cast<std::uint64_t>(row.integer(2)),
                                   row.integer(3), row.integer_or(4, -1));
@@ -262,7 +265,7 @@ void write_head(ChromeContext& context, std::int64_t start_utc_ns) {
 void write_names(ChromeContext& context) {
     std::map<std::int64_t, std::string> process_names;
     scan_table(context.database(), "PROCESSES", {"globalPid", "name"}, "",
-               [&](const Statement& row) { process_names[row.integer(0)] = row.text(1); });
+               [&](const store::Statement& row) { process_names[row.integer(0)] = row.text(1); });
     for (const auto& [global_pid, name] : process_names) context.pid_of(global_pid);
     std::int64_t order = 0;
     for (const std::int64_t global_pid : std::set<std::int64_t>(context.processes())) {
@@ -282,21 +285,22 @@ void write_names(ChromeContext& context) {
         write_name(context, "process_sort_index", rank.device, 0,
                    fmt::format("\"sort_index\":{}", kAfterProcesses + rank.rank));
     }
-    scan_table(context.database(), "ThreadNames", {"nameId", "globalTid"}, "", [&](const Statement& row) {
-        const std::string& name = context.name(row.integer(0));
-        if (name == "\"\"") return;
-        write_name(context, "thread_name", context.pid_of_thread(row.integer(1)),
-                   ChromeContext::tid_of(row.integer(1)), "\"name\":" + name);
-    });
-    scan_table(
-        context.database(), "SHARD_STREAMS", {"rank", "streamId", "name"}, "", [&](const Statement& row) {
-            const ExportedRank* rank = context.rank(row.integer(0));
-            if (rank == nullptr) return;
-            const std::string name(row.text(2));
-            write_name(context, "thread_name", rank->device, row.integer(1),
-                       "\"name\":" +
-                           json(fmt::format("stream {}{}{}", row.integer(1), name.empty() ? "" : " ", name)));
-        });
+    scan_table(context.database(), "ThreadNames", {"nameId", "globalTid"}, "",
+               [&](const store::Statement& row) {
+                   const std::string& name = context.name(row.integer(0));
+                   if (name == "\"\"") return;
+                   write_name(context, "thread_name", context.pid_of_thread(row.integer(1)),
+                              ChromeContext::tid_of(row.integer(1)), "\"name\":" + name);
+               });
+    scan_table(context.database(), "SHARD_STREAMS", {"rank", "streamId", "name"}, "",
+               [&](const store::Statement& row) {
+                   const ExportedRank* rank = context.rank(row.integer(0));
+                   if (rank == nullptr) return;
+                   const std::string name(row.text(2));
+                   write_name(context, "thread_name", rank->device, row.integer(1),
+                              "\"name\":" + json(fmt::format("stream {}{}{}", row.integer(1),
+                                                             name.empty() ? "" : " ", name)));
+               });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -17,7 +17,7 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace {
 
@@ -39,21 +39,21 @@ struct Frame {
 };
 
 bool ends_as_module(std::string_view text) {
-    return text.starts_with(kModulePrefix) && !text.ends_with(kBackwardSuffix);
+    return text.starts_with(store::kModulePrefix) && !text.ends_with(store::kBackwardSuffix);
 }
 
 // n of "nn.Module: Class_n", else 0.
 std::int64_t number_at_end(std::string_view text) {
     const auto mark = text.rfind('_');
     if (mark == std::string_view::npos) return 0;
-    return number_of<std::int64_t>(text.substr(mark + 1)).value_or(0);
+    return schema::number_of<std::int64_t>(text.substr(mark + 1)).value_or(0);
 }
 
 class Ranges {
   public:
     explicit Ranges(ChromeContext& context) : context_(context) {
         scan_table(context.database(), "SHARD_MODULES", {"id"}, "",
-                   [&](const Statement& row) { known_modules_.insert(row.integer(0)); });
+                   [&](const store::Statement& row) { known_modules_.insert(row.integer(0)); });
         load_domains();
     }
 
@@ -61,25 +61,28 @@ class Ranges {
         scan_table(context_.database(), "NVTX_EVENTS",
                    {"start", "end", "eventType", "globalTid", "domainId", "textId", "text", "uint64Value",
                     "int64Value", "jsonTextId"},
-                   context_.ordered_by("NVTX_EVENTS", "start"), [&](const Statement& row) { take(row); });
+                   context_.ordered_by("NVTX_EVENTS", "start"),
+                   [&](const store::Statement& row) { take(row); });
         write_waiting();
     }
 
   private:
     void load_domains() {
         scan_table(context_.database(), "NVTX_EVENTS", {"globalTid", "domainId", "textId", "text"},
-                   fmt::format("WHERE eventType = {}", kNvtxDomainCreate), [&](const Statement& row) {
-                       domains_[{row.integer(0) & kPidMask, row.integer(1)}] =
+                   fmt::format("WHERE eventType = {}", schema::kNvtxDomainCreate),
+                   [&](const store::Statement& row) {
+                       domains_[{row.integer(0) & schema::kPidMask, row.integer(1)}] =
                            row.is_null(2) ? std::string(row.text(3)) : context_.plain_name(row.integer(2));
                    });
     }
 
-    void take(const Statement& row) {
+    void take(const store::Statement& row) {
         const std::int64_t type = row.integer(2);
-        if (type != kNvtxPushPop && type != kNvtxStartEnd && type != kNvtxMark) return;
+        if (type != schema::kNvtxPushPop && type != schema::kNvtxStartEnd && type != schema::kNvtxMark)
+            return;
         Range range{.start = row.integer(0), .global_tid = row.integer(3)};
         if (!row.is_null(1)) range.end = row.integer(1);
-        range.mark = type == kNvtxMark || !range.end;
+        range.mark = type == schema::kNvtxMark || !range.end;
         if (row.integer_or(5, 0) != 0) {
             range.text = context_.name(row.integer(5));
             range.plain = context_.plain_name(row.integer(5));
@@ -87,10 +90,11 @@ class Ranges {
             range.plain = row.text(6);
             append_json(range.text, range.plain);
         }
-        const auto domain = domains_.find({range.global_tid & kPidMask, row.integer(4)});
+        const auto domain = domains_.find({range.global_tid & schema::kPidMask, row.integer(4)});
         if (domain != domains_.end()) range.domain = domain->second;
         // Unless it names an operator or a module, the column holds a program's own payload.
-        if (!row.is_null(7) && (range.domain == kOperatorDomain || range.domain == kAnnotationDomain))
+        if (!row.is_null(7) &&
+            (range.domain == store::kOperatorDomain || range.domain == store::kAnnotationDomain))
             range.external = row.integer(7);
         if (!row.is_null(8) && known_modules_.contains(row.integer(8))) range.module = row.integer(8);
         if (!row.is_null(9)) range.detail = inside_of(row.integer(9));
@@ -103,7 +107,7 @@ class Ranges {
     std::string inside_of(std::int64_t id) {
         const auto [it, is_new] = details_.try_emplace(id);
         if (is_new) {
-            const std::string object = object_in_one_line(context_.plain_name(id));
+            const std::string object = schema::object_in_one_line(context_.plain_name(id));
             if (!object.empty()) it->second = object.substr(1, object.size() - 2);
         }
         return it->second;
@@ -121,11 +125,11 @@ class Ranges {
         std::string arguments = range.detail;
         const auto add = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ",") + text; };
         if (range.external) add(fmt::format("\"External id\":{}", *range.external));
-        std::string_view category = kAnnotationDomain;
-        if (range.domain == kOperatorDomain) category = kOperatorDomain;
-        if (range.domain == kFunctionDomain || (!range.mark && ends_as_module(range.plain)))
-            category = kFunctionDomain;
-        if (category == kFunctionDomain && !range.mark) add(frame_of(range));
+        std::string_view category = store::kAnnotationDomain;
+        if (range.domain == store::kOperatorDomain) category = store::kOperatorDomain;
+        if (range.domain == store::kFunctionDomain || (!range.mark && ends_as_module(range.plain)))
+            category = store::kFunctionDomain;
+        if (category == store::kFunctionDomain && !range.mark) add(frame_of(range));
         const bool known_domain = range.domain.empty() || range.domain == category;
         if (range.module || !known_domain) {
             std::string ours;
@@ -172,9 +176,9 @@ class Ranges {
 void write_calls(ChromeContext& context) {
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_RUNTIME",
                {"start", "end", "globalTid", "correlationId", "nameId", "eventClass"},
-               context.ordered_by("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), [&](const store::Statement& row) {
                    std::string name;
-                   append_json(name, without_version_suffix(context.plain_name(row.integer(4))));
+                   append_json(name, store::without_version_suffix(context.plain_name(row.integer(4))));
                    context.begin("X", row.integer(5) == 1 ? "cuda_driver" : "cuda_runtime", name);
                    context.place(context.pid_of_thread(row.integer(2)), ChromeContext::tid_of(row.integer(2)),
                                  row.integer(0));
@@ -187,7 +191,7 @@ void write_calls(ChromeContext& context) {
 
 void write_overheads(ChromeContext& context) {
     scan_table(context.database(), "CUPTI_ACTIVITY_KIND_OVERHEAD", {"start", "end", "globalTid", "nameId"},
-               context.ordered_by("CUPTI_ACTIVITY_KIND_OVERHEAD", "start"), [&](const Statement& row) {
+               context.ordered_by("CUPTI_ACTIVITY_KIND_OVERHEAD", "start"), [&](const store::Statement& row) {
                    context.begin("X", "overhead",
                                  row.is_null(3) ? "\"Overhead\"" : context.name(row.integer(3)));
                    context.place(context.pid_of_thread(row.integer(2)), ChromeContext::tid_of(row.integer(2)),
@@ -201,10 +205,12 @@ void write_overheads(ChromeContext& context) {
 void write_steps(ChromeContext& context) {
     const std::string told =
         fmt::format("SELECT 1 FROM NVTX_EVENTS WHERE text LIKE 'ProfilerStep#%' LIMIT 1");
-    if (context.database().has_table("NVTX_EVENTS") && Statement(context.database(), told).step()) return;
+    if (context.database().has_table("NVTX_EVENTS") && store::Statement(context.database(), told).step())
+        return;
     scan_table(context.database(), "SHARD_STEPS", {"step", "start", "end", "globalTid"}, "",
-               [&](const Statement& row) {
-                   context.begin("X", kAnnotationDomain, fmt::format("\"ProfilerStep#{}\"", row.integer(0)));
+               [&](const store::Statement& row) {
+                   context.begin("X", store::kAnnotationDomain,
+                                 fmt::format("\"ProfilerStep#{}\"", row.integer(0)));
                    context.place(context.pid_of_thread(row.integer(3)), ChromeContext::tid_of(row.integer(3)),
                                  row.integer(1));
                    context.duration(row.integer(1), row.integer(2));
@@ -215,8 +221,8 @@ void write_steps(ChromeContext& context) {
 void write_links(ChromeContext& context) {
     std::int64_t id = 0;
     scan_table(context.database(), "SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"}, "",
-               [&](const Statement& row) {
-                   if (row.integer(0) != static_cast<int>(LinkKind::backward)) return;
+               [&](const store::Statement& row) {
+                   if (row.integer(0) != static_cast<int>(schema::LinkKind::backward)) return;
                    ++id;
                    for (const auto& [phase, tid, time] : {std::tuple("s", row.integer(1), row.integer(2)),
                                                           std::tuple("f", row.integer(3), row.integer(4))}) {
@@ -239,4 +245,4 @@ void write_host_events(ChromeContext& context) {
     write_links(context);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -11,7 +11,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/device_streams.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace {
 
@@ -47,7 +47,7 @@ std::string_view named(const std::array<std::string_view, N>& names, std::int64_
 }
 
 // Fields that the profiler's own events do not have; empty if none is known.
-std::string ours(ChromeContext& context, const Statement& row) {
+std::string ours(ChromeContext& context, const store::Statement& row) {
     std::string text;
     const auto add = [&](std::string_view key, std::string_view value) {
         fmt::format_to(std::back_inserter(text), "{}\"{}\":{}", text.empty() ? "" : ",", key, value);
@@ -59,12 +59,14 @@ std::string ours(ChromeContext& context, const Statement& row) {
     const auto add_id = [&](std::string_view key, int column) {
         if (!row.is_null(column)) add(key, std::to_string(row.integer(column)));
     };
-    const auto category =
-        named(kMemoryCategoryNames, row.integer(Memory::kCategory), kMemoryCategoryNames.size() - 1);
-    if (category != name(MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
+    const auto category = named(schema::kMemoryCategoryNames, row.integer(Memory::kCategory),
+                                schema::kMemoryCategoryNames.size() - 1);
+    if (category != name(schema::MemoryCategory::other)) add("category", fmt::format("\"{}\"", category));
     // The other memory spaces follow from "Device Type".
-    if (row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::pinned)) add("space", "\"pinned\"");
-    if (const auto phase = named(kPhaseNames, row.integer(Memory::kPhase), 0); phase != name(Phase::none))
+    if (row.integer(Memory::kSpace) == static_cast<int>(schema::MemorySpace::pinned))
+        add("space", "\"pinned\"");
+    if (const auto phase = named(schema::kPhaseNames, row.integer(Memory::kPhase), 0);
+        phase != name(schema::Phase::none))
         add("phase", fmt::format("\"{}\"", phase));
     add_id("unit", Memory::kUnit);
     add_id("module", Memory::kModule);
@@ -75,8 +77,8 @@ std::string ours(ChromeContext& context, const Statement& row) {
     return text;
 }
 
-int place_of(const Statement& row) {
-    return device_of_stream(static_cast<int>(row.integer_or(Memory::kStream, 0)));
+int place_of(const store::Statement& row) {
+    return store::device_of_stream(static_cast<int>(row.integer_or(Memory::kStream, 0)));
 }
 
 void write_allocations(ChromeContext& context) {
@@ -86,8 +88,9 @@ void write_allocations(ChromeContext& context) {
         context.database(), "SHARD_MEMORY",
         {"time", "rank", "address", "bytes", "category", "space", "phase", "unit", "module", "streamId",
          "nameId", "globalTid", "total", "reserved", "annotationId", "stackId"},
-        context.ordered_by("SHARD_MEMORY", "time"), [&](const Statement& row) {
-            const bool on_device = row.integer(Memory::kSpace) == static_cast<int>(MemorySpace::device);
+        context.ordered_by("SHARD_MEMORY", "time"), [&](const store::Statement& row) {
+            const bool on_device =
+                row.integer(Memory::kSpace) == static_cast<int>(schema::MemorySpace::device);
             std::int64_t& total = live[{row.integer(Memory::kRank), on_device ? place_of(row) : -1}];
             total = row.is_null(Memory::kTotal) ? total + row.integer(Memory::kBytes)
                                                 : row.integer(Memory::kTotal);
@@ -114,7 +117,7 @@ void write_allocations(ChromeContext& context) {
 
 void write_counters(ChromeContext& context) {
     scan_table(context.database(), "SHARD_COUNTERS", {"time", "rank", "nameId", "value"},
-               context.ordered_by("SHARD_COUNTERS", "time"), [&](const Statement& row) {
+               context.ordered_by("SHARD_COUNTERS", "time"), [&](const store::Statement& row) {
                    if (row.is_null(3) || !std::isfinite(row.real(3))) return;  // not representable in JSON
                    const ExportedRank* rank = context.rank(row.integer(1));
                    context.begin("C", "", context.name(row.integer(2)));
@@ -135,4 +138,4 @@ void write_memory(ChromeContext& context) {
     write_counters(context);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

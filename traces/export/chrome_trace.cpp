@@ -5,11 +5,11 @@
 #include "traces/export/chrome_context.h"
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 ChromeExportResult export_chrome(const std::string& input, const std::string& output,
-                                 const ChromeExportOptions& options, const WorkOptions& work) {
-    Database database = open_trace(input);
+                                 const ChromeExportOptions& options, const merge::WorkOptions& work) {
+    store::Database database = store::open_trace(input);
     trust_tables_only(database);
     TextOutput file(output, options.overwrite, options.pack);
     ChromeContext context(database, file, work);
@@ -29,4 +29,4 @@ ChromeExportResult export_chrome(const std::string& input, const std::string& ou
     return {.events = context.events(), .bytes = file.bytes()};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

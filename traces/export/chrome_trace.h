@@ -49,7 +49,7 @@
 
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 struct ChromeExportOptions {
     bool overwrite = false;
@@ -64,6 +64,7 @@ struct ChromeExportResult {
 // Exports the Shardscope database `input`. The file gets its name only when it is complete. Throws
 // StoreError: the database cannot be read, the output exists or cannot be written; Cancelled on demand.
 ChromeExportResult export_chrome(const std::string& input, const std::string& output,
-                                 const ChromeExportOptions& options = {}, const WorkOptions& work = {});
+                                 const ChromeExportOptions& options = {},
+                                 const merge::WorkOptions& work = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -14,7 +14,7 @@
 #include "traces/store/apart.h"
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace fs = std::filesystem;
 
@@ -59,33 +59,33 @@ LEFT JOIN SHARD_STREAMS s ON s.rank = r.rank AND s.streamId = t.streamId))"},
      "gather_ns, reductions, reduced_bytes, reduce_ns FROM units"},
 }};
 
-void append_value(std::string& to, const Statement& row, int column) {
+void append_value(std::string& to, const store::Statement& row, int column) {
     switch (row.type(column)) {
-        case ValueType::null:
+        case store::ValueType::null:
             return;
-        case ValueType::integer:
+        case store::ValueType::integer:
             fmt::format_to(std::back_inserter(to), "{}", row.integer(column));
             return;
-        case ValueType::real:
+        case store::ValueType::real:
             fmt::format_to(std::back_inserter(to), "{}", row.real(column));
             return;
         default:
-            append_csv(to, cut_name(row.text(column)));
+            schema::append_csv(to, cut_name(row.text(column)));
     }
 }
 
-std::int64_t write_table(Database& database, const Table& table, const std::string& path, bool overwrite,
-                         const WorkOptions& work) {
+std::int64_t write_table(store::Database& database, const Table& table, const std::string& path,
+                         bool overwrite, const merge::WorkOptions& work) {
     TextOutput file(path, overwrite, false);
-    Statement row(database, table.sql);
+    store::Statement row(database, table.sql);
     const int columns = row.column_count();
     for (int c = 0; c < columns; ++c) {
         if (c > 0) file.buffer() += ',';
-        append_csv(file.buffer(), row.column_name(c));
+        schema::append_csv(file.buffer(), row.column_name(c));
     }
     file.buffer() += "\r\n";
     std::int64_t rows = 0;
-    WorkWatch watch(work, 0, 0);
+    merge::WorkWatch watch(work, 0, 0);
     for (; row.step(); ++rows) {
         for (int c = 0; c < columns; ++c) {
             if (c > 0) file.buffer() += ',';
@@ -102,19 +102,19 @@ std::int64_t write_table(Database& database, const Table& table, const std::stri
 }  // namespace
 
 std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
-                                 const WorkOptions& work) {
-    Database database = open_trace(input);
+                                 const merge::WorkOptions& work) {
+    store::Database database = store::open_trace(input);
     trust_tables_only(database);
     std::error_code error;
     if (fs::exists(folder, error) && !fs::is_directory(folder, error))
-        throw StoreError(fmt::format("{} is a file; give a folder for the CSV files", folder));
+        throw store::StoreError(fmt::format("{} is a file; give a folder for the CSV files", folder));
     if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-        throw StoreError(fmt::format("the folder {} cannot be made ({}); choose another path", folder,
-                                     std::strerror(errno)));
+        throw store::StoreError(fmt::format("the folder {} cannot be made ({}); choose another path", folder,
+                                            std::strerror(errno)));
     }
     const auto path_of = [&](const Table& table) { return fmt::format("{}/{}.csv", folder, table.name); };
     for (const Table& table : kTables) {
-        check_apart({input}, path_of(table));
+        store::check_apart({input}, path_of(table));
         TextOutput::check(path_of(table), overwrite);
     }
     std::vector<CsvTable> tables;
@@ -127,4 +127,4 @@ std::vector<CsvTable> export_csv(const std::string& input, const std::string& fo
     return tables;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -8,7 +8,7 @@
 
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 struct CsvTable {
     std::string file;  // "events.csv"
@@ -19,6 +19,6 @@ struct CsvTable {
 // counters.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into `folder`, which
 // is created if missing. Each file gets its name when it is complete. Throws StoreError; Cancelled on demand.
 std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
-                                 const WorkOptions& work = {});
+                                 const merge::WorkOptions& work = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

@@ -10,15 +10,15 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 // `"alias.column"` as SQL: the column of the table, or NULL if the table lacks it.
-inline std::string column_or_null(Database& database, std::string_view table, std::string_view alias,
+inline std::string column_or_null(store::Database& database, std::string_view table, std::string_view alias,
                                   std::string_view column) {
     return database.has_column(table, column) ? fmt::format("{}.\"{}\"", alias, column) : "NULL";
 }
 
-inline std::string columns_or_null(Database& database, std::string_view table, std::string_view alias,
+inline std::string columns_or_null(store::Database& database, std::string_view table, std::string_view alias,
                                    std::initializer_list<std::string_view> columns) {
     std::string sql;
     for (const std::string_view column : columns)
@@ -28,12 +28,13 @@ inline std::string columns_or_null(Database& database, std::string_view table, s
 
 // Calls `take(row)` for each row. `rest`: SQL after the table's name, such as an ORDER BY; the table is `t`.
 template <typename Take>
-void scan_table(Database& database, std::string_view table, std::initializer_list<std::string_view> columns,
-                std::string_view rest, Take take) {
+void scan_table(store::Database& database, std::string_view table,
+                std::initializer_list<std::string_view> columns, std::string_view rest, Take take) {
     if (!database.has_table(table)) return;
-    Statement statement(database, fmt::format("SELECT {} FROM \"{}\" t {}",
-                                              columns_or_null(database, table, "t", columns), table, rest));
+    store::Statement statement(
+        database, fmt::format("SELECT {} FROM \"{}\" t {}", columns_or_null(database, table, "t", columns),
+                              table, rest));
     while (statement.step()) take(statement);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

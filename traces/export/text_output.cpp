@@ -13,7 +13,7 @@
 #include "traces/store/error.h"
 #include "traces/store/sqlite/temporary_file.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 namespace fs = std::filesystem;
 
@@ -46,7 +46,7 @@ struct TextOutput::File {
         packed = ::gzdopen(handle, pack ? "wb6" : "wbT");
         if (packed == nullptr) {
             ::close(handle);
-            throw StoreError(fmt::format("{} cannot be written: out of memory", temporary.path()));
+            throw store::StoreError(fmt::format("{} cannot be written: out of memory", temporary.path()));
         }
         constexpr unsigned kBuffer = 1 << 18;
         ::gzbuffer(packed, kBuffer);
@@ -57,42 +57,43 @@ struct TextOutput::File {
     File(const File&) = delete;
     File& operator=(const File&) = delete;
 
-    StoreError failure() const {
-        return StoreError(fmt::format("{} cannot be written ({}); free some space or write elsewhere",
-                                      temporary.path(), std::strerror(errno)));
+    store::StoreError failure() const {
+        return store::StoreError(fmt::format("{} cannot be written ({}); free some space or write elsewhere",
+                                             temporary.path(), std::strerror(errno)));
     }
 
-    TemporaryFile temporary;
+    store::TemporaryFile temporary;
     gzFile packed = nullptr;
 };
 
 TextOutput::TextOutput(const std::string& path, bool overwrite, bool pack)
     : path_(path), overwrite_(overwrite) {
     check(path, overwrite);
-    remove_left_ones(path, "new");
-    file_ = std::make_unique<File>(unfinished_name(path, "new"), pack);
+    store::remove_left_ones(path, "new");
+    file_ = std::make_unique<File>(store::unfinished_name(path, "new"), pack);
 }
 
 TextOutput::~TextOutput() = default;
 
 void TextOutput::check(const std::string& path, bool overwrite) {
-    if (path.empty()) throw StoreError("the output's path is empty; give the file to write");
+    if (path.empty()) throw store::StoreError("the output's path is empty; give the file to write");
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (fs::is_directory(status))
-        throw StoreError(fmt::format("{} is a folder; give the path of a file to write", path));
+        throw store::StoreError(fmt::format("{} is a folder; give the path of a file to write", path));
     if (fs::exists(status) && !overwrite) {
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{} exists; choose another path or use --overwrite to replace it", path));
     }
     if (fs::exists(status) && !fs::is_regular_file(status))
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{} is not a regular file, so it is not replaced; choose another path", path));
     const fs::path folder = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
     if (!fs::is_directory(folder, error))
-        throw StoreError(fmt::format("{}: there is no folder {}; make it first", path, folder.string()));
+        throw store::StoreError(
+            fmt::format("{}: there is no folder {}; make it first", path, folder.string()));
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{} cannot be created: its folder is not writable ({}); choose another path", path,
                         std::strerror(errno)));
     }
@@ -154,4 +155,4 @@ void append_us(std::string& to, std::int64_t ns) {
     fmt::format_to(std::back_inserter(to), "{}{}.{:03}", negative ? "-" : "", size / 1000, size % 1000);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

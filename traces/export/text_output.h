@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::exports {
 
 class TextOutput {
   public:
@@ -50,4 +50,4 @@ void append_json(std::string& to, std::string_view text);
 // Nanoseconds as microseconds with three decimals: 1234 -> 1.234.
 void append_us(std::string& to, std::int64_t ns);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::exports

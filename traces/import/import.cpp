@@ -19,7 +19,7 @@
 #include "traces/store/sqlite/temporary_file.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace fs = std::filesystem;
 
@@ -35,11 +35,11 @@ class WorkFolder {
         std::error_code ignored;
         const std::string target =
             fs::exists(output, ignored) ? fs::canonical(output, ignored).string() : output;
-        remove_left_ones(target, "import");
-        path_ = unfinished_name(target, "import");
+        store::remove_left_ones(target, "import");
+        path_ = store::unfinished_name(target, "import");
         if (::mkdir(path_.c_str(), S_IRWXU) != 0) {
             const int reason = errno;
-            throw StoreError(
+            throw store::StoreError(
                 fmt::format("{} cannot be created: {}; choose another path", path_, std::strerror(reason)));
         }
     }
@@ -55,7 +55,7 @@ class WorkFolder {
         const std::string folder = fmt::format("{}/{}", path_, number);
         std::error_code error;
         fs::create_directory(folder, error);
-        if (error) throw StoreError(fmt::format("{} cannot be created: {}", folder, error.message()));
+        if (error) throw store::StoreError(fmt::format("{} cannot be created: {}", folder, error.message()));
         return folder + "/" + fs::path(input).filename().string();
     }
 
@@ -63,8 +63,8 @@ class WorkFolder {
     std::string path_;
 };
 
-WorkOptions part_of(const WorkOptions& work, double from, double size) {
-    WorkOptions part{.cancel = work.cancel, .progress = {}};
+merge::WorkOptions part_of(const merge::WorkOptions& work, double from, double size) {
+    merge::WorkOptions part{.cancel = work.cancel, .progress = {}};
     if (work.progress)
         part.progress = [&work, from, size](double share) { work.progress(from + size * share); };
     return part;
@@ -72,19 +72,20 @@ WorkOptions part_of(const WorkOptions& work, double from, double size) {
 
 class ImportRun {
   public:
-    ImportRun(const ImportToOptions& options, const WorkOptions& work) : options_(options), work_(work) {}
+    ImportRun(const ImportToOptions& options, const merge::WorkOptions& work)
+        : options_(options), work_(work) {}
 
     ImportResult run() {
         const std::vector<InputFile> files = list_inputs(options_.inputs);
-        for (const InputFile& file : files) check_apart({file.path}, options_.output);
-        DatabaseWriter::check_output(options_.output, options_.overwrite);
+        for (const InputFile& file : files) store::check_apart({file.path}, options_.output);
+        store::DatabaseWriter::check_output(options_.output, options_.overwrite);
         const WorkFolder folder(options_.output);
         const bool several = files.size() > 1;
         std::vector<std::string> parts;
         std::vector<std::unique_ptr<KnownFile>> databases;
         for (std::size_t i = 0; i < files.size(); ++i) {
             const double size = (several ? kShareOfParts : 1.0) / static_cast<double>(files.size());
-            const WorkOptions work = part_of(work_, size * static_cast<double>(i), size);
+            const merge::WorkOptions work = part_of(work_, size * static_cast<double>(i), size);
             auto file = std::make_unique<KnownFile>(open(files[i].path, work));
             if (file->is_loaded_as_it_is()) {
                 parts.push_back(file->database());
@@ -104,7 +105,7 @@ class ImportRun {
     }
 
   private:
-    Input open(const std::string& path, const WorkOptions& work) const {
+    Input open(const std::string& path, const merge::WorkOptions& work) const {
         Input input =
             Input::open(path, {.max_bytes = options_.max_bytes, .work = part_of(work, 0, kShareOfReading)});
         input.set_cut_is_end(options_.partial);  // also if the file is cut before its format is known
@@ -112,26 +113,26 @@ class ImportRun {
     }
 
     void import_one(std::unique_ptr<KnownFile> known, const InputFile& file, bool several,
-                    const std::string& part, const WorkOptions& work) {
+                    const std::string& part, const merge::WorkOptions& work) {
         FileRequest request{.rank = file.rank, .one_of_several = several, .partial = options_.partial};
         for (;;) {
             FileFacts facts;
             {
-                DatabaseWriter writer({.path = part, .overwrite = true, .on_this_machine = false});
+                store::DatabaseWriter writer({.path = part, .overwrite = true, .on_this_machine = false});
                 OverlappedSink sink(writer);
                 facts = known->read(sink, request);
                 sink.finish();
                 if (!facts.rank || *facts.rank == facts.rows_rank || *facts.rank == request.rank) {
                     writer.set_start_utc_ns(facts.start_utc_ns);
-                    FinalizeOptions finalize{.cancel = work.cancel, .progress = {}};
+                    store::FinalizeOptions finalize{.cancel = work.cancel, .progress = {}};
                     if (work.progress) {
                         finalize.progress = [&](double share) {
                             work.progress(kShareOfReading + (1 - kShareOfReading) * share);
                         };
                     }
-                    const FinalizeResult finished = writer.finish(facts.last_ns, 0, finalize);
-                    if (finished.outcome == FinalizeResult::Outcome::cancelled)
-                        throw Cancelled("it was stopped; nothing was written");
+                    const store::FinalizeResult finished = writer.finish(facts.last_ns, 0, finalize);
+                    if (finished.outcome == store::FinalizeResult::Outcome::cancelled)
+                        throw merge::Cancelled("it was stopped; nothing was written");
                     result_.files.push_back({.file = file.path,
                                              .format = known->importer().name,
                                              .bytes = static_cast<std::int64_t>(known->input().offset()),
@@ -166,10 +167,10 @@ class ImportRun {
             result_.merged =
                 merge_traces({.inputs = parts, .output = options_.output, .overwrite = options_.overwrite},
                              part_of(work_, kShareOfParts, 1 - kShareOfParts));
-        } catch (const Cancelled&) {
+        } catch (const merge::Cancelled&) {
             throw;
-        } catch (const StoreError& error) {
-            throw StoreError(told(error.what(), parts, files));
+        } catch (const store::StoreError& error) {
+            throw store::StoreError(told(error.what(), parts, files));
         }
         for (std::size_t i = 0; i < files.size(); ++i) result_.merged.parts[i].file = files[i].path;
         for (const std::string& note : result_.merged.notes)
@@ -177,22 +178,22 @@ class ImportRun {
     }
 
     void publish(const std::string& part) const {
-        DatabaseWriter::check_output(options_.output, options_.overwrite);
+        store::DatabaseWriter::check_output(options_.output, options_.overwrite);
         std::error_code error;
         const bool exists = fs::exists(options_.output, error);
         const std::string target = exists ? fs::canonical(options_.output, error).string() : options_.output;
-        rename_database(part, target, true);
+        store::rename_database(part, target, true);
     }
 
     const ImportToOptions& options_;
-    const WorkOptions& work_;
+    const merge::WorkOptions& work_;
     ImportResult result_;
 };
 
 }  // namespace
 
-ImportResult import_files(const ImportToOptions& options, const WorkOptions& work) {
+ImportResult import_files(const ImportToOptions& options, const merge::WorkOptions& work) {
     return ImportRun(options, work).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -8,7 +8,7 @@
 #include "traces/merge/merge.h"
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct ImportToOptions {
     std::vector<std::string> inputs;  // files, folders
@@ -27,13 +27,13 @@ struct ImportedFile {
 
 struct ImportResult {
     std::vector<ImportedFile> files;
-    MergeResult merged;              // for several files: their clocks and ranks
+    merge::MergeResult merged;       // for several files: their clocks and ranks
     std::vector<std::string> notes;  // sentences
 };
 
 // A single file is written to the database as it is read; each of several files becomes a part, and the parts
 // are merged (merge/merge.h). The output gets its name when it is complete: an earlier failure, or Ctrl-C,
 // leaves nothing behind. Memory does not grow with the number of events. Throws StoreError, Cancelled.
-ImportResult import_files(const ImportToOptions& options, const WorkOptions& work = {});
+ImportResult import_files(const ImportToOptions& options, const merge::WorkOptions& work = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -16,7 +16,7 @@
 #include "traces/store/file_descriptor.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -98,16 +98,16 @@ constexpr Importer kImporters[] = {
 };
 
 const Importer& importer_of(const FileHead& head, const std::string& path) {
-    if (head.bytes.empty()) throw StoreError(fmt::format("{} is empty; record it again", path));
+    if (head.bytes.empty()) throw store::StoreError(fmt::format("{} is empty; record it again", path));
     for (const Importer& importer : kImporters) {
         if (importer.knows(head)) return importer;
     }
     // UTF-16: editors and shells on Windows write JSON in it.
     if (head.bytes.starts_with("\xFF\xFE") || head.bytes.starts_with("\xFE\xFF")) {
-        throw StoreError(fmt::format(
+        throw store::StoreError(fmt::format(
             "{} is text in UTF-16, and traces are in UTF-8; convert it with iconv -f UTF-16 -t UTF-8", path));
     }
-    throw StoreError(
+    throw store::StoreError(
         fmt::format("{} is not a trace of a known format; give one of {}, plain or compressed with gzip",
                     path, readable_formats()));
 }
@@ -151,12 +151,12 @@ std::string readable_formats() {
 bool FileHead::has_table_like(std::string_view begin) const {
     if (!is_database()) return false;
     try {
-        Database database(database_, Database::Mode::read_only);
-        Statement names(database, "SELECT name FROM sqlite_master");
+        store::Database database(database_, store::Database::Mode::read_only);
+        store::Statement names(database, "SELECT name FROM sqlite_master");
         while (names.step()) {
             if (names.text(0).starts_with(begin)) return true;
         }
-    } catch (const StoreError&) {
+    } catch (const store::StoreError&) {
         // The loader reports what is wrong with it.
     }
     return false;
@@ -174,7 +174,7 @@ KnownFile::KnownFile(Input input) : input_(std::move(input)) {
     importer_ = &importer_of(FileHead(bytes, database_), input_.path());
 }
 
-FileFacts KnownFile::read(EventSink& sink, const FileRequest& request) {
+FileFacts KnownFile::read(store::EventSink& sink, const FileRequest& request) {
     return importer_->read_database ? importer_->read_database(database_, input_.path(), sink, request)
                                     : importer_->read(input_, sink, request);
 }
@@ -182,10 +182,10 @@ FileFacts KnownFile::read(EventSink& sink, const FileRequest& request) {
 void KnownFile::unpack() {
     const std::uint64_t most = bytes_of_database(input_);
     const auto fail = [&](int reason) {
-        return StoreError(fmt::format(
+        return store::StoreError(fmt::format(
             "{} cannot be unpacked to {} ({}); set TMPDIR to a folder with room for it, or unpack it "
             "with gunzip",
-            input_.path(), ScratchFolder::parent(), std::strerror(reason)));
+            input_.path(), store::ScratchFolder::parent(), std::strerror(reason)));
     };
     try {
         folder_.emplace("unpacked");
@@ -193,7 +193,7 @@ void KnownFile::unpack() {
         throw fail(error.code().value());
     }
     database_ = folder_->path() + "/trace.sqlite";
-    const FileDescriptor file(
+    const store::FileDescriptor file(
         ::open(database_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file) throw fail(errno);
     std::vector<char> chunk(kReadChunk);
@@ -220,9 +220,9 @@ bool is_trace(const std::string& path) {
         // Whether a packed database is a trace is checked when it is opened.
         importer_of(FileHead(bytes, bytes.starts_with(kSqlite) ? path : ""), path);
         return true;
-    } catch (const StoreError&) {
+    } catch (const store::StoreError&) {
         return false;
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -12,7 +12,7 @@
 #include "traces/import/input/importer.h"
 #include "traces/store/sqlite/scratch_folder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // What is known about a file before it is read.
 class FileHead {
@@ -35,9 +35,9 @@ struct Importer {
     bool (*knows)(const FileHead& head);
     // At most one of `read` and `read_database` is set; if neither is, the file is a database that is loaded
     // directly (store/load/loader.h).
-    FileFacts (*read)(Input& input, EventSink& sink, const FileRequest& request);
+    FileFacts (*read)(Input& input, store::EventSink& sink, const FileRequest& request);
     // `database`: its path; `name`: its name in messages.
-    FileFacts (*read_database)(const std::string& database, const std::string& name, EventSink& sink,
+    FileFacts (*read_database)(const std::string& database, const std::string& name, store::EventSink& sink,
                                const FileRequest& request);
 };
 
@@ -59,18 +59,18 @@ class KnownFile {
 
     // Feeds it to the sink. If the file records a rank other than `request.rank` (facts.rank !=
     // facts.rows_rank), the caller reopens the file and starts again with a new sink.
-    FileFacts read(EventSink& sink, const FileRequest& request);
+    FileFacts read(store::EventSink& sink, const FileRequest& request);
 
   private:
     void unpack();
 
     Input input_;
     const Importer* importer_ = nullptr;
-    std::optional<ScratchFolder> folder_;
+    std::optional<store::ScratchFolder> folder_;
     std::string database_;
 };
 
 // Whether the beginning of the file looks like a trace.
 bool is_trace(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -13,7 +13,7 @@
 #include "traces/schema/text.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace fs = std::filesystem;
 
@@ -75,10 +75,10 @@ void list_folder(const std::string& folder, std::vector<InputFile>& files) {
         if (is_trace(entry.path().string())) found.push_back(entry.path().string());
     }
     if (error)
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{} cannot be read ({}); check its permissions", folder, error.message()));
     if (found.empty())
-        throw StoreError(fmt::format("{} is a folder without a trace in it; give a file", folder));
+        throw store::StoreError(fmt::format("{} is a folder without a trace in it; give a file", folder));
     std::sort(found.begin(), found.end(), natural_less);
     for (std::string& path : found) files.push_back({std::move(path), 0});
 }
@@ -97,7 +97,7 @@ bool assign(std::vector<InputFile>& files, Number number, bool from_zero_on) {
 }  // namespace
 
 int rank_of_name(const std::string& path) {
-    const std::string name = lower_case(fs::path(path).filename().string());
+    const std::string name = schema::lower_case(fs::path(path).filename().string());
     for (const std::string word : {"rank", "worker"}) {
         for (auto at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
             std::size_t digits = at + word.size();
@@ -130,4 +130,4 @@ std::vector<std::string> file_paths(const std::vector<std::string>& paths) {
     return files;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

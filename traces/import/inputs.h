@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct InputFile {
     std::string path;
@@ -22,4 +22,4 @@ std::vector<std::string> file_paths(const std::vector<std::string>& paths);
 // The rank in a file's name ("rank3", "rank_3", "worker3"), -1 if there is none.
 int rank_of_name(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

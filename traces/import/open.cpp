@@ -7,7 +7,7 @@
 #include "traces/import/join/join.h"
 #include "traces/store/columns/column_sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -15,16 +15,16 @@ namespace {
 constexpr double kShareOfImport = 0.9;
 
 // Progress of one file: its share of the whole begins at `from` and is `size` large.
-WorkOptions work_of(LoadProgress* progress, double from, double size) {
-    WorkOptions work;
+merge::WorkOptions work_of(store::LoadProgress* progress, double from, double size) {
+    merge::WorkOptions work;
     if (progress == nullptr) return work;
     work.cancel = &progress->cancel;
     work.progress = [=](double share) { progress->fraction = from + size * share * kShareOfImport; };
     return work;
 }
 
-std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& options, FileRequest request,
-                                double from, double size) {
+std::unique_ptr<store::Trace> open_one(const std::string& path, const ImportOptions& options,
+                                       FileRequest request, double from, double size) {
     const InputOptions how{.max_bytes = options.max_bytes, .work = work_of(options.progress, from, size)};
     for (;;) {
         Input input = Input::open(path, how);
@@ -35,7 +35,7 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
             trace->path = path;
             return trace;
         }
-        ColumnSink sink;
+        store::ColumnSink sink;
         sink.set_path(path);
         const FileFacts facts = file.read(sink, request);
         if (facts.rank && *facts.rank != facts.rows_rank && *facts.rank != request.rank) {
@@ -49,9 +49,9 @@ std::unique_ptr<Trace> open_one(const std::string& path, const ImportOptions& op
 
 }  // namespace
 
-std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options) {
+std::unique_ptr<store::Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options) {
     const std::vector<InputFile> files = list_inputs(paths);
-    std::vector<std::unique_ptr<Trace>> parts;
+    std::vector<std::unique_ptr<store::Trace>> parts;
     for (const InputFile& file : files) {
         const double share = 1.0 / static_cast<double>(files.size());
         parts.push_back(
@@ -64,4 +64,4 @@ std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const Imp
     return trace;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -9,19 +9,20 @@
 
 #include "traces/store/load/loader.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct ImportOptions {
     // Whether to keep what can be read of a damaged file (the trace then says so) instead of refusing it.
     bool partial = false;
     // The most bytes that a packed file may unpack to.
     std::uint64_t max_bytes = std::uint64_t{256} << 30;
-    LoadProgress* progress = nullptr;
+    store::LoadProgress* progress = nullptr;
 };
 
 // Opens one trace from one path or several: files of the ranks of one job, or a folder of such files, are
 // opened together, with their clocks aligned as by `merge`. Throws StoreError with one sentence that names
 // the file, the place in it (byte offset, line) and what was expected.
-std::unique_ptr<Trace> open_any(const std::vector<std::string>& paths, const ImportOptions& options = {});
+std::unique_ptr<store::Trace> open_any(const std::vector<std::string>& paths,
+                                       const ImportOptions& options = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

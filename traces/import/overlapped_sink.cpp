@@ -13,7 +13,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr std::size_t kRowsOfBatch = 4096;
 constexpr std::size_t kBatchesAhead = 8;
 
 struct Commit {};
-using Entry = std::variant<AnyRow, Commit>;
+using Entry = std::variant<schema::AnyRow, Commit>;
 
 struct Batch {
     std::vector<std::string> strings;  // new strings, in the order of their ids
@@ -31,11 +31,11 @@ struct Batch {
 }  // namespace
 
 struct OverlappedSink::Impl {
-    explicit Impl(EventSink& sink) : to(sink), thread([this] { run(); }) {}
+    explicit Impl(store::EventSink& sink) : to(sink), thread([this] { run(); }) {}
     ~Impl() { stop(); }
 
-    EventSink& to;
-    StringTable strings;
+    store::EventSink& to;
+    store::StringTable strings;
     Batch batch;
 
     std::mutex mutex;
@@ -45,7 +45,7 @@ struct OverlappedSink::Impl {
     std::exception_ptr failure;
     std::thread thread;  // the last member, because it uses the others
 
-    void add(AnyRow row) {
+    void add(schema::AnyRow row) {
         batch.rows.emplace_back(std::move(row));
         if (batch.rows.size() == kRowsOfBatch) send();
     }
@@ -84,7 +84,7 @@ struct OverlappedSink::Impl {
 
     // Runs on the other thread.
     void run() {
-        std::vector<StringId> names = {StringId::empty};
+        std::vector<schema::StringId> names = {schema::StringId::empty};
         for (;;) {
             Batch next;
             {
@@ -107,9 +107,9 @@ struct OverlappedSink::Impl {
         }
     }
 
-    void write(Batch& next, std::vector<StringId>& names) {
+    void write(Batch& next, std::vector<schema::StringId>& names) {
         for (const std::string& text : next.strings) names.push_back(to.intern(text));
-        const auto map = [&](StringId& id) { id = names[static_cast<std::size_t>(id)]; };
+        const auto map = [&](schema::StringId& id) { id = names[static_cast<std::size_t>(id)]; };
         for (Entry& entry : next.rows) {
             if (std::holds_alternative<Commit>(entry)) {
                 to.commit();
@@ -117,35 +117,35 @@ struct OverlappedSink::Impl {
             }
             std::visit(
                 [&](auto& row) {
-                    visit_names(row, map);  // the other sink numbers them in its own way
+                    schema::visit_names(row, map);  // the other sink numbers them in its own way
                     to.add(row);
                 },
-                std::get<AnyRow>(entry));
+                std::get<schema::AnyRow>(entry));
         }
     }
 };
 
-OverlappedSink::OverlappedSink(EventSink& to) : impl_(std::make_unique<Impl>(to)) {}
+OverlappedSink::OverlappedSink(store::EventSink& to) : impl_(std::make_unique<Impl>(to)) {}
 OverlappedSink::~OverlappedSink() = default;
 
 void OverlappedSink::finish() {
     impl_->finish();
 }
 
-StringId OverlappedSink::intern(std::string_view text) {
+schema::StringId OverlappedSink::intern(std::string_view text) {
     const std::size_t before = impl_->strings.size();
-    const StringId id = impl_->strings.intern(text);
+    const schema::StringId id = impl_->strings.intern(text);
     if (impl_->strings.size() > before) impl_->batch.strings.emplace_back(text);
     return id;
 }
-std::string_view OverlappedSink::text(StringId id) const {
+std::string_view OverlappedSink::text(schema::StringId id) const {
     return impl_->strings[id];
 }
 void OverlappedSink::commit() {
     impl_->batch.rows.emplace_back(Commit{});
 }
-void OverlappedSink::take(const AnyRow& row) {
+void OverlappedSink::take(const schema::AnyRow& row) {
     impl_->add(row);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -12,20 +12,20 @@
 
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
-class OverlappedSink final : public EachRow<OverlappedSink> {
+class OverlappedSink final : public store::EachRow<OverlappedSink> {
   public:
-    explicit OverlappedSink(EventSink& to);
+    explicit OverlappedSink(store::EventSink& to);
     ~OverlappedSink() override;  // without finish(): waiting rows are dropped
     OverlappedSink(const OverlappedSink&) = delete;
     OverlappedSink& operator=(const OverlappedSink&) = delete;
 
     void finish();
 
-    StringId intern(std::string_view text) override;
-    std::string_view text(StringId id) const override;
-    void take(const AnyRow& row);  // called by every add()
+    schema::StringId intern(std::string_view text) override;
+    std::string_view text(schema::StringId id) const override;
+    void take(const schema::AnyRow& row);  // called by every add()
     void commit() override;
 
   private:
@@ -33,4 +33,4 @@ class OverlappedSink final : public EachRow<OverlappedSink> {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -7,12 +7,12 @@
 #include "traces/import/pickle/pickle.h"
 #include "traces/import/pytorch_memory/memory_snapshot.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
-FileFacts read_tree(const Value& root, const std::string& damage, const std::string& path, EventSink& sink,
-                    const FileRequest& request) {
+FileFacts read_tree(const Value& root, const std::string& damage, const std::string& path,
+                    store::EventSink& sink, const FileRequest& request) {
     FileFacts facts;
     if (is_memory_snapshot(root)) {
         facts = read_memory_snapshot(root, !damage.empty(), path, sink, request);
@@ -21,7 +21,7 @@ FileFacts read_tree(const Value& root, const std::string& damage, const std::str
     } else {
         // `damage` begins with the file's path, too.
         const std::size_t known = damage.starts_with(path) ? path.size() : 0;
-        throw StoreError(fmt::format(
+        throw store::StoreError(fmt::format(
             "{}: this is neither a memory snapshot (segments, device_traces) nor a flight recorder's dump "
             "(entries) of PyTorch{}",
             path,
@@ -31,22 +31,22 @@ FileFacts read_tree(const Value& root, const std::string& damage, const std::str
     }
     if (!damage.empty()) {
         facts.partial = true;
-        sink.add(RunInfoRow{"import.partial", "1"});
-        sink.add(DiagnosticRow{0, Severity::warning, "The intact part was kept: " + damage});
+        sink.add(schema::RunInfoRow{"import.partial", "1"});
+        sink.add(schema::DiagnosticRow{0, schema::Severity::warning, "The intact part was kept: " + damage});
     }
     return facts;
 }
 
 }  // namespace
 
-FileFacts read_pickle(Input& input, EventSink& sink, const FileRequest& request) {
+FileFacts read_pickle(Input& input, store::EventSink& sink, const FileRequest& request) {
     const ParsedPickle pickle = parse_pickle(input, {.partial = request.partial});
     return read_tree(pickle.tree.root(), pickle.damage, input.path(), sink, request);
 }
 
-FileFacts read_flight_json(Input& input, EventSink& sink, const FileRequest& request) {
+FileFacts read_flight_json(Input& input, store::EventSink& sink, const FileRequest& request) {
     const ParsedJson json = parse_json(input, request.partial);
     return read_tree(json.tree.root(), json.damage, input.path(), sink, request);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -9,14 +9,14 @@
 #include "traces/merge/row_ids.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
 // Takes one part after another; its members hold what the merged file has so far.
 class Assigner {
   public:
-    Assigner(std::vector<std::unique_ptr<Part>>& parts, StringTable& strings, Assignment& result)
+    Assigner(std::vector<std::unique_ptr<Part>>& parts, store::StringTable& strings, Assignment& result)
         : parts_(parts), strings_(strings), result_(result) {}
 
     void run() {
@@ -96,9 +96,9 @@ class Assigner {
                                                                                       std::int64_t rank) {
         std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> keys;
         if (!part.has_table("SHARD_COLLECTIVES")) return keys;
-        Statement row(part.database,
-                      "SELECT groupId, operation, sequence FROM SHARD_COLLECTIVES "
-                      "WHERE rank = ?1 AND groupSize > 1 LIMIT 1000");
+        store::Statement row(part.database,
+                             "SELECT groupId, operation, sequence FROM SHARD_COLLECTIVES "
+                             "WHERE rank = ?1 AND groupSize > 1 LIMIT 1000");
         row.bind(1, rank);
         while (row.step()) keys.emplace(row.integer(0), row.integer(1), row.integer(2));
         return keys;
@@ -123,12 +123,12 @@ class Assigner {
             }
             Part& other = *parts_[it->second.part];
             if (part.ours && rank.global_tid != 0 && it->second.thread == known.thread) {
-                throw StoreError(
+                throw store::StoreError(
                     fmt::format("{} and {} both contain rank {} of one process; give each part once",
                                 other.path, part.path, rank.rank));
             }
             if (share_collectives(other, rank.rank, part, rank.rank)) {
-                throw StoreError(fmt::format(
+                throw store::StoreError(fmt::format(
                     "{} and {} both claim rank {} of one job; give one part for each rank, or use "
                     "compare for two runs",
                     other.path, part.path, rank.rank));
@@ -152,7 +152,7 @@ class Assigner {
                                             std::pair("SHARD_NCCL_COMMUNICATORS", "communicator"),
                                             std::pair("SHARD_NCCL_OPERATIONS", "communicator")}) {
             if (!part.has_table(table)) continue;
-            Statement row(part.database, fmt::format("SELECT DISTINCT {} FROM {}", column, table));
+            store::Statement row(part.database, fmt::format("SELECT DISTINCT {} FROM {}", column, table));
             while (row.step()) groups.insert(row.integer(0));
         }
         for (const std::int64_t group : groups) {
@@ -172,7 +172,7 @@ class Assigner {
         for (const auto& [rank, known] : ranks_) result_.devices.insert(rank);
         ids.new_devices = &result_.devices;
         for (const PartRank& rank : part.ranks) {
-            const std::int64_t number = ids.map(ColumnRole::rank, rank.rank, -1);
+            const std::int64_t number = ids.map(schema::ColumnRole::rank, rank.rank, -1);
             ids.devices.try_emplace({rank.device, pid_number(rank.global_pid)}, number);
             ids.devices.try_emplace({rank.device, -1}, number);
             ids.rank_devices.insert(rank.device);
@@ -182,18 +182,19 @@ class Assigner {
 
     // --- numbers that must not overlap
 
-    NumberSpan span_of(Part& part, ColumnRole role) const {
+    NumberSpan span_of(Part& part, schema::ColumnRole role) const {
         NumberSpan span;
-        for (const auto tables : {nsight_tables(), shard_tables()}) {
-            for (const SchemaTable& table : tables) {
-                if (table_role(table) != TableRole::events || !part.has_table(table.name)) continue;
-                for (const SchemaColumn& column : table.columns) {
+        for (const auto tables : {schema::nsight_tables(), schema::shard_tables()}) {
+            for (const schema::SchemaTable& table : tables) {
+                if (table_role(table) != schema::TableRole::events || !part.has_table(table.name)) continue;
+                for (const schema::SchemaColumn& column : table.columns) {
                     if (column_role(table.name, column) != role ||
                         !part.database.has_column(table.name, column.name))
                         continue;
-                    Statement row(part.database, fmt::format("SELECT min(\"{0}\"), max(\"{0}\") FROM \"{1}\" "
-                                                             "WHERE \"{0}\" <> 0",
-                                                             column.name, table.name));
+                    store::Statement row(part.database,
+                                         fmt::format("SELECT min(\"{0}\"), max(\"{0}\") FROM \"{1}\" "
+                                                     "WHERE \"{0}\" <> 0",
+                                                     column.name, table.name));
                     if (!row.step() || row.is_null(0)) continue;
                     span.add(row.integer(0));
                     span.add(row.integer(1));
@@ -214,7 +215,7 @@ class Assigner {
             std::int64_t highest = 0;
             for (const NumberSpan& other : taken) highest = std::max(highest, other.last);
             if (span.first < -kTooLarge || span.last > kTooLarge || highest > kTooLarge) {
-                throw StoreError(
+                throw store::StoreError(
                     fmt::format("{}: its correlation or range ids are too large to be those of a "
                                 "recorder; run shardscope-trace check on it",
                                 part.path));
@@ -226,11 +227,12 @@ class Assigner {
     }
 
     void assign_correlations(Part& part, RowIds& ids) {
-        ids.correlation_offset = offset_of(part, span_of(part, ColumnRole::correlation), correlations_);
+        ids.correlation_offset =
+            offset_of(part, span_of(part, schema::ColumnRole::correlation), correlations_);
     }
 
     void assign_ranges(Part& part, RowIds& ids) {
-        ids.range_offset = offset_of(part, span_of(part, ColumnRole::range), ranges_);
+        ids.range_offset = offset_of(part, span_of(part, schema::ColumnRole::range), ranges_);
     }
 
     // --- domains
@@ -240,20 +242,21 @@ class Assigner {
         if (!part.has_table("NVTX_EVENTS") || !part.database.has_column("NVTX_EVENTS", "domainId")) return;
         const bool registered =
             part.database.has_column("NVTX_EVENTS", "textId") && part.has_table("StringIds");
-        Statement row(
+        store::Statement row(
             part.database,
             fmt::format(
                 "SELECT DISTINCT domainId, globalTid, {} FROM NVTX_EVENTS n WHERE eventType = {}",
                 registered ? "coalesce(text, (SELECT value FROM StringIds s WHERE s.id = n.textId))" : "text",
-                kNvtxDomainCreate));
+                schema::kNvtxDomainCreate));
         while (row.step()) {
             if (row.integer(0) == 0) continue;
             const std::int64_t number = domain_number(std::string(row.text(2)));
-            ids.domains[{row.integer(0), row.integer(1) & kPidMask}] = number;
+            ids.domains[{row.integer(0), row.integer(1) & schema::kPidMask}] = number;
             ids.domains.try_emplace({row.integer(0), 0}, number);
         }
         // Domains without a name; they are not shared with other parts.
-        Statement used(part.database, "SELECT DISTINCT domainId FROM NVTX_EVENTS WHERE domainId NOT NULL");
+        store::Statement used(part.database,
+                              "SELECT DISTINCT domainId FROM NVTX_EVENTS WHERE domainId NOT NULL");
         while (used.step()) {
             if (ids.domains.contains({used.integer(0), 0})) continue;
             ids.domains[{used.integer(0), 0}] =
@@ -274,7 +277,7 @@ class Assigner {
 
     static void read(Part& part, const char* table, std::map<std::int64_t, std::string>& rows) {
         if (!part.has_table(table)) return;
-        Statement row(part.database, fmt::format("SELECT * FROM {}", table));
+        store::Statement row(part.database, fmt::format("SELECT * FROM {}", table));
         while (row.step()) {
             std::string& text = rows[row.integer(0)];
             for (int c = 1; c < row.column_count(); ++c)
@@ -334,7 +337,7 @@ class Assigner {
     }
 
     std::vector<std::unique_ptr<Part>>& parts_;
-    StringTable& strings_;
+    store::StringTable& strings_;
     Assignment& result_;
     PayloadIds payloads_;
     std::map<std::int64_t, std::string> machines_;   // number in the file -> host
@@ -350,10 +353,11 @@ class Assigner {
 
 }  // namespace
 
-std::unique_ptr<Assignment> assign_ids(std::vector<std::unique_ptr<Part>>& parts, StringTable& strings) {
+std::unique_ptr<Assignment> assign_ids(std::vector<std::unique_ptr<Part>>& parts,
+                                       store::StringTable& strings) {
     auto assignment = std::make_unique<Assignment>();
     Assigner(parts, strings, *assignment).run();
     return assignment;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -24,7 +24,7 @@
 
 #include "traces/merge/row_ids.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 
@@ -35,6 +35,7 @@ struct Assignment {
 };
 
 // Texts get their ids from `strings`. Throws StoreError if parts contradict each other.
-std::unique_ptr<Assignment> assign_ids(std::vector<std::unique_ptr<Part>>& parts, StringTable& strings);
+std::unique_ptr<Assignment> assign_ids(std::vector<std::unique_ptr<Part>>& parts,
+                                       store::StringTable& strings);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -7,7 +7,7 @@
 #include "traces/analysis/base/percentile.h"
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -26,7 +26,7 @@ Point middle(std::span<const ClockPair> pairs, std::int64_t from, double slope) 
         times.push_back(static_cast<double>(pair.own - from));
         differences.push_back(static_cast<double>(pair.other - pair.own) - slope * times.back());
     }
-    return {lower_median(times), lower_median(differences)};
+    return {analysis::lower_median(times), analysis::lower_median(differences)};
 }
 
 // Repeated until the residuals have no slope: after the first slope alone, outliers still shift the medians
@@ -50,7 +50,7 @@ std::int64_t spread_of(std::span<const ClockPair> pairs, const ClockFit& fit) {
         const auto drifted = std::llround(fit.drift * static_cast<double>(pair.own - fit.from));
         off.push_back(std::abs(pair.other - pair.own - fit.offset - drifted));
     }
-    return lower_median(off);
+    return analysis::lower_median(off);
 }
 
 }  // namespace
@@ -61,7 +61,8 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
     std::vector<std::int64_t> differences;
     differences.reserve(sorted.size());
     for (const ClockPair& pair : sorted) differences.push_back(pair.other - pair.own);
-    ClockFit flat{.offset = lower_median(differences), .drift = 0, .from = sorted.front().own, .spread = 0};
+    ClockFit flat{
+        .offset = analysis::lower_median(differences), .drift = 0, .from = sorted.front().own, .spread = 0};
     flat.spread = spread_of(sorted, flat);
 
     const std::int64_t span = sorted.back().own - sorted.front().own;
@@ -74,7 +75,7 @@ ClockFit fit_clock(std::span<const ClockPair> pairs, bool may_drift) {
         const auto drifted = std::llround(line.drift * static_cast<double>(pair.own - line.from));
         at_from.push_back(pair.other - pair.own - drifted);
     }
-    line.offset = lower_median(at_from);
+    line.offset = analysis::lower_median(at_from);
     line.spread = spread_of(sorted, line);
     const bool clear = std::abs(line.drift) * static_cast<double>(span) > static_cast<double>(line.spread);
     return clear && line.spread < flat.spread ? line : flat;
@@ -107,7 +108,7 @@ std::optional<MeasuredClock> fit_measures(std::vector<ClockMeasure> measures, st
     const auto surer = [](const ClockMeasure& a, const ClockMeasure& b) {
         return a.uncertainty < b.uncertainty;
     };
-    sort_rows(measures, [](const auto& a, const auto& b) { return a.at < b.at; });
+    schema::sort_rows(measures, [](const auto& a, const auto& b) { return a.at < b.at; });
     const std::int64_t third = (measures.back().at - measures.front().at) / 3;
     const std::int64_t early = measures.front().at + third, late = measures.back().at - third;
     const auto best = *std::min_element(measures.begin(), measures.end(), surer);
@@ -149,4 +150,4 @@ ClockMap map_between(const MeasuredClock& own, const MeasuredClock& other) {
             .from = own.at};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -8,7 +8,7 @@
 
 #include "traces/merge/row_ids.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 // How the clock of one part runs against another's, from events that end at the same moment in both.
 //
@@ -93,4 +93,4 @@ struct ClockResiduals {
     std::int64_t residual_measured_ns = 0;  // the median before collectives moved a clock
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -7,7 +7,7 @@
 #include "traces/merge/part.h"
 #include "traces/schema/column_roles.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -28,11 +28,11 @@ void NumberSet::remove(const NumberSet& others) {
     std::erase_if(numbers_, [&](std::int64_t number) { return others.has(number); });
 }
 
-std::pair<std::string, std::string> times_of(Part& part, const SchemaTable& table) {
+std::pair<std::string, std::string> times_of(Part& part, const schema::SchemaTable& table) {
     std::string start, end;
-    for (const SchemaColumn& column : table.columns) {
-        const ColumnRole role = column_role(table.name, column);
-        if (role != ColumnRole::time && role != ColumnRole::time_or_zero) continue;
+    for (const schema::SchemaColumn& column : table.columns) {
+        const schema::ColumnRole role = column_role(table.name, column);
+        if (role != schema::ColumnRole::time && role != schema::ColumnRole::time_or_zero) continue;
         if (!part.database.has_column(table.name, column.name)) continue;
         if (column.name == "end") {
             end = "\"end\"";
@@ -48,21 +48,21 @@ void LaunchedWork::find(Part& part, const SliceWindows& windows) {
     const Window hull = windows.hull();
     const bool calls = part.has_table(kCalls);
     if (calls) {
-        Statement call(part.database,
-                       fmt::format("SELECT correlationId, globalTid, start FROM {} WHERE +start >= {} "
-                                   "AND +start < {} AND correlationId NOT NULL",
-                                   kCalls, hull.from, hull.to));
+        store::Statement call(part.database,
+                              fmt::format("SELECT correlationId, globalTid, start FROM {} WHERE +start >= {} "
+                                          "AND +start < {} AND correlationId NOT NULL",
+                                          kCalls, hull.from, hull.to));
         while (call.step()) {
             if (holds(windows.of_thread(call.integer(1)), call.integer(2))) launched_.add(call.integer(0));
         }
         launched_.close();
     }
-    for (const SchemaTable& table : nsight_device_tables()) {
+    for (const schema::SchemaTable& table : schema::nsight_device_tables()) {
         if (!part.has_table(table.name) || !part.database.has_column(table.name, "deviceId") ||
             !part.database.has_column(table.name, "correlationId"))
             continue;
         const auto [start, end] = times_of(part, table);
-        Statement row(
+        store::Statement row(
             part.database,
             fmt::format("SELECT correlationId, deviceId, globalPid, {0}, {1} FROM \"{2}\" WHERE +{0} < {3} "
                         "AND +{1} >= {4} AND correlationId <> 0",
@@ -76,7 +76,7 @@ void LaunchedWork::find(Part& part, const SliceWindows& windows) {
     beside_.close();
     if (!by_steps_ || beside_.empty() || !calls) return;
     NumberSet elsewhere;
-    Statement call(part.database, fmt::format("SELECT correlationId FROM {}", kCalls));
+    store::Statement call(part.database, fmt::format("SELECT correlationId FROM {}", kCalls));
     while (call.step()) {
         if (beside_.has(call.integer(0))) elsewhere.add(call.integer(0));
     }
@@ -94,4 +94,4 @@ bool LaunchedWork::keeps(std::int64_t correlation, const SliceWindows::Windows& 
     return correlation != 0 ? has(correlation) : is_there(windows, start, end);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -11,7 +11,7 @@
 #include "traces/merge/slice_windows.h"
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 
@@ -29,7 +29,7 @@ class NumberSet {
 };
 
 // SQL for the start and the end of a row of the table in this part; empty if the rows have no times.
-std::pair<std::string, std::string> times_of(Part& part, const SchemaTable& table);
+std::pair<std::string, std::string> times_of(Part& part, const schema::SchemaTable& table);
 
 class LaunchedWork {
   public:
@@ -57,4 +57,4 @@ class LaunchedWork {
     NumberSet beside_;    // of work that belongs to the slice although its call is outside the windows
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

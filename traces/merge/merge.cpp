@@ -23,7 +23,7 @@
 #include "traces/store/grouped.h"
 #include "traces/store/number_list.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace fs = std::filesystem;
 
@@ -33,12 +33,12 @@ constexpr std::int64_t kSecondsApart = 3600;  // parts that are farther apart ge
 constexpr double kShareOfCopying = 0.6;       // of the whole work; the rest finishes the file
 
 void check_inputs(const MergeOptions& options) {
-    check_apart(options.inputs, options.output);
+    store::check_apart(options.inputs, options.output);
     for (std::size_t i = 0; i < options.inputs.size(); ++i) {
         const std::string& input = options.inputs[i];
         for (std::size_t j = 0; j < i; ++j) {
-            if (same_file(input, options.inputs[j]))
-                throw StoreError(fmt::format("{} is given twice; give each part once", input));
+            if (store::same_file(input, options.inputs[j]))
+                throw store::StoreError(fmt::format("{} is given twice; give each part once", input));
         }
     }
 }
@@ -62,8 +62,8 @@ class Merge {
             output.finish({.duration_ns = duration_ns(), .dropped = dropped()}, work_, kShareOfCopying);
         } catch (const Cancelled&) {
             throw;
-        } catch (const StoreError& error) {
-            throw StoreError(output.told(error.what()));
+        } catch (const store::StoreError& error) {
+            throw store::StoreError(output.told(error.what()));
         }
         return std::move(result_);
     }
@@ -82,7 +82,8 @@ class Merge {
             if (parts_.size() > 1) {
                 RowIds& ids = *assignment_->ids[p];
                 read_collectives(
-                    part, [&](std::int64_t group) { return ids.map(ColumnRole::group, group, -1); }, clock);
+                    part, [&](std::int64_t group) { return ids.map(schema::ColumnRole::group, group, -1); },
+                    clock);
             }
             clocks.push_back(std::move(clock));
             if (part.utc_ns == 0 && parts_.size() > 1)
@@ -136,22 +137,23 @@ class Merge {
         for (const auto& part : parts_) rows += part->rows;
         WorkWatch watch(work_, rows, kShareOfCopying);
         for (std::size_t p = 0; p < parts_.size(); ++p) {
-            for (const auto tables : {nsight_tables(), shard_tables()}) {
-                for (const SchemaTable& table : tables) copy(p, table, watch);
+            for (const auto tables : {schema::nsight_tables(), schema::shard_tables()}) {
+                for (const schema::SchemaTable& table : tables) copy(p, table, watch);
             }
             output_->add_ranks(*parts_[p], *assignment_->ids[p]);
             for (const PartRank& rank : parts_[p]->ranks)
-                result_.parts[p].ranks.push_back(assignment_->ids[p]->map(ColumnRole::rank, rank.rank, -1));
+                result_.parts[p].ranks.push_back(
+                    assignment_->ids[p]->map(schema::ColumnRole::rank, rank.rank, -1));
             result_.rows += result_.parts[p].rows;
         }
     }
 
-    void copy(std::size_t p, const SchemaTable& table, WorkWatch& watch) {
-        const TableRole role = table_role(table);
-        if (role == TableRole::made || !parts_[p]->has_table(table.name)) return;
+    void copy(std::size_t p, const schema::SchemaTable& table, WorkWatch& watch) {
+        const schema::TableRole role = table_role(table);
+        if (role == schema::TableRole::made || !parts_[p]->has_table(table.name)) return;
         RowIds& ids = *assignment_->ids[p];
         TableCopy rows(parts_[p]->database, output_->database(), table, ids);
-        if (role == TableRole::events) {
+        if (role == schema::TableRole::events) {
             const bool nvtx = table.name == "NVTX_EVENTS";
             const int type = rows.place("eventType");
             result_.parts[p].rows +=
@@ -168,8 +170,8 @@ class Merge {
         }
         if (contradictions > 0) {
             note(fmt::format("{}: {} from an earlier part's of the same key and {} omitted", parts_[p]->path,
-                             counted(contradictions, fmt::format("row of {} differs", table.name),
-                                     fmt::format("rows of {} differ", table.name)),
+                             store::counted(contradictions, fmt::format("row of {} differs", table.name),
+                                            fmt::format("rows of {} differ", table.name)),
                              contradictions == 1 ? "was" : "were"));
         }
     }
@@ -177,13 +179,15 @@ class Merge {
     // Rows of NVTX_EVENTS that name a domain, a category or a thread are written once for each process or
     // thread.
     bool is_new_name(const TableCopy& rows, RowIds& ids, std::int64_t type) {
-        if (type != kNvtxDomainCreate && type != kNvtxCategory && type != kNvtxThreadName) return true;
+        if (type != schema::kNvtxDomainCreate && type != schema::kNvtxCategory &&
+            type != schema::kNvtxThreadName)
+            return true;
         const std::int64_t thread = ids.process(rows.integer("globalTid").value_or(0));
         const std::int64_t domain =
             ids.domain(rows.integer("domainId").value_or(0), rows.integer("globalTid").value_or(0));
         const std::int64_t text = ids.strings.map(rows.integer("textId").value_or(0));
         return names_
-            .insert({type, type == kNvtxThreadName ? thread : thread & kPidMask, domain,
+            .insert({type, type == schema::kNvtxThreadName ? thread : thread & schema::kPidMask, domain,
                      rows.integer("category").value_or(-1), text})
             .second;
     }
@@ -213,7 +217,7 @@ class Merge {
             facts.push_back(part->run_facts);
             if (!part->ended) {
                 output_->add_note(
-                    0, static_cast<int>(Severity::error),
+                    0, static_cast<int>(schema::Severity::error),
                     fmt::format("the run of {} did not end: it was killed or was still running", part->path));
                 result_.notes.push_back(fmt::format(
                     "the run of {} did not end; what it did after its last commit is missing", part->path));
@@ -222,7 +226,7 @@ class Merge {
         for (const auto& [key, value] : merge_run_facts(facts)) output_->add_fact(key, value);
         if (parts_.size() > 1) {
             if (const auto unended = unended_ranks(); !unended.empty())
-                output_->add_fact(kUnendedRanks, number_list(unended));
+                output_->add_fact(kUnendedRanks, store::number_list(unended));
             output_->add_fact("merge.parts", std::to_string(parts_.size()));
             output_->add_fact("merge.collectives", std::to_string(result_.collectives));
             output_->add_fact("merge.residual_us", fmt::format("{:.3f}", us(result_.residual_ns)));
@@ -248,9 +252,9 @@ class Merge {
             }
         }
         for (const std::string& text : noted_)
-            output_->add_note(0, static_cast<int>(Severity::information), text);
+            output_->add_note(0, static_cast<int>(schema::Severity::information), text);
         for (const std::string& text : assignment_->notes)
-            output_->add_note(0, static_cast<int>(Severity::information), text);
+            output_->add_note(0, static_cast<int>(schema::Severity::information), text);
     }
 
     void note(const std::string& text) {
@@ -286,7 +290,7 @@ class Merge {
     const MergeOptions& options_;
     const WorkOptions& work_;
     std::vector<std::unique_ptr<Part>> parts_;
-    StringTable strings_;
+    store::StringTable strings_;
     std::unique_ptr<Assignment> assignment_;
     MergeResult result_;
     OutputFile* output_ = nullptr;
@@ -303,4 +307,4 @@ MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work) {
     return Merge(options, work).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -10,7 +10,7 @@
 #include "traces/merge/clock_fit.h"
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct MergeOptions {
     std::vector<std::string> inputs;  // one or more, in the order given; the first is the reference
@@ -45,4 +45,4 @@ struct MergeResult : ClockResiduals {
 // each other; an output that cannot be written. Then no output is left. Throws Cancelled if it was cancelled.
 MergeResult merge_traces(const MergeOptions& options, const WorkOptions& work = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

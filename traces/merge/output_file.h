@@ -11,7 +11,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 class RowIds;
@@ -28,11 +28,11 @@ class OutputFile {
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
-    Database& database() { return *database_; }
+    store::Database& database() { return *database_; }
 
     void add_fact(const std::string& key, const std::string& value);             // SHARD_RUN
     void add_note(std::int64_t time_ns, int severity, const std::string& text);  // DIAGNOSTIC_EVENT
-    void add_strings(const StringTable& strings);
+    void add_strings(const store::StringTable& strings);
     // An export has no table of ranks: each of its processes is a rank and gets a row in SHARD_RANKS.
     void add_ranks(const Part& part, RowIds& ids);
     // The sentence with the temporary name replaced by the file's own name, which the user knows.
@@ -44,7 +44,7 @@ class OutputFile {
   private:
     std::string path_, temporary_;
     bool overwrite_;
-    std::optional<Database> database_;
+    std::optional<store::Database> database_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

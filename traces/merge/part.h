@@ -14,7 +14,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 // The pid of a process, from its serialized form.
 inline std::int64_t pid_number(std::int64_t global_pid) {
@@ -41,7 +41,7 @@ struct Part {
     explicit Part(const std::string& path);  // throws StoreError
 
     std::string path;
-    Database database;
+    store::Database database;
     bool ours = false;  // whether it has Shardscope's own tables
     bool ended = true;  // whether its run ended
     std::int64_t dropped = 0;
@@ -69,4 +69,4 @@ struct Part {
     void read_extent();
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

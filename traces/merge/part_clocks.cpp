@@ -14,7 +14,7 @@
 #include "traces/schema/communication_kernels.h"
 #include "traces/store/nccl/nccl_collectives.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -248,7 +248,7 @@ class Aligner {
             widths.push_back(last - first);
         }
         const std::int64_t worst = widths.empty() ? 0 : *std::max_element(widths.begin(), widths.end());
-        return {lower_median(widths), worst};
+        return {analysis::lower_median(widths), worst};
     }
 
     std::vector<ClockPair> pairs(std::size_t own, std::size_t other) const {
@@ -338,13 +338,13 @@ class Aligner {
                 for (std::size_t i = 0; i < ends.size(); ++i) {
                     std::vector<std::int64_t> others = times;
                     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-                    off[ends[i].first].push_back(lower_median(others) - times[i]);
+                    off[ends[i].first].push_back(analysis::lower_median(others) - times[i]);
                 }
             }
             std::int64_t moved = 0;
             for (std::size_t c = 0; c < clocks_.size(); ++c) {
                 if (!clocks_[c].by_collectives) continue;
-                const std::int64_t by = lower_median(off[c]) / 2;  // the others move, too
+                const std::int64_t by = analysis::lower_median(off[c]) / 2;  // the others move, too
                 moved = std::max(moved, std::abs(move(clocks_[c], by)));
             }
             if (moved == 0) return;
@@ -363,9 +363,9 @@ void read_nccl_calls(Part& part, const std::function<std::int64_t(std::int64_t)>
          {"StringIds", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "NVTX_PAYLOAD_SCHEMA_ENTRIES"}) {
         if (part.database.has_table(table) && !part.has_table(table)) return;  // a view or a stand-in
     }
-    const NcclCollectives found = find_nccl_collectives(part.database);
+    const store::NcclCollectives found = find_nccl_collectives(part.database);
     for (std::size_t i = 0; i < found.rows.size(); ++i) {
-        const CollectiveRow& row = found.rows[i];
+        const schema::CollectiveRow& row = found.rows[i];
         into.add(row.operation, group_of(row.group), row.group_size, row.sequence, row.rank,
                  found.times[i].first, found.times[i].second);
     }
@@ -373,8 +373,8 @@ void read_nccl_calls(Part& part, const std::function<std::int64_t(std::int64_t)>
 
 }  // namespace
 
-void PartClock::add(Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
-                    std::int64_t rank, std::int64_t start, std::int64_t end) {
+void PartClock::add(schema::Operation operation, std::int64_t group, std::int64_t group_size,
+                    std::int64_t sequence, std::int64_t rank, std::int64_t start, std::int64_t end) {
     if (group_size < 2 || !ends_together(operation)) return;
     const auto number = static_cast<std::int64_t>(operation);
     if (sequence < 0) {
@@ -390,14 +390,14 @@ void read_collectives(Part& part, const std::function<std::int64_t(std::int64_t)
     if (!part.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
     if (!part.ours) return read_nccl_calls(part, group_of, into);
     if (!part.has_table("SHARD_COLLECTIVES")) return;
-    Statement row(
+    store::Statement row(
         part.database,
         fmt::format("SELECT c.operation, c.groupId, c.groupSize, c.sequence, c.rank, k.start, k.\"end\" "
                     "FROM ({}) w JOIN SHARD_COLLECTIVES c ON c.rowid = w.collective "
                     "JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel",
-                    collective_kernels_sql()));
+                    schema::collective_kernels_sql()));
     while (row.step()) {
-        into.add(static_cast<Operation>(row.integer(0)), group_of(row.integer(1)), row.integer(2),
+        into.add(static_cast<schema::Operation>(row.integer(0)), group_of(row.integer(1)), row.integer(2),
                  row.integer(3), row.integer(4), row.integer(5), row.integer(6));
     }
 }
@@ -406,4 +406,4 @@ Alignment align_clocks(const std::vector<PartClock>& parts) {
     return Aligner(parts).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -29,7 +29,7 @@
 #include "traces/merge/row_ids.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 
@@ -54,7 +54,7 @@ struct PartClock {
 
     // Adds a rank's collective if it can align clocks, that is, if no rank leaves it before all have arrived.
     // `sequence` < 0: it has no number.
-    void add(Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
+    void add(schema::Operation operation, std::int64_t group, std::int64_t group_size, std::int64_t sequence,
              std::int64_t rank, std::int64_t start, std::int64_t end);
 };
 
@@ -73,4 +73,4 @@ struct Alignment : ClockResiduals {
 // A pure function; `parts` must not be empty.
 Alignment align_clocks(const std::vector<PartClock>& parts);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -7,7 +7,7 @@
 
 #include "traces/merge/part.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -18,9 +18,9 @@ std::int64_t mapped(const std::map<std::int64_t, std::int64_t>& ids, std::int64_
 
 }  // namespace
 
-StringIds::StringIds(Database& part, StringTable* shared)
+StringIds::StringIds(store::Database& part, store::StringTable* shared)
     : there_(part.has_table("StringIds")),
-      lookup_(there_ ? std::make_unique<Statement>(part, "SELECT value FROM StringIds WHERE id = ?1")
+      lookup_(there_ ? std::make_unique<store::Statement>(part, "SELECT value FROM StringIds WHERE id = ?1")
                      : nullptr),
       shared_(shared) {}
 
@@ -72,7 +72,7 @@ std::int64_t RowIds::device(std::int64_t device, std::int64_t pid) {
 }
 
 std::int64_t RowIds::domain(std::int64_t domain, std::int64_t serialized_thread) const {
-    auto it = domains.find({domain, serialized_thread & kPidMask});
+    auto it = domains.find({domain, serialized_thread & schema::kPidMask});
     if (it == domains.end()) it = domains.find({domain, 0});
     return it != domains.end() ? it->second : domain;
 }
@@ -82,37 +82,37 @@ std::int64_t RowIds::schema(std::int64_t domain, std::int64_t id) const {
     return it != schemas.end() ? it->second : id;
 }
 
-std::int64_t RowIds::map(ColumnRole role, std::int64_t value, std::int64_t pid) {
+std::int64_t RowIds::map(schema::ColumnRole role, std::int64_t value, std::int64_t pid) {
     switch (role) {
-        case ColumnRole::time:
+        case schema::ColumnRole::time:
             return clock(value);
-        case ColumnRole::time_or_zero:
+        case schema::ColumnRole::time_or_zero:
             return value == 0 ? 0 : clock(value);
-        case ColumnRole::string:
+        case schema::ColumnRole::string:
             return strings.map(value);
-        case ColumnRole::correlation:
+        case schema::ColumnRole::correlation:
             return value == 0 ? 0 : moved(value, correlation_offset);
-        case ColumnRole::range:
+        case schema::ColumnRole::range:
             return moved(value, range_offset);
-        case ColumnRole::device:
+        case schema::ColumnRole::device:
             return device(value, pid);
-        case ColumnRole::process:
-        case ColumnRole::thread:
+        case schema::ColumnRole::process:
+        case schema::ColumnRole::thread:
             return value == 0 ? 0 : process(value);
-        case ColumnRole::machine:
+        case schema::ColumnRole::machine:
             return machine(machine_of(value)) << 48;
-        case ColumnRole::rank:
+        case schema::ColumnRole::rank:
             return mapped(ranks, value);
-        case ColumnRole::group:
+        case schema::ColumnRole::group:
             return mapped(groups, value);
-        case ColumnRole::module:
+        case schema::ColumnRole::module:
             used_modules.insert(value);
             return moved(value, module_offset);
-        case ColumnRole::module_payload:
+        case schema::ColumnRole::module_payload:
             if (!known_modules.contains(value)) return value;
             used_modules.insert(value);
             return moved(value, module_offset);
-        case ColumnRole::unit:
+        case schema::ColumnRole::unit:
             used_units.insert(value);
             return moved(value, unit_offset);
         default:  // unchanged, or mapped by the copier, which knows the columns that they depend on
@@ -133,8 +133,8 @@ constexpr std::int64_t kFirstSchema = 1 << 24;  // lower numbers are NVTX's own 
 void read(Part& part, const RowIds& ids, const char* table, const char* columns, bool has_type,
           std::map<std::pair<std::int64_t, std::int64_t>, Layout>& layouts) {
     if (!part.has_table(table)) return;
-    Statement row(part.database,
-                  fmt::format("SELECT domainId, schemaId, {} FROM {} ORDER BY rowid", columns, table));
+    store::Statement row(part.database,
+                         fmt::format("SELECT domainId, schemaId, {} FROM {} ORDER BY rowid", columns, table));
     while (row.step()) {
         Layout& layout = layouts[{ids.domain(row.integer(0), 0), row.integer(1)}];
         layout.text += table;
@@ -174,4 +174,4 @@ void PayloadIds::assign(Part& part, RowIds& ids) {
         layouts_.emplace(Key{key.first, ids.schema(key.first, key.second)}, layout.text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -15,7 +15,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 
@@ -23,7 +23,7 @@ struct Part;
 class StringIds {
   public:
     // With a shared table, texts get its ids; without one, they keep theirs.
-    StringIds(Database& part, StringTable* shared);
+    StringIds(store::Database& part, store::StringTable* shared);
 
     std::int64_t map(std::int64_t id);
     std::string_view text(std::int64_t id);  // valid until the next call
@@ -35,8 +35,8 @@ class StringIds {
     const std::string& look_up(std::int64_t id);
 
     bool there_;
-    std::unique_ptr<Statement> lookup_;
-    StringTable* shared_;
+    std::unique_ptr<store::Statement> lookup_;
+    store::StringTable* shared_;
     std::string text_;
     std::unordered_map<std::int64_t, std::int64_t> known_;
 };
@@ -62,10 +62,10 @@ struct ClockMap {
 
 class RowIds {
   public:
-    RowIds(Database& part, StringTable* shared) : strings(part, shared) {}
+    RowIds(store::Database& part, store::StringTable* shared) : strings(part, shared) {}
 
     // `pid`: the row's process, for ids that are unique within a process only (-1 unknown).
-    std::int64_t map(ColumnRole role, std::int64_t value, std::int64_t pid);
+    std::int64_t map(schema::ColumnRole role, std::int64_t value, std::int64_t pid);
     std::int64_t schema(std::int64_t domain, std::int64_t id) const;  // `domain`: in the file
 
     std::int64_t process(std::int64_t serialized) const;  // or thread
@@ -100,4 +100,4 @@ class PayloadIds {
     std::int64_t next_ = std::int64_t{1} << 40;         // above the ids that programs get
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

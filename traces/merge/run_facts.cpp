@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -46,4 +46,4 @@ RunFacts merge_run_facts(const std::vector<RunFacts>& parts) {
     return merged;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

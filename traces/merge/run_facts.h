@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 using RunFacts = std::vector<std::pair<std::string, std::string>>;
 
@@ -19,4 +19,4 @@ inline constexpr const char* kUnendedRanks = "merge.unended_ranks";
 // The facts of a single part stay as they are.
 RunFacts merge_run_facts(const std::vector<RunFacts>& parts);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

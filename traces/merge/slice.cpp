@@ -20,7 +20,7 @@
 #include "traces/store/apart.h"
 #include "traces/store/number_list.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace fs = std::filesystem;
 
@@ -32,31 +32,31 @@ constexpr double kShareOfSlicing = 0.6;  // of the whole work; the rest finishes
 struct RowPlaces {
     int rank = -1, thread = -1, device = -1, process = -1, pid = -1, start = -1, end = -1, correlation = -1;
 
-    RowPlaces(const SchemaTable& table, const TableCopy& rows) {
-        for (const SchemaColumn& column : table.columns) {
+    RowPlaces(const schema::SchemaTable& table, const TableCopy& rows) {
+        for (const schema::SchemaColumn& column : table.columns) {
             const int at = rows.place(column.name);
             const auto take = [&](int& place) { place = place < 0 ? at : place; };
             switch (column_role(table.name, column)) {
-                case ColumnRole::rank:
+                case schema::ColumnRole::rank:
                     take(rank);
                     break;
-                case ColumnRole::thread:
+                case schema::ColumnRole::thread:
                     take(thread);
                     break;
-                case ColumnRole::device:
+                case schema::ColumnRole::device:
                     take(device);
                     break;
-                case ColumnRole::process:
+                case schema::ColumnRole::process:
                     take(process);
                     break;
-                case ColumnRole::pid:
+                case schema::ColumnRole::pid:
                     take(pid);
                     break;
-                case ColumnRole::correlation:
+                case schema::ColumnRole::correlation:
                     take(correlation);
                     break;
-                case ColumnRole::time:
-                case ColumnRole::time_or_zero:
+                case schema::ColumnRole::time:
+                case schema::ColumnRole::time_or_zero:
                     take(column.name == "end" ? end : start);
                     break;
                 default:
@@ -78,19 +78,19 @@ class Slice {
           work_(work),
           work_kept_(by_steps()) {
         if (part_.has_table("SHARD_MODULES")) {
-            Statement module(part_.database, "SELECT id FROM SHARD_MODULES");
+            store::Statement module(part_.database, "SELECT id FROM SHARD_MODULES");
             while (module.step()) ids_.known_modules.insert(module.integer(0));
         }
     }
 
     SliceResult run() {
-        check_apart({options_.input}, options_.output);
+        store::check_apart({options_.input}, options_.output);
         OutputFile output(options_.output, options_.overwrite, part_.utc_ns, part_.system_ns);
         output_ = &output;
         try {
             if (cuts_time()) work_kept_.find(part_, windows_);
-            for (const auto tables : {nsight_tables(), shard_tables()}) {
-                for (const SchemaTable& table : tables) copy(table);
+            for (const auto tables : {schema::nsight_tables(), schema::shard_tables()}) {
+                for (const schema::SchemaTable& table : tables) copy(table);
             }
             copy_model();
             output.add_ranks(part_, ids_);
@@ -99,8 +99,8 @@ class Slice {
             output.finish({.duration_ns = duration_ns(), .dropped = part_.dropped}, work_, kShareOfSlicing);
         } catch (const Cancelled&) {
             throw;
-        } catch (const StoreError& error) {
-            throw StoreError(output.told(error.what()));
+        } catch (const store::StoreError& error) {
+            throw store::StoreError(output.told(error.what()));
         }
         result_.rows_of_input = part_.rows;
         result_.ranks.assign(windows_.ranks().begin(), windows_.ranks().end());
@@ -125,19 +125,19 @@ class Slice {
 
     // --- rows
 
-    void copy(const SchemaTable& table) {
-        if (table_role(table) == TableRole::made || !part_.has_table(table.name)) return;
+    void copy(const schema::SchemaTable& table) {
+        if (table_role(table) == schema::TableRole::made || !part_.has_table(table.name)) return;
         if (table.name == "SHARD_MODULES" || table.name == "SHARD_UNITS") return;  // see copy_model()
         if (table.name == "SHARD_MEMORY") return copy_state(table, live_allocations(part_, windows_));
         if (table.name == "SHARD_SEGMENTS") return copy_state(table, live_segments(part_, windows_));
         if (table.name == "CUDA_GPU_MEMORY_USAGE_EVENTS")
             return copy_state(table, live_cuda_allocations(part_, windows_));
         if (table.name == "SHARD_COUNTERS") return copy_state(table, last_values(part_, windows_));
-        if (table_role(table) == TableRole::facts) return copy_facts(table);
+        if (table_role(table) == schema::TableRole::facts) return copy_facts(table);
         copy_events(table);
     }
 
-    std::string where(const SchemaTable& table) {
+    std::string where(const schema::SchemaTable& table) {
         if (!cuts_time() || table.name == "SHARD_COLLECTIVES") return {};
         // Its rows have the start of their event but not the end.
         if (table.name == "SHARD_DEVICE_DETAILS") return {};
@@ -148,24 +148,24 @@ class Slice {
         if (!work) fmt::format_to(std::back_inserter(sql), " AND +{} < {}", start, windows_.hull().to);
         sql += ")";
         if (table.name == "NVTX_EVENTS")
-            sql += fmt::format(" OR eventType IN ({}, {}, {})", kNvtxCategory, kNvtxThreadName,
-                               kNvtxDomainCreate);
+            sql += fmt::format(" OR eventType IN ({}, {}, {})", schema::kNvtxCategory,
+                               schema::kNvtxThreadName, schema::kNvtxDomainCreate);
         // Calls before the range are needed, too, if their work ran in it.
         if (table.name == "CUPTI_ACTIVITY_KIND_RUNTIME" && work_kept_.has_beside()) return {};
         return sql;
     }
 
-    static bool is_device_work(const SchemaTable& table) {
+    static bool is_device_work(const schema::SchemaTable& table) {
         bool device = false, correlation = false;
-        for (const SchemaColumn& column : table.columns) {
-            const ColumnRole role = column_role(table.name, column);
-            device = device || role == ColumnRole::device;
-            correlation = correlation || role == ColumnRole::correlation;
+        for (const schema::SchemaColumn& column : table.columns) {
+            const schema::ColumnRole role = column_role(table.name, column);
+            device = device || role == schema::ColumnRole::device;
+            correlation = correlation || role == schema::ColumnRole::correlation;
         }
         return device && correlation;
     }
 
-    void copy_events(const SchemaTable& table) {
+    void copy_events(const schema::SchemaTable& table) {
         TableCopy rows(part_.database, output_->database(), table, ids_, where(table));
         const RowPlaces at(table, rows);
         const int type = table.name == "NVTX_EVENTS" ? rows.place("eventType") : -1;
@@ -176,7 +176,7 @@ class Slice {
             const SliceWindows::Windows& windows = owner(rows, at);
             const std::int64_t correlation = rows.integer_at(at.correlation).value_or(0);
             if (type >= 0 && names_something(rows.integer_at(type)))
-                return windows_.has_process(rows.integer_at(at.thread).value_or(0) & kPidMask);
+                return windows_.has_process(rows.integer_at(at.thread).value_or(0) & schema::kPidMask);
             if (windows.empty()) return false;
             if (!cuts_time()) return true;
             if (collectives) return work_kept_.has(correlation);
@@ -193,16 +193,17 @@ class Slice {
     }
 
     static bool names_something(std::optional<std::int64_t> type) {
-        return type == kNvtxDomainCreate || type == kNvtxCategory || type == kNvtxThreadName;
+        return type == schema::kNvtxDomainCreate || type == schema::kNvtxCategory ||
+               type == schema::kNvtxThreadName;
     }
 
     // Copies the state at the start, with the time of the start, then what changed in the windows.
-    void copy_state(const SchemaTable& table, const std::vector<std::int64_t>& carried) {
+    void copy_state(const schema::SchemaTable& table, const std::vector<std::int64_t>& carried) {
         const auto [start, end] = times_of(part_, table);
         if (!carried.empty()) {
             part_.database.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS carried (id INTEGER PRIMARY KEY); DELETE FROM carried");
-            Statement insert(part_.database, "INSERT INTO carried VALUES (?1)");
+            store::Statement insert(part_.database, "INSERT INTO carried VALUES (?1)");
             for (const std::int64_t id : carried) {
                 insert.bind(1, id);
                 insert.run();
@@ -228,7 +229,7 @@ class Slice {
                            windows_.hull().to);
     }
 
-    void copy_facts(const SchemaTable& table) {
+    void copy_facts(const schema::SchemaTable& table) {
         TableCopy rows(part_.database, output_->database(), table, ids_);
         const RowPlaces at(table, rows);
         const int step = table.name == "SHARD_LOSSES" ? rows.place("step") : -1;
@@ -249,11 +250,11 @@ class Slice {
         if (part_.has_table("SHARD_UNITS") && part_.has_table("SHARD_MODULES")) {
             std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>>
                 modules;  // -> parent, unit; -1 none
-            Statement module(part_.database, "SELECT id, parent, unit FROM SHARD_MODULES");
+            store::Statement module(part_.database, "SELECT id, parent, unit FROM SHARD_MODULES");
             while (module.step())
                 modules[module.integer(0)] = {module.integer_or(1, -1), module.integer_or(2, -1)};
             std::map<std::int64_t, std::int64_t> module_of;
-            Statement unit(part_.database, "SELECT id, module FROM SHARD_UNITS");
+            store::Statement unit(part_.database, "SELECT id, module FROM SHARD_UNITS");
             while (unit.step()) module_of[unit.integer(0)] = unit.integer_or(1, -1);
             std::vector<std::int64_t> open(ids_.used_modules.begin(), ids_.used_modules.end());
             const auto want = [&](std::int64_t id) {
@@ -278,12 +279,13 @@ class Slice {
     void copy_used(std::string_view name, const std::set<std::int64_t>& of) {
         if (!part_.has_table(name)) return;
         const std::set<std::int64_t> used = of;  // a copy: copying rows adds to the set
-        TableCopy rows(part_.database, output_->database(), *find_table(name), ids_);
+        TableCopy rows(part_.database, output_->database(), *schema::find_table(name), ids_);
         rows.run(watch_, [&] { return used.contains(rows.integer("id").value_or(-1)); });
     }
 
     void copy_strings() {
-        Statement insert(output_->database(), "INSERT OR IGNORE INTO StringIds (id, value) VALUES (?1, ?2)");
+        store::Statement insert(output_->database(),
+                                "INSERT OR IGNORE INTO StringIds (id, value) VALUES (?1, ?2)");
         std::vector<std::int64_t> used;
         for (const auto& [id, same] : ids_.strings.used()) used.push_back(id);
         std::sort(used.begin(), used.end());
@@ -303,7 +305,7 @@ class Slice {
         output_->add_fact("slice.of", fs::path(options_.input).filename().string());
         if (!choice.ranks.empty()) {
             const std::vector<std::int64_t> ranks(windows_.ranks().begin(), windows_.ranks().end());
-            output_->add_fact("slice.ranks", number_list(ranks));
+            output_->add_fact("slice.ranks", store::number_list(ranks));
         }
         const auto sides = [](const std::optional<std::int64_t>& from,
                               const std::optional<std::int64_t>& to) {
@@ -314,7 +316,7 @@ class Slice {
             output_->add_fact("slice.range_ns", sides(choice.from_ns, choice.to_ns));
         if (!part_.ended) {
             output_->add_note(
-                0, static_cast<int>(Severity::error),
+                0, static_cast<int>(schema::Severity::error),
                 fmt::format("the run of {} did not end: it was killed or was still running", part_.path));
             result_.notes.push_back(fmt::format(
                 "the run of {} did not end; what it did after its last commit is missing", part_.path));
@@ -346,4 +348,4 @@ SliceResult slice_trace(const SliceOptions& options, const WorkOptions& work) {
     return Slice(options, work).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -10,7 +10,7 @@
 #include "traces/merge/slice_windows.h"
 #include "traces/merge/work.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct SliceOptions {
     std::string input, output;
@@ -29,4 +29,4 @@ struct SliceResult {
 // Throws as merge_traces() does, and StoreError if the choice matches nothing.
 SliceResult slice_trace(const SliceOptions& options, const WorkOptions& work = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

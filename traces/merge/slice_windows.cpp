@@ -10,7 +10,7 @@
 #include "traces/merge/part.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -67,10 +67,10 @@ void SliceWindows::choose_ranks(Part& part, const SliceChoice& choice) {
         processes_.insert(rank.global_pid);
     }
     if (choice.ranks.empty() || !ranks_.empty()) return;
-    throw StoreError(part.ranks.empty()
-                         ? fmt::format("--rank: {} has no ranks; omit the option", part.path)
-                         : fmt::format("--rank: {} has no such rank; it has {} to {}", part.path,
-                                       part.ranks.front().rank, part.ranks.back().rank));
+    throw store::StoreError(part.ranks.empty()
+                                ? fmt::format("--rank: {} has no ranks; omit the option", part.path)
+                                : fmt::format("--rank: {} has no such rank; it has {} to {}", part.path,
+                                              part.ranks.front().rank, part.ranks.back().rank));
 }
 
 // Threads and devices of ranks that are not chosen also have an owner: one without windows.
@@ -93,7 +93,7 @@ void SliceWindows::index_owners(const Part& part, const SliceChoice& choice) {
 void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
     std::vector<StepTime> all;
     if (part.has_table("SHARD_STEPS")) {
-        Statement row(part.database, "SELECT rank, step, start, \"end\" FROM SHARD_STEPS");
+        store::Statement row(part.database, "SELECT rank, step, start, \"end\" FROM SHARD_STEPS");
         while (row.step())
             all.push_back({row.integer(0), true, row.integer(1), row.integer(2), row.integer(3)});
     }
@@ -102,10 +102,10 @@ void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
             part.database.has_column("NVTX_EVENTS", "textId") && part.has_table("StringIds");
         const char* text =
             registered ? "coalesce(text, (SELECT value FROM StringIds s WHERE s.id = n.textId))" : "text";
-        Statement row(part.database,
-                      fmt::format("SELECT globalTid, {0}, start, \"end\" FROM NVTX_EVENTS n WHERE "
-                                  "eventType IN ({1}, {2}) AND \"end\" NOT NULL AND {0} LIKE '{3}%'",
-                                  text, kNvtxPushPop, kNvtxStartEnd, kStepPrefix));
+        store::Statement row(part.database,
+                             fmt::format("SELECT globalTid, {0}, start, \"end\" FROM NVTX_EVENTS n WHERE "
+                                         "eventType IN ({1}, {2}) AND \"end\" NOT NULL AND {0} LIKE '{3}%'",
+                                         text, schema::kNvtxPushPop, schema::kNvtxStartEnd, kStepPrefix));
         while (row.step()) {
             const std::string_view digits = row.text(1).substr(kStepPrefix.size());
             std::int64_t step = 0;
@@ -113,15 +113,16 @@ void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
                 continue;
             const std::int64_t thread = row.integer(0);
             const auto its_rank = rank_of_thread_.find(thread);
-            const auto lowest = rank_of_process_.find(thread & kPidMask);
+            const auto lowest = rank_of_process_.find(thread & schema::kPidMask);
             const bool ranked = its_rank != rank_of_thread_.end() || lowest != rank_of_process_.end();
             const std::int64_t owner = its_rank != rank_of_thread_.end()  ? its_rank->second
                                        : lowest != rank_of_process_.end() ? lowest->second
-                                                                          : thread & kPidMask;
+                                                                          : thread & schema::kPidMask;
             all.push_back({owner, ranked, step, row.integer(2), row.integer(3)});
         }
     }
-    if (all.empty()) throw StoreError(fmt::format("--step: {} has no steps; omit the option", part.path));
+    if (all.empty())
+        throw store::StoreError(fmt::format("--step: {} has no steps; omit the option", part.path));
     std::sort(all.begin(), all.end(), [](const StepTime& a, const StepTime& b) {
         return std::tie(a.of_rank, a.owner, a.start) < std::tie(b.of_rank, b.owner, b.start);
     });
@@ -145,7 +146,7 @@ void SliceWindows::choose_steps(Part& part, const SliceChoice& choice) {
     if (steps_.empty()) {
         const auto [first, last] = std::minmax_element(
             all.begin(), all.end(), [](const StepTime& a, const StepTime& b) { return a.step < b.step; });
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("--step: {} has no such step; it has {} to {}", part.path, first->step, last->step));
     }
     const auto cut = [&](bool of_rank, std::map<std::int64_t, Windows>& owners) {
@@ -177,7 +178,7 @@ const SliceWindows::Windows& SliceWindows::of_process(std::int64_t process) cons
 
 const SliceWindows::Windows& SliceWindows::of_thread(std::int64_t thread) const {
     const auto it = rank_of_thread_.find(thread);
-    return it != rank_of_thread_.end() ? of_rank(it->second) : of_process(thread & kPidMask);
+    return it != rank_of_thread_.end() ? of_rank(it->second) : of_process(thread & schema::kPidMask);
 }
 
 const SliceWindows::Windows& SliceWindows::of_device(std::int64_t device, std::int64_t process) const {
@@ -198,4 +199,4 @@ bool SliceWindows::has_pid(std::int64_t pid) const {
                        [&](std::int64_t process) { return pid_number(process) == pid; });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct Part;
 
@@ -77,4 +77,4 @@ class SliceWindows {
 bool holds(const SliceWindows::Windows& windows, std::int64_t time);
 bool meets(const SliceWindows::Windows& windows, std::int64_t start, std::int64_t end);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -8,7 +8,7 @@
 
 #include "traces/merge/part.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
@@ -17,7 +17,7 @@ namespace {
 template <typename Key, typename Owner, typename State>
 std::vector<std::int64_t> fold(Part& part, const std::string& sql, Owner owner, State state) {
     std::map<Key, std::int64_t> live;  // state -> rowid
-    Statement row(part.database, sql);
+    store::Statement row(part.database, sql);
     while (row.step()) {
         const SliceWindows::Windows& windows = owner(row);
         if (windows.empty() || row.integer(1) >= beginning(windows)) continue;
@@ -59,8 +59,8 @@ std::vector<std::int64_t> live_allocations(Part& part, const SliceWindows& windo
         fmt::format("SELECT rowid, time, rank, space, address, bytes FROM SHARD_MEMORY WHERE +time < {} "
                     "ORDER BY time, rowid",
                     windows.hull().to),
-        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
-        [](const Statement& row) {
+        [&](const store::Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const store::Statement& row) {
             return std::pair(Block(row.integer(2), row.integer(3), row.integer(4)), row.integer(5) <= 0);
         });
 }
@@ -73,8 +73,8 @@ std::vector<std::int64_t> live_segments(Part& part, const SliceWindows& windows)
         fmt::format("SELECT rowid, time, rank, address, bytes FROM SHARD_SEGMENTS WHERE +time < {} ORDER BY "
                     "time, rowid",
                     windows.hull().to),
-        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
-        [](const Statement& row) {
+        [&](const store::Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const store::Statement& row) {
             return std::pair(Segment(row.integer(2), row.integer(3)), row.integer(4) <= 0);
         });
 }
@@ -88,10 +88,10 @@ std::vector<std::int64_t> live_cuda_allocations(Part& part, const SliceWindows& 
         fmt::format("SELECT rowid, start, globalPid, deviceId, memKind, address, memoryOperationType FROM "
                     "CUDA_GPU_MEMORY_USAGE_EVENTS WHERE +start < {} ORDER BY start, rowid",
                     windows.hull().to),
-        [&](const Statement& row) -> const auto& {
+        [&](const store::Statement& row) -> const auto& {
             return windows.of_device(row.integer(3), row.integer(2));
         },
-        [](const Statement& row) {
+        [](const store::Statement& row) {
             return std::pair(Block(row.integer(2), row.integer(3), row.integer(4), row.integer(5)),
                              row.integer(6) == 1);
         });
@@ -105,8 +105,10 @@ std::vector<std::int64_t> last_values(Part& part, const SliceWindows& windows) {
         fmt::format(
             "SELECT rowid, time, rank, nameId FROM SHARD_COUNTERS WHERE +time < {} ORDER BY time, rowid",
             windows.hull().to),
-        [&](const Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
-        [](const Statement& row) { return std::pair(Counter(row.integer(2), row.integer(3)), false); });
+        [&](const store::Statement& row) -> const auto& { return windows.of_rank(row.integer(2)); },
+        [](const store::Statement& row) {
+            return std::pair(Counter(row.integer(2), row.integer(3)), false);
+        });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

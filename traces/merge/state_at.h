@@ -8,7 +8,7 @@
 #include "traces/merge/part.h"
 #include "traces/merge/slice_windows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 // Ids (rowid) of the rows of SHARD_MEMORY, SHARD_SEGMENTS, CUDA_GPU_MEMORY_USAGE_EVENTS and SHARD_COUNTERS
 // that are before the first window of their owner and still hold when it begins. Sorted by id.
@@ -23,4 +23,4 @@ std::int64_t beginning(const SliceWindows::Windows& windows);
 // not add up.
 Window whole(const SliceWindows::Windows& windows);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -8,20 +8,20 @@
 #include "traces/merge/part.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 namespace {
 
 // The part's columns in the schema's order.
-std::vector<std::string_view> present(Database& from, const SchemaTable& table) {
+std::vector<std::string_view> present(store::Database& from, const schema::SchemaTable& table) {
     std::vector<std::string_view> names;
-    for (const SchemaColumn& column : table.columns) {
+    for (const schema::SchemaColumn& column : table.columns) {
         if (from.has_column(table.name, column.name)) names.push_back(column.name);
     }
     return names;
 }
 
-bool must_have_value(const SchemaColumn& column) {
+bool must_have_value(const schema::SchemaColumn& column) {
     return column.type.find("NOT NULL") != std::string_view::npos;
 }
 
@@ -30,13 +30,13 @@ bool holds_at_its_time(std::string_view table, std::string_view column) {
     return table == "SHARD_MEMORY" && (column == "total" || column == "reserved" || column == "globalTid");
 }
 
-std::string_view default_sql(const SchemaColumn& column) {
+std::string_view default_sql(const schema::SchemaColumn& column) {
     if (!must_have_value(column)) return "NULL";
     if (column.name == "tensorSizeMinusOneElements") return "'[]'";
     return column.type.starts_with("TEXT") ? "''" : "0";
 }
 
-std::string select_sql(const SchemaTable& table, const std::vector<std::string_view>& names,
+std::string select_sql(const schema::SchemaTable& table, const std::vector<std::string_view>& names,
                        const std::string& where) {
     std::string columns;
     for (const auto name : names)
@@ -45,9 +45,9 @@ std::string select_sql(const SchemaTable& table, const std::vector<std::string_v
                        where);
 }
 
-std::string insert_sql(const SchemaTable& table, const std::vector<std::string_view>& names) {
+std::string insert_sql(const schema::SchemaTable& table, const std::vector<std::string_view>& names) {
     std::string columns, values;
-    for (const SchemaColumn& column : table.columns) {
+    for (const schema::SchemaColumn& column : table.columns) {
         const auto it = std::find(names.begin(), names.end(), column.name);
         const char* comma = columns.empty() ? "" : ", ";
         fmt::format_to(std::back_inserter(columns), "{}\"{}\"", comma, column.name);
@@ -62,15 +62,15 @@ std::string insert_sql(const SchemaTable& table, const std::vector<std::string_v
 
 }  // namespace
 
-TableCopy::TableCopy(Database& from, Database& to, const SchemaTable& table, RowIds& ids,
-                     const std::string& where)
+TableCopy::TableCopy(store::Database& from, store::Database& to, const schema::SchemaTable& table,
+                     RowIds& ids, const std::string& where)
     : table_(table.name),
       ids_(ids),
       to_db_(to),
       names_(present(from, table)),
       from_(from, select_sql(table, names_, where)),
       to_(to, insert_sql(table, names_)) {
-    for (const SchemaColumn& column : table.columns) {
+    for (const schema::SchemaColumn& column : table.columns) {
         const auto it = std::find(names_.begin(), names_.end(), column.name);
         if (it == names_.end()) continue;
         Column c{column_role(table.name, column), static_cast<int>(it - names_.begin())};
@@ -81,15 +81,15 @@ TableCopy::TableCopy(Database& from, Database& to, const SchemaTable& table, Row
         }
         c.of_moment = holds_at_its_time(table.name, column.name);
         columns_.push_back(c);
-        const auto remember = [&](ColumnRole role, int& place) {
+        const auto remember = [&](schema::ColumnRole role, int& place) {
             if (c.role == role && place < 0) place = c.at;
         };
-        remember(ColumnRole::process, process_);
-        remember(ColumnRole::pid, pid_);
-        remember(ColumnRole::thread, thread_);
-        remember(ColumnRole::domain, domain_);
-        remember(ColumnRole::hardware, hardware_);
-        remember(ColumnRole::virtual_machine, machine_);
+        remember(schema::ColumnRole::process, process_);
+        remember(schema::ColumnRole::pid, pid_);
+        remember(schema::ColumnRole::thread, thread_);
+        remember(schema::ColumnRole::domain, domain_);
+        remember(schema::ColumnRole::hardware, hardware_);
+        remember(schema::ColumnRole::virtual_machine, machine_);
         if (column.name == "part") part_ = c.at;
     }
 }
@@ -141,24 +141,26 @@ void TableCopy::bind_payload(const Column& column) {
 
 std::int64_t TableCopy::mapped(const Column& column, std::int64_t value) {
     switch (column.role) {
-        case ColumnRole::device: {
+        case schema::ColumnRole::device: {
             const auto process = integer_at(process_);
             const std::int64_t pid = process ? pid_number(*process) : integer_at(pid_).value_or(-1);
             return ids_.map(column.role, value, pid);
         }
-        case ColumnRole::domain:
+        case schema::ColumnRole::domain:
             return row_domain();
-        case ColumnRole::payload_schema:
-        case ColumnRole::payload_type:
+        case schema::ColumnRole::payload_schema:
+        case schema::ColumnRole::payload_type:
             return ids_.schema(row_domain(), value);
-        case ColumnRole::hardware:
+        case schema::ColumnRole::hardware:
             return ids_.machine(value << 8 | integer_at(machine_).value_or(0)) >> 8;
-        case ColumnRole::virtual_machine:
+        case schema::ColumnRole::virtual_machine:
             return ids_.machine(integer_at(hardware_).value_or(0) << 8 | value) & 0xFF;
-        case ColumnRole::prediction_part: {
-            const auto part = static_cast<PredictionPart>(integer_at(part_).value_or(kPredictionParts));
-            if (part == PredictionPart::unit) return ids_.map(ColumnRole::unit, value, -1);
-            return part == PredictionPart::module ? ids_.map(ColumnRole::module, value, -1) : value;
+        case schema::ColumnRole::prediction_part: {
+            const auto part =
+                static_cast<schema::PredictionPart>(integer_at(part_).value_or(schema::kPredictionParts));
+            if (part == schema::PredictionPart::unit) return ids_.map(schema::ColumnRole::unit, value, -1);
+            return part == schema::PredictionPart::module ? ids_.map(schema::ColumnRole::module, value, -1)
+                                                          : value;
         }
         default:
             return ids_.map(column.role, value, -1);
@@ -167,15 +169,15 @@ std::int64_t TableCopy::mapped(const Column& column, std::int64_t value) {
 
 void TableCopy::bind(const Column& column, std::optional<std::int64_t> time) {
     const int index = column.at + 1;
-    const ValueType type = from_.type(column.at);
-    if (type == ValueType::null || (time && column.of_moment)) return bind_absent(column);
-    if (column.role == ColumnRole::payload) return bind_payload(column);
-    if (column.role == ColumnRole::undecided || column.role == ColumnRole::kept ||
-        column.role == ColumnRole::pid || type != ValueType::integer)
+    const store::ValueType type = from_.type(column.at);
+    if (type == store::ValueType::null || (time && column.of_moment)) return bind_absent(column);
+    if (column.role == schema::ColumnRole::payload) return bind_payload(column);
+    if (column.role == schema::ColumnRole::undecided || column.role == schema::ColumnRole::kept ||
+        column.role == schema::ColumnRole::pid || type != store::ValueType::integer)
         return to_.bind_value(index, from_, column.at);
-    if (column.role == ColumnRole::text_or_string)
+    if (column.role == schema::ColumnRole::text_or_string)
         return to_.bind(index, ids_.strings.text(from_.integer(column.at)));
-    if (time && column.role == ColumnRole::time) return to_.bind(index, *time);
+    if (time && column.role == schema::ColumnRole::time) return to_.bind(index, *time);
     to_.bind(index, mapped(column, from_.integer(column.at)));
 }
 
@@ -207,4 +209,4 @@ std::int64_t TableCopy::run(WorkWatch& watch, const std::function<bool()>& keep)
     return rows;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

@@ -15,12 +15,12 @@
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 class TableCopy {
   public:
     // `from` must have the table. `where`: SQL after the table's name, for example "WHERE start < 5".
-    TableCopy(Database& from, Database& to, const SchemaTable& table, RowIds& ids,
+    TableCopy(store::Database& from, store::Database& to, const schema::SchemaTable& table, RowIds& ids,
               const std::string& where = {});
 
     // The row's value of a column, unmapped; empty if it is NULL or the part lacks the column.
@@ -41,7 +41,7 @@ class TableCopy {
 
   private:
     struct Column {
-        ColumnRole role = ColumnRole::undecided;
+        schema::ColumnRole role = schema::ColumnRole::undecided;
         int at = 0;  // index in the row; the insert's parameter is at + 1
         enum class Absent { null, zero, text, list } absent = Absent::null;
         bool of_moment = false;  // true at the row's own time only
@@ -54,12 +54,12 @@ class TableCopy {
 
     std::string_view table_;
     RowIds& ids_;
-    Database& to_db_;
+    store::Database& to_db_;
     std::vector<std::string_view> names_;
     std::vector<Column> columns_;
     int process_ = -1, pid_ = -1, thread_ = -1, domain_ = -1, part_ = -1, hardware_ = -1, machine_ = -1;
-    Statement from_, to_;
+    store::Statement from_, to_;
     std::string blob_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

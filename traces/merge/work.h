@@ -7,7 +7,7 @@
 
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::merge {
 
 struct WorkOptions {
     const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler to stop the work
@@ -15,9 +15,9 @@ struct WorkOptions {
 };
 
 // The work was stopped on demand; nothing was written.
-class Cancelled : public StoreError {
+class Cancelled : public store::StoreError {
   public:
-    using StoreError::StoreError;
+    using store::StoreError::StoreError;
 };
 
 // Counts the rows of a piece of work that has `rows` of them.
@@ -46,4 +46,4 @@ class WorkWatch {
     double share_;  // the share of these rows in the whole work
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::merge

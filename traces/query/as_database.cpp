@@ -10,12 +10,12 @@
 #include "traces/import/import.h"
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 
 namespace {
 
 bool is_ours(const std::string& path) {
-    Database database = open_trace(path);
+    store::Database database = store::open_trace(path);
     return schema_version(database) > 0;
 }
 
@@ -28,7 +28,7 @@ bool is_database(const std::string& path) {
     return file.read(bytes.data(), bytes.size()) && std::string_view(bytes.data(), bytes.size()) == kMagic;
 }
 
-AsDatabase::AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work) {
+AsDatabase::AsDatabase(const AsDatabaseOptions& options, const merge::WorkOptions& work) {
     if (options.files.size() == 1 && is_database(options.files[0]) &&
         (!options.ours || is_ours(options.files[0]))) {
         path_ = options.files[0];
@@ -37,14 +37,14 @@ AsDatabase::AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work
     try {
         folder_.emplace("import");
     } catch (const std::system_error& error) {
-        throw StoreError(fmt::format(
+        throw store::StoreError(fmt::format(
             "no temporary folder can be made ({}); set TMPDIR to a folder with room for the trace",
             error.code().message()));
     }
     path_ = folder_->path() + "/trace.sqlite";
-    const ImportToOptions to{
+    const importer::ImportToOptions to{
         .inputs = options.files, .output = path_, .partial = options.partial, .max_bytes = options.max_bytes};
     notes_ = import_files(to, work).notes;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

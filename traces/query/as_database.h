@@ -11,7 +11,7 @@
 #include "traces/merge/work.h"
 #include "traces/store/sqlite/scratch_folder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 
 // Whether the file is an SQLite database, by its first bytes.
 bool is_database(const std::string& path);
@@ -26,7 +26,7 @@ struct AsDatabaseOptions {
 class AsDatabase {
   public:
     // Throws StoreError or Cancelled.
-    explicit AsDatabase(const AsDatabaseOptions& options, const WorkOptions& work = {});
+    explicit AsDatabase(const AsDatabaseOptions& options, const merge::WorkOptions& work = {});
     AsDatabase(const AsDatabase&) = delete;
     AsDatabase& operator=(const AsDatabase&) = delete;
 
@@ -36,8 +36,8 @@ class AsDatabase {
 
   private:
     std::string path_;
-    std::optional<ScratchFolder> folder_;  // removed by the destructor
+    std::optional<store::ScratchFolder> folder_;  // removed by the destructor
     std::vector<std::string> notes_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 
 struct SchemaItem {
     std::string name, type, unit, meaning;  // of a column; `type` as declared, empty for most views
@@ -22,4 +22,4 @@ struct SchemaObject {
 // Views first, then tables, each sorted by name. Throws StoreError if the file cannot be read.
 std::vector<SchemaObject> schema_objects(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

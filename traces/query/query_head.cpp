@@ -3,7 +3,7 @@
 
 #include "traces/query/shipped_queries.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 namespace {
 
 // Calls `line(text)` for each comment line at the head until `line` returns false.
@@ -43,4 +43,4 @@ std::string parameters_of(std::string_view sql) {
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

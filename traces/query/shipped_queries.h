@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::query {
 
 struct ShippedQuery {
     std::string_view name;  // "kernels_by_time"
@@ -20,4 +20,4 @@ std::string question_of(std::string_view sql);
 // The parameters to which its head gives values: "top=10 rank=0"; empty if there are none.
 std::string parameters_of(std::string_view sql);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::query

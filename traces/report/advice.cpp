@@ -9,7 +9,7 @@
 #include "traces/report/print.h"
 #include "traces/report/text_table.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,7 +27,7 @@ std::string labelled(std::string_view label, const std::string& text, std::size_
     return result;
 }
 
-std::string table_text(const AdviceReport& report, std::size_t width) {
+std::string table_text(const analysis::AdviceReport& report, std::size_t width) {
     std::string notes;
     for (const std::string& note : report.notes) {
         for (const std::string& line : broken_at_blanks(note, std::min(width, kMostWidth)))
@@ -39,7 +39,7 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
     }
     std::string text;
     std::size_t number = 0;
-    for (const Finding& finding : report.findings) {
+    for (const analysis::Finding& finding : report.findings) {
         text += fmt::format("{}. {} [{}]\n", ++number, finding.title, finding.id);
         text += labelled("Found", finding.what, width);
         text += labelled("Change", finding.change, width);
@@ -53,12 +53,12 @@ std::string table_text(const AdviceReport& report, std::size_t width) {
                        report.rules);
 }
 
-std::string json_text(const AdviceReport& report) {
+std::string json_text(const analysis::AdviceReport& report) {
     Json findings = Json::array();
-    for (const Finding& finding : report.findings) {
-        Json json = json_row(finding_fields(), finding);
+    for (const analysis::Finding& finding : report.findings) {
+        Json json = json_row(analysis::finding_fields(), finding);
         json["figures"] = Json::array();
-        for (const AdviceFigure& figure : finding.figures)
+        for (const analysis::AdviceFigure& figure : finding.figures)
             json["figures"].push_back(
                 {{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
         findings.push_back(std::move(json));
@@ -66,14 +66,14 @@ std::string json_text(const AdviceReport& report) {
     return json_line({{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}});
 }
 
-std::string csv_text(const AdviceReport& report) {
-    return csv_of(result_table(finding_fields(), report.findings));
+std::string csv_text(const analysis::AdviceReport& report) {
+    return csv_of(result_table(analysis::finding_fields(), report.findings));
 }
 
 }  // namespace
 
-std::string render(const AdviceReport& result, Format format, std::size_t width) {
+std::string render(const analysis::AdviceReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -9,20 +9,20 @@
 #include "traces/report/memory_parts.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string check_text(const SegmentCheck& check, std::size_t width) {
+std::string check_text(const analysis::SegmentCheck& check, std::size_t width) {
     if (check.is_equal()) {
         return paragraph(
             fmt::format("The replay equals the recording: {} taken and returned alike, {} at the end, the "
                         "peak {} MB; {} of {} at the recorded address.",
-                        counted(check.recorded_changes, "segment", "segments"),
-                        counted(check.recorded_segments, "segment", "segments"), mb(check.recorded_peak),
-                        grouped(check.at_recorded_address),
-                        counted(check.allocations, "allocation", "allocations")),
+                        store::counted(check.recorded_changes, "segment", "segments"),
+                        store::counted(check.recorded_segments, "segment", "segments"),
+                        mb(check.recorded_peak), store::grouped(check.at_recorded_address),
+                        store::counted(check.allocations, "allocation", "allocations")),
             width);
     }
     return paragraph(
@@ -30,15 +30,16 @@ std::string check_text(const SegmentCheck& check, std::size_t width) {
             "The replay differs from the recording: peak {} MB recorded, {} MB replayed; at the end {} "
             "recorded and {} replayed, {} of them equal; {} of {} at the recorded address. {}",
             mb(check.recorded_peak), mb(check.replayed_peak),
-            counted(check.recorded_segments, "segment", "segments"), grouped(check.replayed_segments),
-            grouped(check.equal_segments), grouped(check.at_recorded_address),
-            counted(check.allocations, "allocation", "allocations"), check.difference),
+            store::counted(check.recorded_segments, "segment", "segments"),
+            store::grouped(check.replayed_segments), store::grouped(check.equal_segments),
+            store::grouped(check.at_recorded_address),
+            store::counted(check.allocations, "allocation", "allocations"), check.difference),
         width);
 }
 
-std::string head_of(const RankAllocator& rank, std::size_t width) {
+std::string head_of(const analysis::RankAllocator& rank, std::size_t width) {
     std::string text = fmt::format("Rank {}: {}; recorded settings: {}", rank.rank,
-                                   counted(rank.requests, "allocation", "allocations"), rank.settings);
+                                   store::counted(rank.requests, "allocation", "allocations"), rank.settings);
     text += rank.limit > 0 ? fmt::format("; the allocator could have {} MB", mb(rank.limit))
                            : "; the device did not run out of memory";
     return paragraph(text, width);
@@ -46,29 +47,31 @@ std::string head_of(const RankAllocator& rank, std::size_t width) {
 
 constexpr std::size_t kMostFailuresShown = 40;
 
-std::string fits_text(const FailedRequest& failure) {
+std::string fits_text(const analysis::FailedRequest& failure) {
     if (!failure.fits) return "unknown";
     return *failure.fits ? fmt::format("yes, with {} MB left", mb(failure.left.value_or(0)))
                          : fmt::format("no, {} MB are missing", mb(-failure.left.value_or(0)));
 }
 
-std::string failures_text(const RankAllocator& rank, std::size_t width) {
+std::string failures_text(const analysis::RankAllocator& rank, std::size_t width) {
     if (rank.failures.empty()) return {};
     std::string text = "\nRequests that failed, and whether they would have fitted\n" +
                        text_of(failed_requests_table(rank), width, 3);
     if (rank.failures.size() > kMostFailuresShown)
-        text += fmt::format("{} more; --format json has all.\n",
-                            grouped(static_cast<std::int64_t>(rank.failures.size() - kMostFailuresShown)));
+        text +=
+            fmt::format("{} more; --format json has all.\n",
+                        store::grouped(static_cast<std::int64_t>(rank.failures.size() - kMostFailuresShown)));
     return text;
 }
 
-std::string account_text(const RankAllocator& rank, std::size_t width) {
+std::string account_text(const analysis::RankAllocator& rank, std::size_t width) {
     if (rank.account.empty()) return {};
     std::string text =
         "\nThe device's memory: allocated + cached + NCCL + context + other = used; - unknown\n" +
-        text_of(result_table(device_account_fields(), rank.account), width);
-    const bool used = std::any_of(rank.account.begin(), rank.account.end(),
-                                  [](const DeviceAccount& account) { return account.used.has_value(); });
+        text_of(result_table(analysis::device_account_fields(), rank.account), width);
+    const bool used =
+        std::any_of(rank.account.begin(), rank.account.end(),
+                    [](const analysis::DeviceAccount& account) { return account.used.has_value(); });
     if (!used) {
         text += paragraph(
             "What the device uses beyond the allocator is not in this trace: record NVML's counters "
@@ -78,10 +81,10 @@ std::string account_text(const RankAllocator& rank, std::size_t width) {
     return text;
 }
 
-std::string table_text(const AllocatorReport& report, std::size_t width) {
+std::string table_text(const analysis::AllocatorReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text = "MB = 2^20 bytes. Cached: reserved, but in no block that the program has.\n";
-    for (const RankAllocator& rank : report.ranks) {
+    for (const analysis::RankAllocator& rank : report.ranks) {
         if (rank.requests == 0) {
             text += fmt::format(
                 "\nRank {}: no history of allocations with addresses on a device, so nothing to replay\n",
@@ -90,8 +93,8 @@ std::string table_text(const AllocatorReport& report, std::size_t width) {
         }
         text += '\n' + head_of(rank, width);
         if (rank.check) text += check_text(*rank.check, width);
-        text += '\n' + text_of(result_table(reserved_fields(), rank.reserved), width);
-        for (const ReservedRow& row : rank.reserved) {
+        text += '\n' + text_of(result_table(analysis::reserved_fields(), rank.reserved), width);
+        for (const analysis::ReservedRow& row : rank.reserved) {
             if (!row.note.empty()) text += paragraph(row.settings + ": " + row.note + ".", width);
         }
         text += failures_text(rank, width) + account_text(rank, width);
@@ -101,7 +104,7 @@ std::string table_text(const AllocatorReport& report, std::size_t width) {
     return text;
 }
 
-Json check_json(const SegmentCheck& check) {
+Json check_json(const analysis::SegmentCheck& check) {
     return {{"equal", check.is_equal()},
             {"recorded_peak_bytes", check.recorded_peak},
             {"replayed_peak_bytes", check.replayed_peak},
@@ -115,42 +118,42 @@ Json check_json(const SegmentCheck& check) {
             {"difference", check.difference.empty() ? Json(nullptr) : Json(check.difference)}};
 }
 
-std::string json_text(const AllocatorReport& report) {
-    return ranks_line(report.ranks, [](const RankAllocator& rank) {
+std::string json_text(const analysis::AllocatorReport& report) {
+    return ranks_line(report.ranks, [](const analysis::RankAllocator& rank) {
         return Json{{"rank", rank.rank},
                     {"settings", rank.settings},
                     {"limit_bytes", known_or_null(rank.limit)},
                     {"requests", rank.requests},
                     {"check", rank.check ? check_json(*rank.check) : Json(nullptr)},
-                    {"reserved", json_of(result_table(reserved_fields(), rank.reserved))},
-                    {"failures", json_of(result_table(failed_request_fields(), rank.failures))},
-                    {"account", json_of(result_table(device_account_fields(), rank.account))},
+                    {"reserved", json_of(result_table(analysis::reserved_fields(), rank.reserved))},
+                    {"failures", json_of(result_table(analysis::failed_request_fields(), rank.failures))},
+                    {"account", json_of(result_table(analysis::device_account_fields(), rank.account))},
                     {"assumptions", rank.assumptions}};
     });
 }
 
-std::string csv_text(const AllocatorReport& report) {
-    return csv_of(by_rank(reserved_fields(), report.ranks, &RankAllocator::reserved));
+std::string csv_text(const analysis::AllocatorReport& report) {
+    return csv_of(by_rank(analysis::reserved_fields(), report.ranks, &analysis::RankAllocator::reserved));
 }
 
 }  // namespace
 
-ResultTable failed_requests_table(const RankAllocator& rank) {
-    ResultTable table = empty_table(failed_request_fields());
+analysis::ResultTable failed_requests_table(const analysis::RankAllocator& rank) {
+    analysis::ResultTable table = empty_table(analysis::failed_request_fields());
     const auto fits = static_cast<std::size_t>(
         std::find_if(table.columns.begin(), table.columns.end(),
-                     [](const ResultColumn& column) { return column.key == "fits"; }) -
+                     [](const analysis::ResultColumn& column) { return column.key == "fits"; }) -
         table.columns.begin());
-    for (const FailedRequest& failure : rank.failures) {
+    for (const analysis::FailedRequest& failure : rank.failures) {
         if (table.rows.size() == kMostFailuresShown) break;
-        add_cells(table.rows.emplace_back(), failed_request_fields(), failure);
+        add_cells(table.rows.emplace_back(), analysis::failed_request_fields(), failure);
         table.rows.back()[fits] = fits_text(failure);
     }
     return without(std::move(table), {"left_bytes"});
 }
 
-std::string render(const AllocatorReport& result, Format format, std::size_t width) {
+std::string render(const analysis::AllocatorReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -14,17 +14,17 @@
 #include "traces/report/print.h"
 #include "traces/schema/json_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 // The name of each file without its folder; with it if two runs would have the same name.
-std::vector<std::string> run_titles(const Comparison& comparison) {
+std::vector<std::string> run_titles(const analysis::Comparison& comparison) {
     std::map<std::string, int> times;
-    for (const RunColumn& run : comparison.runs) ++times[base_name(run.file)];
+    for (const analysis::RunColumn& run : comparison.runs) ++times[base_name(run.file)];
     std::vector<std::string> titles;
-    for (const RunColumn& run : comparison.runs) {
+    for (const analysis::RunColumn& run : comparison.runs) {
         const std::string base = base_name(run.file);
         titles.push_back(times[base] == 1 ? base : run.file);
     }
@@ -32,15 +32,17 @@ std::vector<std::string> run_titles(const Comparison& comparison) {
 }
 
 // "-12.3 (-4.56 %)", preceded by "~" if the spread of the steps explains the difference.
-std::string change_text(const ComparedValue& run, const ComparedValue& first, Unit unit) {
-    std::string text = cell_text({.unit = unit, .difference = true}, run.mean - first.mean);
+std::string change_text(const analysis::ComparedValue& run, const analysis::ComparedValue& first,
+                        analysis::Unit unit) {
+    std::string text = analysis::cell_text({.unit = unit, .difference = true}, run.mean - first.mean);
     if (text == "-" || text == "=") return text;
     if (const auto percent = run.change_percent(first))
-        text += fmt::format(" ({} %)", cell_text({.unit = Unit::percent, .difference = true}, *percent));
+        text += fmt::format(
+            " ({} %)", analysis::cell_text({.unit = analysis::Unit::percent, .difference = true}, *percent));
     return run.inside_spread(first) ? "~ " + text : text;
 }
 
-std::string table_text(const Comparison& comparison, std::size_t width) {
+std::string table_text(const analysis::Comparison& comparison, std::size_t width) {
     if (comparison.runs.empty()) return "No runs to compare.\n";
     const std::vector<std::string> titles = run_titles(comparison);
     std::vector<std::string> header = {"Per rank, mean of the ranks"};
@@ -62,63 +64,65 @@ std::string table_text(const Comparison& comparison, std::size_t width) {
         table.row(std::move(cells));
     };
     const auto add_fact = [&](const std::string& title,
-                              const std::function<std::string(const RunColumn&)>& of) {
+                              const std::function<std::string(const analysis::RunColumn&)>& of) {
         add(
             title, [&](std::size_t r) { return of(comparison.runs[r]); },
             [](std::size_t) { return std::string(); });
     };
     for (std::size_t k = 0; k < comparison.runs.front().config.size(); ++k) {
-        add_fact(comparison.runs.front().config[k].first, [k](const RunColumn& run) {
+        add_fact(comparison.runs.front().config[k].first, [k](const analysis::RunColumn& run) {
             const std::string& value = run.config[k].second;
             return value.empty() ? std::string("-") : value;
         });
     }
-    add_fact("Ranks", [](const RunColumn& run) { return std::to_string(run.ranks); });
-    add_fact("Steps", [](const RunColumn& run) { return run.stepped ? grouped(run.steps) : "none"; });
-    std::optional<ComparedFigure::Group> group;
-    for (const ComparedFigure& figure : compared_figures(comparison)) {
+    add_fact("Ranks", [](const analysis::RunColumn& run) { return std::to_string(run.ranks); });
+    add_fact("Steps",
+             [](const analysis::RunColumn& run) { return run.stepped ? store::grouped(run.steps) : "none"; });
+    std::optional<analysis::ComparedFigure::Group> group;
+    for (const analysis::ComparedFigure& figure : compared_figures(comparison)) {
         if (group != figure.group) table.rule();
         group = figure.group;
         add(
             figure.title,
-            [&](std::size_t r) { return cell_text({.unit = figure.unit}, figure.runs[r].mean); },
+            [&](std::size_t r) { return analysis::cell_text({.unit = figure.unit}, figure.runs[r].mean); },
             [&](std::size_t r) { return change_text(figure.runs[r], figure.runs.front(), figure.unit); });
     }
     std::string notes =
         "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the "
         "spread of the steps"
         " (half the interquartile range).";
-    const auto left_out = [](const RunColumn& run) { return run.first_left_out; };
+    const auto left_out = [](const analysis::RunColumn& run) { return run.first_left_out; };
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(), left_out))
         notes += " The median step and its spread exclude the trace's first step, which is the warm-up.";
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(),
-                    [](const RunColumn& run) { return !run.stepped; }))
+                    [](const analysis::RunColumn& run) { return !run.stepped; }))
         notes += " A trace without steps counts as one step: its figures are of the whole trace.";
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
-        const RunColumn& run = comparison.runs[r];
+        const analysis::RunColumn& run = comparison.runs[r];
         if (std::isnan(run.device_busy_percent))
             notes +=
                 fmt::format(" {} contains no device work: its communication is host-thread time.", titles[r]);
-        if (run.space == MemorySpace::host)
+        if (run.space == schema::MemorySpace::host)
             notes +=
                 fmt::format(" Memory of {} is host memory: nothing was allocated on a device.", titles[r]);
     }
     return table.text(width) + paragraph(notes, width);
 }
 
-Json comparison_json(const Comparison& comparison) {
+Json comparison_json(const analysis::Comparison& comparison) {
     Json runs = Json::array();
-    for (const RunColumn& run : comparison.runs) {
-        Json json = json_row(run_fields(), run);
+    for (const analysis::RunColumn& run : comparison.runs) {
+        Json json = json_row(analysis::run_fields(), run);
         json["config"] = json_pairs(run.config);
         Json& categories = json["categories"] = Json::object();
         for (std::size_t c = 0; c < run.categories_us.size(); ++c) {
-            categories[std::string(kTimeCategoryNames[c])] = {{"us", run.categories_us[c]},
-                                                              {"median_us", run.categories_spread[c].median},
-                                                              {"spread_us", run.categories_spread[c].spread}};
+            categories[std::string(analysis::kTimeCategoryNames[c])] = {
+                {"us", run.categories_us[c]},
+                {"median_us", run.categories_spread[c].median},
+                {"spread_us", run.categories_spread[c].spread}};
         }
         json["at_peak"] = bytes_by_category(run.at_peak);
-        json["collectives"] = json_of(result_table(collective_fields(), run.collectives));
+        json["collectives"] = json_of(result_table(analysis::collective_fields(), run.collectives));
         if (&run != &comparison.runs.front())
             json["step_inside_spread_of_first"] = inside_spread(comparison.runs.front(), run);
         runs.push_back(std::move(json));
@@ -126,25 +130,25 @@ Json comparison_json(const Comparison& comparison) {
     return {{"runs", std::move(runs)}};
 }
 
-std::string json_text(const Comparison& comparison) {
+std::string json_text(const analysis::Comparison& comparison) {
     return json_line(comparison_json(comparison));
 }
 
-std::string csv_text(const Comparison& comparison) {
+std::string csv_text(const analysis::Comparison& comparison) {
     // "communication" and "memcpy" are totals; the split keys count only what no earlier category covers.
     std::vector<std::string> keys;
-    keys.reserve(kTimeCategoryNames.size() + kMemoryCategoryNames.size());
-    for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
-    for (const auto category : kMemoryCategoryNames)
+    keys.reserve(analysis::kTimeCategoryNames.size() + schema::kMemoryCategoryNames.size());
+    for (const auto category : analysis::kTimeCategoryNames) keys.push_back(split_key(category));
+    for (const auto category : schema::kMemoryCategoryNames)
         keys.push_back(fmt::format("at_peak_{}_bytes", category));
     if (!comparison.runs.empty()) {
         for (const auto& [key, value] : comparison.runs.front().config) keys.push_back(key);
     }
-    ResultTable table = result_table(run_fields(), comparison.runs);
+    analysis::ResultTable table = result_table(analysis::run_fields(), comparison.runs);
     for (const std::string& key : keys) table.columns.push_back({.key = key});
     for (std::size_t r = 0; r < comparison.runs.size(); ++r) {
-        const RunColumn& run = comparison.runs[r];
-        std::vector<Cell>& row = table.rows[r];
+        const analysis::RunColumn& run = comparison.runs[r];
+        std::vector<store::Cell>& row = table.rows[r];
         row.insert(row.end(), run.categories_us.begin(), run.categories_us.end());
         row.insert(row.end(), run.at_peak.begin(), run.at_peak.end());
         for (const auto& [key, value] : run.config) row.emplace_back(value);
@@ -156,17 +160,17 @@ std::string csv_text(const Comparison& comparison) {
 
 constexpr std::size_t kShown = 30;
 
-std::string part_change(const PartFigures& run, const PartFigures& first) {
+std::string part_change(const analysis::PartFigures& run, const analysis::PartFigures& first) {
     if (!run.present) return first.present ? "gone" : "-";
     if (!first.present) return "new";
-    return change_text(run.value(), first.value(), Unit::us);
+    return change_text(run.value(), first.value(), analysis::Unit::us);
 }
 
 // Shortens a module path from the front, since its end is the most informative.
-std::string shown_name(const std::string& name, CompareBy by) {
+std::string shown_name(const std::string& name, analysis::CompareBy by) {
     constexpr std::size_t kWidth = 46;
     std::string text = printable(name);
-    if (by != CompareBy::module || display_width(text) <= kWidth) return shortened(name, kWidth);
+    if (by != analysis::CompareBy::module || display_width(text) <= kWidth) return shortened(name, kWidth);
     for (auto slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash + 1)) {
         std::string end = "…" + text.substr(slash);
         if (display_width(end) <= kWidth) return end;
@@ -174,12 +178,12 @@ std::string shown_name(const std::string& name, CompareBy by) {
     return shortened(name, kWidth);
 }
 
-constexpr std::array<const char*, kCompareByNames.size()> kPartTitles = {
+constexpr std::array<const char*, analysis::kCompareByNames.size()> kPartTitles = {
     "Module (itself)", "Kernel", "Collective", "Unit, phase", "Operator (itself)"};
 
-std::string table_text(const PartsComparison& comparison, std::size_t width) {
+std::string table_text(const analysis::PartsComparison& comparison, std::size_t width) {
     std::string text;
-    const std::vector<RunColumn>& runs = comparison.whole.runs;
+    const std::vector<analysis::RunColumn>& runs = comparison.whole.runs;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
                             runs[r].stepped ? "median step" : "the whole trace, which has no steps:",
@@ -201,9 +205,10 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     TextTable table(align);
     table.header(std::move(header));
     for (std::size_t p = 0; p < std::min(comparison.parts.size(), kShown); ++p) {
-        const ComparedPart& part = comparison.parts[p];
-        const PartFigures& first = part.runs.front();
-        std::vector<std::string> cells = {shown_name(part.name, comparison.by), grouped(first.times, 2)};
+        const analysis::ComparedPart& part = comparison.parts[p];
+        const analysis::PartFigures& first = part.runs.front();
+        std::vector<std::string> cells = {shown_name(part.name, comparison.by),
+                                          store::grouped(first.times, 2)};
         for (std::size_t r = 0; r < part.runs.size(); ++r) {
             cells.push_back(part.runs[r].present ? us(part.runs[r].us) : "-");
             if (r > 0) cells.push_back(part_change(part.runs[r], first));
@@ -213,7 +218,7 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
     text += "\n" + table.text(width);
     if (comparison.parts.size() > kShown) {
         text += fmt::format("{} more with smaller differences; use --format csv for all.\n",
-                            grouped(size_of(comparison.parts) - static_cast<std::int64_t>(kShown)));
+                            store::grouped(size_of(comparison.parts) - static_cast<std::int64_t>(kShown)));
     }
     return text +
            paragraph(
@@ -225,21 +230,21 @@ std::string table_text(const PartsComparison& comparison, std::size_t width) {
                width);
 }
 
-std::string json_text(const PartsComparison& comparison) {
+std::string json_text(const analysis::PartsComparison& comparison) {
     Json json = comparison_json(comparison.whole);
-    const std::string by(kCompareByNames[static_cast<std::size_t>(comparison.by)]);
+    const std::string by(analysis::kCompareByNames[static_cast<std::size_t>(comparison.by)]);
     json["by"] = by;
     json["on"] = comparison.on_host ? "host" : "device";
     // Each run has its own figures under the parts' names, for --fail-if; "parts" has them side by side.
     const std::string key = by == "collective" ? "collectives_by_name" : by + "s";
     for (Json& run : json["runs"]) run[key] = Json::object();
     Json parts = Json::array();
-    for (const ComparedPart& part : comparison.parts) {
-        const PartFigures& first = part.runs.front();
+    for (const analysis::ComparedPart& part : comparison.parts) {
+        const analysis::PartFigures& first = part.runs.front();
         Json runs = Json::array();
         for (std::size_t r = 0; r < part.runs.size(); ++r) {
-            const PartFigures& f = part.runs[r];
-            Json figures = json_row(part_fields(), f);
+            const analysis::PartFigures& f = part.runs[r];
+            Json figures = json_row(analysis::part_fields(), f);
             json["runs"][r][key][printable(part.name)] = figures;
             figures["present"] = f.present;
             if (r > 0) {
@@ -256,16 +261,16 @@ std::string json_text(const PartsComparison& comparison) {
     return json_line(json);
 }
 
-std::string csv_text(const PartsComparison& comparison) {
-    ResultTable table = empty_table(part_fields(), {{.key = "name"}, {.key = "file"}});
+std::string csv_text(const analysis::PartsComparison& comparison) {
+    analysis::ResultTable table = empty_table(analysis::part_fields(), {{.key = "name"}, {.key = "file"}});
     table.columns.insert(table.columns.end(), {{.key = "difference_us"}, {.key = "inside_spread_of_first"}});
-    for (const ComparedPart& part : comparison.parts) {
-        const PartFigures& first = part.runs.front();
+    for (const analysis::ComparedPart& part : comparison.parts) {
+        const analysis::PartFigures& first = part.runs.front();
         for (std::size_t r = 0; r < part.runs.size(); ++r) {
-            const PartFigures& f = part.runs[r];
-            std::vector<Cell>& row = table.rows.emplace_back();
+            const analysis::PartFigures& f = part.runs[r];
+            std::vector<store::Cell>& row = table.rows.emplace_back();
             row = {part.name, comparison.whole.runs[r].file};
-            add_cells(row, part_fields(), f);
+            add_cells(row, analysis::part_fields(), f);
             row.insert(row.end(), {f.us - first.us, r > 0 && f.value().inside_spread(first.value())});
         }
     }
@@ -274,12 +279,12 @@ std::string csv_text(const PartsComparison& comparison) {
 
 }  // namespace
 
-std::string render(const Comparison& result, Format format, std::size_t width) {
+std::string render(const analysis::Comparison& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-std::string render(const PartsComparison& result, Format format, std::size_t width) {
+std::string render(const analysis::PartsComparison& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -10,7 +10,7 @@
 #include "traces/report/hosts.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 constexpr std::size_t kShownSlow = 10, kShownTraffic = 40;
@@ -24,10 +24,10 @@ class GroupNames {
         groups_.push_back(group);
         return static_cast<std::int64_t>(groups_.size()) - 1;
     }
-    void apply_to(ResultTable& table) {
+    void apply_to(analysis::ResultTable& table) {
         for (std::size_t c = 0; c < table.columns.size(); ++c) {
             if (table.columns[c].key != "group") continue;
-            for (std::vector<Cell>& row : table.rows) {
+            for (std::vector<store::Cell>& row : table.rows) {
                 if (const auto* group = std::get_if<std::int64_t>(&row[c])) row[c] = (*this)[*group];
             }
         }
@@ -38,15 +38,16 @@ class GroupNames {
 };
 
 template <class Row>
-ResultTable first_rows(Fields<Row> fields, const std::vector<Row>& rows, std::size_t most) {
-    return result_table(fields, std::span(rows).first(std::min(most, rows.size())));
+analysis::ResultTable first_rows(analysis::Fields<Row> fields, const std::vector<Row>& rows,
+                                 std::size_t most) {
+    return analysis::result_table(fields, std::span(rows).first(std::min(most, rows.size())));
 }
 
 // Why figures are missing if host threads communicated.
-std::string host_sentence(const DistributedReport& report, std::size_t width) {
+std::string host_sentence(const analysis::DistributedReport& report, std::size_t width) {
     if (report.host_libraries.empty()) return {};
     const bool devices = std::any_of(report.ranks.begin(), report.ranks.end(),
-                                     [](const RankTraffic& r) { return r.device_known; });
+                                     [](const analysis::RankTraffic& r) { return r.device_known; });
     return "\n" + paragraph(fmt::format("{} executed these collectives on host threads, whose times are "
                                         "shown; how much compute hides is unknown"
                                         "{}.",
@@ -55,14 +56,14 @@ std::string host_sentence(const DistributedReport& report, std::size_t width) {
                             width);
 }
 
-std::string ranks_table(const DistributedReport& report, std::size_t width) {
+std::string ranks_table(const analysis::DistributedReport& report, std::size_t width) {
     const std::string of = report.stepped ? "Mean per step" : "The whole trace, which has no steps,";
     return of + " by rank; MB = 2^20 bytes of the full buffers\n" +
-           text_of(result_table(rank_traffic_fields(), report.ranks), width);
+           text_of(result_table(analysis::rank_traffic_fields(), report.ranks), width);
 }
 
-std::string traffic_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
-    ResultTable table = first_rows(traffic_fields(), report.traffic, kShownTraffic);
+std::string traffic_table(const analysis::DistributedReport& report, GroupNames& groups, std::size_t width) {
+    analysis::ResultTable table = first_rows(analysis::traffic_fields(), report.traffic, kShownTraffic);
     groups.apply_to(table);
     std::string text = "\nTraffic: each collective once; wait of one rank's part; GB/s = 10^9 bytes/s\n" +
                        text_of(table, width, 2);
@@ -73,13 +74,13 @@ std::string traffic_table(const DistributedReport& report, GroupNames& groups, s
     return text;
 }
 
-std::string slow_table(const DistributedReport& report, GroupNames& groups, std::size_t width) {
-    ResultTable table = first_rows(slow_collective_fields(), report.slowest, kShownSlow);
+std::string slow_table(const analysis::DistributedReport& report, GroupNames& groups, std::size_t width) {
+    analysis::ResultTable table = first_rows(analysis::slow_collective_fields(), report.slowest, kShownSlow);
     groups.apply_to(table);
     return "\nLongest waits: summed over ranks, with the rank that arrived last\n" + text_of(table, width, 3);
 }
 
-std::string table_text(const DistributedReport& report, std::size_t width) {
+std::string table_text(const analysis::DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     GroupNames groups;
     std::string text = ranks_table(report, width);
@@ -107,10 +108,10 @@ std::string table_text(const DistributedReport& report, std::size_t width) {
     return text;
 }
 
-std::string json_text(const DistributedReport& report) {
-    return json_line({{"ranks", json_of(result_table(rank_traffic_fields(), report.ranks))},
-                      {"traffic", json_of(result_table(traffic_fields(), report.traffic))},
-                      {"slowest", json_of(result_table(slow_collective_fields(), report.slowest))},
+std::string json_text(const analysis::DistributedReport& report) {
+    return json_line({{"ranks", json_of(result_table(analysis::rank_traffic_fields(), report.ranks))},
+                      {"traffic", json_of(result_table(analysis::traffic_fields(), report.traffic))},
+                      {"slowest", json_of(result_table(analysis::slow_collective_fields(), report.slowest))},
                       {"collectives", report.collectives},
                       {"unmatched", report.unmatched},
                       {"without_metadata", report.without_metadata},
@@ -118,14 +119,14 @@ std::string json_text(const DistributedReport& report) {
                       {"stopped", stopped_json(report.stopped)}});
 }
 
-std::string csv_text(const DistributedReport& report) {
-    return csv_of(result_table(traffic_fields(), report.traffic));
+std::string csv_text(const analysis::DistributedReport& report) {
+    return csv_of(result_table(analysis::traffic_fields(), report.traffic));
 }
 
 }  // namespace
 
-std::string render(const DistributedReport& result, Format format, std::size_t width) {
+std::string render(const analysis::DistributedReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -9,7 +9,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -80,7 +80,7 @@ FailIf parsed(const std::string& text) {
     }
     result.relative = !number.empty() && (number[0] == '+' || number[0] == '-');
     if (!number.empty() && number[0] == '+') number.remove_prefix(1);
-    const auto value = number_of<double>(number);
+    const auto value = schema::number_of<double>(number);
     if (!value) throw wrong("the number cannot be read");
     result.value = *value;
     if (result.percent && !result.relative) throw wrong("a percentage needs its sign, + or -");
@@ -97,7 +97,7 @@ std::vector<FailIf> parse_fail_if(const std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json) {
-    const Json runs = parse_ordered_json(comparison_json).at("runs");
+    const Json runs = schema::parse_ordered_json(comparison_json).at("runs");
     std::vector<std::string> result;
     for (const FailIf& condition : conditions) {
         const double first = number_at(runs.at(0), condition);
@@ -115,4 +115,4 @@ std::vector<std::string> failures(const std::vector<FailIf>& conditions, const s
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 // Thrown if a text is not a condition or names no number of the runs; what() says what to write.
 class BadCondition : public std::runtime_error {
@@ -30,4 +30,4 @@ std::vector<FailIf> parse_fail_if(const std::vector<std::string>& texts);
 // --format json` prints.
 std::vector<std::string> failures(const std::vector<FailIf>& conditions, const std::string& comparison_json);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

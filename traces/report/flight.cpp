@@ -10,7 +10,7 @@
 #include "traces/store/grouped.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,24 +27,24 @@ std::string number_ranges(std::span<const int> numbers) {
     return text.empty() ? "-" : text;
 }
 
-std::string ranks_of(std::span<const FlightPlace> places) {
+std::string ranks_of(std::span<const analysis::FlightPlace> places) {
     std::vector<int> ranks;
     ranks.reserve(places.size());
-    for (const FlightPlace& place : places) ranks.push_back(place.rank);
+    for (const analysis::FlightPlace& place : places) ranks.push_back(place.rank);
     return number_ranges(ranks);
 }
 
-std::string called(const FlightGroup& group) {
+std::string called(const analysis::FlightGroup& group) {
     return group.description.empty() ? group.name : fmt::format("{} ({})", group.name, group.description);
 }
 
-std::string group_table(const FlightReport& report, std::size_t width) {
+std::string group_table(const analysis::FlightReport& report, std::size_t width) {
     TextTable table({Align::left, Align::left, Align::left, Align::right, Align::right, Align::right,
                      Align::left, Align::left, Align::left});
     table.header({"Group", "Ranks", "No dump", "Recorded", "Done by all", "Stopped at", "Operation",
                   "Missing", "Waiting"});
-    const auto number = [](std::int64_t n) { return n < 0 ? "-" : grouped(n); };
-    for (const FlightGroup& g : report.groups) {
+    const auto number = [](std::int64_t n) { return n < 0 ? "-" : store::grouped(n); };
+    for (const analysis::FlightGroup& g : report.groups) {
         table.row({called(g), number_ranges(g.ranks), number_ranges(g.without_dump),
                    g.first_sequence < 0 ? "-" : fmt::format("{}-{}", g.first_sequence, g.last_sequence),
                    number(g.completed_everywhere), g.stopped ? number(g.stop.sequence) : "-",
@@ -55,28 +55,28 @@ std::string group_table(const FlightReport& report, std::size_t width) {
 }
 
 // The place in the program: the most informative frame of the stack.
-std::string where(const FlightPlace& place) {
-    return short_frame(asking_frame(place.stack));
+std::string where(const analysis::FlightPlace& place) {
+    return store::short_frame(store::asking_frame(place.stack));
 }
 
-std::string record(const FlightPlace& place) {
+std::string record(const analysis::FlightPlace& place) {
     if (place.sequence < 0) return "no record";
     return fmt::format("{} {}, {}", place.name, place.sequence, name(place.state));
 }
 
 constexpr std::size_t kShownPlaces = 24;
 
-std::string stop_table(const FlightGroup& group, std::size_t width) {
+std::string stop_table(const analysis::FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::left, Align::left, Align::left});
     table.header({"Rank", "Here", "Latest record", "Sizes", "At"});
     std::size_t left = 0;
-    const auto add = [&](const std::vector<FlightPlace>& places, const char* here, bool missing) {
+    const auto add = [&](const std::vector<analysis::FlightPlace>& places, const char* here, bool missing) {
         for (std::size_t i = 0; i < places.size(); ++i) {
             if (i >= kShownPlaces) {
                 left += places.size() - i;
                 return;
             }
-            const FlightPlace& place = places[i];
+            const analysis::FlightPlace& place = places[i];
             std::string latest = record(place);
             if (missing && place.sequence >= 0 && place.group != group.name)
                 latest += " (group " + place.group + ")";
@@ -91,15 +91,15 @@ std::string stop_table(const FlightGroup& group, std::size_t width) {
                        table.text(width);
     if (left > 0) {
         text += fmt::format("... {} more; --rank or --format csv shows the rest\n",
-                            counted(static_cast<std::int64_t>(left), "rank", "ranks"));
+                            store::counted(static_cast<std::int64_t>(left), "rank", "ranks"));
     }
     return text;
 }
 
-std::string mismatch_table(const FlightGroup& group, std::size_t width) {
+std::string mismatch_table(const analysis::FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::left, Align::left, Align::left});
     table.header({"Collective", "Differs in", "Is", "On ranks", "At"});
-    for (const FlightMismatch& mismatch : group.mismatches) {
+    for (const analysis::FlightMismatch& mismatch : group.mismatches) {
         for (std::size_t v = 0; v < mismatch.variants.size(); ++v) {
             table.row({v == 0 ? std::to_string(mismatch.sequence) : "", v == 0 ? mismatch.what : "",
                        mismatch.variants[v].text, number_ranges(mismatch.variants[v].ranks),
@@ -111,11 +111,11 @@ std::string mismatch_table(const FlightGroup& group, std::size_t width) {
     return text + table.text(width);
 }
 
-std::string pending_table(const FlightGroup& group, std::size_t width) {
+std::string pending_table(const analysis::FlightGroup& group, std::size_t width) {
     TextTable table({Align::right, Align::left, Align::right, Align::left, Align::left, Align::left});
     table.header({"Rank", "Send or receive", "Number", "State", "Sizes", "At"});
     for (std::size_t i = 0; i < group.pending.size() && i < kShownPlaces; ++i) {
-        const FlightPlace& p = group.pending[i];
+        const analysis::FlightPlace& p = group.pending[i];
         table.row({std::to_string(p.rank), p.name, std::to_string(p.sequence), std::string(name(p.state)),
                    p.sizes, where(p)});
     }
@@ -124,7 +124,7 @@ std::string pending_table(const FlightGroup& group, std::size_t width) {
     return text + table.text(width);
 }
 
-Json place_json(const FlightPlace& place) {
+Json place_json(const analysis::FlightPlace& place) {
     const auto known = [](std::int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
     return {{"rank", place.rank},
             {"sequence", known(place.sequence)},
@@ -141,15 +141,15 @@ Json place_json(const FlightPlace& place) {
             {"stack", place.stack}};
 }
 
-Json places_json(const std::vector<FlightPlace>& places) {
+Json flight_places_json(const std::vector<analysis::FlightPlace>& places) {
     Json json = Json::array();
-    for (const FlightPlace& place : places) json.push_back(place_json(place));
+    for (const analysis::FlightPlace& place : places) json.push_back(place_json(place));
     return json;
 }
 
-Json mismatches_json(const std::vector<FlightMismatch>& mismatches) {
+Json mismatches_json(const std::vector<analysis::FlightMismatch>& mismatches) {
     Json json = Json::array();
-    for (const FlightMismatch& mismatch : mismatches) {
+    for (const analysis::FlightMismatch& mismatch : mismatches) {
         Json variants = Json::array();
         for (std::size_t v = 0; v < mismatch.variants.size(); ++v) {
             variants.push_back({{"is", mismatch.variants[v].text},
@@ -161,7 +161,7 @@ Json mismatches_json(const std::vector<FlightMismatch>& mismatches) {
     return json;
 }
 
-Json group_json(const FlightGroup& group) {
+Json group_json(const analysis::FlightGroup& group) {
     const auto known = [](std::int64_t value) { return value < 0 ? Json(nullptr) : Json(value); };
     Json json = {{"name", group.name},
                  {"description", group.description},
@@ -173,21 +173,21 @@ Json group_json(const FlightGroup& group) {
                  {"stop", nullptr},
                  {"mismatch_count", group.mismatch_count},
                  {"mismatches", mismatches_json(group.mismatches)},
-                 {"pending", places_json(group.pending)}};
+                 {"pending", flight_places_json(group.pending)}};
     if (!group.stopped) return json;
     Json held_up = Json::array();
     for (const int other : group.held_up_in) held_up.push_back(other < 0 ? Json(nullptr) : Json(other));
     json["stop"] = {{"sequence", group.stop.sequence},
                     {"operation", std::string(name(group.stop.operation))},
                     {"name", group.stop.name},
-                    {"missing", places_json(group.stop.missing)},
+                    {"missing", flight_places_json(group.stop.missing)},
                     {"held_up_in", std::move(held_up)},
-                    {"waiting", places_json(group.stop.waiting)},
-                    {"completed", places_json(group.stop.completed)}};
+                    {"waiting", flight_places_json(group.stop.waiting)},
+                    {"completed", flight_places_json(group.stop.completed)}};
     return json;
 }
 
-std::string table_text(const FlightReport& report, std::size_t width) {
+std::string table_text(const analysis::FlightReport& report, std::size_t width) {
     if (report.groups.empty()) return "The flight recorder has no record in the current selection.\n";
     std::string text = fmt::format("NCCL flight recorder: dumps of {} rank{} ({})\n", report.ranks.size(),
                                    report.ranks.size() == 1 ? "" : "s", number_ranges(report.ranks));
@@ -195,7 +195,7 @@ std::string table_text(const FlightReport& report, std::size_t width) {
     if (report.verdict.empty())
         text += "No collective stopped: all ranks completed what any of them recorded.\n";
     text += "\n" + group_table(report, width);
-    for (const FlightGroup& group : report.groups) {
+    for (const analysis::FlightGroup& group : report.groups) {
         if (group.stopped) text += stop_table(group, width);
         if (!group.mismatches.empty()) text += mismatch_table(group, width);
         if (!group.pending.empty()) text += pending_table(group, width);
@@ -203,30 +203,30 @@ std::string table_text(const FlightReport& report, std::size_t width) {
     return text;
 }
 
-std::string json_text(const FlightReport& report) {
+std::string json_text(const analysis::FlightReport& report) {
     Json groups = Json::array();
-    for (const FlightGroup& group : report.groups) groups.push_back(group_json(group));
+    for (const analysis::FlightGroup& group : report.groups) groups.push_back(group_json(group));
     return json_line({{"ranks", report.ranks}, {"verdict", report.verdict}, {"groups", std::move(groups)}});
 }
 
-std::string csv_text(const FlightReport& report) {
-    std::vector<std::vector<Cell>> rows;
-    for (const FlightGroup& group : report.groups) {
-        const auto known = [](std::int64_t value) { return value < 0 ? Cell() : Cell(value); };
+std::string csv_text(const analysis::FlightReport& report) {
+    std::vector<std::vector<store::Cell>> rows;
+    for (const analysis::FlightGroup& group : report.groups) {
+        const auto known = [](std::int64_t value) { return value < 0 ? store::Cell() : store::Cell(value); };
         const auto add = [&](const char* what, std::int64_t sequence,
-                             const std::vector<FlightPlace>& places) {
-            for (const FlightPlace& p : places) {
+                             const std::vector<analysis::FlightPlace>& places) {
+            for (const analysis::FlightPlace& p : places) {
                 rows.push_back({group.name, group.description, std::string(what), known(sequence),
-                                Cell(std::int64_t{p.rank}), known(p.sequence), p.group, p.name,
-                                p.sequence < 0 ? Cell() : Cell(std::string(name(p.state))), p.sizes,
-                                p.data_type, known(p.input_bytes), known(p.output_bytes), p.created_ns,
-                                where(p)});
+                                store::Cell(std::int64_t{p.rank}), known(p.sequence), p.group, p.name,
+                                p.sequence < 0 ? store::Cell() : store::Cell(std::string(name(p.state))),
+                                p.sizes, p.data_type, known(p.input_bytes), known(p.output_bytes),
+                                p.created_ns, where(p)});
             }
         };
         add("missing", group.stop.sequence, group.stop.missing);
         add("waiting", group.stop.sequence, group.stop.waiting);
         add("completed", group.stop.sequence, group.stop.completed);
-        for (const FlightMismatch& mismatch : group.mismatches)
+        for (const analysis::FlightMismatch& mismatch : group.mismatches)
             add(("mismatch of " + mismatch.what).c_str(), mismatch.sequence, mismatch.places);
         add("pending", -1, group.pending);
     }
@@ -250,8 +250,8 @@ std::string csv_text(const FlightReport& report) {
 
 }  // namespace
 
-std::string render(const FlightReport& result, Format format, std::size_t width) {
+std::string render(const analysis::FlightReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -5,7 +5,7 @@
 #include "traces/analysis/fsdp/units.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -14,51 +14,57 @@ constexpr std::string_view kNoUnits =
     "This trace contains no FSDP units: it has neither the trainer's units nor ranges such as "
     "FullyShardedDataParallel.forward or FSDP::all_gather.";
 
-Json unit_json(const UnitMeans& means) {
-    Json json = json_row(unit_fields(), means);
+Json unit_json(const analysis::UnitMeans& means) {
+    Json json = json_row(analysis::unit_fields(), means);
     Json& steps = json["steps"] = Json::array();
-    for (const UnitStep& step : means.row.steps) {
-        const UnitPhase one{.name = {}, .phase = {}, .sum = step.costs, .steps = {}, .hidden_by = {}};
-        steps.push_back(with({{"step", step.number}}, json_row(unit_sum_fields(), UnitMeans{one, 1})));
+    for (const analysis::UnitStep& step : means.row.steps) {
+        const analysis::UnitPhase one{
+            .name = {}, .phase = {}, .sum = step.costs, .steps = {}, .hidden_by = {}};
+        steps.push_back(with({{"step", step.number}},
+                             json_row(analysis::unit_sum_fields(), analysis::UnitMeans{one, 1})));
     }
     return json;
 }
 
 // The row "max/mean" below the rows of the ranks.
-std::vector<Cell> unevenness_row(const Unevenness& uneven, const ResultTable& table) {
-    const auto ratio = [](double value) { return Cell(value > 0 ? grouped(value, 3) : "-"); };
-    std::vector<Cell> cells;
-    for (const ResultColumn& column : table.columns) {
-        cells.push_back(column.key == "rank"               ? Cell(std::string("max/mean"))
+std::vector<store::Cell> unevenness_row(const analysis::Unevenness& uneven,
+                                        const analysis::ResultTable& table) {
+    const auto ratio = [](double value) { return store::Cell(value > 0 ? store::grouped(value, 3) : "-"); };
+    std::vector<store::Cell> cells;
+    for (const analysis::ResultColumn& column : table.columns) {
+        cells.push_back(column.key == "rank"               ? store::Cell(std::string("max/mean"))
                         : column.key == "shard_bytes"      ? ratio(uneven.shard_bytes)
                         : column.key == "peak_bytes"       ? ratio(uneven.peak_bytes)
                         : column.key == "busy_per_step_us" ? ratio(uneven.busy)
-                                                           : blank_cell());
+                                                           : analysis::blank_cell());
     }
     return cells;
 }
 
-std::string table_text(const UnitsReport& report, std::size_t width) {
+std::string table_text(const analysis::UnitsReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     if (!report.any_unit) return paragraph(kNoUnits, width);
-    std::vector<UnitMeans> rows = unit_means(report.all_ranks, report.rank_steps);
-    UnitPhase all{.name = "all", .phase = Phase::none, .sum = {}, .steps = {}, .hidden_by = {}};
-    for (const UnitPhase& row : report.all_ranks) all.sum.add(row.sum);
+    std::vector<analysis::UnitMeans> rows = unit_means(report.all_ranks, report.rank_steps);
+    analysis::UnitPhase all{
+        .name = "all", .phase = schema::Phase::none, .sum = {}, .steps = {}, .hidden_by = {}};
+    for (const analysis::UnitPhase& row : report.all_ranks) all.sum.add(row.sum);
     rows.push_back({all, report.rank_steps});
-    ResultTable units = chosen(result_table(unit_fields(), rows), {{"name"},
-                                                                   {"phase"},
-                                                                   {"gathers_per_step"},
-                                                                   {"bytes_per_step"},
-                                                                   {"gather_per_step_us", "Time (us)"},
-                                                                   {"wait_per_step_us"},
-                                                                   {"limiter_per_step_us", "Limiter"},
-                                                                   {"reductions_per_step"},
-                                                                   {"reduce_bytes_per_step"},
-                                                                   {"reduce_per_step_us", "Time (us)"},
-                                                                   {"exposed_per_step_us", "Exposed"},
-                                                                   {"hidden_by"}});
+    analysis::ResultTable units =
+        chosen(result_table(analysis::unit_fields(), rows), {{"name"},
+                                                             {"phase"},
+                                                             {"gathers_per_step"},
+                                                             {"bytes_per_step"},
+                                                             {"gather_per_step_us", "Time (us)"},
+                                                             {"wait_per_step_us"},
+                                                             {"limiter_per_step_us", "Limiter"},
+                                                             {"reductions_per_step"},
+                                                             {"reduce_bytes_per_step"},
+                                                             {"reduce_per_step_us", "Time (us)"},
+                                                             {"exposed_per_step_us", "Exposed"},
+                                                             {"hidden_by"}});
     units.rules = {report.all_ranks.size()};
-    units.rows.back()[1] = units.rows.back().back() = blank_cell();  // blank in the total: phase, hidden by
+    units.rows.back()[1] = units.rows.back().back() =
+        analysis::blank_cell();  // blank in the total: phase, hidden by
     const std::string whose = report.ranks.size() == 1 ? fmt::format("rank {}", report.ranks[0].rank)
                                                        : fmt::format("{} ranks", report.ranks.size());
     std::string text =
@@ -69,7 +75,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
                 report.stepped ? "Mean per step" : "The whole trace, which has no steps,", whose),
             width) +
         text_of(units, width, 2);
-    ResultTable ranks = result_table(unit_rank_fields(), report.ranks);
+    analysis::ResultTable ranks = result_table(analysis::unit_rank_fields(), report.ranks);
     if (report.ranks.size() > 1) {
         ranks.rules = {report.ranks.size()};
         ranks.rows.push_back(unevenness_row(report.uneven, ranks));
@@ -80,7 +86,7 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
         text += fmt::format("\nPadding: {} % of the bytes that are gathered and reduced.\n",
                             percent(padding, all.sum.gather_bytes + all.sum.reduce_bytes));
     }
-    for (const UnitMeans& means : rows) {
+    for (const analysis::UnitMeans& means : rows) {
         if (&means.row == &all || means.row.sum.regathers == 0) continue;
         text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us{}.\n",
                             printable(means.row.name), name(means.row.phase), us(means.regather_us()),
@@ -89,16 +95,17 @@ std::string table_text(const UnitsReport& report, std::size_t width) {
     return text;
 }
 
-std::string json_text(const UnitsReport& report) {
+std::string json_text(const analysis::UnitsReport& report) {
     Json ranks = Json::array();
-    for (const RankUnits& rank : report.ranks) {
-        Json json = json_row(unit_rank_fields(), rank);
+    for (const analysis::RankUnits& rank : report.ranks) {
+        Json json = json_row(analysis::unit_rank_fields(), rank);
         json["units"] = Json::array();
-        for (const UnitMeans& means : unit_means(rank.rows, rank.steps))
+        for (const analysis::UnitMeans& means : unit_means(rank.rows, rank.steps))
             json["units"].push_back(unit_json(means));
-        const UnitPhase sum{.name = {}, .phase = {}, .sum = rank.sum, .steps = {}, .hidden_by = {}};
-        const UnitMeans means{sum, rank.steps};
-        json["sum"] = with(json_row(unit_sum_fields(), means), json_row(unit_mean_fields(), means));
+        const analysis::UnitPhase sum{.name = {}, .phase = {}, .sum = rank.sum, .steps = {}, .hidden_by = {}};
+        const analysis::UnitMeans means{sum, rank.steps};
+        json["sum"] =
+            with(json_row(analysis::unit_sum_fields(), means), json_row(analysis::unit_mean_fields(), means));
         ranks.push_back(std::move(json));
     }
     return json_line({{"ranks", std::move(ranks)},
@@ -108,12 +115,12 @@ std::string json_text(const UnitsReport& report) {
                         {"busy", known_or_null(report.uneven.busy)}}}});
 }
 
-std::string csv_text(const UnitsReport& report) {
-    ResultTable table = empty_table(unit_fields(), {kRankColumn});
-    for (const RankUnits& rank : report.ranks) {
-        for (const UnitMeans& means : unit_means(rank.rows, rank.steps)) {
-            table.rows.push_back({to_cell(rank.rank)});
-            add_cells(table.rows.back(), unit_fields(), means);
+std::string csv_text(const analysis::UnitsReport& report) {
+    analysis::ResultTable table = empty_table(analysis::unit_fields(), {analysis::kRankColumn});
+    for (const analysis::RankUnits& rank : report.ranks) {
+        for (const analysis::UnitMeans& means : unit_means(rank.rows, rank.steps)) {
+            table.rows.push_back({analysis::to_cell(rank.rank)});
+            add_cells(table.rows.back(), analysis::unit_fields(), means);
         }
     }
     return csv_of(table);
@@ -121,8 +128,8 @@ std::string csv_text(const UnitsReport& report) {
 
 }  // namespace
 
-std::string render(const UnitsReport& result, Format format, std::size_t width) {
+std::string render(const analysis::UnitsReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

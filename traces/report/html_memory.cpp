@@ -10,7 +10,7 @@
 #include "traces/report/memory_parts.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -19,31 +19,31 @@ constexpr double kMegabyte = 1 << 20;
 
 // "unsharded parameters": separate words, so that a line can break between them.
 std::string category_name(std::size_t category) {
-    std::string words(kMemoryCategoryNames[category]);
+    std::string words(schema::kMemoryCategoryNames[category]);
     std::replace(words.begin(), words.end(), '_', ' ');
     return words;
 }
 
 struct MemoryColumn {  // in pixels
-    MemoryPoint highest;
+    analysis::MemoryPoint highest;
     std::int64_t lowest = 0;
 };
 
 // A state counts in every column that it spans.
-std::vector<MemoryColumn> columns_of(const std::vector<MemoryPoint>& curve, std::int64_t from,
+std::vector<MemoryColumn> columns_of(const std::vector<analysis::MemoryPoint>& curve, std::int64_t from,
                                      std::int64_t to, int width) {
     std::vector<MemoryColumn> columns(static_cast<std::size_t>(width));
     const double ns_per_column = static_cast<double>(to - from) / width;
     const auto column_at = [&](std::int64_t time) {
         return std::clamp(static_cast<int>(static_cast<double>(time - from) / ns_per_column), 0, width - 1);
     };
-    MemoryPoint now = curve.front();
+    analysis::MemoryPoint now = curve.front();
     int last = -1;  // the last column that has a state
     const auto enter = [&](int column) {
         for (int c = last + 1; c <= column; ++c) columns[static_cast<std::size_t>(c)] = {now, now.total};
         last = std::max(last, column);
     };
-    for (const MemoryPoint& point : curve) {
+    for (const analysis::MemoryPoint& point : curve) {
         if (point.time > to) break;
         const int column = column_at(point.time);
         enter(column);
@@ -90,11 +90,11 @@ double nice_step(double most, int count) {
 }
 
 std::string number(double value) {
-    return value == std::floor(value) ? grouped(static_cast<std::int64_t>(value))
+    return value == std::floor(value) ? store::grouped(static_cast<std::int64_t>(value))
                                       : fmt::format("{:g}", value);
 }
 
-std::string category_table(const RankMemory& rank) {
+std::string category_table(const analysis::RankMemory& rank) {
     HtmlTable table({"At the peak", "", "MB", "%"}, 2);
     for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
         if (rank.at_peak[c] == 0) continue;
@@ -108,20 +108,22 @@ std::string category_table(const RankMemory& rank) {
     return table.html();
 }
 
-std::string holder_table(const char* title, const std::vector<MemoryHolder>& holders, const RankMemory& rank,
-                         const Redactor& redact) {
+std::string holder_table(const char* title, const std::vector<analysis::MemoryHolder>& holders,
+                         const analysis::RankMemory& rank, const Redactor& redact) {
     // A single row "(no module)" is not informative.
     if (holders.size() == 1 && holders.front().name.starts_with('(')) return {};
-    std::vector<MemoryPart> parts = holder_parts(holders_at_peak(holders), rank.peak_bytes, kHoldersShown);
-    for (MemoryPart& part : parts) {
+    std::vector<analysis::MemoryPart> parts =
+        holder_parts(holders_at_peak(holders), rank.peak_bytes, kHoldersShown);
+    for (analysis::MemoryPart& part : parts) {
         if (part.name.empty()) part.name = "(none)";
     }
     if (parts.empty()) return {};
-    return html_of(
-        chosen(result_table(memory_part_fields(), parts), {{"name", title}, {"mb"}, {"share", "%"}}), redact);
+    return html_of(chosen(result_table(analysis::memory_part_fields(), parts),
+                          {{"name", title}, {"mb"}, {"share", "%"}}),
+                   redact);
 }
 
-std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& curve,
+std::string rank_memory(const analysis::RankMemory& rank, const std::vector<analysis::MemoryPoint>& curve,
                         const Redactor& redact) {
     std::string html =
         fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
@@ -131,7 +133,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     if (rank.predicted_peak_bytes >= 0) {
         const std::int64_t predicted = like ? rank.predicted_peak_bytes : rank.predicted_of_steps;
         html += fmt::format("; the memory account predicted {} MB ({:+.2f} %)", mb(predicted),
-                            difference_percent(rank.peak_bytes, predicted));
+                            analysis::difference_percent(rank.peak_bytes, predicted));
         if (!like)
             html += fmt::format(" for the steps shown, and {} MB{}", mb(rank.predicted_peak_bytes),
                                 since_step(rank));
@@ -142,9 +144,9 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
         html += "<div class=\"wide\">" + memory_curve_svg(curve, rank, 1000, 300) + "</div>";
         html += "<div class=\"narrow\">" + memory_curve_svg(curve, rank, 380, 230) + "</div>";
         std::vector<std::pair<std::string, int>> names;
-        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+        for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c) {
             const bool any = std::any_of(curve.begin(), curve.end(),
-                                         [c](const MemoryPoint& p) { return p.bytes[c] != 0; });
+                                         [c](const analysis::MemoryPoint& p) { return p.bytes[c] != 0; });
             if (any) names.emplace_back(category_name(c), static_cast<int>(c));
         }
         html += legend(names);
@@ -154,7 +156,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
             " The dashed line is the peak.</p>\n";
     }
     html += "<div class=\"two\"><div>" + category_table(rank) + "</div>";
-    const auto add = [&](const char* title, const std::vector<MemoryHolder>& holders) {
+    const auto add = [&](const char* title, const std::vector<analysis::MemoryHolder>& holders) {
         if (const std::string table = holder_table(title, holders, rank, redact); !table.empty())
             html += "<div>" + table + "</div>";
     };
@@ -166,7 +168,7 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
     html += "</div>\n";
     if (!rank.failures.empty()) {
         std::string list = "<ul>";
-        for (const MemoryFailure& failure : rank.failures)
+        for (const analysis::MemoryFailure& failure : rank.failures)
             list +=
                 fmt::format("<li>{} ms: {}</li>", milliseconds(failure.time_ns), redact.text(failure.text));
         html += "<h3>Out of memory</h3>" + list + "</ul>\n";
@@ -175,10 +177,10 @@ std::string rank_memory(const RankMemory& rank, const std::vector<MemoryPoint>& 
 }
 
 // What the caching allocator would reserve with other settings.
-std::string reserved_memory(const RankAllocator& rank, const Redactor& redact) {
+std::string reserved_memory(const analysis::RankAllocator& rank, const Redactor& redact) {
     if (rank.requests == 0) return {};
     std::string html = "<h3>Reserved memory with other settings</h3>\n" +
-                       html_of(result_table(reserved_fields(), rank.reserved), redact);
+                       html_of(result_table(analysis::reserved_fields(), rank.reserved), redact);
     if (!rank.failures.empty())
         html += "<h3>Requests that failed</h3>\n" + html_of(failed_requests_table(rank), redact);
     return html;
@@ -186,8 +188,8 @@ std::string reserved_memory(const RankAllocator& rank, const Redactor& redact) {
 
 }  // namespace
 
-std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMemory& rank, int width,
-                             int height) {
+std::string memory_curve_svg(const std::vector<analysis::MemoryPoint>& curve,
+                             const analysis::RankMemory& rank, int width, int height) {
     constexpr int kLeft = 70, kRight = 10, kTop = 24, kBottom = 26;
     const int plot_width = width - kLeft - kRight, plot_height = height - kTop - kBottom;
     const std::int64_t from = curve.front().time;
@@ -215,7 +217,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
     fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, 12);
     // Areas are stacked from the bottom up: each category's columns on top of those before it.
     std::vector<double> base(columns.size(), 0);
-    for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+    for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c) {
         bool any = false;
         std::vector<double> low(columns.size()), high(columns.size());
         for (std::size_t x = 0; x < columns.size(); ++x) {
@@ -228,7 +230,7 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
         if (!any) continue;
         fmt::format_to(to_svg, "<path class=\"c{}\" d=\"M{} {:.1f}{}{}Z\"><title>{}</title></path>\n", c,
                        kLeft, high.front(), steps_right(high, kLeft), steps_left(low, kLeft),
-                       kMemoryCategoryNames[c]);
+                       schema::kMemoryCategoryNames[c]);
     }
     std::vector<double> lowest;
     lowest.reserve(columns.size());
@@ -257,15 +259,15 @@ std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMe
 
 std::string html_memory(const ReportedRun& run, const Redactor& redact) {
     const auto& ranks = run.memory.ranks;
-    const bool any =
-        std::any_of(ranks.begin(), ranks.end(), [](const RankMemory& r) { return r.peak_bytes > 0; });
+    const bool any = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const analysis::RankMemory& r) { return r.peak_bytes > 0; });
     if (!any) return {};
     std::size_t fullest = 0;
     for (std::size_t r = 1; r < ranks.size(); ++r) {
         if (ranks[r].peak_bytes > ranks[fullest].peak_bytes) fullest = r;
     }
-    static const std::vector<MemoryPoint> kNoCurve;
-    const auto curve = [&](std::size_t r) -> const std::vector<MemoryPoint>& {
+    static const std::vector<analysis::MemoryPoint> kNoCurve;
+    const auto curve = [&](std::size_t r) -> const std::vector<analysis::MemoryPoint>& {
         return r < run.curves.size() ? run.curves[r] : kNoCurve;
     };
     std::string html;
@@ -273,12 +275,12 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
         html +=
             fmt::format("<h3>Rank {}, with the highest peak of {}</h3>\n", ranks[fullest].rank, ranks.size());
     html += rank_memory(ranks[fullest], curve(fullest), redact);
-    for (const RankAllocator& allocator : run.allocator.ranks) {
+    for (const analysis::RankAllocator& allocator : run.allocator.ranks) {
         if (allocator.rank == ranks[fullest].rank) html += reserved_memory(allocator, redact);
     }
     if (ranks.size() > 1) {
         HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});
-        for (const RankMemory& rank : ranks) {
+        for (const analysis::RankMemory& rank : ranks) {
             table.row({std::to_string(rank.rank), mb(rank.peak_bytes), milliseconds(rank.peak_time_ns),
                        rank.reserved_bytes > 0 ? mb(rank.reserved_bytes) : "-"});
         }
@@ -287,4 +289,4 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
     return html;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

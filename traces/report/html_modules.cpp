@@ -7,7 +7,7 @@
 #include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -25,11 +25,11 @@ class Tree {
   public:
     Tree(bool on_device, const Redactor& redact) : on_device_(on_device), redact_(redact) {}
 
-    void add(const std::vector<ModuleNode>& nodes, int level) {
-        for (const ModuleNode& node : nodes) {
+    void add(const std::vector<analysis::ModuleNode>& nodes, int level) {
+        for (const analysis::ModuleNode& node : nodes) {
             if (++shown_ > kNodesShown) return;
             const std::string row =
-                cells(redact_.text(node.name), grouped(node.occurrences), us(node.host_us),
+                cells(redact_.text(node.name), store::grouped(node.occurrences), us(node.host_us),
                       device(node.device_us), device(node.device_self_us));
             if (node.children.empty()) {
                 html_ += "<div class=\"leaf\">" + row + "</div>\n";
@@ -60,9 +60,10 @@ class Tree {
     std::string html_;
 };
 
-std::string tree_of(const ReportedRun& run, const RankModules& rank, const Redactor& redact) {
-    const auto own = std::find_if(run.summary.ranks.begin(), run.summary.ranks.end(),
-                                  [&](const RankSummary& other) { return other.rank == rank.rank; });
+std::string tree_of(const ReportedRun& run, const analysis::RankModules& rank, const Redactor& redact) {
+    const auto own =
+        std::find_if(run.summary.ranks.begin(), run.summary.ranks.end(),
+                     [&](const analysis::RankSummary& other) { return other.rank == rank.rank; });
     Tree tree(own == run.summary.ranks.end() || own->on_device, redact);
     tree.add(rank.modules, 0);
     return tree.html();
@@ -75,7 +76,7 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact) {
     std::string others;
     constexpr std::size_t kRanksWithTree = 8;
     std::size_t trees = 0, left_out = 0;
-    for (const RankModules& rank : run.modules.ranks) {
+    for (const analysis::RankModules& rank : run.modules.ranks) {
         if (rank.modules.empty()) continue;
         if (++trees > kRanksWithTree) {
             ++left_out;
@@ -91,11 +92,12 @@ std::string html_modules(const ReportedRun& run, const Redactor& redact) {
     }
     if (html.empty()) return {};
     if (left_out > 0)
-        others += fmt::format("<p class=\"dim small\">{} omitted.</p>\n",
-                              counted(static_cast<std::int64_t>(left_out), "more rank is", "more ranks are"));
+        others += fmt::format(
+            "<p class=\"dim small\">{} omitted.</p>\n",
+            store::counted(static_cast<std::int64_t>(left_out), "more rank is", "more ranks are"));
     return html + others +
            "<p class=\"dim small\">Over the whole run; host time includes called modules; device time is of "
            "work launched inside, forward and backward.</p>\n";
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

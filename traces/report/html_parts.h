@@ -11,7 +11,7 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/report/html_report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 // Text of a trace as HTML: valid UTF-8, without control characters and without markup.
 std::string html_escaped(std::string_view text);
@@ -39,9 +39,9 @@ class HtmlTable {
     // Cells are HTML. `text_columns`: the number of text columns, from the left.
     HtmlTable(std::vector<std::string> header, std::size_t text_columns = 1);
     // Takes the columns of a result table; its leading text columns become the text columns.
-    explicit HtmlTable(const ResultTable& table);
+    explicit HtmlTable(const analysis::ResultTable& table);
     void row(const std::vector<std::string>& cells, std::string_view row_class = {});
-    void rows(const ResultTable& table, const Redactor& redact);
+    void rows(const analysis::ResultTable& table, const Redactor& redact);
     std::string html() const;
     bool empty() const { return rows_.empty(); }
 
@@ -51,7 +51,7 @@ class HtmlTable {
     std::string rows_;
 };
 
-std::string html_of(const ResultTable& table, const Redactor& redact);
+std::string html_of(const analysis::ResultTable& table, const Redactor& redact);
 
 struct BarPart {
     std::string label;  // HTML
@@ -77,16 +77,16 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact);
 std::string html_units(const ReportedRun& run, const Redactor& redact);
 std::string html_modules(const ReportedRun& run, const Redactor& redact);
 std::string html_configuration(const ReportedRun& run, const Redactor& redact);
-std::string html_comparison(const Comparison& comparison, const std::vector<ReportedRun>& runs,
+std::string html_comparison(const analysis::Comparison& comparison, const std::vector<ReportedRun>& runs,
                             const Redactor& redact);
 // A table for each kind of part that occurs in any run: the parts that differ most, with each run's figure
 // and its difference from the first's.
-std::string html_compared_parts(const std::vector<PartsComparison>& comparisons,
+std::string html_compared_parts(const std::vector<analysis::PartsComparison>& comparisons,
                                 const std::vector<ReportedRun>& runs, const Redactor& redact);
 
 // The memory curve of one rank, folded to the picture's pixels: each column shows the state with the largest
 // total in its time, and a line shows the smallest.
-std::string memory_curve_svg(const std::vector<MemoryPoint>& curve, const RankMemory& rank, int width,
-                             int height);
+std::string memory_curve_svg(const std::vector<analysis::MemoryPoint>& curve,
+                             const analysis::RankMemory& rank, int width, int height);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -11,7 +11,7 @@
 #include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -36,14 +36,14 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
 }
 
 std::string run_line(const ReportedRun& run, const Redactor& redact) {
-    std::string text = counted(run.info.ranks, "rank", "ranks");
+    std::string text = store::counted(run.info.ranks, "rank", "ranks");
     if (!run.info.device.empty()) text += " · " + redact.text(run.info.device);
     if (!run.info.started_utc.empty()) text += " · " + html_escaped(run.info.started_utc);
-    text += fmt::format(" · {} ms recorded", grouped(run.info.duration_ms, 1));
+    text += fmt::format(" · {} ms recorded", store::grouped(run.info.duration_ms, 1));
     if (!run.info.ended) text += " · <span class=\"bad\">the run did not end</span>";
     if (run.info.dropped > 0)
         text += fmt::format(" · <span class=\"bad\">{} lost</span>",
-                            counted(run.info.dropped, "event was", "events were"));
+                            store::counted(run.info.dropped, "event was", "events were"));
     if (!run.part.empty()) text += fmt::format("<br><b>Of this run only {}.</b>", html_escaped(run.part));
     return "<p class=\"dim\">" + text + "</p>\n";
 }
@@ -130,4 +130,4 @@ std::string html_report(const std::vector<ReportedRun>& runs,
                        options.redact ? " Names of machines, paths and command lines are omitted." : "");
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

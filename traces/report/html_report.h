@@ -21,27 +21,28 @@
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 struct ReportedRun {
     std::string name;  // the file's name without its folder
-    TraceInfo info;
-    ExecutionSummary summary;
-    ModuleView modules;
-    MemoryReport memory;
-    std::vector<std::vector<MemoryPoint>> curves;  // curves of the ranks of `memory`, in the selected time
-    AllocatorReport allocator;                     // of traces with segments
+    analysis::TraceInfo info;
+    analysis::ExecutionSummary summary;
+    analysis::ModuleView modules;
+    analysis::MemoryReport memory;
+    std::vector<std::vector<analysis::MemoryPoint>>
+        curves;                           // curves of the ranks of `memory`, in the selected time
+    analysis::AllocatorReport allocator;  // of traces with segments
     std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
-    CollectivesReport collectives;
-    OverlapReport overlap;
-    UnitsReport units;
-    AdviceReport advice;
+    analysis::CollectivesReport collectives;
+    analysis::OverlapReport overlap;
+    analysis::UnitsReport units;
+    analysis::AdviceReport advice;
     std::vector<std::string> hosts;  // names of the machines, for redaction
 };
 
 struct ReportedComparison {
-    Comparison whole;
-    std::vector<PartsComparison> parts;  // one for each CompareBy
+    analysis::Comparison whole;
+    std::vector<analysis::PartsComparison> parts;  // one for each CompareBy
 };
 
 struct HtmlOptions {
@@ -54,10 +55,11 @@ std::string html_report(const std::vector<ReportedRun>& runs,
                         const std::optional<ReportedComparison>& comparison, const HtmlOptions& options = {});
 
 // The run is named after `path`: the file, or the folder if several files of a folder are one run.
-ReportedRun reported_run(const Trace& trace, const std::string& path, const Selection& selection);
+ReportedRun reported_run(const store::Trace& trace, const std::string& path,
+                         const analysis::Selection& selection);
 
 // Several runs compared with the first of them, each in its own selection; nullopt for fewer than two.
-std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
-                                                      const std::vector<Selection>& selections);
+std::optional<ReportedComparison> reported_comparison(const std::vector<const store::Trace*>& traces,
+                                                      const std::vector<analysis::Selection>& selections);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

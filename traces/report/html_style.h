@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 inline constexpr std::string_view kHtmlStyle = R"css(
 :root{color-scheme:light dark;--back:#fff;--card:#f6f7f9;--line:#dfe3e8;--text:#1d2430;--dim:#5d6878;--link:#1f5fbf;
@@ -79,4 +79,4 @@ details::details-content{content-visibility:visible;block-size:auto}
 .tree{min-width:0}.tree .row>span{width:6.4rem}}
 )css";
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

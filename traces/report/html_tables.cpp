@@ -8,14 +8,14 @@
 #include "traces/report/print.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
 constexpr std::size_t kRanksShown = 8;  // the others are folded
 
 std::string milliseconds_of(double us_value) {
-    return grouped(us_value * 1e-3, 3);
+    return store::grouped(us_value * 1e-3, 3);
 }
 
 std::string card(const std::string& value, std::string_view what) {
@@ -31,8 +31,9 @@ template <typename Format>
 std::string by_rank(std::size_t ranks, Format format) {
     std::string html = format(std::size_t{0}, std::min(ranks, kRanksShown));
     if (ranks > kRanksShown)
-        html += folded(counted(static_cast<std::int64_t>(ranks - kRanksShown), "more rank", "more ranks"),
-                       format(kRanksShown, ranks));
+        html +=
+            folded(store::counted(static_cast<std::int64_t>(ranks - kRanksShown), "more rank", "more ranks"),
+                   format(kRanksShown, ranks));
     return html;
 }
 
@@ -44,17 +45,17 @@ std::string html_cards(const ReportedRun& run) {
     const double step = run.summary.mean_step_us();
     html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
-    for (const RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
+    for (const analysis::RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
     if (peak > 0) html += card(mb(peak) + " MB", "highest peak memory of a rank");
     if (run.overlap.any_communication()) {
-        html += card(grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
+        html += card(store::grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
                      run.summary.stepped ? "of the step: exposed communication"
                                          : "of the whole trace: exposed communication");
-        html += card(grouped(run.overlap.mean_overlap_percent(), 1) + " %",
+        html += card(store::grouped(run.overlap.mean_overlap_percent(), 1) + " %",
                      "of the communication hidden by compute");
     }
     std::size_t steps = 0;
-    for (const RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
+    for (const analysis::RankSummary& rank : summaries) steps = std::max(steps, rank.steps.size());
     html += run.summary.stepped
                 ? card(fmt::format("{} × {}", summaries.size(), steps), "ranks × steps")
                 : card(fmt::format("{}", summaries.size()), summaries.size() == 1 ? "rank" : "ranks");
@@ -63,7 +64,7 @@ std::string html_cards(const ReportedRun& run) {
 
 std::string html_advice(const ReportedRun& run, const Redactor& redact) {
     std::string html;
-    for (const Finding& finding : run.advice.findings) {
+    for (const analysis::Finding& finding : run.advice.findings) {
         html += fmt::format("<div class=\"finding\"><h3>{}</h3>\n<p>{}</p>\n", html_escaped(finding.title),
                             redact.text(finding.what));
         if (!finding.change.empty()) html += fmt::format("<p>{}</p>\n", redact.text(finding.change));
@@ -88,29 +89,30 @@ std::string html_summary(const ReportedRun& run) {
     const auto& ranks = run.summary.ranks;
     if (ranks.empty()) return {};
     std::vector<std::pair<std::string, int>> names;
-    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
+    for (std::size_t c = 0; c < analysis::kTimeCategoryNames.size(); ++c) {
         const bool any = std::any_of(ranks.begin(), ranks.end(),
-                                     [c](const RankSummary& r) { return r.average_us[c] > 0; });
-        if (any) names.emplace_back(std::string(kTimeCategoryNames[c]), static_cast<int>(c));
+                                     [c](const analysis::RankSummary& r) { return r.average_us[c] > 0; });
+        if (any) names.emplace_back(std::string(analysis::kTimeCategoryNames[c]), static_cast<int>(c));
     }
     std::string html =
         legend(names) + by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
             std::string bars;
             for (std::size_t r = first; r < last; ++r) {
-                const RankSummary& rank = ranks[r];
+                const analysis::RankSummary& rank = ranks[r];
                 std::vector<BarPart> parts;
-                for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
-                    parts.push_back(
-                        {fmt::format("{}: {} us, {} %", kTimeCategoryNames[c], us(rank.average_us[c]),
-                                     percent(rank.average_us[c], rank.average_step_us)),
-                         share_of(rank.average_us[c], rank.average_step_us), static_cast<int>(c)});
+                for (std::size_t c = 0; c < analysis::kTimeCategoryNames.size(); ++c) {
+                    parts.push_back({fmt::format("{}: {} us, {} %", analysis::kTimeCategoryNames[c],
+                                                 us(rank.average_us[c]),
+                                                 percent(rank.average_us[c], rank.average_step_us)),
+                                     share_of(rank.average_us[c], rank.average_step_us),
+                                     static_cast<int>(c)});
                 }
                 bars += fmt::format(
                     "<div class=\"small dim\">Rank {}: {} ms {}{}</div>\n", rank.rank,
                     milliseconds_of(rank.average_step_us),
                     run.summary.stepped
                         ? "per step, mean of " +
-                              counted(static_cast<std::int64_t>(rank.steps.size()), "step", "steps")
+                              store::counted(static_cast<std::int64_t>(rank.steps.size()), "step", "steps")
                         : "in the whole trace",
                     rank.cut_steps > 0 ? ", one at the end cut off" : "");
                 bars += stacked_bar(parts, fmt::format("Where the time of rank {} went", rank.rank));
@@ -124,10 +126,10 @@ std::string html_summary(const ReportedRun& run) {
             header.push_back(fmt::format("Rank {} (%)", ranks[r].rank));
         }
         HtmlTable table(header);
-        for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
-            std::vector<std::string> cells = {std::string(kTimeCategoryNames[c])};
+        for (std::size_t c = 0; c < analysis::kTimeCategoryNames.size(); ++c) {
+            std::vector<std::string> cells = {std::string(analysis::kTimeCategoryNames[c])};
             for (std::size_t r = first; r < last; ++r) {
-                const bool known = ranks[r].knows(static_cast<TimeCategory>(c));
+                const bool known = ranks[r].knows(static_cast<analysis::TimeCategory>(c));
                 cells.push_back(known ? us(ranks[r].average_us[c]) : "-");
                 cells.push_back(known ? percent(ranks[r].average_us[c], ranks[r].average_step_us) : "-");
             }
@@ -150,9 +152,9 @@ std::string html_summary(const ReportedRun& run) {
 std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
     const auto& ranks = run.collectives.ranks;
     const bool any = std::any_of(ranks.begin(), ranks.end(),
-                                 [](const RankCollectives& r) { return !r.operations.empty(); });
+                                 [](const analysis::RankCollectives& r) { return !r.operations.empty(); });
     if (!any) return {};
-    const auto shown = [](const ResultTable& table) {
+    const auto shown = [](const analysis::ResultTable& table) {
         return chosen(table, {{"name"},
                               {"count"},
                               {"bytes"},
@@ -163,10 +165,10 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
                               {"busbw_gbps"}});
     };
     return by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        HtmlTable table(shown(empty_table(collective_fields())));
+        HtmlTable table(shown(empty_table(analysis::collective_fields())));
         for (std::size_t r = first; r < last; ++r) {
             if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
-            table.rows(shown(result_table(collective_fields(), ranks[r].operations)), redact);
+            table.rows(shown(result_table(analysis::collective_fields(), ranks[r].operations)), redact);
         }
         return table.html();
     });
@@ -174,16 +176,16 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
 
 std::string html_units(const ReportedRun& run, const Redactor& redact) {
     if (!run.units.any_unit || run.units.all_ranks.empty()) return {};
-    const std::vector<UnitMeans> rows = unit_means(run.units.all_ranks, run.units.rank_steps);
-    return html_of(chosen(result_table(unit_fields(), rows), {{"name"},
-                                                              {"phase"},
-                                                              {"gathers_per_step"},
-                                                              {"bytes_per_step"},
-                                                              {"gather_per_step_us"},
-                                                              {"wait_per_step_us"},
-                                                              {"exposed_per_step_us"},
-                                                              {"reduce_per_step_us"},
-                                                              {"hidden_by"}}),
+    const std::vector<analysis::UnitMeans> rows = unit_means(run.units.all_ranks, run.units.rank_steps);
+    return html_of(chosen(result_table(analysis::unit_fields(), rows), {{"name"},
+                                                                        {"phase"},
+                                                                        {"gathers_per_step"},
+                                                                        {"bytes_per_step"},
+                                                                        {"gather_per_step_us"},
+                                                                        {"wait_per_step_us"},
+                                                                        {"exposed_per_step_us"},
+                                                                        {"reduce_per_step_us"},
+                                                                        {"hidden_by"}}),
                    redact) +
            fmt::format(
                "<p class=\"dim small\">Per rank{}. Wait: compute was ready and the gather was not. "
@@ -209,23 +211,23 @@ std::string html_configuration(const ReportedRun& run, const Redactor& redact) {
     if (!redact.on()) {
         for (const std::string& host : run.hosts) add("machine", host);
     }
-    for (const auto& [kind, rows] : run.info.counts) add(kind, grouped(rows));
-    std::string html = folded(counted(static_cast<std::int64_t>(run.info.config.size() - left_out),
-                                      "setting or fact", "settings and facts"),
+    for (const auto& [kind, rows] : run.info.counts) add(kind, store::grouped(rows));
+    std::string html = folded(store::counted(static_cast<std::int64_t>(run.info.config.size() - left_out),
+                                             "setting or fact", "settings and facts"),
                               table.html());
     if (left_out > 0) {
         html += fmt::format(
             "<p class=\"dim small\">{} names of machines, paths or command lines and {} omitted.</p>\n",
-            counted(static_cast<std::int64_t>(left_out), "setting holds", "settings hold"),
+            store::counted(static_cast<std::int64_t>(left_out), "setting holds", "settings hold"),
             left_out == 1 ? "is" : "are");
     }
     if (run.info.noted.empty() || redact.on()) return html;
     std::string list = "<ul>";
-    for (const TraceInfo::Noted& noted : run.info.noted)
-        list += fmt::format("<li>{} ms: {}</li>", grouped(noted.time_ms, 3), redact.text(noted.text));
-    return html + folded(counted(static_cast<std::int64_t>(run.info.noted.size()), "note of the recording",
-                                 "notes of the recording"),
+    for (const analysis::TraceInfo::Noted& noted : run.info.noted)
+        list += fmt::format("<li>{} ms: {}</li>", store::grouped(noted.time_ms, 3), redact.text(noted.text));
+    return html + folded(store::counted(static_cast<std::int64_t>(run.info.noted.size()),
+                                        "note of the recording", "notes of the recording"),
                          list + "</ul>");
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

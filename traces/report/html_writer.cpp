@@ -9,7 +9,7 @@
 #include "traces/report/text_table.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -96,7 +96,7 @@ std::string Redactor::text(std::string_view text) const {
 
 bool Redactor::shows(std::string_view key, std::string_view value) const {
     if (!on_) return true;
-    const std::string lower = lower_case(key);
+    const std::string lower = schema::lower_case(key);
     for (const std::string_view word : {"host", "user", "path", "file", "command", "arg", "env", "cwd",
                                         "trace", "address", "folder", "directory", "url", "token"}) {
         if (lower.find(word) != std::string::npos) return false;
@@ -117,15 +117,15 @@ void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_
     rows_ += "</tr>\n";
 }
 
-HtmlTable::HtmlTable(const ResultTable& table) : text_columns_(0) {
-    for (const ResultColumn& column : table.columns) {
-        if (column.unit == Unit::text && text_columns_ == header_.size()) ++text_columns_;
+HtmlTable::HtmlTable(const analysis::ResultTable& table) : text_columns_(0) {
+    for (const analysis::ResultColumn& column : table.columns) {
+        if (column.unit == analysis::Unit::text && text_columns_ == header_.size()) ++text_columns_;
         header_.push_back(html_escaped(header_text(column)));
     }
 }
 
-void HtmlTable::rows(const ResultTable& table, const Redactor& redact) {
-    for (const std::vector<Cell>& cells : table.rows) {
+void HtmlTable::rows(const analysis::ResultTable& table, const Redactor& redact) {
+    for (const std::vector<store::Cell>& cells : table.rows) {
         std::vector<std::string> texts;
         for (std::size_t c = 0; c < cells.size(); ++c)
             texts.push_back(redact.text(cell_text(table.columns[c], cells[c])));
@@ -133,7 +133,7 @@ void HtmlTable::rows(const ResultTable& table, const Redactor& redact) {
     }
 }
 
-std::string html_of(const ResultTable& table, const Redactor& redact) {
+std::string html_of(const analysis::ResultTable& table, const Redactor& redact) {
     HtmlTable html(table);
     html.rows(table, redact);
     return html.html();
@@ -191,4 +191,4 @@ std::string folded(std::string_view title, std::string_view content) {
     return fmt::format("<details><summary>{}</summary>\n{}</details>\n", title, content);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

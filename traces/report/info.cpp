@@ -10,7 +10,7 @@
 #include "traces/report/print.h"
 #include "traces/store/sqlite/no_space.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,10 +22,10 @@ std::string pairs_table(const std::vector<std::pair<std::string, std::string>>& 
 }
 
 // Values and notes are not shortened, since they are last in their lines.
-std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
+std::string table_text(const analysis::TraceInfo& info, std::size_t /*width*/) {
     std::string_view unfinished = "killed, or still running";
     for (const auto& [key, value] : info.config) {
-        if (key == kStoppedBecause) unfinished = value;
+        if (key == store::kStoppedBecause) unfinished = value;
     }
     std::vector<std::pair<std::string, std::string>> facts = {
         {"File", info.file},
@@ -33,11 +33,11 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
          info.schema_version > 0 ? std::to_string(info.schema_version) : "not written by Shardscope"},
         {"State", info.ended ? "ended" : fmt::format("did not end ({})", unfinished)},
         {"Started (UTC)", info.started_utc.empty() ? "unknown" : info.started_utc},
-        {"Duration (ms)", grouped(info.duration_ms, 3)},
+        {"Duration (ms)", store::grouped(info.duration_ms, 3)},
         {"Ranks", std::to_string(info.ranks)},
-        {"Steps", grouped(info.steps)},
+        {"Steps", store::grouped(info.steps)},
         {"Device", info.device.empty() ? "unknown" : info.device},
-        {"Dropped events", grouped(info.dropped)},
+        {"Dropped events", store::grouped(info.dropped)},
     };
     const auto after_ranks =
         std::find_if(facts.begin(), facts.end(), [](const auto& f) { return f.first == "Steps"; });
@@ -47,7 +47,7 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     std::string text = pairs_table(facts, Align::left);
     if (!info.device_note.empty()) text += "\n" + info.device_note + "\n";
     std::vector<std::pair<std::string, std::string>> counts;
-    for (const auto& [what, count] : info.counts) counts.emplace_back(what, grouped(count));
+    for (const auto& [what, count] : info.counts) counts.emplace_back(what, store::grouped(count));
     text += "\nRows\n" + pairs_table(counts, Align::right);
     if (!info.config.empty()) text += "\nConfiguration\n" + pairs_table(info.config, Align::left);
     if (info.noted.empty()) return text;
@@ -55,19 +55,19 @@ std::string table_text(const TraceInfo& info, std::size_t /*width*/) {
     const std::size_t first = info.noted.size() > kMostNoted ? info.noted.size() - kMostNoted : 0;
     text += "\nReported by the recorder (ms)\n";
     if (first > 0)
-        text += fmt::format("{} before these are in DIAGNOSTIC_EVENT\n", grouped(std::int64_t(first)));
+        text += fmt::format("{} before these are in DIAGNOSTIC_EVENT\n", store::grouped(std::int64_t(first)));
     TextTable noted({Align::right, Align::left});
     for (std::size_t i = first; i < info.noted.size(); ++i) {
-        noted.row({grouped(info.noted[i].time_ms, 3), info.noted[i].text});
+        noted.row({store::grouped(info.noted[i].time_ms, 3), info.noted[i].text});
     }
     return text + noted.text();
 }
 
-std::string json_text(const TraceInfo& info) {
+std::string json_text(const analysis::TraceInfo& info) {
     Json counts = Json::object();
     for (const auto& [what, count] : info.counts) counts[what] = count;
     Json noted = Json::array();
-    for (const TraceInfo::Noted& note : info.noted) {
+    for (const analysis::TraceInfo::Noted& note : info.noted) {
         noted.push_back({{"time_ms", note.time_ms}, {"text", note.text}});
     }
     return json_line({{"file", info.file},
@@ -87,20 +87,21 @@ std::string json_text(const TraceInfo& info) {
                       {"noted", std::move(noted)}});
 }
 
-std::string csv_text(const TraceInfo& info) {
-    std::vector<std::vector<Cell>> rows = {{to_cell("file"), info.file},
-                                           {to_cell("schema_version"), to_cell(info.schema_version)},
-                                           {to_cell("ended"), to_cell(info.ended ? "true" : "false")},
-                                           {to_cell("dropped"), info.dropped},
-                                           {to_cell("started_utc"), info.started_utc},
-                                           {to_cell("duration_ms"), info.duration_ms},
-                                           {to_cell("ranks"), to_cell(info.ranks)},
-                                           {to_cell("steps"), info.steps},
-                                           {to_cell("device"), info.device},
-                                           {to_cell("device_note"), info.device_note}};
+std::string csv_text(const analysis::TraceInfo& info) {
+    std::vector<std::vector<store::Cell>> rows = {
+        {analysis::to_cell("file"), info.file},
+        {analysis::to_cell("schema_version"), analysis::to_cell(info.schema_version)},
+        {analysis::to_cell("ended"), analysis::to_cell(info.ended ? "true" : "false")},
+        {analysis::to_cell("dropped"), info.dropped},
+        {analysis::to_cell("started_utc"), info.started_utc},
+        {analysis::to_cell("duration_ms"), info.duration_ms},
+        {analysis::to_cell("ranks"), analysis::to_cell(info.ranks)},
+        {analysis::to_cell("steps"), info.steps},
+        {analysis::to_cell("device"), info.device},
+        {analysis::to_cell("device_note"), info.device_note}};
     for (const auto& [what, count] : info.counts) rows.push_back({what, count});
     for (const auto& [key, value] : info.config) rows.push_back({key, value});
-    for (const TraceInfo::Noted& note : info.noted) {
+    for (const analysis::TraceInfo::Noted& note : info.noted) {
         rows.push_back({fmt::format("noted at {:.3f} ms", note.time_ms), note.text});
     }
     return rows_csv({{"key"}, {"value"}}, rows);
@@ -108,8 +109,8 @@ std::string csv_text(const TraceInfo& info) {
 
 }  // namespace
 
-std::string render(const TraceInfo& result, Format format, std::size_t width) {
+std::string render(const analysis::TraceInfo& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

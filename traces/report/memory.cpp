@@ -9,65 +9,66 @@
 #include "traces/report/memory_parts.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 using Json = nlohmann::ordered_json;
 
-std::string counted_title(bool until_last_use, MemorySpace space) {
+std::string counted_title(bool until_last_use, schema::MemorySpace space) {
     return until_last_use ? fmt::format("Active {} memory (until the last stream has used it)", name(space))
                           : fmt::format("Allocated {} memory", name(space));
 }
 
-std::string counted_title(const MemoryReport& report) {
+std::string counted_title(const analysis::MemoryReport& report) {
     const bool active = std::any_of(report.ranks.begin(), report.ranks.end(),
-                                    [](const RankMemory& r) { return r.until_last_use; });
+                                    [](const analysis::RankMemory& r) { return r.until_last_use; });
     return counted_title(active, report.space);
 }
 
-std::string since_step(const RankMemory& rank) {
+std::string since_step(const analysis::RankMemory& rank) {
     return rank.predicted_step ? fmt::format(" from step {} on", *rank.predicted_step) : " in the whole run";
 }
 
-std::string predicted_text(const RankMemory& rank) {
+std::string predicted_text(const analysis::RankMemory& rank) {
     const auto beside = [&](std::int64_t predicted) {
         const std::int64_t more = rank.peak_bytes - predicted;
-        return more == 0 ? "the same"
-                         : fmt::format("{}{} bytes", more > 0 ? "measured +" : "measured ", grouped(more));
+        return more == 0
+                   ? "the same"
+                   : fmt::format("{}{} bytes", more > 0 ? "measured +" : "measured ", store::grouped(more));
     };
-    const std::string whole = grouped(rank.predicted_peak_bytes);
+    const std::string whole = store::grouped(rank.predicted_peak_bytes);
     if (rank.prediction_applies)
         return fmt::format("predicted {} bytes ({})", whole, beside(rank.predicted_peak_bytes));
     if (rank.predicted_of_steps < 0) return fmt::format("predicted {} bytes (of the whole run)", whole);
     return fmt::format("predicted for the steps shown {} bytes ({}), {} bytes{}",
-                       grouped(rank.predicted_of_steps), beside(rank.predicted_of_steps), whole,
+                       store::grouped(rank.predicted_of_steps), beside(rank.predicted_of_steps), whole,
                        since_step(rank));
 }
 
-std::string fragmentation_line(const RankMemory& rank) {
+std::string fragmentation_line(const analysis::RankMemory& rank) {
     if (!rank.fragmentation) return {};
-    const Fragmentation& f = *rank.fragmentation;
+    const analysis::Fragmentation& f = *rank.fragmentation;
     return fmt::format(
         "The allocator then had reserved {} MB in {}: {} MB free in {}, the largest {} MB;\n"
         "fragmentation of the free bytes {} %\n",
-        mb(f.held_bytes), counted(f.segments, "segment", "segments"), mb(f.free_bytes),
-        counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), grouped(f.percent(), 1));
+        mb(f.held_bytes), store::counted(f.segments, "segment", "segments"), mb(f.free_bytes),
+        store::counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), store::grouped(f.percent(), 1));
 }
 
-std::string spaces_and_failures(const RankMemory& rank) {
+std::string spaces_and_failures(const analysis::RankMemory& rank) {
     std::string text;
-    for (const SpacePeak& space : rank.other_spaces) {
-        text +=
-            fmt::format("Peak of {} memory: {} MB ({} bytes) at {} ms\n", name(space.space),
-                        mb(space.peak_bytes), grouped(space.peak_bytes), milliseconds(space.peak_time_ns));
+    for (const analysis::SpacePeak& space : rank.other_spaces) {
+        text += fmt::format("Peak of {} memory: {} MB ({} bytes) at {} ms\n", name(space.space),
+                            mb(space.peak_bytes), store::grouped(space.peak_bytes),
+                            milliseconds(space.peak_time_ns));
     }
-    for (const MemoryFailure& failure : rank.failures)
+    for (const analysis::MemoryFailure& failure : rank.failures)
         text += fmt::format("At {} ms: {}\n", milliseconds(failure.time_ns), printable(failure.text));
     return text;
 }
 
-std::string growth_text(const RankMemory& rank, std::size_t width) {
+std::string growth_text(const analysis::RankMemory& rank, std::size_t width) {
     if (!rank.growth) return {};
-    const MemoryGrowth& g = *rank.growth;
+    const analysis::MemoryGrowth& g = *rank.growth;
     const std::string why =
         g.host_library.empty()
             ? "the trace has no frees of it; look for buffers or communicators that each step makes"
@@ -78,12 +79,12 @@ std::string growth_text(const RankMemory& rank, std::size_t width) {
     return paragraph(
         fmt::format("Communication memory grows in each of {} steps, from {} MB at the end of the "
                     "first to {} MB at the end of the last: {}.",
-                    grouped(g.steps), mb(g.first_bytes), mb(g.last_bytes), why),
+                    store::grouped(g.steps), mb(g.first_bytes), mb(g.last_bytes), why),
         width);
 }
 
-bool names_somebody(const std::vector<MemoryHolder>& holders) {
-    return std::any_of(holders.begin(), holders.end(), [](const MemoryHolder& h) {
+bool names_somebody(const std::vector<analysis::MemoryHolder>& holders) {
+    return std::any_of(holders.begin(), holders.end(), [](const analysis::MemoryHolder& h) {
         return (h.bytes != 0 || h.predicted.value_or(0) != 0) && !h.name.starts_with('(');
     });
 }
@@ -92,20 +93,21 @@ namespace {
 
 constexpr std::size_t kPartWidth = 64;
 
-ResultTable table_of(std::vector<MemoryPart> parts, bool total, std::initializer_list<ColumnChoice> columns) {
-    const MemoryPart sum = sum_of(parts, "total");
-    for (MemoryPart& part : parts) part.name = shortened(part.name, kPartWidth);
+analysis::ResultTable table_of(std::vector<analysis::MemoryPart> parts, bool total,
+                               std::initializer_list<analysis::ColumnChoice> columns) {
+    const analysis::MemoryPart sum = sum_of(parts, "total");
+    for (analysis::MemoryPart& part : parts) part.name = shortened(part.name, kPartWidth);
     if (total) parts.push_back(sum);
-    ResultTable table = chosen(result_table(memory_part_fields(), parts), columns);
+    analysis::ResultTable table = chosen(result_table(analysis::memory_part_fields(), parts), columns);
     if (total) table.rules = {parts.size() - 1};
     return sum.predicted ? table
                          : without(table, {"predicted_bytes", "predicted_mb", "difference_bytes",
                                            "difference_mb", "difference_percent"});
 }
 
-Json holders(const std::vector<MemoryHolder>& all) {
+Json holders(const std::vector<analysis::MemoryHolder>& all) {
     Json json = Json::array();
-    for (const MemoryHolder& holder : all) {
+    for (const analysis::MemoryHolder& holder : all) {
         json.push_back({{"name", holder.name}, {"bytes", holder.bytes}});
         if (!holder.stack.empty()) json.back()["stack"] = holder.stack;
     }
@@ -114,21 +116,24 @@ Json holders(const std::vector<MemoryHolder>& all) {
 
 }  // namespace
 
-ResultTable parts_table(std::vector<MemoryPart> parts, std::initializer_list<ColumnChoice> columns) {
+analysis::ResultTable parts_table(std::vector<analysis::MemoryPart> parts,
+                                  std::initializer_list<analysis::ColumnChoice> columns) {
     return table_of(std::move(parts), false, columns);
 }
 
-ResultTable with_total(const std::vector<MemoryPart>& parts, std::initializer_list<ColumnChoice> columns) {
+analysis::ResultTable with_total(const std::vector<analysis::MemoryPart>& parts,
+                                 std::initializer_list<analysis::ColumnChoice> columns) {
     return table_of(parts, true, columns);
 }
 
-Json bytes_by_category(const CategoryBytes& bytes) {
+Json bytes_by_category(const analysis::CategoryBytes& bytes) {
     Json json = Json::object();
-    for (std::size_t c = 0; c < bytes.size(); ++c) json[std::string(kMemoryCategoryNames[c])] = bytes[c];
+    for (std::size_t c = 0; c < bytes.size(); ++c)
+        json[std::string(schema::kMemoryCategoryNames[c])] = bytes[c];
     return json;
 }
 
-Json memory_json(const RankMemory& rank) {
+Json memory_json(const analysis::RankMemory& rank) {
     Json json = {{"rank", rank.rank},
                  {"peak_bytes", rank.peak_bytes},
                  {"peak_time_ns", rank.peak_time_ns},
@@ -136,7 +141,7 @@ Json memory_json(const RankMemory& rank) {
                  {"reserved_bytes", rank.reserved_bytes},
                  {"predicted_peak_bytes", nullptr},
                  {"predicted_of_steps_bytes", nullptr}};
-    for (const HolderList& list : kHolderLists)
+    for (const analysis::HolderList& list : analysis::kHolderLists)
         json[std::string(list.by) + "s"] = holders(rank.*list.holders);
     json.update({{"devices", rank.devices},
                  {"growth", nullptr},
@@ -145,25 +150,25 @@ Json memory_json(const RankMemory& rank) {
                  {"other_spaces", Json::array()},
                  {"failures", Json::array()}});
     if (rank.fragmentation) {
-        const Fragmentation& f = *rank.fragmentation;
+        const analysis::Fragmentation& f = *rank.fragmentation;
         json["fragmentation"] = {{"held_bytes", f.held_bytes},           {"segments", f.segments},
                                  {"free_bytes", f.free_bytes},           {"free_blocks", f.free_blocks},
                                  {"largest_free_bytes", f.largest_free}, {"percent", f.percent()}};
     }
     if (rank.growth) {
-        const MemoryGrowth& g = *rank.growth;
-        json["growth"] = {{"category", name(MemoryCategory::communication)},
+        const analysis::MemoryGrowth& g = *rank.growth;
+        json["growth"] = {{"category", name(schema::MemoryCategory::communication)},
                           {"steps", g.steps},
                           {"first_bytes", g.first_bytes},
                           {"last_bytes", g.last_bytes},
                           {"host_library", g.host_library.empty() ? Json(nullptr) : Json(g.host_library)}};
     }
-    for (const SpacePeak& space : rank.other_spaces) {
+    for (const analysis::SpacePeak& space : rank.other_spaces) {
         json["other_spaces"].push_back({{"space", std::string(name(space.space))},
                                         {"peak_bytes", space.peak_bytes},
                                         {"peak_time_ns", space.peak_time_ns}});
     }
-    for (const MemoryFailure& failure : rank.failures)
+    for (const analysis::MemoryFailure& failure : rank.failures)
         json["failures"].push_back({{"time_ns", failure.time_ns}, {"text", failure.text}});
     if (rank.predicted_peak_bytes >= 0) {
         json["predicted_peak_bytes"] = rank.predicted_peak_bytes;
@@ -177,9 +182,9 @@ Json memory_json(const RankMemory& rank) {
 
 namespace {
 
-std::string memory_headline(const RankMemory& rank, std::size_t width) {
+std::string memory_headline(const analysis::RankMemory& rank, std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
-                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+                                   store::grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.predicted_peak_bytes >= 0) {
         line += "; " + predicted_text(rank);
         if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
@@ -191,13 +196,14 @@ std::string memory_headline(const RankMemory& rank, std::size_t width) {
     return paragraph(line, width);
 }
 
-std::string category_table(const RankMemory& rank, std::size_t width) {
-    ResultTable table = with_total(category_parts(rank), {{"name", "At the peak"},
-                                                          {"mb"},
-                                                          {"bytes"},
-                                                          {"share"},
-                                                          {"predicted_mb", "Predicted MB"},
-                                                          {"difference_bytes", "Difference (bytes)"}});
+std::string category_table(const analysis::RankMemory& rank, std::size_t width) {
+    analysis::ResultTable table =
+        with_total(category_parts(rank), {{"name", "At the peak"},
+                                          {"mb"},
+                                          {"bytes"},
+                                          {"share"},
+                                          {"predicted_mb", "Predicted MB"},
+                                          {"difference_bytes", "Difference (bytes)"}});
     table.columns.back().difference = false;  // a plain number here
     return text_of(table, width);
 }
@@ -205,17 +211,17 @@ std::string category_table(const RankMemory& rank, std::size_t width) {
 constexpr std::size_t kShownHolders = 12;
 
 // The holders of memory, largest first; "" if no holder has a name.
-std::string holder_table(std::string_view title, const std::vector<MemoryHolder>& all, std::int64_t peak,
-                         std::size_t width) {
+std::string holder_table(std::string_view title, const std::vector<analysis::MemoryHolder>& all,
+                         std::int64_t peak, std::size_t width) {
     if (!names_somebody(all)) return {};
-    const std::vector<MemoryPart> parts = holder_parts(holders_at_peak(all), peak, kShownHolders);
+    const std::vector<analysis::MemoryPart> parts = holder_parts(holders_at_peak(all), peak, kShownHolders);
     return "\n" + text_of(parts_table(parts, {{"name", title}, {"mb"}, {"bytes"}, {"share"}}), width);
 }
 
-std::string table_text(const MemoryReport& report, std::size_t width) {
+std::string table_text(const analysis::MemoryReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     std::string text = counted_title(report) + "; MB = 2^20 bytes\n";
-    for (const RankMemory& rank : report.ranks) {
+    for (const analysis::RankMemory& rank : report.ranks) {
         if (rank.is_empty()) {
             text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
                                 rank.rank);
@@ -235,30 +241,34 @@ std::string table_text(const MemoryReport& report, std::size_t width) {
     return text;
 }
 
-std::string json_text(const MemoryReport& report) {
-    return ranks_line(report.ranks, [&](const RankMemory& rank) {
+std::string json_text(const analysis::MemoryReport& report) {
+    return ranks_line(report.ranks, [&](const analysis::RankMemory& rank) {
         Json json = memory_json(rank);
         json["space"] = name(report.space);
         return json;
     });
 }
 
-std::string csv_text(const MemoryReport& report) {
-    std::vector<std::vector<Cell>> rows;
-    for (const RankMemory& rank : report.ranks) {
-        const auto add = [&](std::string_view by, std::string_view name, std::int64_t bytes, Cell predicted) {
-            rows.push_back({to_cell(rank.rank), to_cell(by), to_cell(name), bytes, std::move(predicted)});
+std::string csv_text(const analysis::MemoryReport& report) {
+    std::vector<std::vector<store::Cell>> rows;
+    for (const analysis::RankMemory& rank : report.ranks) {
+        const auto add = [&](std::string_view by, std::string_view name, std::int64_t bytes,
+                             store::Cell predicted) {
+            rows.push_back({analysis::to_cell(rank.rank), analysis::to_cell(by), analysis::to_cell(name),
+                            bytes, std::move(predicted)});
         };
         const bool predicted = rank.predicted_peak_bytes >= 0;
-        add("peak", "total", rank.peak_bytes, predicted ? to_cell(rank.predicted_peak_bytes) : Cell());
+        add("peak", "total", rank.peak_bytes,
+            predicted ? analysis::to_cell(rank.predicted_peak_bytes) : store::Cell());
         for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-            add("category", kMemoryCategoryNames[c], rank.at_peak[c],
-                predicted ? to_cell(rank.predicted_at_peak[c]) : Cell());
+            add("category", schema::kMemoryCategoryNames[c], rank.at_peak[c],
+                predicted ? analysis::to_cell(rank.predicted_at_peak[c]) : store::Cell());
         }
-        for (const HolderList& list : kHolderLists) {
-            for (const MemoryHolder& holder : rank.*list.holders) add(list.by, holder.name, holder.bytes, {});
+        for (const analysis::HolderList& list : analysis::kHolderLists) {
+            for (const analysis::MemoryHolder& holder : rank.*list.holders)
+                add(list.by, holder.name, holder.bytes, {});
         }
-        for (const SpacePeak& space : rank.other_spaces)
+        for (const analysis::SpacePeak& space : rank.other_spaces)
             add("space", name(space.space), space.peak_bytes, {});
     }
     return rows_csv({{"rank"}, {"by"}, {"name"}, {"bytes"}, {"predicted_bytes"}}, rows);
@@ -266,8 +276,8 @@ std::string csv_text(const MemoryReport& report) {
 
 }  // namespace
 
-std::string render(const MemoryReport& result, Format format, std::size_t width) {
+std::string render(const analysis::MemoryReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

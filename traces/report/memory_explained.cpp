@@ -14,7 +14,7 @@
 #include "traces/report/print.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,7 +22,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kShownParts = 16;
 
 // Parts that sum to the peak: bytes, MB, share and, if known, the predicted bytes.
-std::string explained_table(std::string_view title, const std::vector<MemoryPart>& parts, std::size_t width) {
+std::string explained_table(std::string_view title, const std::vector<analysis::MemoryPart>& parts,
+                            std::size_t width) {
     if (parts.empty()) return {};
     return "\n" + text_of(with_total(parts, {{"name", title},
                                              {"bytes"},
@@ -40,11 +41,12 @@ std::string explained_table(std::string_view title, const std::vector<MemoryPart
 
 constexpr int kShownFrames = 6;
 
-std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::size_t width) {
+std::string moment_line(const analysis::RankMemory& rank, const analysis::PeakMoment& moment,
+                        std::size_t width) {
     std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
-                                   grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+                                   store::grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (moment.step) line += fmt::format(", in step {}", *moment.step);
-    if (moment.phase != Phase::none) line += fmt::format(", {}", name(moment.phase));
+    if (moment.phase != schema::Phase::none) line += fmt::format(", {}", name(moment.phase));
     if (moment.bytes > 0) {
         line += fmt::format("; reached by allocating {} MB", mb(moment.bytes));
         if (!moment.buffer.empty()) line += fmt::format(" for \"{}\"", printable(moment.buffer));
@@ -64,21 +66,21 @@ std::string moment_line(const RankMemory& rank, const PeakMoment& moment, std::s
         const std::string_view frame = rest.substr(0, end);
         rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
         if (frame.find(".py:") == std::string_view::npos) continue;
-        line += fmt::format("    {}\n", shortened(short_frame(frame), 100));
+        line += fmt::format("    {}\n", shortened(store::short_frame(frame), 100));
         ++shown;
     }
     return line;
 }
 
-std::string prediction_line(const RankMemory& rank, std::size_t width) {
+std::string prediction_line(const analysis::RankMemory& rank, std::size_t width) {
     if (rank.predicted_peak_bytes < 0) return "No prediction of the memory account is stored.\n";
     std::string line = fmt::format("Predicted by the memory account: {} MB ({} bytes)",
-                                   mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes));
+                                   mb(rank.predicted_peak_bytes), store::grouped(rank.predicted_peak_bytes));
     if (!rank.prediction_applies && rank.predicted_of_steps >= 0) {
         line = fmt::format(
                    "Predicted by the memory account for the steps shown: {} MB ({} bytes); {} MB ({} bytes)",
-                   mb(rank.predicted_of_steps), grouped(rank.predicted_of_steps),
-                   mb(rank.predicted_peak_bytes), grouped(rank.predicted_peak_bytes)) +
+                   mb(rank.predicted_of_steps), store::grouped(rank.predicted_of_steps),
+                   mb(rank.predicted_peak_bytes), store::grouped(rank.predicted_peak_bytes)) +
                since_step(rank);
     }
     if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
@@ -93,16 +95,16 @@ std::string prediction_line(const RankMemory& rank, std::size_t width) {
 
 // --- steps ---------------------------------------------------------------------------------------------
 
-bool alike(const StepMemory& a, const StepMemory& b) {
+bool alike(const analysis::StepMemory& a, const analysis::StepMemory& b) {
     return a.peak_bytes == b.peak_bytes && a.active_bytes == b.active_bytes &&
            a.reserved_bytes == b.reserved_bytes && a.predicted == b.predicted && a.growths == b.growths;
 }
 
 // One row per series of consecutive steps that are alike.
-std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) {
+std::string step_table(const std::vector<analysis::StepMemory>& steps, std::size_t width) {
     if (steps.empty()) return {};
-    std::vector<MemoryPart> parts;
-    std::vector<const StepMemory*> firsts;
+    std::vector<analysis::MemoryPart> parts;
+    std::vector<const analysis::StepMemory*> firsts;
     for (std::size_t i = 0, next = 0; i < steps.size(); i = next) {
         for (next = i + 1; next < steps.size() && alike(steps[i], steps[next]);) ++next;
         parts.push_back(steps[i].part(next == i + 1
@@ -110,20 +112,22 @@ std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) 
                                           : fmt::format("{} to {}", steps[i].step, steps[next - 1].step)));
         firsts.push_back(&steps[i]);
     }
-    ResultTable table = parts_table(parts, {{"name", "By step"},
-                                            {"bytes", "Peak allocated (bytes)"},
-                                            {"mb", "(MB)"},
-                                            {"predicted_bytes", "Predicted (bytes)"},
-                                            {"predicted_mb", "(MB)"},
-                                            {"difference_bytes", "Difference (bytes)"},
-                                            {"difference_mb", "(MB)"},
-                                            {"difference_percent", "(%)"}});
+    analysis::ResultTable table = parts_table(parts, {{"name", "By step"},
+                                                      {"bytes", "Peak allocated (bytes)"},
+                                                      {"mb", "(MB)"},
+                                                      {"predicted_bytes", "Predicted (bytes)"},
+                                                      {"predicted_mb", "(MB)"},
+                                                      {"difference_bytes", "Difference (bytes)"},
+                                                      {"difference_mb", "(MB)"},
+                                                      {"difference_percent", "(%)"}});
     // Inserts a column at index `at` if any step has a value for it.
-    const auto add = [&](std::size_t at, const ResultColumn& column, auto member) {
-        std::vector<Cell> cells;
+    const auto add = [&](std::size_t at, const analysis::ResultColumn& column, auto member) {
+        std::vector<store::Cell> cells;
         cells.reserve(firsts.size());
-        for (const StepMemory* step : firsts) cells.push_back(to_cell(step->*member));
-        const auto known = [](const Cell& cell) { return !std::holds_alternative<std::monostate>(cell); };
+        for (const analysis::StepMemory* step : firsts) cells.push_back(analysis::to_cell(step->*member));
+        const auto known = [](const store::Cell& cell) {
+            return !std::holds_alternative<std::monostate>(cell);
+        };
         if (std::none_of(cells.begin(), cells.end(), known)) return false;
         table.columns.insert(table.columns.begin() + static_cast<std::ptrdiff_t>(at), column);
         for (std::size_t r = 0; r < cells.size(); ++r)
@@ -131,16 +135,20 @@ std::string step_table(const std::vector<StepMemory>& steps, std::size_t width) 
         return true;
     };
     const std::size_t measured = 3;
-    const bool active = add(measured, {"active", "Active", Unit::bytes}, &StepMemory::active_bytes);
-    add(measured + (active ? 1 : 0), {"reserved", "Reserved", Unit::bytes}, &StepMemory::reserved_bytes);
-    add(table.columns.size(), {"growths", "Pool grew (times)", Unit::count}, &StepMemory::growths);
+    const bool active =
+        add(measured, {"active", "Active", analysis::Unit::bytes}, &analysis::StepMemory::active_bytes);
+    add(measured + (active ? 1 : 0), {"reserved", "Reserved", analysis::Unit::bytes},
+        &analysis::StepMemory::reserved_bytes);
+    add(table.columns.size(), {"growths", "Pool grew (times)", analysis::Unit::count},
+        &analysis::StepMemory::growths);
     return "\n" + text_of(table, width);
 }
 
 // --- the pool ------------------------------------------------------------------------------------------
 
-std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_steps, std::size_t width) {
-    std::vector<MemoryPart> parts;
+std::string pool_text(const analysis::RankMemory& rank, const analysis::PoolMemory& pool, bool has_steps,
+                      std::size_t width) {
+    std::vector<analysis::MemoryPart> parts;
     const auto add = [&](std::string name, std::int64_t bytes) { parts.push_back({std::move(name), bytes}); };
     if (rank.until_last_use) {
         if (pool.allocated_peak_bytes)
@@ -163,9 +171,9 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         "\n" +
         text_of(parts_table(parts, {{"name", "Reserved against allocated"}, {"bytes"}, {"mb"}}), width);
     if (pool.reserved_peak_bytes) {
-        text +=
-            fmt::format("Fragmentation: {} % of the reserved peak was never {} at the same time",
-                        grouped(pool.fragmentation_percent, 2), rank.until_last_use ? "active" : "allocated");
+        text += fmt::format("Fragmentation: {} % of the reserved peak was never {} at the same time",
+                            store::grouped(pool.fragmentation_percent, 2),
+                            rank.until_last_use ? "active" : "allocated");
         if (pool.active_at_reserved_peak) {
             const std::int64_t never = *pool.reserved_peak_bytes - *pool.active_at_reserved_peak;
             text += fmt::format(", {} % never active", percent(never, *pool.reserved_peak_bytes));
@@ -175,9 +183,10 @@ std::string pool_text(const RankMemory& rank, const PoolMemory& pool, bool has_s
         text += "Reserved memory was not recorded.\n";
     }
     text += fragmentation_line(rank);
-    text += fmt::format(
-        "The pool grew {} (cudaMalloc){}.\n", counted(pool.growths, "time", "times"),
-        has_steps ? fmt::format(", {} of them in steps", grouped(pool.growths_in_steps)) : std::string());
+    text +=
+        fmt::format("The pool grew {} (cudaMalloc){}.\n", store::counted(pool.growths, "time", "times"),
+                    has_steps ? fmt::format(", {} of them in steps", store::grouped(pool.growths_in_steps))
+                              : std::string());
     return text;
 }
 
@@ -185,16 +194,17 @@ Json optional_json(const std::optional<std::int64_t>& value) {
     return value ? Json(*value) : Json(nullptr);
 }
 
-Json parts_json(const std::vector<MemoryPart>& parts) {
-    return json_of(result_table(memory_part_fields(), parts));
+Json parts_json(const std::vector<analysis::MemoryPart>& parts) {
+    return json_of(result_table(analysis::memory_part_fields(), parts));
 }
 
 // All holders, each as a part.
-std::vector<MemoryPart> all_parts(const RankMemory& rank, const std::vector<MemoryHolder>& holders) {
+std::vector<analysis::MemoryPart> all_parts(const analysis::RankMemory& rank,
+                                            const std::vector<analysis::MemoryHolder>& holders) {
     return holder_parts(holders, rank.peak_bytes, holders.size());
 }
 
-Json moment_json(const PeakMoment& moment) {
+Json moment_json(const analysis::PeakMoment& moment) {
     return {{"step", optional_json(moment.step)},
             {"phase", std::string(name(moment.phase))},
             {"buffer", moment.buffer},
@@ -205,7 +215,7 @@ Json moment_json(const PeakMoment& moment) {
             {"bytes", moment.bytes}};
 }
 
-Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
+Json pool_json(const analysis::RankMemory& rank, const analysis::PoolMemory& pool) {
     const bool known = pool.reserved_peak_bytes.has_value();
     const auto where_known = [&](auto value) { return known ? Json(value) : Json(nullptr); };
     return {{"allocated_peak_bytes",
@@ -222,15 +232,16 @@ Json pool_json(const RankMemory& rank, const PoolMemory& pool) {
             {"growths_in_steps", pool.growths_in_steps}};
 }
 
-std::string table_text(const MemoryExplanation& explanation, std::size_t width) {
+std::string table_text(const analysis::MemoryExplanation& explanation, std::size_t width) {
     if (explanation.ranks.empty()) return std::string(kNothingSelected);
-    const bool active = std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
-                                    [](const RankExplanation& r) { return r.memory.until_last_use; });
+    const bool active =
+        std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
+                    [](const analysis::RankExplanation& r) { return r.memory.until_last_use; });
     std::string text = paragraph(
         counted_title(active) + "; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same",
         width);
-    for (const RankExplanation& explained : explanation.ranks) {
-        const RankMemory& rank = explained.memory;
+    for (const analysis::RankExplanation& explained : explanation.ranks) {
+        const analysis::RankMemory& rank = explained.memory;
         if (rank.is_empty()) {
             text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",
                                 rank.rank);
@@ -239,7 +250,7 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
         text += '\n' + moment_line(rank, explained.moment, width) + prediction_line(rank, width) +
                 spaces_and_failures(rank) + growth_text(rank, width);
         text += explained_table("By category", category_parts(rank), width);
-        const auto add = [&](std::string_view title, const std::vector<MemoryHolder>& holders) {
+        const auto add = [&](std::string_view title, const std::vector<analysis::MemoryHolder>& holders) {
             text += explained_table(title, holder_parts(holders, rank.peak_bytes, kShownParts), width);
         };
         // Annotations and stacks come from other tools' traces, which have no units: tables that would name
@@ -256,10 +267,10 @@ std::string table_text(const MemoryExplanation& explanation, std::size_t width) 
     return text;
 }
 
-std::string json_text(const MemoryExplanation& explanation) {
-    return ranks_line(explanation.ranks, [](const RankExplanation& rank) {
+std::string json_text(const analysis::MemoryExplanation& explanation) {
+    return ranks_line(explanation.ranks, [](const analysis::RankExplanation& rank) {
         Json json = memory_json(rank.memory);
-        json["space"] = name(MemorySpace::device);
+        json["space"] = name(schema::MemorySpace::device);
         json["prediction_applies"] = rank.memory.is_predicted();
         json["moment"] = moment_json(rank.moment);
         json["categories"] = parts_json(category_parts(rank.memory));
@@ -267,8 +278,9 @@ std::string json_text(const MemoryExplanation& explanation) {
         json["modules"] = parts_json(all_parts(rank.memory, rank.memory.modules));
         json["buffers"] = parts_json(all_parts(rank.memory, rank.memory.buffers));
         Json& steps = json["steps"] = Json::array();
-        for (const StepMemory& step : rank.steps) {
-            Json row = with({{"step", step.step}}, json_row(memory_part_fields().subspan(1), step.part({})));
+        for (const analysis::StepMemory& step : rank.steps) {
+            Json row = with({{"step", step.step}},
+                            json_row(analysis::memory_part_fields().subspan(1), step.part({})));
             row["active_bytes"] = optional_json(step.active_bytes);
             row["reserved_bytes"] = optional_json(step.reserved_bytes);
             row["growths"] = step.growths;
@@ -279,33 +291,35 @@ std::string json_text(const MemoryExplanation& explanation) {
     });
 }
 
-std::string csv_text(const MemoryExplanation& explanation) {
-    ResultTable table = empty_table(memory_part_fields(), {kRankColumn, {.key = "by"}});
+std::string csv_text(const analysis::MemoryExplanation& explanation) {
+    analysis::ResultTable table =
+        empty_table(analysis::memory_part_fields(), {analysis::kRankColumn, {.key = "by"}});
     for (const std::string_view key : {"active_bytes", "reserved_bytes", "growths", "fragmentation_percent"})
         table.columns.push_back({.key = key});
-    for (const RankExplanation& explained : explanation.ranks) {
-        const RankMemory& rank = explained.memory;
-        const auto add = [&](std::string_view by, const MemoryPart& part,
-                             const std::vector<Cell>& more = {}) {
-            std::vector<Cell>& row = table.rows.emplace_back();
-            row = {to_cell(rank.rank), to_cell(by)};
-            add_cells(row, memory_part_fields(), part);
+    for (const analysis::RankExplanation& explained : explanation.ranks) {
+        const analysis::RankMemory& rank = explained.memory;
+        const auto add = [&](std::string_view by, const analysis::MemoryPart& part,
+                             const std::vector<store::Cell>& more = {}) {
+            std::vector<store::Cell>& row = table.rows.emplace_back();
+            row = {analysis::to_cell(rank.rank), analysis::to_cell(by)};
+            add_cells(row, analysis::memory_part_fields(), part);
             row.insert(row.end(), more.begin(), more.end());
             row.resize(table.columns.size());
         };
-        const PoolMemory& pool = explained.pool;
-        MemoryPart peak{"total", rank.peak_bytes, rank.peak_bytes};
+        const analysis::PoolMemory& pool = explained.pool;
+        analysis::MemoryPart peak{"total", rank.peak_bytes, rank.peak_bytes};
         if (rank.is_predicted()) peak.predicted = rank.predicted_peak_bytes;
         add("peak", peak,
-            {to_cell(pool.active_peak_bytes), to_cell(pool.reserved_peak_bytes), pool.growths,
-             pool.reserved_peak_bytes ? Cell(pool.fragmentation_percent) : Cell()});
-        for (const MemoryPart& part : category_parts(rank)) add("category", part);
-        for (const HolderList& list : kHolderLists) {
-            for (const MemoryPart& part : all_parts(rank, rank.*list.holders)) add(list.by, part);
+            {analysis::to_cell(pool.active_peak_bytes), analysis::to_cell(pool.reserved_peak_bytes),
+             pool.growths,
+             pool.reserved_peak_bytes ? store::Cell(pool.fragmentation_percent) : store::Cell()});
+        for (const analysis::MemoryPart& part : category_parts(rank)) add("category", part);
+        for (const analysis::HolderList& list : analysis::kHolderLists) {
+            for (const analysis::MemoryPart& part : all_parts(rank, rank.*list.holders)) add(list.by, part);
         }
-        for (const StepMemory& step : explained.steps) {
+        for (const analysis::StepMemory& step : explained.steps) {
             add("step", step.part(std::to_string(step.step)),
-                {to_cell(step.active_bytes), to_cell(step.reserved_bytes), step.growths});
+                {analysis::to_cell(step.active_bytes), analysis::to_cell(step.reserved_bytes), step.growths});
         }
         if (!pool.reserved_peak_bytes) continue;
         add("pool", {"reserved_at_peak", pool.reserved_at_peak});
@@ -319,8 +333,8 @@ std::string csv_text(const MemoryExplanation& explanation) {
 
 }  // namespace
 
-std::string render(const MemoryExplanation& result, Format format, std::size_t width) {
+std::string render(const analysis::MemoryExplanation& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -12,7 +12,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -20,16 +20,17 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLongestText = 80;
 
 // The indices of the columns that are shown there.
-std::vector<std::size_t> columns_of(const ResultTable& table, ShownIn where) {
+std::vector<std::size_t> columns_of(const analysis::ResultTable& table, analysis::ShownIn where) {
     std::vector<std::size_t> places;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-        if (where == in_table ? !shown_in_table(table, c) : (table.columns[c].shown & where) == 0) continue;
+        if (where == analysis::in_table ? !shown_in_table(table, c) : (table.columns[c].shown & where) == 0)
+            continue;
         places.push_back(c);
     }
     return places;
 }
 
-std::string plain_text(const Cell& cell) {
+std::string plain_text(const store::Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
     if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
     if (const auto* text = std::get_if<std::string>(&cell)) return *text;
@@ -37,9 +38,9 @@ std::string plain_text(const Cell& cell) {
 }
 
 // A column is numeric if it contains a number and no text.
-Align alignment(const std::vector<std::vector<Cell>>& rows, std::size_t column) {
+Align alignment(const std::vector<std::vector<store::Cell>>& rows, std::size_t column) {
     bool number = false;
-    for (const std::vector<Cell>& row : rows) {
+    for (const std::vector<store::Cell>& row : rows) {
         if (column >= row.size()) continue;
         if (std::holds_alternative<std::string>(row[column])) return Align::left;
         number = number || !std::holds_alternative<std::monostate>(row[column]);
@@ -47,17 +48,18 @@ Align alignment(const std::vector<std::vector<Cell>>& rows, std::size_t column) 
     return number ? Align::right : Align::left;
 }
 
-std::string csv_cell(const Cell& cell) {
+std::string csv_cell(const store::Cell& cell) {
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "true" : "false";
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
     // NaN stands for an unknown value.
     if (const auto* real = std::get_if<double>(&cell))
         return std::isnan(*real) ? "" : fmt::format("{}", *real);
-    if (const auto* text = std::get_if<std::string>(&cell)) return csv_field(*text);
+    if (const auto* text = std::get_if<std::string>(&cell)) return schema::csv_field(*text);
     return {};
 }
 
-std::string rows_table(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+std::string rows_table(const std::vector<Column>& columns,
+                       const std::vector<std::vector<store::Cell>>& rows) {
     std::vector<Align> align;
     std::vector<std::string> header;
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -66,22 +68,22 @@ std::string rows_table(const std::vector<Column>& columns, const std::vector<std
     }
     TextTable table(align);
     table.header(std::move(header));
-    for (const std::vector<Cell>& row : rows) {
+    for (const std::vector<store::Cell>& row : rows) {
         std::vector<std::string> cells;
         cells.reserve(row.size());
-        for (const Cell& cell : row) cells.push_back(plain_text(cell));
+        for (const store::Cell& cell : row) cells.push_back(plain_text(cell));
         table.row(std::move(cells));
     }
     return table.text();
 }
 
-std::string rows_json(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+std::string rows_json(const std::vector<Column>& columns, const std::vector<std::vector<store::Cell>>& rows) {
     Json names = Json::array();
     for (const Column& column : columns) names.push_back(column.name);
     Json all = Json::array();
-    for (const std::vector<Cell>& row : rows) {
+    for (const std::vector<store::Cell>& row : rows) {
         Json cells = Json::array();
-        for (const Cell& cell : row) cells.push_back(json_of(cell));
+        for (const store::Cell& cell : row) cells.push_back(json_of(cell));
         all.push_back(std::move(cells));
     }
     return json_line({{"columns", std::move(names)}, {"rows", std::move(all)}});
@@ -90,7 +92,7 @@ std::string rows_json(const std::vector<Column>& columns, const std::vector<std:
 }  // namespace
 
 std::string json_line(const Json& json) {
-    return dump_json(json) + "\n";
+    return schema::dump_json(json) + "\n";
 }
 
 Json json_pairs(const std::vector<std::pair<std::string, std::string>>& all) {
@@ -108,7 +110,7 @@ Json known_or_null(double value) {
 }
 
 std::string split_key(std::string_view category) {
-    return "split_" + snake_case(category) + "_us";
+    return "split_" + schema::snake_case(category) + "_us";
 }
 
 Json with(Json first, const Json& second) {
@@ -116,12 +118,12 @@ Json with(Json first, const Json& second) {
     return first;
 }
 
-std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys) {
+std::string text_of(const analysis::ResultTable& table, std::size_t width, std::size_t keys) {
     std::vector<Align> align;
     std::vector<std::string> header;
-    const std::vector<std::size_t> shown = columns_of(table, in_table);
+    const std::vector<std::size_t> shown = columns_of(table, analysis::in_table);
     for (const std::size_t c : shown) {
-        align.push_back(table.columns[c].unit == Unit::text ? Align::left : Align::right);
+        align.push_back(table.columns[c].unit == analysis::Unit::text ? Align::left : Align::right);
         header.push_back(header_text(table.columns[c]));
     }
     TextTable text(align, keys);
@@ -137,20 +139,20 @@ std::string text_of(const ResultTable& table, std::size_t width, std::size_t key
     return text.text(width);
 }
 
-std::string csv_of(const ResultTable& table) {
-    const std::vector<std::size_t> shown = columns_of(table, in_csv);
+std::string csv_of(const analysis::ResultTable& table) {
+    const std::vector<std::size_t> shown = columns_of(table, analysis::in_csv);
     std::vector<Column> columns;
     columns.reserve(shown.size());
     for (const std::size_t c : shown) columns.push_back({std::string(table.columns[c].key)});
-    std::vector<std::vector<Cell>> rows;
-    for (const std::vector<Cell>& row : table.rows) {
+    std::vector<std::vector<store::Cell>> rows;
+    for (const std::vector<store::Cell>& row : table.rows) {
         rows.emplace_back();
         for (const std::size_t c : shown) rows.back().push_back(row[c]);
     }
     return rows_csv(columns, rows);
 }
 
-Json json_of(const Cell& cell) {
+Json json_of(const store::Cell& cell) {
     return std::visit(
         [](const auto& value) -> Json {
             if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
@@ -162,21 +164,22 @@ Json json_of(const Cell& cell) {
         cell);
 }
 
-Json json_row(const std::vector<ResultColumn>& columns, const std::vector<Cell>& cells) {
+Json json_row(const std::vector<analysis::ResultColumn>& columns, const std::vector<store::Cell>& cells) {
     Json json = Json::object();
     for (std::size_t c = 0; c < columns.size(); ++c) {
-        if ((columns[c].shown & in_json) != 0) json[std::string(columns[c].key)] = json_of(cells[c]);
+        if ((columns[c].shown & analysis::in_json) != 0)
+            json[std::string(columns[c].key)] = json_of(cells[c]);
     }
     return json;
 }
 
-Json json_of(const ResultTable& table) {
+Json json_of(const analysis::ResultTable& table) {
     Json rows = Json::array();
-    for (const std::vector<Cell>& row : table.rows) rows.push_back(json_row(table.columns, row));
+    for (const std::vector<store::Cell>& row : table.rows) rows.push_back(json_row(table.columns, row));
     return rows;
 }
 
-std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows) {
+std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::vector<store::Cell>>& rows) {
     std::string result;
     const auto add_line = [&](const auto& cells, const auto& text_of) {
         for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -185,12 +188,12 @@ std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::
         }
         result += '\n';
     };
-    add_line(columns, [](const Column& column) { return csv_field(column.name); });
-    for (const std::vector<Cell>& row : rows) add_line(row, csv_cell);
+    add_line(columns, [](const Column& column) { return schema::csv_field(column.name); });
+    for (const std::vector<store::Cell>& row : rows) add_line(row, csv_cell);
     return result;
 }
 
-std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<store::Cell>>& rows,
                         Format format) {
     return format == Format::table  ? rows_table(columns, rows)
            : format == Format::json ? rows_json(columns, rows)
@@ -204,7 +207,7 @@ std::string render_check(const std::string& file, const std::vector<std::string>
             return json_line(
                 {{"file", file}, {"whole", faults.empty()}, {"faults", faults}, {"notes", notes}});
         case Format::csv: {
-            std::vector<std::vector<Cell>> rows;
+            std::vector<std::vector<store::Cell>> rows;
             rows.reserve(faults.size());
             for (const std::string& fault : faults) rows.push_back({file, fault});
             return rows_csv({{"file"}, {"fault"}}, rows);
@@ -221,4 +224,4 @@ std::string render_check(const std::string& file, const std::vector<std::string>
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

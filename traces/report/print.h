@@ -15,7 +15,7 @@
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 inline constexpr std::string_view kNothingSelected = "The current selection has no rank of this trace.\n";
 
@@ -32,24 +32,25 @@ std::string render_as(const Result& result, Format format, std::size_t width,
 
 // A table for the terminal. `keys`: how many columns, from the left, identify a row (text_table.h). `width`:
 // of the terminal, in columns.
-std::string text_of(const ResultTable& table, std::size_t width, std::size_t keys = 1);
+std::string text_of(const analysis::ResultTable& table, std::size_t width, std::size_t keys = 1);
 
 // Full precision, one header line.
-std::string csv_of(const ResultTable& table);
-std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows);
+std::string csv_of(const analysis::ResultTable& table);
+std::string rows_csv(const std::vector<Column>& columns, const std::vector<std::vector<store::Cell>>& rows);
 
 // "CPU Exec" -> "split_cpu_exec_us": CSV's key for a category of a step's time.
 std::string split_key(std::string_view category);
 
 // An array of objects.
-nlohmann::ordered_json json_of(const ResultTable& table);
-nlohmann::ordered_json json_of(const Cell& cell);
+nlohmann::ordered_json json_of(const analysis::ResultTable& table);
+nlohmann::ordered_json json_of(const store::Cell& cell);
 // One row as an object.
-nlohmann::ordered_json json_row(const std::vector<ResultColumn>& columns, const std::vector<Cell>& cells);
+nlohmann::ordered_json json_row(const std::vector<analysis::ResultColumn>& columns,
+                                const std::vector<store::Cell>& cells);
 template <class Row, class Json = nlohmann::ordered_json>
-Json json_row(Fields<Row> fields, const Row& row) {
-    std::vector<Cell> cells;
-    add_cells(cells, fields, row);
+Json json_row(analysis::Fields<Row> fields, const Row& row) {
+    std::vector<store::Cell> cells;
+    analysis::add_cells(cells, fields, row);
     return json_row({fields.begin(), fields.end()}, cells);
 }
 
@@ -88,22 +89,22 @@ constexpr double to_us(double ns) {
     return ns * 1e-3;
 }
 inline std::string us(double value) {
-    return grouped(value, 1);
+    return store::grouped(value, 1);
 }
 inline std::string mb(double bytes) {
-    return grouped(bytes / (1 << 20), 2);
+    return store::grouped(bytes / (1 << 20), 2);
 }
 inline std::string mb(std::int64_t bytes) {
     return mb(static_cast<double>(bytes));
 }
 inline std::string percent(double part, double whole) {
-    return grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
+    return store::grouped(whole > 0 ? 100.0 * part / whole : 0.0, 2);
 }
 inline std::string percent(std::int64_t part, std::int64_t whole) {
     return percent(static_cast<double>(part), static_cast<double>(whole));
 }
 inline std::string milliseconds(std::int64_t ns) {
-    return grouped(static_cast<double>(ns) * 1e-6, 3);
+    return store::grouped(static_cast<double>(ns) * 1e-6, 3);
 }
 // The number of rows, for counted() and grouped().
 template <class Rows>
@@ -112,11 +113,11 @@ std::int64_t size_of(const Rows& rows) {
 }
 // "1 collective is", "21 collectives are".
 inline std::string collectives_are(std::int64_t count) {
-    return counted(count, "collective is", "collectives are");
+    return store::counted(count, "collective is", "collectives are");
 }
 // The last part of a path.
 inline std::string base_name(const std::string& path) {
     return path.substr(path.find_last_of('/') + 1);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

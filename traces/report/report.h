@@ -10,8 +10,7 @@
 
 #include "traces/analysis/base/result_table.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::analysis {
 struct AdviceReport;
 struct AllocationsReport;
 struct AllocatorReport;
@@ -35,6 +34,9 @@ struct StragglersReport;
 struct TemporalReport;
 struct TraceInfo;
 struct UnitsReport;
+}  // namespace shardscope::traces::analysis
+
+namespace shardscope::traces::report {
 
 enum class Format { table, json, csv };
 
@@ -44,42 +46,45 @@ inline constexpr std::size_t kTableWidth = 120;
 // JSON shapes: docs and --help name them by the verb ("summary", "modules" ...). Times are in us unless the
 // key says otherwise, sizes in bytes. CSV has one header line and one line per row of the result. `width`:
 // how wide a table may be; to fit, headers are folded, texts are shortened, and columns continue below.
-std::string render(const ExecutionSummary& summary, Format format, std::size_t width = kTableWidth);
-std::string render(const ModuleView& view, Format format, std::size_t width = kTableWidth);
-std::string render(const MemoryReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::ExecutionSummary& summary, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::ModuleView& view, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::MemoryReport& report, Format format, std::size_t width = kTableWidth);
 // JSON: the keys of MemoryReport and others. CSV: its rows and others, with two more columns.
-std::string render(const MemoryExplanation& explanation, Format format, std::size_t width = kTableWidth);
-std::string render(const AllocationsReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const AllocatorReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const CollectivesReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const Comparison& comparison, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::MemoryExplanation& explanation, Format format,
+                   std::size_t width = kTableWidth);
+std::string render(const analysis::AllocationsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::AllocatorReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::CollectivesReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::Comparison& comparison, Format format, std::size_t width = kTableWidth);
 // JSON: the keys of Comparison and others.
-std::string render(const PartsComparison& comparison, Format format, std::size_t width = kTableWidth);
-std::string render(const CriticalPathReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const AdviceReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const FlightReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const TraceInfo& info, Format format, std::size_t width = kTableWidth);
-std::string render(const DistributedReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const StragglersReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const ScalingReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const UnitsReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const OverlapReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const TemporalReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const IdleReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const StepsReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const KernelsReport& report, Format format, std::size_t width = kTableWidth);
-std::string render(const OperatorsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::PartsComparison& comparison, Format format,
+                   std::size_t width = kTableWidth);
+std::string render(const analysis::CriticalPathReport& report, Format format,
+                   std::size_t width = kTableWidth);
+std::string render(const analysis::AdviceReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::FlightReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::TraceInfo& info, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::DistributedReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::StragglersReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::ScalingReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::UnitsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::OverlapReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::TemporalReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::IdleReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::StepsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::KernelsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::OperatorsReport& report, Format format, std::size_t width = kTableWidth);
 
 // A list of rows per rank, printed without any other text. JSON: {"ranks":[{"rank":0,KEY:[...]},...]}.
 struct RankRows {
     std::string_view key;
     std::vector<int> ranks;
-    ResultTable table;  // by_rank()
+    analysis::ResultTable table;  // by_rank()
 };
 template <class Row, class Rank>
-RankRows rank_rows(std::string_view key, Fields<Row> fields, const std::vector<Rank>& ranks,
+RankRows rank_rows(std::string_view key, analysis::Fields<Row> fields, const std::vector<Rank>& ranks,
                    std::vector<Row> Rank::*rows) {
-    RankRows result{key, {}, by_rank(fields, ranks, rows)};
+    RankRows result{key, {}, analysis::by_rank(fields, ranks, rows)};
     for (const Rank& rank : ranks) result.ranks.push_back(rank.rank);
     return result;
 }
@@ -91,7 +96,7 @@ struct Column {
 
 // A free-form result such as a query's. Table: texts are not shortened, numbers are right-aligned, NULL is an
 // empty cell. JSON: {"columns":["a",...],"rows":[[1,"x"],...]}.
-std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<Cell>>& rows,
+std::string render_rows(const std::vector<Column>& columns, const std::vector<std::vector<store::Cell>>& rows,
                         Format format);
 
 // What check_trace and check_notes found. Table: one sentence per line, or that the trace is complete. JSON:
@@ -105,4 +110,4 @@ std::string results_markdown();
 // fixed.
 std::string result_keys(std::string_view verb);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -10,7 +10,7 @@
 #include "traces/report/html_report.h"
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 std::string name_of(const std::string& path) {
@@ -21,7 +21,7 @@ std::string name_of(const std::string& path) {
 }
 
 // "rank 0, steps 1 to 2, 10.000 to 20.000 ms"; empty: all of it.
-std::string part_of(const Trace& trace, const Selection& selection) {
+std::string part_of(const store::Trace& trace, const analysis::Selection& selection) {
     std::string part;
     const auto add = [&](const std::string& text) { part += (part.empty() ? "" : ", ") + text; };
     if (selection.rank) add(fmt::format("rank {}", *selection.rank));
@@ -41,9 +41,10 @@ std::string part_of(const Trace& trace, const Selection& selection) {
 
 }  // namespace
 
-ReportedRun reported_run(const Trace& trace, const std::string& path, const Selection& selection) {
+ReportedRun reported_run(const store::Trace& trace, const std::string& path,
+                         const analysis::Selection& selection) {
     ReportedRun run{.name = name_of(path),
-                    .info = trace_info(trace),
+                    .info = analysis::trace_info(trace),
                     .summary = summarize(trace, selection),
                     .modules = module_view(trace, selection),
                     .memory = memory_report(trace, selection),
@@ -51,28 +52,29 @@ ReportedRun reported_run(const Trace& trace, const std::string& path, const Sele
                     .overlap = overlap_report(trace, selection),
                     .units = units_report(trace, selection),
                     .advice = advice(trace, selection)};
-    for (const RankMemory& memory : run.memory.ranks) {
+    for (const analysis::RankMemory& memory : run.memory.ranks) {
         run.curves.push_back(
-            selected_memory_curve(trace, rank_of_number(trace, memory.rank).value(), selection));
+            selected_memory_curve(trace, analysis::rank_of_number(trace, memory.rank).value(), selection));
     }
     if (trace.segments.size() > 0) run.allocator = allocator_report(trace, selection);
     run.info.counts = row_counts(trace, selection);
     run.part = part_of(trace, selection);
-    for (const Rank& rank : trace.ranks) {
+    for (const store::Rank& rank : trace.ranks) {
         if (!rank.host.empty() && std::find(run.hosts.begin(), run.hosts.end(), rank.host) == run.hosts.end())
             run.hosts.push_back(rank.host);
     }
     return run;
 }
 
-std::optional<ReportedComparison> reported_comparison(const std::vector<const Trace*>& traces,
-                                                      const std::vector<Selection>& selections) {
+std::optional<ReportedComparison> reported_comparison(const std::vector<const store::Trace*>& traces,
+                                                      const std::vector<analysis::Selection>& selections) {
     if (traces.size() < 2) return std::nullopt;
     ReportedComparison comparison{.whole = compare(traces, selections), .parts = {}};
-    for (const CompareBy by :
-         {CompareBy::module, CompareBy::unit, CompareBy::collective, CompareBy::operation, CompareBy::kernel})
+    for (const analysis::CompareBy by :
+         {analysis::CompareBy::module, analysis::CompareBy::unit, analysis::CompareBy::collective,
+          analysis::CompareBy::operation, analysis::CompareBy::kernel})
         comparison.parts.push_back(compare_parts(traces, by, selections));
     return comparison;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

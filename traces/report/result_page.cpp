@@ -25,7 +25,7 @@
 #include "traces/analysis/time/temporal.h"
 #include "traces/report/report.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 // The rows of a result: the verb that prints them, their path in its JSON, and whether they are also the rows
@@ -33,54 +33,55 @@ namespace {
 struct ResultRows {
     std::string_view verb, path;
     bool in_csv;
-    std::vector<ResultColumn> columns;
+    std::vector<analysis::ResultColumn> columns;
 };
 
 template <class Row>
-ResultRows rows_of(std::string_view verb, std::string_view path, bool in_csv, Fields<Row> fields) {
+ResultRows rows_of(std::string_view verb, std::string_view path, bool in_csv, analysis::Fields<Row> fields) {
     return {verb, path, in_csv, {fields.begin(), fields.end()}};
 }
 
 std::vector<ResultRows> all_rows() {
     return {
-        rows_of("summary", "", true, category_time_fields()),
-        rows_of("modules", "ranks[].modules[], and children[] of each", true, module_fields()),
-        rows_of("collectives", "ranks[].operations[]", true, collective_fields()),
-        rows_of("distributed", "ranks[]", false, rank_traffic_fields()),
-        rows_of("distributed", "traffic[]", true, traffic_fields()),
-        rows_of("distributed", "slowest[]", false, slow_collective_fields()),
-        rows_of("distributed", "hosts.traffic[]", false, host_traffic_fields()),
-        rows_of("stragglers", "ranks[] and operations[].ranks[]", true, arrival_fields()),
-        rows_of("overlap", "ranks[], and per_step[] and device_time of each", true, overlap_fields()),
-        rows_of("temporal", "ranks[], and per_step[] of each", true, temporal_fields()),
-        rows_of("idle", "", true, gap_fields()),
-        rows_of("idle", "", true, launch_delay_fields()),
-        rows_of("kernels", "ranks[].kernels[]", true, kernel_fields()),
-        rows_of("copies", "ranks[].copies[]", true, copy_fields()),
-        rows_of("operators", "ranks[].operators[]", true, operator_fields(true)),
-        rows_of("memory", "ranks[].allocations[], with --allocations", true, allocation_fields()),
+        rows_of("summary", "", true, analysis::category_time_fields()),
+        rows_of("modules", "ranks[].modules[], and children[] of each", true, analysis::module_fields()),
+        rows_of("collectives", "ranks[].operations[]", true, analysis::collective_fields()),
+        rows_of("distributed", "ranks[]", false, analysis::rank_traffic_fields()),
+        rows_of("distributed", "traffic[]", true, analysis::traffic_fields()),
+        rows_of("distributed", "slowest[]", false, analysis::slow_collective_fields()),
+        rows_of("distributed", "hosts.traffic[]", false, analysis::host_traffic_fields()),
+        rows_of("stragglers", "ranks[] and operations[].ranks[]", true, analysis::arrival_fields()),
+        rows_of("overlap", "ranks[], and per_step[] and device_time of each", true,
+                analysis::overlap_fields()),
+        rows_of("temporal", "ranks[], and per_step[] of each", true, analysis::temporal_fields()),
+        rows_of("idle", "", true, analysis::gap_fields()),
+        rows_of("idle", "", true, analysis::launch_delay_fields()),
+        rows_of("kernels", "ranks[].kernels[]", true, analysis::kernel_fields()),
+        rows_of("copies", "ranks[].copies[]", true, analysis::copy_fields()),
+        rows_of("operators", "ranks[].operators[]", true, analysis::operator_fields(true)),
+        rows_of("memory", "ranks[].allocations[], with --allocations", true, analysis::allocation_fields()),
         rows_of("memory", "ranks[].categories[], units[], modules[] and buffers[], with --explain", true,
-                memory_part_fields()),
-        rows_of("allocator", "ranks[].reserved[]", true, reserved_fields()),
-        rows_of("allocator", "ranks[].failures[]", false, failed_request_fields()),
-        rows_of("allocator", "ranks[].account[]", false, device_account_fields()),
-        rows_of("units", "ranks[].units[]", true, unit_fields()),
-        rows_of("units", "ranks[]", false, unit_rank_fields()),
-        rows_of("steps", "ranks[].steps[]", true, step_fields()),
-        rows_of("steps", "across_ranks[]", false, step_across_fields()),
-        rows_of("scaling", "runs[]", true, scaling_fields()),
-        rows_of("scaling", "runs[].operations[]", false, operation_time_fields()),
-        rows_of("advice", "findings[]", true, finding_fields()),
-        rows_of("compare", "runs[]", true, run_fields()),
-        rows_of("compare", "parts[].runs[], with --by", true, part_fields()),
+                analysis::memory_part_fields()),
+        rows_of("allocator", "ranks[].reserved[]", true, analysis::reserved_fields()),
+        rows_of("allocator", "ranks[].failures[]", false, analysis::failed_request_fields()),
+        rows_of("allocator", "ranks[].account[]", false, analysis::device_account_fields()),
+        rows_of("units", "ranks[].units[]", true, analysis::unit_fields()),
+        rows_of("units", "ranks[]", false, analysis::unit_rank_fields()),
+        rows_of("steps", "ranks[].steps[]", true, analysis::step_fields()),
+        rows_of("steps", "across_ranks[]", false, analysis::step_across_fields()),
+        rows_of("scaling", "runs[]", true, analysis::scaling_fields()),
+        rows_of("scaling", "runs[].operations[]", false, analysis::operation_time_fields()),
+        rows_of("advice", "findings[]", true, analysis::finding_fields()),
+        rows_of("compare", "runs[]", true, analysis::run_fields()),
+        rows_of("compare", "parts[].runs[], with --by", true, analysis::part_fields()),
     };
 }
 
-std::string_view unit_of(const ResultColumn& column) {
+std::string_view unit_of(const analysis::ResultColumn& column) {
     switch (column.unit) {
-        case Unit::ns:
+        case analysis::Unit::ns:
             return "ns";
-        case Unit::bytes:
+        case analysis::Unit::bytes:
             return "bytes";
         default:
             return symbol(column.unit);
@@ -88,13 +89,14 @@ std::string_view unit_of(const ResultColumn& column) {
 }
 
 // The columns that programs see, each key once; `shown` combines those of all columns of that key.
-std::vector<ResultColumn> keys_of(const ResultRows& rows) {
-    std::vector<ResultColumn> keys;
-    for (const ResultColumn& column : rows.columns) {
-        const auto programs = static_cast<std::uint8_t>(column.shown & in_programs);
+std::vector<analysis::ResultColumn> keys_of(const ResultRows& rows) {
+    std::vector<analysis::ResultColumn> keys;
+    for (const analysis::ResultColumn& column : rows.columns) {
+        const auto programs = static_cast<std::uint8_t>(column.shown & analysis::in_programs);
         if (programs == 0) continue;
-        const auto same = std::find_if(keys.begin(), keys.end(),
-                                       [&](const ResultColumn& key) { return key.key == column.key; });
+        const auto same = std::find_if(keys.begin(), keys.end(), [&](const analysis::ResultColumn& key) {
+            return key.key == column.key;
+        });
         if (same == keys.end()) {
             keys.push_back(column);
             keys.back().shown = programs;
@@ -122,10 +124,10 @@ std::string results_markdown() {
         if (!rows.path.empty())
             text += fmt::format("\nJSON: {}{}.\n", rows.path, rows.in_csv ? "; also CSV" : "");
         text += "\n| key | unit | in | meaning |\n| --- | --- | --- | --- |\n";
-        for (const ResultColumn& key : keys_of(rows)) {
-            const char* in = key.shown == in_json                       ? "JSON"
-                             : key.shown == in_csv || rows.path.empty() ? "CSV"
-                                                                        : "both";
+        for (const analysis::ResultColumn& key : keys_of(rows)) {
+            const char* in = key.shown == analysis::in_json                       ? "JSON"
+                             : key.shown == analysis::in_csv || rows.path.empty() ? "CSV"
+                                                                                  : "both";
             text += fmt::format("| `{}` | {} | {} | {} |\n", key.key, unit_of(key), rows.in_csv ? in : "JSON",
                                 key.meaning);
         }
@@ -137,7 +139,7 @@ std::string result_keys(std::string_view verb) {
     std::string text;
     for (const ResultRows& rows : all_rows()) {
         if (rows.verb != verb || !rows.in_csv || verb == "memory") continue;
-        for (const ResultColumn& key : keys_of(rows)) {
+        for (const analysis::ResultColumn& key : keys_of(rows)) {
             const std::string name =
                 unit_of(key).empty() ? std::string(key.key) : fmt::format("{} ({})", key.key, unit_of(key));
             text += fmt::format("  {:<34} {}\n", name, key.meaning);
@@ -146,4 +148,4 @@ std::string result_keys(std::string_view verb) {
     return text.empty() ? text : "Keys of JSON and CSV:\n" + text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -8,7 +8,7 @@
 
 #include "traces/report/print.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -23,18 +23,18 @@ std::string file_text(const std::string& path) {
 
 // How much longer a part of a step takes than in the baseline.
 std::string grown(double value, double base) {
-    return cell_text({.unit = Unit::us, .difference = true}, value - base);
+    return analysis::cell_text({.unit = analysis::Unit::us, .difference = true}, value - base);
 }
 
-std::string runs_table(const ScalingReport& report, bool tokens, std::size_t width) {
-    ResultTable table = without(result_table(scaling_fields(), report.runs),
-                                {tokens ? "samples_per_second" : "tokens_per_second"});
+std::string runs_table(const analysis::ScalingReport& report, bool tokens, std::size_t width) {
+    analysis::ResultTable table = without(result_table(analysis::scaling_fields(), report.runs),
+                                          {tokens ? "samples_per_second" : "tokens_per_second"});
     for (std::size_t r = 0; r < report.runs.size(); ++r) table.rows[r][1] = file_text(report.runs[r].file);
     return text_of(table, width, 2);
 }
 
 // A sentence on the settings besides its size in which a run differs from the baseline.
-std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
+std::string difference_note(const analysis::ScalingRun& run, const analysis::ScalingRun& base) {
     if (run.differs.empty()) return {};
     constexpr std::size_t kMost = 4;
     std::string what;
@@ -49,12 +49,12 @@ std::string difference_note(const ScalingRun& run, const ScalingRun& base) {
 }
 
 // One row for each part of a step, one column for each run and, after the first, its difference.
-std::string parts_table(const ScalingReport& report, std::size_t width) {
+std::string scaling_parts_table(const analysis::ScalingReport& report, std::size_t width) {
     std::vector<Align> align = {Align::left};
     std::vector<std::string> header = {"us per step"};
-    const ScalingRun& base = report.runs[report.baseline];
+    const analysis::ScalingRun& base = report.runs[report.baseline];
     for (std::size_t r = 0; r < report.runs.size(); ++r) {
-        header.push_back(counted(report.runs[r].ranks, "rank", "ranks"));
+        header.push_back(store::counted(report.runs[r].ranks, "rank", "ranks"));
         align.push_back(Align::right);
         if (r == report.baseline) continue;
         header.emplace_back("more");
@@ -70,30 +70,31 @@ std::string parts_table(const ScalingReport& report, std::size_t width) {
         }
         table.row(std::move(cells));
     };
-    for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c)
-        add(kTimeCategoryNames[c], [c](const ScalingRun& run) { return run.categories_us[c]; });
+    for (std::size_t c = 0; c < analysis::kTimeCategoryNames.size(); ++c)
+        add(analysis::kTimeCategoryNames[c],
+            [c](const analysis::ScalingRun& run) { return run.categories_us[c]; });
     table.rule();
-    add("step", [](const ScalingRun& run) { return run.step_us; });
+    add("step", [](const analysis::ScalingRun& run) { return run.step_us; });
     bool any = false;
-    for (std::size_t o = 0; o < kOperations; ++o) {
-        const auto operation = static_cast<Operation>(o);
+    for (std::size_t o = 0; o < schema::kOperations; ++o) {
+        const auto operation = static_cast<schema::Operation>(o);
         if (std::none_of(report.runs.begin(), report.runs.end(),
-                         [&](const ScalingRun& run) { return run.us_of(operation) > 0; }))
+                         [&](const analysis::ScalingRun& run) { return run.us_of(operation) > 0; }))
             continue;
         if (!any) table.rule();
         any = true;
-        add(name(operation), [operation](const ScalingRun& run) { return run.us_of(operation); });
+        add(name(operation), [operation](const analysis::ScalingRun& run) { return run.us_of(operation); });
     }
     return "\nCommunication is its exposed part; collectives by operation include the hidden part, on one "
            "rank\n" +
            table.text(width);
 }
 
-std::string table_text(const ScalingReport& report, std::size_t width) {
+std::string table_text(const analysis::ScalingReport& report, std::size_t width) {
     if (report.runs.empty()) return "No run.\n";
     bool all_tokens = true, all_samples = true;
     std::string notes;
-    for (const ScalingRun& run : report.runs) {
+    for (const analysis::ScalingRun& run : report.runs) {
         notes += difference_note(run, report.runs[report.baseline]);
         all_tokens = all_tokens && run.tokens_per_step > 0;
         all_samples = all_samples && run.samples_per_step > 0;
@@ -106,43 +107,43 @@ std::string table_text(const ScalingReport& report, std::size_t width) {
             "Not every run's configuration contains its batch: no speed-up can be given for those with "
             "\"-\".\n";
     }
-    return text + parts_table(report, width);
+    return text + scaling_parts_table(report, width);
 }
 
-std::string json_text(const ScalingReport& report) {
+std::string json_text(const analysis::ScalingReport& report) {
     Json runs = Json::array();
-    for (const ScalingRun& run : report.runs) {
-        Json json = json_row(scaling_fields(), run);
+    for (const analysis::ScalingRun& run : report.runs) {
+        Json json = json_row(analysis::scaling_fields(), run);
         json["differs"] = run.differs;
         json["categories_us"] = Json::object();
         for (std::size_t c = 0; c < run.categories_us.size(); ++c)
-            json["categories_us"][std::string(kTimeCategoryNames[c])] = run.categories_us[c];
-        json["operations"] = json_of(result_table(operation_time_fields(), run.operations));
+            json["categories_us"][std::string(analysis::kTimeCategoryNames[c])] = run.categories_us[c];
+        json["operations"] = json_of(result_table(analysis::operation_time_fields(), run.operations));
         runs.push_back(std::move(json));
     }
     return json_line({{"runs", std::move(runs)}});
 }
 
-std::string csv_text(const ScalingReport& report) {
+std::string csv_text(const analysis::ScalingReport& report) {
     std::vector<std::string> keys;
-    keys.reserve(kTimeCategoryNames.size() + kOperationNames.size());
-    for (const auto category : kTimeCategoryNames) keys.push_back(split_key(category));
-    for (const auto operation : kOperationNames) keys.push_back(fmt::format("{}_us", operation));
-    ResultTable table = result_table(scaling_fields(), report.runs);
-    for (const std::string& key : keys) table.columns.push_back({key, {}, Unit::us});
+    keys.reserve(analysis::kTimeCategoryNames.size() + schema::kOperationNames.size());
+    for (const auto category : analysis::kTimeCategoryNames) keys.push_back(split_key(category));
+    for (const auto operation : schema::kOperationNames) keys.push_back(fmt::format("{}_us", operation));
+    analysis::ResultTable table = result_table(analysis::scaling_fields(), report.runs);
+    for (const std::string& key : keys) table.columns.push_back({key, {}, analysis::Unit::us});
     for (std::size_t r = 0; r < report.runs.size(); ++r) {
-        const ScalingRun& run = report.runs[r];
+        const analysis::ScalingRun& run = report.runs[r];
         table.rows[r].insert(table.rows[r].end(), run.categories_us.begin(), run.categories_us.end());
-        for (std::size_t o = 0; o < kOperations; ++o)
-            table.rows[r].emplace_back(run.us_of(static_cast<Operation>(o)));
+        for (std::size_t o = 0; o < schema::kOperations; ++o)
+            table.rows[r].emplace_back(run.us_of(static_cast<schema::Operation>(o)));
     }
     return csv_of(table);
 }
 
 }  // namespace
 
-std::string render(const ScalingReport& result, Format format, std::size_t width) {
+std::string render(const analysis::ScalingReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -9,16 +9,16 @@
 #include "traces/report/print.h"
 #include "traces/schema/json_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string arrivals_table(const std::vector<Arrivals>& ranks, std::size_t width) {
-    return text_of(result_table(arrival_fields(), ranks), width);
+std::string arrivals_table(const std::vector<analysis::Arrivals>& ranks, std::size_t width) {
+    return text_of(result_table(analysis::arrival_fields(), ranks), width);
 }
 
-std::string order_of(const std::vector<Arrivals>& ranks) {
+std::string order_of(const std::vector<analysis::Arrivals>& ranks) {
     constexpr std::size_t kNamed = 3;
     std::string text;
     for (std::size_t i = 0; i < std::min(kNamed, ranks.size()); ++i)
@@ -26,11 +26,11 @@ std::string order_of(const std::vector<Arrivals>& ranks) {
     return text;
 }
 
-Json arrivals_json(const std::vector<Arrivals>& ranks) {
-    return json_of(result_table(arrival_fields(), ranks));
+Json arrivals_json(const std::vector<analysis::Arrivals>& ranks) {
+    return json_of(result_table(analysis::arrival_fields(), ranks));
 }
 
-std::string table_text(const StragglersReport& report, std::size_t width) {
+std::string table_text(const analysis::StragglersReport& report, std::size_t width) {
     std::string text;
     if (!report.flight.groups.empty()) text = render(report.flight, Format::table, width) + "\n";
     if (report.trace_ranks < 2) {
@@ -52,11 +52,11 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     }
     if (report.warm_up) text += sentence(*report.warm_up) + "\n";
     text += fmt::format("{}: by durations (the rank with the shortest duration arrived last)\n",
-                        counted(report.collectives, "collective", "collectives"));
+                        store::counted(report.collectives, "collective", "collectives"));
     text += arrivals_table(report.ranks, width);
-    for (const KindStragglers& kind : report.kinds) {
+    for (const analysis::KindStragglers& kind : report.kinds) {
         if (report.kinds.size() == 1) break;
-        text += fmt::format("\n{}: {}\n", name(kind.operation), grouped(kind.collectives));
+        text += fmt::format("\n{}: {}\n", name(kind.operation), store::grouped(kind.collectives));
         text += arrivals_table(kind.ranks, width);
     }
     if (report.unmatched > 0) {
@@ -66,9 +66,9 @@ std::string table_text(const StragglersReport& report, std::size_t width) {
     return text;
 }
 
-std::string json_text(const StragglersReport& report) {
+std::string json_text(const analysis::StragglersReport& report) {
     Json kinds = Json::array();
-    for (const KindStragglers& kind : report.kinds) {
+    for (const analysis::KindStragglers& kind : report.kinds) {
         kinds.push_back({{"name", name(kind.operation)},
                          {"collectives", kind.collectives},
                          {"ranks", arrivals_json(kind.ranks)}});
@@ -80,30 +80,32 @@ std::string json_text(const StragglersReport& report) {
                  {"unmatched", report.unmatched},
                  {"warm_up_step", report.warm_up ? Json(report.warm_up->step) : Json()}};
     if (!report.flight.groups.empty())
-        json["flight"] = parse_ordered_json(render(report.flight, Format::json));
+        json["flight"] = schema::parse_ordered_json(render(report.flight, Format::json));
     return json_line(json);
 }
 
-std::string csv_text(const StragglersReport& report) {
+std::string csv_text(const analysis::StragglersReport& report) {
     // CSV holds one table: the flight recorder's, if the trace has no timed collectives.
     if (report.collectives == 0 && !report.flight.groups.empty()) return render(report.flight, Format::csv);
-    ResultTable table = empty_table(
-        arrival_fields(), {{"operation", "Operation", Unit::text, "The kind of collective, or all."}});
-    const auto add = [&](const std::string& operation, const std::vector<Arrivals>& ranks) {
-        for (const Arrivals& arrivals : ranks) {
+    analysis::ResultTable table =
+        empty_table(analysis::arrival_fields(),
+                    {{"operation", "Operation", analysis::Unit::text, "The kind of collective, or all."}});
+    const auto add = [&](const std::string& operation, const std::vector<analysis::Arrivals>& ranks) {
+        for (const analysis::Arrivals& arrivals : ranks) {
             table.rows.push_back({operation});
-            add_cells(table.rows.back(), arrival_fields(), arrivals);
+            add_cells(table.rows.back(), analysis::arrival_fields(), arrivals);
         }
     };
     add("all", report.ranks);
-    for (const KindStragglers& kind : report.kinds) add(std::string(name(kind.operation)), kind.ranks);
+    for (const analysis::KindStragglers& kind : report.kinds)
+        add(std::string(name(kind.operation)), kind.ranks);
     return csv_of(table);
 }
 
 }  // namespace
 
-std::string render(const StragglersReport& result, Format format, std::size_t width) {
+std::string render(const analysis::StragglersReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

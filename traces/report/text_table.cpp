@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 #include <utf8proc.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 namespace {
 
@@ -265,4 +265,4 @@ void TextTable::print(const Line& line, const std::vector<std::size_t>& columns,
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

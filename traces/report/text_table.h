@@ -12,7 +12,7 @@
 
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::report {
 
 inline constexpr std::size_t kAnyWidth = static_cast<std::size_t>(-1);
 
@@ -61,4 +61,4 @@ class TextTable {
     std::vector<Line> lines_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::report

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -158,4 +158,4 @@ TableRole table_role(const SchemaTable& table) {
     return TableRole::facts;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

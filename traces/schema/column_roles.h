@@ -6,7 +6,7 @@
 
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 enum class ColumnRole {
     undecided,       // not stated; only for columns that hold neither an id nor a time (see is_decided)
@@ -50,4 +50,4 @@ enum class TableRole {
 };
 TableRole table_role(const SchemaTable& table);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

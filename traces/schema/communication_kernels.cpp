@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 std::string communication_kernel_sql(std::string_view column) {
     std::string sql;
@@ -40,4 +40,4 @@ ORDER BY 1)",
                        communication_kernel_sql("s.value", "d.value"));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

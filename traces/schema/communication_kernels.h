@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 struct KernelNamePattern {
     std::string_view text;
@@ -45,4 +45,4 @@ std::string communication_kernel_sql(std::string_view short_name, std::string_vi
 // are, unless they outnumber the collectives. build_collectives() in the store does the same.
 std::string collective_kernels_sql();
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

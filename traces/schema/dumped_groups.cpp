@@ -6,7 +6,7 @@
 
 #include "traces/schema/json_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -52,4 +52,4 @@ DumpedGroups parse_dumped_groups(std::string_view text) {
     return groups;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

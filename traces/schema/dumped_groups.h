@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 struct DumpedGroup {
     std::string description;
@@ -23,4 +23,4 @@ std::string to_json(const DumpedGroups& groups);
 // Ignores values of another type than to_json() writes.
 DumpedGroups parse_dumped_groups(std::string_view json);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

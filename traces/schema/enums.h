@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // What an allocation holds. The names are PyTorch's for FSDP; see docs/schema.md.
 enum class MemoryCategory : std::uint8_t {
@@ -192,4 +192,4 @@ constexpr std::int64_t global_tid(std::int64_t pid, std::int64_t tid) {
 // The bits of a thread's id that identify its process: global_tid & kPidMask == global_pid.
 inline constexpr std::int64_t kPidMask = ~std::int64_t{0xFFFFFF};
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

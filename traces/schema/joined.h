@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // The words (or numbers) of a list, separated. fmt::join would do, but its header adds one to two seconds
 // to the compilation of a source.
@@ -22,4 +22,4 @@ std::string joined(const List& words, std::string_view separator) {
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

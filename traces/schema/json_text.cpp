@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -72,4 +72,4 @@ std::string dump_strings(const std::vector<std::string>& strings) {
     return dump_json(nlohmann::json(strings));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

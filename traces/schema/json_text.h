@@ -10,7 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // What parsing does with text that is not JSON: it returns a value that is_discarded(), or throws
 // nlohmann's exception, which has the position.
@@ -41,4 +41,4 @@ std::string object_in_one_line(std::string_view text);
 std::optional<std::vector<std::string>> json_strings(std::string_view text);
 std::string dump_strings(const std::vector<std::string>& strings);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

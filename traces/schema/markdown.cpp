@@ -5,7 +5,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -100,4 +100,4 @@ builds them: `globalTid >> 24 & 0xFFFFFF` is the process, `globalTid & 0xFFFFFF`
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

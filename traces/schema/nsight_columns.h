@@ -4,7 +4,7 @@
 
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 inline constexpr std::string_view kInt = "INTEGER";
 inline constexpr std::string_view kIntNN = "INTEGER NOT NULL";
@@ -31,4 +31,4 @@ inline constexpr SchemaColumn kTid = {"globalTid", kInt, "id",
 inline constexpr SchemaColumn kGraphNode = {"graphNodeId", kInt, "id",
                                             "The CUDA graph node that it came from."};
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -5,7 +5,7 @@
 #include "traces/schema/row_access.h"
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -341,4 +341,4 @@ std::span<const SchemaTable> nsight_device_tables() {
     return kTables;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

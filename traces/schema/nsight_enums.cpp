@@ -3,7 +3,7 @@
 
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -193,4 +193,4 @@ std::span<const SchemaTable> nsight_enums() {
     return kEnums;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

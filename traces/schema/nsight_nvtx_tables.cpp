@@ -7,7 +7,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/stored_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -206,4 +206,4 @@ std::span<const SchemaTable> nsight_nvtx_tables() {
     return kTables;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -9,7 +9,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/stored_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -223,4 +223,4 @@ std::span<const SchemaTable> nsight_tables() {
     return kAll;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -3,7 +3,7 @@
 
 #include "traces/schema/rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 std::string binary_payload(std::uint64_t schema, std::string_view bytes) {
     const std::uint64_t head[4] = {1, schema, bytes.size(), 32 + bytes.size()};
@@ -13,4 +13,4 @@ std::string binary_payload(std::uint64_t schema, std::string_view bytes) {
     return blob;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 void SqlValue::integer(std::int64_t value) const {
     sqlite3_result_int64(context_, value);
@@ -33,4 +33,4 @@ std::string_view LoadedCell::text() const {
     return data != nullptr ? std::string_view(data, static_cast<std::size_t>(size)) : std::string_view();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

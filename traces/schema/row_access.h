@@ -23,7 +23,7 @@
 struct sqlite3_context;
 struct sqlite3_value;
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // The value of one column of one row, on its way into SQLite. A cell that nobody sets is NULL.
 class SqlValue {
@@ -245,4 +245,4 @@ constexpr SchemaColumn with(SchemaColumn column, ColumnAccess access) {
     return column;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -16,7 +16,7 @@
 
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // Index into the sink's string table; 0 is the empty string.
 enum class StringId : std::uint32_t { empty = 0 };
@@ -725,4 +725,4 @@ struct CudaDeviceRow {
     int multiprocessors = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::string indexing_sql() {
     return sql;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

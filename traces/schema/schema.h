@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
 inline constexpr int kSchemaVersion = 6;
@@ -92,4 +92,4 @@ std::string schema_markdown();
 // Its section on one table or view (the name is case-insensitive); empty if there is none.
 std::string schema_markdown_of(std::string_view name);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

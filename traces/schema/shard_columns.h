@@ -3,7 +3,7 @@
 
 #include "traces/schema/nsight_columns.h"
 
-namespace shardscope::traces::own {
+namespace shardscope::traces::schema::own {
 
 inline constexpr std::string_view kKey = "INTEGER NOT NULL PRIMARY KEY";
 
@@ -11,4 +11,4 @@ inline constexpr SchemaColumn kRank = {"rank", kIntNN, "rank", "The rank. SHARD_
 inline constexpr SchemaColumn kUnit = {"unit", kInt, "id", "The FSDP unit. SHARD_UNITS.id"};
 inline constexpr SchemaColumn kPhase = {"phase", kIntNN, "enum", "The part of the step. SHARD_ENUM_PHASE"};
 
-}  // namespace shardscope::traces::own
+}  // namespace shardscope::traces::schema::own

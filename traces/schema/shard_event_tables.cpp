@@ -7,14 +7,14 @@
 #include "traces/schema/shard_columns.h"
 #include "traces/schema/stored_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
 using namespace own;
 
 constexpr std::array kCollectives = {
-    with(kRank, from<&CollectiveRow::rank>),
+    with(own::kRank, from<&CollectiveRow::rank>),
     SchemaColumn{"correlationId", kIntNN, "id", "Of its kernel. CUPTI_ACTIVITY_KIND_KERNEL.correlationId",
                  from<&CollectiveRow::correlation>},
     SchemaColumn{"operation", kIntNN, "enum", "SHARD_ENUM_OPERATION", from<&CollectiveRow::operation>},
@@ -28,14 +28,14 @@ constexpr std::array kCollectives = {
                  "Number in the communicator, equal on all its ranks: in the order of issue or, if NCCL "
                  "reported its own, among the operations of that kind; -1: unknown.",
                  from<&CollectiveRow::sequence>},
-    with(kUnit, unless_negative<&CollectiveRow::unit>),
-    with(kPhase, from<&CollectiveRow::phase>),
+    with(own::kUnit, unless_negative<&CollectiveRow::unit>),
+    with(own::kPhase, from<&CollectiveRow::phase>),
 };
 
 constexpr std::array kMemory = {
     SchemaColumn{"time", kIntNN, "ns", "When, in the host program's order, since the start of the capture.",
                  from<&MemoryRow::time>},
-    with(kRank, from<&MemoryRow::rank>),
+    with(own::kRank, from<&MemoryRow::rank>),
     SchemaColumn{"address", kIntNN, "address", "Address of the block; ties a free to its allocation.",
                  from<&MemoryRow::address>},
     SchemaColumn{"bytes", kIntNN, "bytes",
@@ -44,8 +44,8 @@ constexpr std::array kMemory = {
     SchemaColumn{"category", kIntNN, "enum", "What it contains. SHARD_ENUM_CATEGORY",
                  from<&MemoryRow::category>},
     SchemaColumn{"space", kIntNN, "enum", "Its memory space. SHARD_ENUM_SPACE", from<&MemoryRow::space>},
-    with(kPhase, from<&MemoryRow::phase>),
-    with(kUnit, unless_negative<&MemoryRow::unit>),
+    with(own::kPhase, from<&MemoryRow::phase>),
+    with(own::kUnit, unless_negative<&MemoryRow::unit>),
     SchemaColumn{"module", kInt, "id", "The module that allocated it. SHARD_MODULES.id",
                  unless_negative<&MemoryRow::module>},
     SchemaColumn{"streamId", kInt, "id", "The stream that it belongs to.",
@@ -69,7 +69,7 @@ constexpr std::array kMemory = {
 
 constexpr std::array kSegments = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.", from<&SegmentRow::time>},
-    with(kRank, from<&SegmentRow::rank>),
+    with(own::kRank, from<&SegmentRow::rank>),
     SchemaColumn{"address", kIntNN, "address", "Of the segment.", from<&SegmentRow::address>},
     SchemaColumn{"bytes", kIntNN, "bytes", "Positive: taken from the device; negative: given back.",
                  from<&SegmentRow::bytes>},
@@ -79,7 +79,7 @@ constexpr std::array kSegments = {
 constexpr std::array kAllocatorEvents = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.",
                  from<&AllocatorEventRow::time>},
-    with(kRank, from<&AllocatorEventRow::rank>),
+    with(own::kRank, from<&AllocatorEventRow::rank>),
     SchemaColumn{"kind", kIntNN, "enum",
                  "0 a free that waits for a stream, 1 a request that failed, 2 a segment at the end.",
                  from<&AllocatorEventRow::kind>},
@@ -122,7 +122,7 @@ constexpr std::array kDeviceDetails = {
 };
 
 constexpr std::array kFlightRecords = {
-    with(kRank, from<&FlightRow::rank>),
+    with(own::kRank, from<&FlightRow::rank>),
     SchemaColumn{"id", kIntNN, "", "Number of the record, in the order of issue.", from<&FlightRow::id>},
     SchemaColumn{"groupNameId", kIntNN, "id", "The process group. StringIds.id", from<&FlightRow::group>},
     SchemaColumn{"groupDescriptionId", kIntNN, "id", "What it is for. StringIds.id",
@@ -155,7 +155,7 @@ constexpr std::array kFlightRecords = {
 
 constexpr std::array kCounters = {
     SchemaColumn{"time", kIntNN, "ns", "When, since the start of the capture.", from<&CounterRow::time>},
-    with(kRank, from<&CounterRow::rank>),
+    with(own::kRank, from<&CounterRow::rank>),
     SchemaColumn{"nameId", kIntNN, "id",
                  "The counter's name, with its unit: \"reserved_bytes\". StringIds.id",
                  from<&CounterRow::name>},
@@ -266,4 +266,4 @@ std::span<const SchemaTable> shard_event_tables() {
     return kTables;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -6,7 +6,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/shard_columns.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr ColumnAccess plan_at_peak = {.get = AtPeak<Category>::get,
                                        .set = element<&PlanRow::at_peak, Category>.set};
 
 constexpr std::array kPlan = {
-    SchemaColumn{"number", kKey, "",
+    SchemaColumn{"number", own::kKey, "",
                  "Number of the configuration, in the order in which the planner tries them.",
                  from<&PlanRow::number>},
     SchemaColumn{
@@ -165,4 +165,4 @@ std::span<const SchemaTable> shard_plan_tables() {
     return kTables;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

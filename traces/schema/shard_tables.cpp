@@ -8,7 +8,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/shard_columns.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -27,7 +27,7 @@ constexpr std::array kRun = {
 };
 
 constexpr std::array kRanks = {
-    SchemaColumn{"rank", kKey, "rank", "The rank.", from<&RankRow::rank>},
+    SchemaColumn{"rank", own::kKey, "rank", "The rank.", from<&RankRow::rank>},
     SchemaColumn{"deviceId", kIntNN, "id", "Its device. TARGET_INFO_GPU.id", from<&RankRow::device>},
     SchemaColumn{"globalPid", kIntNN, "id", "Its process, serialized. PROCESSES.globalPid",
                  from<&RankRow::global_pid>},
@@ -49,7 +49,7 @@ constexpr std::array kRanks = {
 };
 
 constexpr std::array kClocks = {
-    with(kRank, from<&ClockRow::rank>),
+    with(own::kRank, from<&ClockRow::rank>),
     SchemaColumn{"time", kIntNN, "ns", "When it was measured, since the start of the capture.",
                  from<&ClockRow::at_ns>},
     SchemaColumn{"offset", kIntNN, "ns",
@@ -62,7 +62,8 @@ constexpr std::array kClocks = {
 };
 
 constexpr std::array kStops = {
-    SchemaColumn{"rank", kKey, "rank", "The rank that reports it. SHARD_RANKS.rank", from<&StopRow::rank>},
+    SchemaColumn{"rank", own::kKey, "rank", "The rank that reports it. SHARD_RANKS.rank",
+                 from<&StopRow::rank>},
     SchemaColumn{"time", kIntNN, "ns", "When it was reported, since the start of the capture.",
                  from<&StopRow::at_ns>},
     SchemaColumn{"firstRank", kInt, "rank", "The rank whose failure ended the job; NULL: not known.",
@@ -76,20 +77,20 @@ constexpr std::array kStops = {
 };
 
 constexpr std::array kThreads = {
-    SchemaColumn{"globalTid", kKey, "id", "A host thread, serialized. ThreadNames.globalTid",
+    SchemaColumn{"globalTid", own::kKey, "id", "A host thread, serialized. ThreadNames.globalTid",
                  from<&RankThreadRow::global_tid>},
     SchemaColumn{"rank", kIntNN, "rank", "The rank that it works for. SHARD_RANKS.rank",
                  from<&RankThreadRow::rank>},
 };
 
 constexpr std::array kStreams = {
-    with(kRank, from<&StreamRow::rank>),
+    with(own::kRank, from<&StreamRow::rank>),
     SchemaColumn{"streamId", kIntNN, "id", "The stream, as in the device tables.", from<&StreamRow::stream>},
     SchemaColumn{"name", kTextNN, "", "What it is for: \"compute\", \"unshard\".", from<&StreamRow::name>},
 };
 
 constexpr std::array kSteps = {
-    with(kRank, from<&StepRow::rank>),
+    with(own::kRank, from<&StepRow::rank>),
     SchemaColumn{"step", kIntNN, "", "The step's number.", from<&StepRow::step>},
     SchemaColumn{"start", kIntNN, "ns", "When the rank's host thread began it.", from<&StepRow::start>},
     SchemaColumn{"end", kIntNN, "ns", "When the host thread finished it.", from<&StepRow::end>},
@@ -97,25 +98,25 @@ constexpr std::array kSteps = {
 };
 
 constexpr std::array kLosses = {
-    SchemaColumn{"step", kKey, "", "The step's number.", from<&LossRow::step>},
+    SchemaColumn{"step", own::kKey, "", "The step's number.", from<&LossRow::step>},
     SchemaColumn{"loss", "REAL", "", "Mean over the global batch; NULL where it was not a number.",
                  from<&LossRow::loss>},
 };
 
 constexpr std::array kModules = {
-    SchemaColumn{"id", kKey, "id", "The module. NVTX_EVENTS.int64Value", from<&ModuleRow::id>},
+    SchemaColumn{"id", own::kKey, "id", "The module. NVTX_EVENTS.int64Value", from<&ModuleRow::id>},
     SchemaColumn{"parent", kInt, "id", "The module around it. SHARD_MODULES.id",
                  unless_negative<&ModuleRow::parent>},
     SchemaColumn{"name", kTextNN, "", "As ranges show it: \"Linear_0\".", from<&ModuleRow::name>},
     SchemaColumn{"className", kTextNN, "", "\"Linear\".", from<&ModuleRow::class_name>},
     SchemaColumn{"path", kTextNN, "", "PyTorch's full name: \"net.0\".", from<&ModuleRow::path>},
-    with(kUnit, unless_negative<&ModuleRow::unit>),
+    with(own::kUnit, unless_negative<&ModuleRow::unit>),
     SchemaColumn{"parameters", kIntNN, "elements", "Of its own, without its children's.",
                  from<&ModuleRow::parameters>},
 };
 
 constexpr std::array kUnits = {
-    SchemaColumn{"id", kKey, "id", "The FSDP unit: what is gathered together.", from<&UnitRow::id>},
+    SchemaColumn{"id", own::kKey, "id", "The FSDP unit: what is gathered together.", from<&UnitRow::id>},
     SchemaColumn{"module", kInt, "id", "The module that was wrapped. SHARD_MODULES.id",
                  unless_negative<&UnitRow::module>},
     SchemaColumn{"name", kTextNN, "", "The unit's name.", from<&UnitRow::name>},
@@ -127,7 +128,7 @@ constexpr std::array kUnits = {
 };
 
 constexpr std::array kPrediction = {
-    SchemaColumn{"rank", kKey, "rank", "The rank. SHARD_RANKS.rank", from<&PredictionRow::rank>},
+    SchemaColumn{"rank", own::kKey, "rank", "The rank. SHARD_RANKS.rank", from<&PredictionRow::rank>},
     SchemaColumn{"peakBytes", kIntNN, "bytes", "Predicted peak of allocated device memory.",
                  from<&PredictionRow::peak_bytes>},
     SchemaColumn{"moment", kTextNN, "", "When it is reached, in words.", from<&PredictionRow::where>},
@@ -151,7 +152,7 @@ constexpr std::array kPrediction = {
 static_assert(kMemoryCategories == 8, "SHARD_PREDICTION and SHARD_PLAN have one column for each category");
 
 constexpr std::array kPartColumns = {
-    with(kRank, from<&PredictionPartRow::rank>),
+    with(own::kRank, from<&PredictionPartRow::rank>),
     SchemaColumn{"part", kIntNN, "enum", "What the bytes are of. SHARD_ENUM_PART",
                  from<&PredictionPartRow::kind>},
     SchemaColumn{"id", kInt, "id",
@@ -169,7 +170,7 @@ constexpr std::array kPartColumns = {
 };
 
 constexpr std::array kEnumColumns = {
-    SchemaColumn{"id", kKey, "enum", "The value that other tables hold."},
+    SchemaColumn{"id", own::kKey, "enum", "The value that other tables hold."},
     SchemaColumn{"name", kTextNN, "", "Its name in tables, JSON and views."},
     SchemaColumn{"label", kText, "", "Its name for people, or NCCL's."},
 };
@@ -255,4 +256,4 @@ std::span<const SchemaTable> shard_enums() {
     return kEnums;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

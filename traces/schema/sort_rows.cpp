@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 std::vector<std::uint32_t> stable_order(std::size_t size,
                                         bool (*less)(const void*, std::uint32_t, std::uint32_t),
@@ -16,4 +16,4 @@ std::vector<std::uint32_t> stable_order(std::size_t size,
     return order;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 // The numbers 0 to size - 1 in the order of `less(context, i, j)`, equal ones in their original order;
 // empty if they are already in order.
@@ -48,4 +48,4 @@ void put_in_order(std::vector<Row>& rows) {
     sort_rows(rows, [](const Row& a, const Row& b) { return a.order() < b.order(); });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

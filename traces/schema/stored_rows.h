@@ -7,7 +7,7 @@
 
 #include "traces/schema/rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 struct StringRow {
     static constexpr std::string_view kTable = "StringIds";
@@ -56,4 +56,4 @@ struct TotalRow {
     std::int64_t count = 0, total = 0, shortest = 0, longest = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

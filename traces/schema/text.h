@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 constexpr char lower_case(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -73,4 +73,4 @@ constexpr std::uint64_t hash_of(std::string_view text) {
     return hash;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

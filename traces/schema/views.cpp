@@ -8,7 +8,7 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::schema {
 
 namespace {
 
@@ -352,4 +352,4 @@ std::span<const SchemaView> views() {
     return all;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::schema

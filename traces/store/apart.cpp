@@ -7,7 +7,7 @@
 
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 bool same_file(const std::string& a, const std::string& b) {
     std::error_code error;
@@ -24,4 +24,4 @@ void check_apart(const std::vector<std::string>& inputs, const std::string& outp
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

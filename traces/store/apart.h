@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Whether both names refer to one existing file, also through "./", a symbolic link or a hard link.
 bool same_file(const std::string& a, const std::string& b);
@@ -12,4 +12,4 @@ bool same_file(const std::string& a, const std::string& b);
 // Throws StoreError if `output` is one of the inputs, or SQLite's journal next to one.
 void check_apart(const std::vector<std::string>& inputs, const std::string& output);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

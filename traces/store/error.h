@@ -3,11 +3,11 @@
 
 #include <stdexcept>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class StoreError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

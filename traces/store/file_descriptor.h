@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class FileDescriptor {
   public:
@@ -28,4 +28,4 @@ class FileDescriptor {
     int number_ = -1;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

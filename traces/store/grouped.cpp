@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -48,4 +48,4 @@ std::string grouped(double value, int decimals) {
            digits.substr(point);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // 1234567 -> "1,234,567".
 std::string grouped(std::int64_t value);
@@ -17,4 +17,4 @@ std::string grouped(double value, int decimals);
 // "1 kernel", "2,000 kernels".
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 std::string processor_name() {
     std::ifstream cpuinfo("/proc/cpuinfo");
@@ -37,4 +37,4 @@ std::int64_t physical_memory() {
     return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 std::string processor_name();  // "AMD EPYC 9654", or the architecture where the system does not report it
 std::string host_name(
@@ -12,4 +12,4 @@ std::string host_name(
 std::string processors_of_process();       // usable cores: "0-3,8"; empty where not reported
 std::int64_t physical_memory();            // bytes
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

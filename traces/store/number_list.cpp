@@ -1,6 +1,6 @@
 #include "traces/store/number_list.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 std::string number_list(std::span<const std::int64_t> numbers) {
     std::string text;
@@ -15,4 +15,4 @@ std::string number_list(std::span<const std::int64_t> numbers) {
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 
 #include "traces/schema/rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // One virtual add() for each kind of row, which does nothing unless overridden.
 template <typename Rows>
@@ -24,12 +24,12 @@ class Adds<std::variant<First, Rest...>> : public Adds<std::variant<Rest...>> {
     virtual void add(const First&) {}
 };
 
-class EventSink : public Adds<AnyRow> {
+class EventSink : public Adds<schema::AnyRow> {
   public:
     // The id of a string in this sink; equal strings give equal ids.
-    virtual StringId intern(std::string_view text) = 0;
+    virtual schema::StringId intern(std::string_view text) = 0;
     // The string of such an id, until the next call; empty if the sink does not keep them.
-    virtual std::string_view text(StringId) const { return {}; }
+    virtual std::string_view text(schema::StringId) const { return {}; }
     // Makes everything added so far durable (a database commits).
     virtual void commit() = 0;
 };
@@ -50,6 +50,6 @@ class EachAdd<Self, Base, std::variant<First, Rest...>> : public EachAdd<Self, B
     void add(const First& row) final { static_cast<Self*>(this)->take(row); }
 };
 template <typename Self>
-using EachRow = EachAdd<Self, EventSink, AnyRow>;
+using EachRow = EachAdd<Self, EventSink, schema::AnyRow>;
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -1,6 +1,6 @@
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace {
 
 constexpr std::string_view kPython = ".py:", kNode = "torch::autograd::generated::", kOperator = "at::_ops::";
@@ -55,4 +55,4 @@ std::string short_frame(std::string_view frame) {
     return std::string(frame.substr(folder == std::string_view::npos ? 0 : folder + 1));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

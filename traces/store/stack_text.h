@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The most informative frame: the innermost Python frame outside PyTorch, else the innermost Python frame,
 // else (the threads of a backward pass) the autograd node, the operator or the innermost frame. A view of
@@ -15,4 +15,4 @@ std::string_view asking_frame(std::string_view stack);
 // arguments: "BmmBackward0::apply".
 std::string short_frame(std::string_view frame);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -73,13 +73,13 @@ std::string kind_of(const Op& op) {
             return std::string(
                 kKernelClassNames[static_cast<std::size_t>(kernel_info(op.kernel().kernel).kernel_class)]);
         case OpKind::collective:
-            return std::string(traces::name(op.collective().operation));
+            return std::string(traces::schema::name(op.collective().operation));
         case OpKind::memset:
             return "memset";
         default:
-            return op.copy_kind() == traces::kCopyHostToDevice   ? "copy to device"
-                   : op.copy_kind() == traces::kCopyDeviceToHost ? "copy to host"
-                                                                 : "copy on device";
+            return op.copy_kind() == traces::schema::kCopyHostToDevice   ? "copy to device"
+                   : op.copy_kind() == traces::schema::kCopyDeviceToHost ? "copy to host"
+                                                                         : "copy on device";
     }
 }
 
@@ -98,7 +98,8 @@ void add_residuals(const Runs& runs, Calibration& into) {
         for (const MeasuredOp& work : run.work) {
             const Op& op = *work.op;
             if (op.kind == OpKind::collective) continue;
-            const bool bus = op.kind == OpKind::memcpy && op.copy_kind() != traces::kCopyDeviceToDevice;
+            const bool bus =
+                op.kind == OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
             const double latency = bus ? cluster.copy.latency : cluster.device.kernel_latency;
             std::string type;
             if (op.kind == OpKind::kernel)
@@ -121,7 +122,8 @@ void add_residuals(const Runs& runs, Calibration& into) {
                                   all > 0 ? own.seconds / all : 0, median(own.errors),
                                   percentile(own.errors, 0.9)});
     }
-    traces::sort_rows(into.residuals, [](const Residual& a, const Residual& b) { return a.share > b.share; });
+    traces::schema::sort_rows(into.residuals,
+                              [](const Residual& a, const Residual& b) { return a.share > b.share; });
 }
 
 // A few steps suffice, as they repeat.

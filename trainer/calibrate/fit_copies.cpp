@@ -29,8 +29,8 @@ Copy copy_of(const MeasuredOp& work) {
     };
     const auto bytes = static_cast<double>(op.bytes);
     if (op.kind == OpKind::memset) return {on_device, false, bytes};
-    if (op.copy_kind() == traces::kCopyHostToDevice) return {to_device, pageable(op.args[1]), bytes};
-    if (op.copy_kind() == traces::kCopyDeviceToHost) return {to_host, pageable(op.args[0]), bytes};
+    if (op.copy_kind() == traces::schema::kCopyHostToDevice) return {to_device, pageable(op.args[1]), bytes};
+    if (op.copy_kind() == traces::schema::kCopyDeviceToHost) return {to_host, pageable(op.args[0]), bytes};
     return {on_device, false, 2 * bytes};
 }
 

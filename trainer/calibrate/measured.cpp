@@ -16,7 +16,7 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-[[noreturn]] void refuse(const traces::Trace& trace, const std::string& why) {
+[[noreturn]] void refuse(const traces::store::Trace& trace, const std::string& why) {
     throw CalibrationError(fmt::format("{}: {}", trace.path.empty() ? "the trace" : trace.path, why));
 }
 
@@ -42,10 +42,10 @@ std::string processor_of(std::string name) {
     return name;
 }
 
-void read_machine(const traces::Trace& trace, MeasuredRun& run) {
+void read_machine(const traces::store::Trace& trace, MeasuredRun& run) {
     std::map<std::string, int> nodes;
     std::map<int, std::set<int>> devices;  // by node
-    for (const traces::Rank& rank : trace.ranks) {
+    for (const traces::store::Rank& rank : trace.ranks) {
         const int node = nodes.try_emplace(rank.host, static_cast<int>(nodes.size())).first->second;
         run.node_of.push_back(node);
         devices[node].insert(rank.device);
@@ -65,11 +65,11 @@ void read_machine(const traces::Trace& trace, MeasuredRun& run) {
 }
 
 // The median step of rank 0 over the steps that the figures use.
-double median_step(const traces::Trace& trace, const MeasuredRun& run) {
-    const traces::ExecutionSummary summary = traces::summarize(trace);
+double median_step(const traces::store::Trace& trace, const MeasuredRun& run) {
+    const traces::analysis::ExecutionSummary summary = traces::analysis::summarize(trace);
     if (summary.ranks.empty()) return 0;
     std::vector<double> windows;
-    const std::vector<traces::StepSummary>& steps = summary.ranks.front().steps;
+    const std::vector<traces::analysis::StepSummary>& steps = summary.ranks.front().steps;
     const auto used = std::min(steps.size(), static_cast<std::size_t>(run.steps));
     for (std::size_t s = steps.size() - used; s < steps.size(); ++s)
         windows.push_back(static_cast<double>(steps[s].window_end - steps[s].window_start) * 1e-9);
@@ -78,7 +78,7 @@ double median_step(const traces::Trace& trace, const MeasuredRun& run) {
 
 }  // namespace
 
-Job job_of(const traces::Trace& trace) {
+Job job_of(const traces::store::Trace& trace) {
     if (trace.config_value("run.device").empty() || trace.config_value("model.type").empty()) {
         refuse(trace,
                "it stores no job, so it is not a trace of the trainer; record one with shardscope-train "
@@ -108,7 +108,7 @@ Job job_of(const traces::Trace& trace) {
     return job;
 }
 
-MeasuredRun measure(const traces::Trace& trace) {
+MeasuredRun measure(const traces::store::Trace& trace) {
     MeasuredRun run;
     run.file = trace.path.empty() ? "the trace" : trace.path;
     run.job = job_of(trace);

@@ -74,9 +74,9 @@ struct MeasuredRun {
 };
 
 // The job of a trainer's trace, as it was carried out. Throws CalibrationError.
-Job job_of(const traces::Trace& trace);
+Job job_of(const traces::store::Trace& trace);
 
 // Throws CalibrationError: not a trace of the trainer, simulated, no steps, or not in the Plan's order.
-MeasuredRun measure(const traces::Trace& trace);
+MeasuredRun measure(const traces::store::Trace& trace);
 
 }  // namespace shardscope::trainer::calibrate

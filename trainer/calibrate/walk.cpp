@@ -16,7 +16,7 @@ namespace {
 
 using trace_names::RuntimeFunction;
 
-// The name as traces::Trace stores it: without CUDA's suffix "_v…".
+// The name as traces::store::Trace stores it: without CUDA's suffix "_v…".
 std::string_view bare_name(RuntimeFunction function) {
     const std::string_view name = trace_names::name(function);
     return name.substr(0, name.rfind("_v"));
@@ -29,7 +29,7 @@ bool is_growth(std::string_view call) {
 
 }  // namespace
 
-Walk::Walk(const traces::Trace& trace, MeasuredRun& run) : trace_(trace), run_(run) {}
+Walk::Walk(const traces::store::Trace& trace, MeasuredRun& run) : trace_(trace), run_(run) {}
 
 void Walk::run() {
     find_calls();
@@ -73,7 +73,7 @@ void Walk::find_calls() {
         if (rank >= 0) calls_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
     }
     for (auto& own : calls_) {
-        traces::sort_rows(own, [&](std::int32_t a, std::int32_t b) {
+        traces::schema::sort_rows(own, [&](std::int32_t a, std::int32_t b) {
             return trace_.runtime.start[static_cast<std::size_t>(a)] <
                    trace_.runtime.start[static_cast<std::size_t>(b)];
         });
@@ -101,8 +101,8 @@ void Walk::find_device_spans() {
 // --- the Plan's order ------------------------------------------------------------------------------------
 
 std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
-    std::vector<const traces::Step*> own;
-    for (const traces::Step& step : trace_.steps) {
+    std::vector<const traces::store::Step*> own;
+    for (const traces::store::Step& step : trace_.steps) {
         if (step.rank == static_cast<int>(rank)) own.push_back(&step);
     }
     if (own.empty()) return {};
@@ -130,7 +130,7 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
 }
 
 // Returns false if the calls do not match the Plan.
-bool Walk::join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined) {
+bool Walk::join_step(std::size_t rank, const traces::store::Step& step, JoinedStep& joined) {
     const std::vector<std::int32_t>& calls = calls_[rank];
     const auto starts_before = [&](std::int32_t call, Time time) {
         return trace_.runtime.start[static_cast<std::size_t>(call)] < time;
@@ -188,7 +188,7 @@ void Walk::add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t
 
 // --- the host --------------------------------------------------------------------------------------------
 
-void Walk::read_host(std::size_t rank, const traces::Step& step, const JoinedStep& joined) {
+void Walk::read_host(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined) {
     read_calls(joined);
     read_host_work(rank, step, joined);
 }
@@ -223,7 +223,7 @@ void Walk::read_calls(const JoinedStep& joined) {
 }
 
 // Matches by name and order: the n-th operation that opens a range of a name is the n-th such range.
-void Walk::read_host_work(std::size_t rank, const traces::Step& step, const JoinedStep& joined) {
+void Walk::read_host_work(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined) {
     std::unordered_map<std::string_view, std::vector<std::int32_t>> by_name;
     const std::vector<std::int32_t>& ranges = ranges_[rank];
     auto at = std::lower_bound(ranges.begin(), ranges.end(), step.start, [&](std::int32_t range, Time time) {

@@ -27,7 +27,7 @@ struct JoinedStep {
 
 class Walk {
   public:
-    Walk(const traces::Trace& trace, MeasuredRun& run);
+    Walk(const traces::store::Trace& trace, MeasuredRun& run);
 
     // Fills MeasuredRun::work, host_work, gaps, the calls and the waits. Throws CalibrationError.
     void run();
@@ -42,16 +42,16 @@ class Walk {
     void find_calls();
     void find_device_spans();
     std::vector<JoinedStep> join_rank(std::size_t rank);
-    bool join_step(std::size_t rank, const traces::Step& step, JoinedStep& joined);
+    bool join_step(std::size_t rank, const traces::store::Step& step, JoinedStep& joined);
     void add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t call);
-    void read_host(std::size_t rank, const traces::Step& step, const JoinedStep& joined);
+    void read_host(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);
     void read_calls(const JoinedStep& joined);
-    void read_host_work(std::size_t rank, const traces::Step& step, const JoinedStep& joined);
+    void read_host_work(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);
     void find_ready(const std::vector<JoinedStep>& steps);
     void find_busy();
     void drop_unused();
 
-    const traces::Trace& trace_;
+    const traces::store::Trace& trace_;
     MeasuredRun& run_;
     std::vector<std::vector<std::int32_t>> calls_;   // by rank: its thread's calls, in order
     std::vector<std::vector<std::int32_t>> ranges_;  // by rank: its thread's ranges

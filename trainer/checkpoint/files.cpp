@@ -34,7 +34,7 @@ constexpr const char* kLatest = "latest";
 std::optional<std::int64_t> step_of(std::string_view name) {
     if (!name.starts_with(kStepPrefix)) return std::nullopt;
     name.remove_prefix(kStepPrefix.size());
-    const auto step = traces::number_of<std::int64_t>(name);
+    const auto step = traces::schema::number_of<std::int64_t>(name);
     return step.value_or(-1) < 0 ? std::nullopt : step;
 }
 

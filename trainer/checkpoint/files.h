@@ -46,7 +46,7 @@ class File {
   private:
     File(std::filesystem::path path, int flags);
 
-    traces::FileDescriptor descriptor_;
+    traces::store::FileDescriptor descriptor_;
     std::filesystem::path path_;
 };
 

@@ -25,7 +25,7 @@ constexpr const char* kFormatName = "shardscope-checkpoint";
 constexpr std::int64_t kMost = std::int64_t{1} << 60;
 
 std::string dump(const Json& json) {
-    return traces::dump_json(json);
+    return traces::schema::dump_json(json);
 }
 
 std::string check_of(std::string_view before) {
@@ -86,7 +86,7 @@ class Reader {
     Reader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
     Manifest read() {
-        const Json json = traces::parse_ordered_json(text_);
+        const Json json = traces::schema::parse_ordered_json(text_);
         if (json.is_discarded()) fail("is damaged or cut off: it is not JSON");
         if (!json.is_object() || !json.contains("format") || json["format"] != kFormatName) {
             throw CheckpointError(
@@ -196,7 +196,7 @@ class Reader {
     // Sorts the pieces by state and first element, and refuses overlaps.
     void refuse_overlaps(ManifestParameter& parameter) const {
         std::vector<ManifestPiece>& pieces = parameter.pieces;
-        traces::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
+        traces::schema::sort_rows(pieces, [](const ManifestPiece& a, const ManifestPiece& b) {
             return std::tie(a.state, a.first) < std::tie(b.state, b.first);
         });
         for (std::size_t i = 1; i < pieces.size(); ++i) {

@@ -60,7 +60,7 @@ std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most)
         held.try_emplace({static_cast<int>(id), ""});
     std::vector<OwnedPiece> owned;
     for (auto& [key, pieces] : held) {
-        traces::sort_rows(pieces, [](const OwnedPiece& a, const OwnedPiece& b) {
+        traces::schema::sort_rows(pieces, [](const OwnedPiece& a, const OwnedPiece& b) {
             return std::tie(a.piece.first, a.place) < std::tie(b.piece.first, b.place);
         });
         const ParameterShape& shape = layout.parameters.at(static_cast<std::size_t>(key.first));

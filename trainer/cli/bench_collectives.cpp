@@ -21,8 +21,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-using traces::Align;
-using traces::grouped;
+using traces::report::Align;
+using traces::store::grouped;
 
 std::string size_text(std::int64_t bytes) {
     return bytes >= 1 << 20 ? fmt::format("{:.4g} MiB", static_cast<double>(bytes) / (1 << 20))
@@ -34,14 +34,14 @@ double algbw_gbps(const CollectiveRate& rate) {
 }
 
 double busbw_gbps(const CollectiveRate& rate, int ranks) {
-    return algbw_gbps(rate) * traces::bus_factor(rate.operation, ranks);
+    return algbw_gbps(rate) * traces::analysis::bus_factor(rate.operation, ranks);
 }
 
 std::string table(const CollectiveBench& bench, const std::string& group, int ranks) {
     const bool bounded = bench.copy_gbps > 0;
     std::vector<Align> columns(bounded ? 8 : 6, Align::right);
     columns[0] = Align::left;
-    traces::TextTable rows(columns, 2);
+    traces::report::TextTable rows(columns, 2);
     std::vector<std::string> header = {"Collective", "Size",         "Time (us)",
                                        "Alone (us)", "algbw (GB/s)", "busbw (GB/s)"};
     if (bounded) header.insert(header.end(), {"Bound (us)", "Of bound (%)"});
@@ -50,7 +50,7 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
     for (const CollectiveRate& rate : bench.rates) {
         if (before && before->operation != rate.operation) rows.rule();
         before = &rate;
-        std::vector<std::string> cells = {std::string(traces::name(rate.operation)),
+        std::vector<std::string> cells = {std::string(traces::schema::name(rate.operation)),
                                           size_text(rate.bytes),
                                           grouped(rate.us, 1),
                                           grouped(rate.latency_us, 1),
@@ -90,7 +90,7 @@ std::string json(const CollectiveBench& bench, const std::string& group, int ran
     all["trace"] = trace;
     all["collectives"] = nlohmann::ordered_json::array();
     for (const CollectiveRate& rate : bench.rates) {
-        nlohmann::ordered_json row = {{"name", traces::name(rate.operation)},
+        nlohmann::ordered_json row = {{"name", traces::schema::name(rate.operation)},
                                       {"bytes", rate.bytes},
                                       {"repeats", rate.repeats},
                                       {"us", rate.us},
@@ -100,7 +100,7 @@ std::string json(const CollectiveBench& bench, const std::string& group, int ran
         if (rate.bound_us > 0) row["bound_us"] = rate.bound_us;
         all["collectives"].push_back(std::move(row));
     }
-    return traces::dump_json(all) + "\n";
+    return traces::schema::dump_json(all) + "\n";
 }
 
 std::string group_text(const Job& job, Joined* joined) {
@@ -130,9 +130,9 @@ int bench_collectives(const Job& job, bool as_json, Joined* joined) {
         const RunEnvironment environment = environment_of(job, joined ? &joined->processes() : nullptr);
         trace.emplace(job, world);
         if (profiler::Recorder* recorder = trace->recorder()) {
-            for (const traces::RunInfoRow& fact : environment.facts) recorder->describe(fact);
+            for (const traces::schema::RunInfoRow& fact : environment.facts) recorder->describe(fact);
             if (joined)
-                for (const traces::RunInfoRow& fact : joined->facts()) recorder->describe(fact);
+                for (const traces::schema::RunInfoRow& fact : joined->facts()) recorder->describe(fact);
         }
         if (speaks) fmt::print(stderr, "{}\n", environment.line);
     });
@@ -143,7 +143,7 @@ int bench_collectives(const Job& job, bool as_json, Joined* joined) {
     options.on_rate = [&](const CollectiveRate& rate) {
         if (terminal)
             fmt::print(stderr, "\r{:<60}",
-                       fmt::format("{} {}", traces::name(rate.operation), size_text(rate.bytes)));
+                       fmt::format("{} {}", traces::schema::name(rate.operation), size_text(rate.bytes)));
     };
     CollectiveBench bench;
     try {

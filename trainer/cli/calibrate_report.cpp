@@ -11,15 +11,15 @@ namespace shardscope::trainer {
 namespace {
 
 using calibrate::Calibration;
-using traces::Align;
-using traces::grouped;
+using traces::report::Align;
+using traces::store::grouped;
 
 std::string percent(double share) {
     return fmt::format("{:.1f}", 100 * share);
 }
 
 std::string residual_table(const Calibration& fitted) {
-    traces::TextTable table(
+    traces::report::TextTable table(
         {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right}, 2);
     table.header({"work", "type", "count", "of the time (%)", "median error (%)", "90th percentile (%)"});
     for (const calibrate::Residual& own : fitted.residuals) {
@@ -30,7 +30,7 @@ std::string residual_table(const Calibration& fitted) {
 }
 
 std::string step_table(const Calibration& fitted) {
-    traces::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
+    traces::report::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
     table.header({"trace", "steps", "measured (us)", "simulated (us)", "error (%)"});
     for (const calibrate::StepResidual& own : fitted.steps) {
         table.row({own.file, grouped(own.steps), grouped(own.measured_s * 1e6, 0),
@@ -59,7 +59,8 @@ std::string calibration_table(const Calibration& fitted, const std::string& file
         "{}\nSteps: the measured median and the one that the model simulates\n\n{}\n",
         residual_table(fitted), step_table(fitted));
     if (!base.empty())
-        out += traces::paragraph(fmt::format("From {}, since no trace shows it: {}", fitted.base, base), 110);
+        out += traces::report::paragraph(
+            fmt::format("From {}, since no trace shows it: {}", fitted.base, base), 110);
     return out + fmt::format("Model: {0}    use it with: --run.device=sim --sim.cluster={0}\n", file);
 }
 
@@ -83,7 +84,7 @@ std::string calibration_json(const Calibration& fitted, const std::string& file)
                                  {"simulated_us", own.simulated_s * 1e6},
                                  {"error", own.error()}});
     }
-    return traces::dump_json(json) + "\n";
+    return traces::schema::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -27,7 +27,7 @@ void check_output(const CalibrateOptions& options) {
         throw JobError(fmt::format("command line: -o {}: a cost model is a .toml file; give the path of one",
                                    options.output));
     }
-    traces::DatabaseWriter::check_output(options.output, options.overwrite);
+    traces::store::DatabaseWriter::check_output(options.output, options.overwrite);
 }
 
 sim::Cluster base_model(const CalibrateOptions& options, const calibrate::MeasuredRun& first) {
@@ -57,7 +57,8 @@ int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOpti
     try {
         std::vector<calibrate::MeasuredRun> runs;
         runs.reserve(traces.size());
-        for (const std::string& file : traces) runs.push_back(calibrate::measure(*traces::load_trace(file)));
+        for (const std::string& file : traces)
+            runs.push_back(calibrate::measure(*traces::store::load_trace(file)));
         const sim::Cluster base = base_model(options, runs.front());
         const std::string name = std::filesystem::path(options.output).stem().string();
         const calibrate::Calibration fitted = calibrate::calibrate(runs, base, name);

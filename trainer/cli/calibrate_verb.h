@@ -13,7 +13,8 @@ struct CalibrateOptions {
     std::string base;    // model for the figures that no trace shows; empty: one shipped for the device
 };
 
-// Returns the exit status. Throws JobError (a trace or an option that cannot be used) and traces::StoreError.
+// Returns the exit status. Throws JobError (a trace or an option that cannot be used) and
+// traces::store::StoreError.
 int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOptions& options);
 
 }  // namespace shardscope::trainer

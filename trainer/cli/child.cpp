@@ -30,10 +30,10 @@ struct Pipe {
     Pipe() {
         std::array<int, 2> ends{};
         if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("a pipe for the run cannot be made");
-        read = traces::FileDescriptor(ends[0]);
-        write = traces::FileDescriptor(ends[1]);
+        read = traces::store::FileDescriptor(ends[0]);
+        write = traces::store::FileDescriptor(ends[1]);
     }
-    traces::FileDescriptor read, write;
+    traces::store::FileDescriptor read, write;
 };
 
 // Runs in the child, between fork and exec: system calls only.

@@ -23,10 +23,10 @@ namespace shardscope::trainer {
 constexpr double kMB = 1 << 20;
 
 inline std::string mb(std::int64_t bytes) {
-    return traces::grouped(static_cast<double>(bytes) / kMB, 1);
+    return traces::store::grouped(static_cast<double>(bytes) / kMB, 1);
 }
 inline std::string ms(double seconds) {
-    return traces::grouped(seconds * 1e3, 2);
+    return traces::store::grouped(seconds * 1e3, 2);
 }
 
 // --- names of configurations -------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ inline std::string yes_no(const std::string& truth) {
 template <class Row>
 struct Column {
     std::string header;
-    traces::Align align = traces::Align::left;
+    traces::report::Align align = traces::report::Align::left;
     std::function<std::string(const Row&)> cell;
 };
 
@@ -63,7 +63,7 @@ std::vector<Column<Row>> key_columns(const std::vector<std::string>& keys,
     std::vector<Column<Row>> columns;
     for (const std::string& key : keys) {
         if (std::find(shown.begin(), shown.end(), key) != shown.end()) continue;
-        columns.push_back({key.substr(key.find('.') + 1), traces::Align::left,
+        columns.push_back({key.substr(key.find('.') + 1), traces::report::Align::left,
                            [key](const Row& row) { return text_of(row.job, key); }});
     }
     return columns;
@@ -71,13 +71,13 @@ std::vector<Column<Row>> key_columns(const std::vector<std::string>& keys,
 
 template <class Row>
 std::string table_of(const std::vector<const Row*>& rows, const std::vector<Column<Row>>& columns) {
-    std::vector<traces::Align> align = {traces::Align::right};
+    std::vector<traces::report::Align> align = {traces::report::Align::right};
     std::vector<std::string> header = {"row"};
     for (const Column<Row>& column : columns) {
         align.push_back(column.align);
         header.push_back(column.header);
     }
-    traces::TextTable table(align);
+    traces::report::TextTable table(align);
     table.header(header);
     for (const Row* row : rows) {
         std::vector<std::string> cells = {std::to_string(row->number)};

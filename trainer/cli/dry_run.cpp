@@ -24,9 +24,9 @@ PlanLabels labels_of(const Program& program) {
 
 std::string units_table(const Program& program, const PlanLabels& labels) {
     if (program.units().empty()) return "";
-    using traces::Align;
-    using traces::grouped;
-    traces::TextTable table(
+    using traces::report::Align;
+    using traces::store::grouped;
+    traces::report::TextTable table(
         {Align::right, Align::left, Align::left, Align::right, Align::right, Align::right});
     const bool buckets = program.job().parallel.mode == ParallelMode::ddp;
     table.header({buckets ? "bucket" : "unit", "name", "module", "elements", "padding", "bytes per rank"});
@@ -55,8 +55,9 @@ std::string dry_run_text(const Program& program) {
             program.step(program.warm_up_steps()));
     if (program.evaluation() != nullptr) section("Validation, one batch", *program.evaluation());
     const MemoryPeak peak = program.predict().peak;
-    out += fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::grouped(peak.bytes),
-                       traces::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
+    out +=
+        fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::store::grouped(peak.bytes),
+                    traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
     return out + peak_table(peak);
 }
 
@@ -81,13 +82,13 @@ std::string dry_run_json(const Program& program) {
     for (const Op& op : steady.ops) {
         flops += op.flops;
         if (op.kind != OpKind::collective) continue;
-        auto& entry = collectives[std::string(traces::name(op.collective().operation))];
+        auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
         if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
         entry["count"] = entry["count"].get<std::int64_t>() + 1;
         entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
     }
     json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
-    return traces::dump_json(json, 2) + "\n";
+    return traces::schema::dump_json(json, 2) + "\n";
 }
 
 }  // namespace shardscope::trainer

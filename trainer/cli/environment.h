@@ -11,7 +11,7 @@
 namespace shardscope::trainer {
 
 struct RunEnvironment {
-    std::vector<traces::RunInfoRow> facts;
+    std::vector<traces::schema::RunInfoRow> facts;
     std::vector<std::string> notes;
     std::string line;
 };

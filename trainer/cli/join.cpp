@@ -127,9 +127,9 @@ std::unique_ptr<Wire> Joined::open_wire() {
     return comm_ == CommKind::gloo ? make_gloo_wire(*world_) : make_tcp_wire(*world_);
 }
 
-std::vector<traces::RunInfoRow> Joined::facts() const {
-    std::vector<traces::RunInfoRow> facts = {{"launcher", name(world_->place().launcher)},
-                                             {"hosts", std::to_string(world_->hosts())}};
+std::vector<traces::schema::RunInfoRow> Joined::facts() const {
+    std::vector<traces::schema::RunInfoRow> facts = {{"launcher", name(world_->place().launcher)},
+                                                     {"hosts", std::to_string(world_->hosts())}};
     if (over_mpi_) facts.push_back({"mpi", mpi_library_});
     return facts;
 }

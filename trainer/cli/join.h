@@ -35,7 +35,7 @@ class Joined {
     World& world() { return *world_; }
     Processes& processes() { return processes_; }
     // Facts about the processes for the trace.
-    std::vector<traces::RunInfoRow> facts() const;
+    std::vector<traces::schema::RunInfoRow> facts() const;
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
     std::string line() const;
 

@@ -13,7 +13,7 @@ nlohmann::ordered_json settings_json(const std::vector<Override>& settings) {
 nlohmann::ordered_json categories_json(const CategoryBytes& bytes) {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t c = 0; c < bytes.size(); ++c)
-        json[std::string(traces::kMemoryCategoryNames[c])] = bytes[c];
+        json[std::string(traces::schema::kMemoryCategoryNames[c])] = bytes[c];
     return json;
 }
 

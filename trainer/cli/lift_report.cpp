@@ -20,8 +20,8 @@ namespace {
 
 using lift::Lifted;
 using lift::Replay;
-using traces::Align;
-using traces::grouped;
+using traces::report::Align;
+using traces::store::grouped;
 
 constexpr std::size_t kWidth = 110;
 
@@ -129,7 +129,7 @@ std::string head(const LiftResult& result) {
         base.job.parallel.mode == ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
         fmt::format(", {} {}{}", base.units, base.job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit",
                     base.units == 1 ? "" : "s"));
-    for (const std::string& note : lifted.notes) out += traces::paragraph("Note: " + note, kWidth);
+    for (const std::string& note : lifted.notes) out += traces::report::paragraph("Note: " + note, kWidth);
     if (result.links != "as recorded")
         out +=
             fmt::format("Collectives below: {}; compared with the unmodified replay above\n", result.links);
@@ -141,7 +141,7 @@ std::string name_of(const Replay& row) {
     if (row.changes.empty()) return "as recorded";
     std::vector<std::string> words;
     for (const Override& change : row.changes) words.push_back(change.key + "=" + change.value);
-    return traces::joined(words, " ");
+    return traces::schema::joined(words, " ");
 }
 
 // A row and the lines that are printed for it.
@@ -275,7 +275,7 @@ std::string lift_json(const LiftResult& result) {
         for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))
             own["pytorch"][api.api] = api.lines;
     }
-    return traces::dump_json(json) + "\n";
+    return traces::schema::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -79,22 +79,23 @@ std::string TracePlanning::links() const {
 
 // Writes the rows as in a job's plan; figures that have no meaning for a trace are absent.
 void TracePlanning::write_database(const LiftResult& result) const {
-    traces::DatabaseWriter writer(writer_options(options_.output, options_.overwrite));
+    traces::store::DatabaseWriter writer(writer_options(options_.output, options_.overwrite));
     for (const Override& setting : result.lifted.settings)
-        writer.add(traces::RunInfoRow{setting.key, setting.value});
-    writer.add(traces::RunInfoRow{"plan.trace", result.lifted.file});
-    writer.add(traces::RunInfoRow{"plan.cluster", result.links});
-    writer.add(traces::RunInfoRow{"plan.complete", result.complete ? "true" : "false"});
-    writer.add(traces::RunInfoRow{"lift.recorded_step_us",
-                                  fmt::format("{:.3f}", result.lifted.step_s * kMicroseconds)});
-    writer.add(traces::RunInfoRow{"lift.unmodified_step_us",
-                                  fmt::format("{:.3f}", result.unmodified.step_s * kMicroseconds)});
+        writer.add(traces::schema::RunInfoRow{setting.key, setting.value});
+    writer.add(traces::schema::RunInfoRow{"plan.trace", result.lifted.file});
+    writer.add(traces::schema::RunInfoRow{"plan.cluster", result.links});
+    writer.add(traces::schema::RunInfoRow{"plan.complete", result.complete ? "true" : "false"});
+    writer.add(traces::schema::RunInfoRow{"lift.recorded_step_us",
+                                          fmt::format("{:.3f}", result.lifted.step_s * kMicroseconds)});
+    writer.add(traces::schema::RunInfoRow{"lift.unmodified_step_us",
+                                          fmt::format("{:.3f}", result.unmodified.step_s * kMicroseconds)});
     if (result.lifted.peak_bytes >= 0)
-        writer.add(traces::RunInfoRow{"lift.recorded_peak_bytes", std::to_string(result.lifted.peak_bytes)});
+        writer.add(
+            traces::schema::RunInfoRow{"lift.recorded_peak_bytes", std::to_string(result.lifted.peak_bytes)});
     for (const Replay& row : result.rows) {
-        traces::PlanRow out = row.can_be() ? plan_row(row) : traces::PlanRow{};
+        traces::schema::PlanRow out = row.can_be() ? plan_row(row) : traces::schema::PlanRow{};
         out.number = row.number;
-        out.settings = traces::dump_json(settings_json(row.changes));
+        out.settings = traces::schema::dump_json(settings_json(row.changes));
         out.outcome = row.can_be() ? "fits" : "impossible";
         out.reason = row.impossible;
         if (row.can_be()) {
@@ -112,7 +113,7 @@ void TracePlanning::write_database(const LiftResult& result) const {
 }
 
 int TracePlanning::run() {
-    const auto trace = traces::open_any({file_});
+    const auto trace = traces::importer::open_any({file_});
     const lift::Lifted lifted = lift::lift(*trace);
     const Replay unmodified = lift::replay_unmodified(lifted);
     if (!unmodified.can_be()) throw lift::LiftError(unmodified.impossible);
@@ -190,7 +191,7 @@ int plan_trace(const std::string& file, const std::vector<Override>& overrides, 
     } catch (const lift::LiftError& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         return kFailed;
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         return kFailed;
     } catch (const sim::ClusterError& error) {

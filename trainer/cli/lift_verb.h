@@ -18,7 +18,7 @@ struct LiftOptions {
 bool is_trace(const std::string& path);
 
 // Returns the exit status: 0, 1 if the trace cannot be lifted, 128 + n after signal n. Throws JobError and
-// traces::StoreError.
+// traces::store::StoreError.
 int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
                const LiftOptions& lift);
 

@@ -107,13 +107,13 @@ bool g_silent = false;
 int complain(const std::exception& error) {
     const int status = status_of(error);
     if (g_silent && status == kWrongUse) return status;
-    fmt::print(stderr, "shardscope-train: {}\n", shardscope::traces::printable(sentence_of(error)));
+    fmt::print(stderr, "shardscope-train: {}\n", shardscope::traces::report::printable(sentence_of(error)));
     return status;
 }
 
 std::string version_text() {
     return fmt::format("shardscope-train {} (trace schema {})", shardscope::kVersion,
-                       shardscope::traces::kSchemaVersion);
+                       shardscope::traces::schema::kSchemaVersion);
 }
 
 // Arguments that both command lines share: the job file, --format, --overwrite, --dry-run.
@@ -346,7 +346,7 @@ int run_train(const std::vector<std::string>& arguments) {
         Job job = load_job(common.file, overrides, launched);
         if (!trace.empty()) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
-        if (shardscope::traces::same_file(common.file, job.run.trace)) {
+        if (shardscope::traces::store::same_file(common.file, job.run.trace)) {
             throw JobError(
                 fmt::format("{} is both read and written; choose another path for the trace", common.file));
         }

@@ -23,7 +23,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-using traces::grouped;
+using traces::store::grouped;
 
 constexpr double kSecondsBetweenLines = 5;
 
@@ -167,7 +167,7 @@ std::string describe_run(const Program& program) {
     words.insert(words.end(), more.begin(), more.end());
     const auto units = static_cast<std::int64_t>(program.units().size());
     return fmt::format(
-        "{}; {}: {}{}", traces::joined(words, ", "), model_words(job),
+        "{}; {}: {}{}", traces::schema::joined(words, ", "), model_words(job),
         count(parameter_count(program), "parameter"),
         units == 0 ? "" : " in " + count(units, job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit"));
 }
@@ -182,7 +182,7 @@ std::string peak_table(const MemoryPeak& peak) {
     std::string out =
         fmt::format("{:<22} {:>18} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
     for (std::size_t c = 0; c < peak.at_peak.size(); ++c)
-        out += row(traces::kMemoryCategoryNames[c], peak.at_peak[c]);
+        out += row(traces::schema::kMemoryCategoryNames[c], peak.at_peak[c]);
     out += row("total", peak.bytes);
     if (!peak.where.empty()) out += fmt::format("Reached in: {}\n", peak.where);
     return out;
@@ -194,11 +194,11 @@ std::string peaks_line(const RunResult& run) {
                        mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
 }
 
-std::string rank_zero_tables(const traces::Trace& trace) {
-    traces::Selection rank_zero;
+std::string rank_zero_tables(const traces::store::Trace& trace) {
+    traces::analysis::Selection rank_zero;
     rank_zero.rank = 0;
-    return "\n" + render(traces::summarize(trace, rank_zero), traces::Format::table) + "\n" +
-           render(traces::memory_report(trace, rank_zero), traces::Format::table);
+    return "\n" + render(traces::analysis::summarize(trace, rank_zero), traces::report::Format::table) +
+           "\n" + render(traces::analysis::memory_report(trace, rank_zero), traces::report::Format::table);
 }
 
 std::string train_json(const RunResult& run, const TrainResult& result) {
@@ -212,15 +212,15 @@ std::string train_json(const RunResult& run, const TrainResult& result) {
     for (std::size_t r = 0; r < run.peaks.size(); ++r) {
         ranks += fmt::format(
             "{}{{\"rank\":{},\"peak_bytes\":{},\"at_peak\":{},\"active_bytes\":{},\"reserved_bytes\":{}}}",
-            r ? "," : "", r, run.peaks[r].bytes, traces::dump_json(categories_json(run.peaks[r].at_peak)),
-            run.active[r], run.reserved[r]);
+            r ? "," : "", r, run.peaks[r].bytes,
+            traces::schema::dump_json(categories_json(run.peaks[r].at_peak)), run.active[r], run.reserved[r]);
     }
     return fmt::format(
         "{{\"losses\":[{}],\"average_step_us\":{:.17g},\"trace\":{},\"ranks\":[{}],\"validation\":[{}],"
         "\"steps_done\":{},\"stopped_at\":{},\"checkpoint\":{}}}\n",
-        losses, result.average_step_us, traces::dump_json(nlohmann::json(result.trace)), ranks, validation,
-        run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
-        traces::dump_json(nlohmann::json(result.checkpoint)));
+        losses, result.average_step_us, traces::schema::dump_json(nlohmann::json(result.trace)), ranks,
+        validation, run.steps_done, run.stopped_at ? std::to_string(*run.stopped_at) : "null",
+        traces::schema::dump_json(nlohmann::json(result.checkpoint)));
 }
 
 }  // namespace shardscope::trainer

@@ -9,7 +9,7 @@
 #include "trainer/plan/account.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -53,7 +53,7 @@ std::string peak_table(const MemoryPeak& peak);
 std::string peaks_line(const RunResult& run);
 
 // The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
-std::string rank_zero_tables(const traces::Trace& trace);
+std::string rank_zero_tables(const traces::store::Trace& trace);
 
 struct TrainResult {
     double average_step_us = 0;

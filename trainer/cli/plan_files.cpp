@@ -40,12 +40,12 @@ std::string comment_of(const Row& row, const std::string& plan_of) {
     return comment;
 }
 
-traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::string& plan_of) {
-    traces::PlanRow out = row.can_be() ? plan_row(row) : traces::PlanRow{};
+traces::schema::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::string& plan_of) {
+    traces::schema::PlanRow out = row.can_be() ? plan_row(row) : traces::schema::PlanRow{};
     out.number = row.number;
     out.outcome = planner::name(row.outcome);
     out.reason = row.reason;
-    out.settings = traces::dump_json(settings_json(row.settings));
+    out.settings = traces::schema::dump_json(settings_json(row.settings));
     if (!row.can_be()) return out;
     out.job = planner::job_file(row.job, comment_of(row, plan_of));
     out.limit_bytes = row.limit;
@@ -74,14 +74,14 @@ traces::PlanRow stored(const std::vector<Row>& rows, const Row& row, const std::
 }
 
 // The anatomy of every possible row.
-std::vector<traces::PlanPart> parts_of(const std::vector<Row>& rows,
-                                       const planner::ClusterMaker& cluster_of) {
-    std::vector<traces::PlanPart> parts;
+std::vector<traces::store::PlanPart> parts_of(const std::vector<Row>& rows,
+                                              const planner::ClusterMaker& cluster_of) {
+    std::vector<traces::store::PlanPart> parts;
     for (const Row& row : rows) {
         if (!row.can_be()) continue;
         const planner::Anatomy anatomy = planner::anatomy_of(row, cluster_of(row.job));
         for (const planner::Anatomy::Part& part : anatomy.parts) {
-            traces::PlanPart& out = parts.emplace_back();
+            traces::store::PlanPart& out = parts.emplace_back();
             out.number = row.number;
             out.part = part.name;
             out.stage = anatomy.stage;
@@ -131,13 +131,13 @@ void check_outputs(const std::string& read, const PlanOptions& options) {
     std::vector<std::string> files = options.files;
     if (!options.output.empty()) files.push_back(options.output);
     for (const std::string& file : files) {
-        traces::check_apart({read}, file);
-        traces::DatabaseWriter::check_output(file, options.overwrite);
+        traces::store::check_apart({read}, file);
+        traces::store::DatabaseWriter::check_output(file, options.overwrite);
     }
 }
 
 int row_to_write(const std::string& text, std::size_t all, const std::string& usable) {
-    const int number = traces::number_of<int>(text).value_or(0);
+    const int number = traces::schema::number_of<int>(text).value_or(0);
     if (number < 1 || static_cast<std::size_t>(number) > all)
         refuse_argument("--write", fmt::format("\"{}\" is not a row; use {}, or best", text, usable));
     return number;
@@ -149,17 +149,18 @@ int search_threads() {
 }
 
 void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
-                      const std::vector<traces::RunInfoRow>& facts, const traces::WriterOptions& to) {
-    traces::DatabaseWriter writer(to);
+                      const std::vector<traces::schema::RunInfoRow>& facts,
+                      const traces::store::WriterOptions& to) {
+    traces::store::DatabaseWriter writer(to);
     options.every_step = true;
     sim::SimTrace trace(writer, program, cluster, ranks);
     trace.summarise(sim::simulate(program, cluster, options, &trace));
-    for (const traces::RunInfoRow& fact : facts) writer.add(fact);
+    for (const traces::schema::RunInfoRow& fact : facts) writer.add(fact);
     writer.finish(trace.duration(), 0);
 }
 
-traces::WriterOptions writer_options(const std::string& file, bool overwrite) {
-    traces::WriterOptions options;
+traces::store::WriterOptions writer_options(const std::string& file, bool overwrite) {
+    traces::store::WriterOptions options;
     options.path = file;
     options.overwrite = overwrite;
     timespec now{};
@@ -181,24 +182,24 @@ void write_row(const Row& row, const sim::Cluster& cluster, const std::string& p
 void write_database(const PlanResult& result, const planner::ClusterMaker& cluster_of,
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,
                     const std::string& trace) {
-    traces::DatabaseWriter writer(writer_options(file, overwrite));
+    traces::store::DatabaseWriter writer(writer_options(file, overwrite));
     // The first possible job stands for the configuration that all rows share.
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
-        for (const auto& [key, value] : describe(row.job)) writer.add(traces::RunInfoRow{key, value});
+        for (const auto& [key, value] : describe(row.job)) writer.add(traces::schema::RunInfoRow{key, value});
         break;
     }
-    writer.add(traces::RunInfoRow{"plan.job", plan_of});
-    writer.add(traces::RunInfoRow{"plan.cluster", result.cluster});
-    writer.add(traces::RunInfoRow{"plan.device", result.device});
-    writer.add(traces::RunInfoRow{"plan.complete", result.complete ? "true" : "false"});
+    writer.add(traces::schema::RunInfoRow{"plan.job", plan_of});
+    writer.add(traces::schema::RunInfoRow{"plan.cluster", result.cluster});
+    writer.add(traces::schema::RunInfoRow{"plan.device", result.device});
+    writer.add(traces::schema::RunInfoRow{"plan.complete", result.complete ? "true" : "false"});
     for (const Row& row : result.rows) {
-        traces::PlanRow out = stored(result.rows, row, plan_of);
+        traces::schema::PlanRow out = stored(result.rows, row, plan_of);
         if (row.number == traced) out.trace = trace;
         writer.add(out);
     }
     writer.finish(0, 0);
-    traces::store_plan_parts(file, parts_of(result.rows, cluster_of));
+    traces::store::store_plan_parts(file, parts_of(result.rows, cluster_of));
 }
 
 }  // namespace shardscope::trainer

@@ -31,16 +31,17 @@ int row_to_write(const std::string& text, std::size_t all, const std::string& us
 int search_threads();
 
 // Options of a database that is computed now, not recorded on a machine.
-traces::WriterOptions writer_options(const std::string& file, bool overwrite);
+traces::store::WriterOptions writer_options(const std::string& file, bool overwrite);
 
 // Writes the program's simulation as a trace, with rows for the first `ranks` ranks, and `facts` about it.
 void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
-                      const std::vector<traces::RunInfoRow>& facts, const traces::WriterOptions& to);
+                      const std::vector<traces::schema::RunInfoRow>& facts,
+                      const traces::store::WriterOptions& to);
 
 // The SHARD_PLAN row of a planner::Row or a lift::Replay that is possible: the fields that both have.
 template <class Row>
-traces::PlanRow plan_row(const Row& row) {
-    traces::PlanRow out;
+traces::schema::PlanRow plan_row(const Row& row) {
+    traces::schema::PlanRow out;
     out.ranks = row.job.run.ranks;
     out.peak_bytes = row.peak.bytes;
     out.moment = row.peak.where;

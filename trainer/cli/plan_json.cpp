@@ -86,7 +86,7 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
     for (const Row* row : front) json["front"].push_back(row->number);
     json["rows"] = nlohmann::ordered_json::array();
     for (const Row& row : result.rows) json["rows"].push_back(row_json(result.rows, row));
-    if (!anatomy) return traces::dump_json(json) + "\n";
+    if (!anatomy) return traces::schema::dump_json(json) + "\n";
     nlohmann::ordered_json& formula = json["anatomy"];
     formula = {{"row", planner::best_or_smallest(result.rows)->number},
                {"stage", anatomy->stage},
@@ -98,7 +98,7 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
         if (part.known) own = {{"by_stage", part.bytes}, {"formula", part.here}};
         own["simulated"] = part.simulated;
     }
-    return traces::dump_json(json) + "\n";
+    return traces::schema::dump_json(json) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -16,8 +16,8 @@ namespace {
 
 using planner::Outcome;
 using planner::Row;
-using traces::Align;
-using traces::grouped;
+using traces::report::Align;
+using traces::store::grouped;
 
 // As strategy_text(), but ZeRO-1 has its own name.
 std::string strategy_of(const Job& job) {
@@ -147,7 +147,7 @@ std::string best_line(const PlanResult& result) {
         "ms, {} MB "
         "reserved): {}{}\n",
         tied.size() - 1, tied.size() == 2 ? "" : "s", 100 * planner::kTie, fastest->number,
-        ms(fastest->times.step), mb(fastest->reserved), traces::joined(names, ", "),
+        ms(fastest->times.step), mb(fastest->reserved), traces::schema::joined(names, ", "),
         more > 0 ? fmt::format(" and {} more", more) : "");
     return text;
 }
@@ -175,7 +175,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     columns.insert(columns.end(), decided.begin(), decided.end());
     columns = that_differ(std::move(columns), shown, alike);
     for (Column<Row>& column : figure_columns(shown)) columns.push_back(std::move(column));
-    if (!alike.empty()) out += fmt::format("All rows below: {}\n", traces::joined(alike, ", "));
+    if (!alike.empty()) out += fmt::format("All rows below: {}\n", traces::schema::joined(alike, ", "));
 
     if (!both.front.empty()) {
         out += fmt::format(
@@ -195,8 +195,8 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
 }
 
 std::string anatomy_table(const Row& row, const planner::Anatomy& anatomy) {
-    traces::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right,
-                             Align::right, Align::right, Align::left});
+    traces::report::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right,
+                                     Align::right, Align::right, Align::left});
     table.header({"MB (2^20)", "stage 0", "stage 1", "stage 2", "stage 3", "formula here", "simulated",
                   "simulated categories"});
     std::array<double, planner::kZeroStages> sums{};
@@ -236,7 +236,8 @@ std::string nothing_fits(const PlanResult& result) {
     std::vector<std::string> words;
     for (std::size_t c = 0; c < smallest->peak.at_peak.size(); ++c) {
         if (smallest->peak.at_peak[c] > 0)
-            words.push_back(fmt::format("{} {}", smallest->peak.at_peak[c], traces::kMemoryCategoryNames[c]));
+            words.push_back(
+                fmt::format("{} {}", smallest->peak.at_peak[c], traces::schema::kMemoryCategoryNames[c]));
     }
     std::vector<std::string> settings;
     for (const Override& setting : smallest->settings)
@@ -245,8 +246,8 @@ std::string nothing_fits(const PlanResult& result) {
         "nothing fits {}: the smallest peak is {} bytes ({}), of row {} ({}), reached in {}{}; give more "
         "memory "
         "(run.memory_limit, sim.cluster), more ranks, or a smaller batch or model",
-        smallest->limit_of, smallest->peak.bytes, traces::joined(words, ", "), smallest->number,
-        traces::joined(settings, " "), smallest->peak.where,
+        smallest->limit_of, smallest->peak.bytes, traces::schema::joined(words, ", "), smallest->number,
+        traces::schema::joined(settings, " "), smallest->peak.where,
         smallest->peak.bytes > smallest->limit ? "" : ", and the allocator has to reserve more than that");
 }
 

@@ -36,7 +36,7 @@ std::string listed(const std::vector<std::size_t>& ranks) {
 int status_of(const std::exception& error) {
     const bool wrong = dynamic_cast<const JobError*>(&error) || dynamic_cast<const DataError*>(&error) ||
                        dynamic_cast<const CheckpointError*>(&error) ||
-                       dynamic_cast<const traces::StoreError*>(&error);
+                       dynamic_cast<const traces::store::StoreError*>(&error);
     return wrong ? kWrongUse : kFailed;
 }
 

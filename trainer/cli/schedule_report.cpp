@@ -20,9 +20,9 @@ using pipeline::Fraction;
 using pipeline::ReplayedRank;
 using pipeline::ScheduleKind;
 using pipeline::Shape;
-using traces::Cell;
-using traces::Field;
-using traces::Unit;
+using traces::analysis::Field;
+using traces::analysis::Unit;
+using traces::store::Cell;
 using Json = nlohmann::ordered_json;
 
 Cell cell_of(const Fraction& number) {
@@ -46,12 +46,12 @@ bool peak_holds(const ScheduleKind& kind, const Shape& shape) {
     return kind.form.holds(shape, Costs{});
 }
 
-traces::Fields<RankRow> rank_fields() {
+traces::analysis::Fields<RankRow> rank_fields() {
     using R = RankRow;
     static constexpr Field<R> kFields[] = {
-        {{"rank", "Rank", Unit::index, "Number of the rank."}, traces::value_of<&R::rank, R>},
+        {{"rank", "Rank", Unit::index, "Number of the rank."}, traces::analysis::value_of<&R::rank, R>},
         {{"stages", "Stages", Unit::text, "The stages that it holds, numbered over the whole model."},
-         [](const R& r) -> Cell { return traces::joined(r.stages(), ","); }},
+         [](const R& r) -> Cell { return traces::schema::joined(r.stages(), ","); }},
         {{"busy", "Busy", Unit::count, "Time of its computations, in units."},
          [](const R& r) { return r.time(r.own().busy); }},
         {{"idle", "Idle", Unit::count,
@@ -97,11 +97,11 @@ traces::Fields<RankRow> rank_fields() {
     return kFields;
 }
 
-traces::ResultTable rank_rows(const ScheduleView& view) {
+traces::analysis::ResultTable rank_rows(const ScheduleView& view) {
     std::vector<RankRow> rows;
     rows.reserve(view.schedule.actions.size());
     for (int r = 0; r < view.schedule.ranks(); ++r) rows.push_back({&view, r});
-    return traces::result_table(rank_fields(), rows);
+    return traces::analysis::result_table(rank_fields(), rows);
 }
 
 // --- a row per schedule
@@ -111,12 +111,12 @@ Cell if_possible(const ComparedSchedule& row, const Fraction& number) {
     return row.refused.empty() ? cell_of(number) : Cell();
 }
 
-traces::Fields<ComparedSchedule> compared_fields() {
+traces::analysis::Fields<ComparedSchedule> compared_fields() {
     using R = ComparedSchedule;
     static constexpr Field<R> kFields[] = {
         {{"schedule", "Schedule", Unit::text, "Its name."},
          [](const R& r) -> Cell { return std::string(r.kind->name); }},
-        {{"chunks", "Chunks", Unit::count, "Stages per rank."}, traces::value_of<&R::chunks, R>},
+        {{"chunks", "Chunks", Unit::count, "Stages per rank."}, traces::analysis::value_of<&R::chunks, R>},
         {{"makespan", "Makespan", Unit::count, "Time of a step, in units."},
          [](const R& r) { return if_possible(r, r.makespan); }},
         {{"idle", "Idle", Unit::count, "Idle time within it of the rank that idles most."},
@@ -147,13 +147,14 @@ traces::Fields<ComparedSchedule> compared_fields() {
 
 // In a table, `own` is marked and reasons follow it.
 std::string compared_text(const std::vector<ComparedSchedule>& rows, const ScheduleKind* own) {
-    traces::ResultTable table = traces::without(traces::result_table(compared_fields(), rows), {"refused"});
+    traces::analysis::ResultTable table =
+        traces::analysis::without(traces::analysis::result_table(compared_fields(), rows), {"refused"});
     std::string reasons;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].kind == own) table.rows[i][0] = std::string(own->name) + " <";
         if (!rows[i].refused.empty()) reasons += fmt::format("Not possible: {}\n", rows[i].refused);
     }
-    return traces::text_of(table, traces::kTableWidth) + reasons;
+    return traces::report::text_of(table, traces::report::kTableWidth) + reasons;
 }
 
 // --- sentences
@@ -172,20 +173,20 @@ std::string costs_text(const Costs& costs) {
 }
 
 std::string shape_text(const ScheduleView& view) {
-    return fmt::format("{}, {} ({} placement), {}", traces::counted(view.schedule.ranks(), "rank", "ranks"),
-                       traces::counted(view.schedule.stages(), "stage", "stages"),
-                       name(view.schedule.placement()),
-                       traces::counted(view.schedule.micro_batches, "micro-batch", "micro-batches"));
+    return fmt::format(
+        "{}, {} ({} placement), {}", traces::store::counted(view.schedule.ranks(), "rank", "ranks"),
+        traces::store::counted(view.schedule.stages(), "stage", "stages"), name(view.schedule.placement()),
+        traces::store::counted(view.schedule.micro_batches, "micro-batch", "micro-batches"));
 }
 
 std::string title_text(const ScheduleView& view) {
     const std::string title = view.kind ? fmt::format("{} ({})", view.kind->title, view.kind->name)
                                         : "a schedule that has no name here";
-    return view.file.empty() ? title : fmt::format("{}: {}", traces::printable(view.file), title);
+    return view.file.empty() ? title : fmt::format("{}: {}", traces::report::printable(view.file), title);
 }
 
 std::string percent_text(const Fraction& fraction) {
-    return traces::grouped(100 * fraction.value(), 2) + " %";
+    return traces::store::grouped(100 * fraction.value(), 2) + " %";
 }
 
 std::string bubble_text(const ScheduleView& view) {
@@ -227,7 +228,8 @@ std::string actions_text(const ScheduleView& view) {
         std::string line = lines.substr(0, lines.find('\n'));
         lines.erase(0, line.size() + 1);
         std::replace(line.begin(), line.end(), ',', ' ');
-        text += traces::paragraph(fmt::format("rank {}: {}", rank, line), traces::kTableWidth);
+        text +=
+            traces::report::paragraph(fmt::format("rank {}: {}", rank, line), traces::report::kTableWidth);
     }
     return text;
 }
@@ -236,7 +238,7 @@ std::string actions_text(const ScheduleView& view) {
 // ---------------------------------------------------------------------------------------------------
 
 Json number_json(const Costs& costs, std::int64_t ticks) {
-    return traces::json_of(cell_of(costs.units(ticks)));
+    return traces::report::json_of(cell_of(costs.units(ticks)));
 }
 
 Json costs_json(const Costs& costs) {
@@ -278,10 +280,11 @@ std::string schedule_table(const ScheduleView& view) {
     std::string out = fmt::format("{}: {}\n", title_text(view), shape_text(view));
     if (view.kind) out += fmt::format("{}\n", view.kind->summary);
     out += fmt::format("A chunk (a stage, a micro-batch) takes {}\n\n", costs_text(view.costs));
-    out += schedule_picture(view.schedule, view.replay, traces::kTableWidth);
-    out += fmt::format("\nPer rank, times in units: idle = warm-up + peer + transfer + drain\n{}\n{}{}",
-                       traces::text_of(rank_rows(view), traces::kTableWidth), bubble_text(view),
-                       view.kind ? traces::paragraph(form_text(view), traces::kTableWidth) : "");
+    out += schedule_picture(view.schedule, view.replay, traces::report::kTableWidth);
+    out +=
+        fmt::format("\nPer rank, times in units: idle = warm-up + peer + transfer + drain\n{}\n{}{}",
+                    traces::report::text_of(rank_rows(view), traces::report::kTableWidth), bubble_text(view),
+                    view.kind ? traces::report::paragraph(form_text(view), traces::report::kTableWidth) : "");
     if (!view.compared.empty()) {
         out += fmt::format(
             "\nThe schedules for {} ranks and {} micro-batches, with the same work on each rank: {} units "
@@ -304,12 +307,13 @@ std::string schedule_json(const ScheduleView& view) {
     json["bubble"] = text_of(view.replay.bubble());
     json["bubble_percent"] = 100 * view.replay.bubble().value();
     json["closed_form"] = form_json(view);
-    json["ranks"] = traces::json_of(rank_rows(view));
+    json["ranks"] = traces::report::json_of(rank_rows(view));
     for (int rank = 0; rank < view.schedule.ranks(); ++rank)
         json["ranks"][static_cast<std::size_t>(rank)]["stages"] = view.schedule.stages_of(rank);
-    json["schedules"] = traces::json_of(traces::result_table(compared_fields(), view.compared));
+    json["schedules"] =
+        traces::report::json_of(traces::analysis::result_table(compared_fields(), view.compared));
     json["actions"] = actions_json(view.schedule);
-    return traces::json_line(json);
+    return traces::report::json_line(json);
 }
 
 std::string comparison_table(const ScheduleComparison& compared) {
@@ -318,18 +322,20 @@ std::string comparison_table(const ScheduleComparison& compared) {
         "take {} per "
         "micro-batch.",
         compared.shape.ranks, compared.shape.micro_batches, costs_text(compared.costs));
-    return traces::paragraph(title, traces::kTableWidth) + "\n" + compared_text(compared.rows, nullptr);
+    return traces::report::paragraph(title, traces::report::kTableWidth) + "\n" +
+           compared_text(compared.rows, nullptr);
 }
 
 std::string comparison_json(const ScheduleComparison& compared) {
     Json json = {{"pipeline", compared.shape.ranks}, {"micro_batches", compared.shape.micro_batches}};
     json["costs"] = costs_json(compared.costs);
-    json["schedules"] = traces::json_of(traces::result_table(compared_fields(), compared.rows));
-    return traces::json_line(json);
+    json["schedules"] =
+        traces::report::json_of(traces::analysis::result_table(compared_fields(), compared.rows));
+    return traces::report::json_line(json);
 }
 
 std::string comparison_csv(const ScheduleComparison& compared) {
-    return traces::csv_of(traces::result_table(compared_fields(), compared.rows));
+    return traces::report::csv_of(traces::analysis::result_table(compared_fields(), compared.rows));
 }
 
 std::string schedule_keys() {

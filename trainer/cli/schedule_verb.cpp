@@ -100,7 +100,7 @@ ScheduleView view_of(const ScheduleOptions& options) {
 }
 
 void write_actions(const ScheduleOptions& options, const Schedule& schedule) {
-    traces::TextOutput output(options.output, options.overwrite, false);
+    traces::exports::TextOutput output(options.output, options.overwrite, false);
     output.buffer() += pipeline::csv_text(schedule);
     output.finish();
 }
@@ -134,7 +134,7 @@ int show_schedule(const ScheduleOptions& options) {
             fmt::print("{}", compare_all(options));
             return 0;
         }
-        if (!options.output.empty()) traces::TextOutput::check(options.output, options.overwrite);
+        if (!options.output.empty()) traces::exports::TextOutput::check(options.output, options.overwrite);
         const ScheduleView view = view_of(options);
         if (!options.output.empty()) write_actions(options, view.schedule);
         fmt::print("{}", options.format == "json"  ? schedule_json(view)

@@ -16,7 +16,8 @@ struct ScheduleOptions {
     bool overwrite = false;
 };
 
-// Returns the exit status. Throws JobError (an option or a file that cannot be used) and traces::StoreError.
+// Returns the exit status. Throws JobError (an option or a file that cannot be used) and
+// traces::store::StoreError.
 int show_schedule(const ScheduleOptions& options);
 
 }  // namespace shardscope::trainer

@@ -26,7 +26,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-using traces::grouped;
+using traces::store::grouped;
 
 constexpr std::size_t kExposuresShown = 5;
 
@@ -46,10 +46,10 @@ auto checked(const Job& job, const Call& call) {
     }
 }
 
-std::unique_ptr<traces::DatabaseWriter> open_trace(const Job& job) {
+std::unique_ptr<traces::store::DatabaseWriter> open_trace(const Job& job) {
     if (job.run.trace.empty()) return nullptr;
-    traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
-    return std::make_unique<traces::DatabaseWriter>(writer_options(job.run.trace, job.run.overwrite));
+    traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    return std::make_unique<traces::store::DatabaseWriter>(writer_options(job.run.trace, job.run.overwrite));
 }
 
 // The job's settings that a simulation cannot carry out.
@@ -107,7 +107,7 @@ class Simulated {
     const bool json_;
     const sim::Cluster cluster_;
     const Program program_;
-    std::unique_ptr<traces::DatabaseWriter> writer_;
+    std::unique_ptr<traces::store::DatabaseWriter> writer_;
     std::unique_ptr<sim::SimTrace> trace_;
     sim::SimResult result_;
     double took_s_ = 0;  // wall-clock time
@@ -131,7 +131,8 @@ void Simulated::simulate() {
         result_ = checked(job(), [&] { return sim::simulate(program_, cluster_, options, trace_.get()); });
     } catch (const std::exception& error) {
         if (writer_) {  // keeps the part before the failure, and its reason
-            writer_->add(traces::DiagnosticRow{trace_->duration(), traces::Severity::warning, error.what()});
+            writer_->add(traces::schema::DiagnosticRow{trace_->duration(), traces::schema::Severity::warning,
+                                                       error.what()});
             writer_->finish(trace_->duration(), 0);
         }
         throw;
@@ -145,9 +146,9 @@ void Simulated::close_trace() {
     try {
         writer_->finish(trace_->duration(), 0);
         if (json_) return;
-        const auto trace = traces::load_trace(job().run.trace);
+        const auto trace = traces::store::load_trace(job().run.trace);
         tables_ = rank_zero_tables(*trace);
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
         trace_failed_ = true;
     }
@@ -188,7 +189,7 @@ std::string Simulated::json() const {
     TrainResult train;
     train.average_step_us = result_.average_step_s * 1e6;
     train.trace = job().run.trace;
-    auto json = traces::parse_ordered_json(train_json(as_run(), train));
+    auto json = traces::schema::parse_ordered_json(train_json(as_run(), train));
     nlohmann::ordered_json& more = json["simulation"];
     if (const SteadyPeak steady = steady_peak(); steady.bytes > 0) {
         more["steady_peak_bytes"] = steady.bytes;
@@ -206,23 +207,23 @@ std::string Simulated::json() const {
                          {"copy_us", first.steps.back().copy_s * 1e6},
                          {"communication_us", first.steps.back().communication_s * 1e6},
                          {"exposed_communication_us", first.steps.back().exposed_communication_s * 1e6}};
-    return traces::dump_json(json) + "\n";
+    return traces::schema::dump_json(json) + "\n";
 }
 
 // The units whose collectives are exposed in rank 0's last step.
 std::string Simulated::communication_table() const {
     const sim::SimRanks& first = result_.classes.front();
     if (first.exposures.empty()) return "";
-    using traces::Align;
-    traces::TextTable table(
+    using traces::report::Align;
+    traces::report::TextTable table(
         {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
     table.header({"unit", "phase", "operation", "bytes", "us", "exposed us"});
     for (std::size_t i = 0; i < std::min(kExposuresShown, first.exposures.size()); ++i) {
         const sim::UnitExposure& own = first.exposures[i];
         table.row({own.unit < 0 ? "-" : program_.units()[static_cast<std::size_t>(own.unit)].name,
-                   std::string(traces::name(own.phase)), std::string(traces::name(own.operation)),
-                   grouped(own.bytes), fmt::format("{:.1f}", own.seconds * 1e6),
-                   fmt::format("{:.1f}", own.exposed_s * 1e6)});
+                   std::string(traces::schema::name(own.phase)),
+                   std::string(traces::schema::name(own.operation)), grouped(own.bytes),
+                   fmt::format("{:.1f}", own.seconds * 1e6), fmt::format("{:.1f}", own.exposed_s * 1e6)});
     }
     const std::size_t more = first.exposures.size() - std::min(kExposuresShown, first.exposures.size());
     return "\nCollectives of rank 0 in the last step, the most exposed first\n" + table.text() +
@@ -274,7 +275,7 @@ int Simulated::run() {
 
 int train_simulated(const Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)
-        traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+        traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     Simulated simulated(job, options);
     if (options.dry_run) {
         const Program& program = simulated.program();

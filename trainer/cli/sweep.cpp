@@ -43,13 +43,13 @@ SweepForecast forecast(const Program& program) {
 
 // Reads the figures that only a run's trace has, not its output.
 void read_trace(const std::string& file, SweepFigures& figures) {
-    const auto trace = traces::load_trace(file);
-    const traces::Comparison run = traces::compare({trace.get()});
+    const auto trace = traces::store::load_trace(file);
+    const traces::analysis::Comparison run = traces::analysis::compare({trace.get()});
     figures.step_us = run.runs.front().average_step_us;
     figures.exposed_us = run.runs.front().exposed_communication_us;
-    const traces::CollectivesReport report = traces::collectives_report(*trace);
-    for (const traces::RankCollectives& rank : report.ranks)
-        for (const traces::OperationStats& operation : rank.operations)
+    const traces::analysis::CollectivesReport report = traces::analysis::collectives_report(*trace);
+    for (const traces::analysis::RankCollectives& rank : report.ranks)
+        for (const traces::analysis::OperationStats& operation : rank.operations)
             figures.collective_bytes += operation.bytes_per_step / static_cast<double>(report.ranks.size());
 }
 
@@ -59,7 +59,7 @@ double loss_of(const nlohmann::json& value) {
 
 // Reads a run's output; nothing if the run did not print its result.
 std::optional<SweepFigures> read_result(const std::string& text) {
-    const nlohmann::json json = traces::parse_json(text);
+    const nlohmann::json json = traces::schema::parse_json(text);
     if (!json.is_object()) return std::nullopt;
     const nlohmann::json losses = json.value("losses", nlohmann::json::array());
     if (losses.empty() && !json.contains("simulation")) return std::nullopt;
@@ -141,7 +141,7 @@ void Sweep::check_folder() const {
                         folder_, error ? fmt::format(" ({})", error.message()) : ""));
     }
     for (const SweepRow& row : result_.rows) {
-        if (!row.trace.empty()) traces::DatabaseWriter::check_output(row.trace, options_.overwrite);
+        if (!row.trace.empty()) traces::store::DatabaseWriter::check_output(row.trace, options_.overwrite);
     }
 }
 
@@ -155,7 +155,7 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
     }
     arguments.insert(arguments.end(), {"--trace", row.trace, "--format", "json"});
     if (options_.overwrite) arguments.emplace_back("--overwrite");
-    fmt::print(stderr, "{} {}\n", position, traces::joined(words, " "));
+    fmt::print(stderr, "{} {}\n", position, traces::schema::joined(words, " "));
     const ChildResult child = run_again(arguments);
     row.figures = read_result(child.out);
     row.error = child.last_error;
@@ -183,7 +183,7 @@ void Sweep::train_row(SweepRow& row, const std::string& position) {
     if (!row.figures) return;
     try {
         read_trace(row.trace, *row.figures);
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         row.figures.reset();
         row.outcome = SweepOutcome::failed;
         row.error = error.what();

@@ -17,7 +17,7 @@ struct SweepOptions {
 
 // `file` is the job file. Returns the exit status: 0 if at least one combination ran (or was predicted, in a
 // dry run) and no process crashed, 1 otherwise, 2 if no combination is possible, 128 + n after signal n.
-// Throws JobError and traces::StoreError before anything runs.
+// Throws JobError and traces::store::StoreError before anything runs.
 int sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options);
 
 }  // namespace shardscope::trainer

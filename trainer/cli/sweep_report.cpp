@@ -14,8 +14,8 @@ namespace shardscope::trainer {
 
 namespace {
 
-using traces::Align;
-using traces::grouped;
+using traces::report::Align;
+using traces::store::grouped;
 
 std::string megabytes_text(double bytes) {
     return grouped(bytes / (1 << 20), 1);
@@ -55,7 +55,7 @@ class Footnotes {
     std::string text() const {
         std::string all;
         for (std::size_t i = 0; i < sentences_.size(); ++i)
-            all += fmt::format("[{}] {}\n", i + 1, traces::printable(sentences_[i]));
+            all += fmt::format("[{}] {}\n", i + 1, traces::report::printable(sentences_[i]));
         return all;
     }
 
@@ -106,7 +106,7 @@ std::string sweep_table(const SweepResult& result) {
         header.emplace_back("note");
         columns.push_back(Align::left);
     }
-    traces::TextTable table(columns);
+    traces::report::TextTable table(columns);
     Footnotes notes;
     table.header(header);
     for (const SweepRow& row : result.rows) {
@@ -149,7 +149,7 @@ std::string sweep_json(const SweepResult& result) {
         }
         json["runs"].push_back(std::move(run));
     }
-    return traces::dump_json(json, 2) + "\n";
+    return traces::schema::dump_json(json, 2) + "\n";
 }
 
 }  // namespace shardscope::trainer

@@ -29,7 +29,7 @@ std::int64_t clock_ns(clockid_t clock) {
 
 std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool overwrite,
                                                   std::function<void(const std::exception_ptr&)> on_failure) {
-    traces::WriterOptions options;
+    traces::store::WriterOptions options;
     options.path = path;
     options.overwrite = overwrite;
     options.start_utc_ns = clock_ns(CLOCK_REALTIME);
@@ -38,9 +38,9 @@ std::unique_ptr<profiler::Recorder> open_recorder(const std::string& path, bool 
     recorder.start_system_ns = options.start_system_ns;
     recorder.on_failure = std::move(on_failure);
     return std::make_unique<profiler::Recorder>(
-        std::make_unique<traces::DatabaseWriter>(options),
-        [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
-            static_cast<traces::DatabaseWriter&>(sink).finish(duration_ns, dropped);
+        std::make_unique<traces::store::DatabaseWriter>(options),
+        [](traces::store::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
+            static_cast<traces::store::DatabaseWriter&>(sink).finish(duration_ns, dropped);
         },
         recorder);
 }
@@ -99,8 +99,9 @@ std::string part_path(const std::string& trace, const std::string& folder, int r
 
 void TraceOutput::check(const Job& job, const World* world) {
     if (job.run.trace.empty()) return;
-    if (world && world->rank() == 0) traces::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
-    traces::DatabaseWriter::check_output(own_path(job, world), job.run.overwrite);
+    if (world && world->rank() == 0)
+        traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
+    traces::store::DatabaseWriter::check_output(own_path(job, world), job.run.overwrite);
 }
 
 TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world) {
@@ -126,8 +127,8 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
 void TraceOutput::measure_clock() {
     if (!world_ || !recorder_) return;  // the condition is the same on all ranks
     const ClockOffset clock = world_->measure_clock();
-    recorder_->describe(traces::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
-                                         clock.offset_ns, clock.uncertainty_ns});
+    recorder_->describe(traces::schema::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
+                                                 clock.offset_ns, clock.uncertainty_ns});
 }
 
 TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
@@ -141,7 +142,7 @@ TraceOutput::End TraceOutput::finish_own(std::string& own_error) {
                 fmt::format("{} events did not fit into the recorder and are missing in {}",
                             recorder_->dropped(), path_));
         }
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         end.failed = true;
         own_error = fmt::format("the trace is incomplete: {}", error.what());
         if (!reported_) end.warnings.push_back(own_error);
@@ -184,13 +185,13 @@ TraceOutput::End TraceOutput::finish() {
 void TraceOutput::merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words,
                         End& end) const {
     try {
-        traces::MergeOptions options;
+        traces::merge::MergeOptions options;
         options.inputs = parts;
         options.output = job_.run.trace;
         options.overwrite = job_.run.overwrite;
-        traces::merge_traces(options);
+        traces::merge::merge_traces(options);
         end.trace = job_.run.trace;
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         end.warnings.push_back(fmt::format("the ranks' parts could not be merged: {}; they are {}",
                                            error.what(), pattern_of(path_)));
         end.failed = true;
@@ -207,7 +208,7 @@ void TraceOutput::give_up() {
     if (!recorder_) return;
     try {
         recorder_->finish();
-    } catch (const traces::StoreError&) {  // the run's own failure is reported instead
+    } catch (const traces::store::StoreError&) {  // the run's own failure is reported instead
     }
 }
 

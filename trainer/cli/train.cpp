@@ -34,9 +34,9 @@ namespace shardscope::trainer {
 
 namespace {
 
-double mean_step_us(const traces::ExecutionSummary& summary) {
+double mean_step_us(const traces::analysis::ExecutionSummary& summary) {
     double sum = 0;
-    for (const traces::RankSummary& rank : summary.ranks) sum += rank.average_step_us;
+    for (const traces::analysis::RankSummary& rank : summary.ranks) sum += rank.average_step_us;
     return summary.ranks.empty() ? 0 : sum / static_cast<double>(summary.ranks.size());
 }
 
@@ -99,9 +99,9 @@ void Training::open_trace() {
     trace_.emplace(job(), joined_ ? &joined_->world() : nullptr);
     profiler::Recorder* recorder = trace_->recorder();
     if (!recorder) return;
-    for (const traces::RunInfoRow& fact : environment_.facts) recorder->describe(fact);
+    for (const traces::schema::RunInfoRow& fact : environment_.facts) recorder->describe(fact);
     if (!joined_) return;
-    for (const traces::RunInfoRow& fact : joined_->facts()) recorder->describe(fact);
+    for (const traces::schema::RunInfoRow& fact : joined_->facts()) recorder->describe(fact);
 }
 
 void Training::announce() const {
@@ -199,10 +199,10 @@ void Training::close_trace() {
     if (end.trace.empty()) return;
     result_.trace = job().run.trace;
     try {
-        const auto trace = traces::load_trace(end.trace);
-        result_.average_step_us = mean_step_us(traces::summarize(*trace));
+        const auto trace = traces::store::load_trace(end.trace);
+        result_.average_step_us = mean_step_us(traces::analysis::summarize(*trace));
         if (!json_) tables_ = rank_zero_tables(*trace);
-    } catch (const traces::StoreError& error) {
+    } catch (const traces::store::StoreError& error) {
         fmt::print(stderr, "shardscope-train: warning: the trace is incomplete: {}\n", error.what());
         trace_failed_ = true;
     }

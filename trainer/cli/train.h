@@ -23,9 +23,9 @@ struct TrainOptions {
 
 // Returns the exit status: 0; 1 if the trace or a checkpoint could not be written completely; 128 + n if
 // signal n stopped the run before its last step. Throws JobError, DataError, CheckpointError,
-// traces::StoreError (before the first step) and kernels::BlasError, and FailureReported for a run that could
-// not continue (its trace is readable). If ranks are processes, those of other ranks than 0 print nothing but
-// their own failure.
+// traces::store::StoreError (before the first step) and kernels::BlasError, and FailureReported for a run
+// that could not continue (its trace is readable). If ranks are processes, those of other ranks than 0 print
+// nothing but their own failure.
 int train(const Job& job, const TrainOptions& options);
 
 }  // namespace shardscope::trainer

@@ -19,7 +19,7 @@ namespace {
 // MB = 2^20 bytes, as in all tables; small values to a KB.
 std::string mb_words(std::int64_t bytes) {
     const double number = static_cast<double>(bytes) / (1 << 20);
-    return traces::grouped(number, number < 10 ? 3 : 1) + " MB";
+    return traces::store::grouped(number, number < 10 ? 3 : 1) + " MB";
 }
 
 std::string switches(const std::vector<Override>& changes) {
@@ -41,7 +41,7 @@ std::string time_words(double slower, const std::string& cluster) {
 
 std::string largest_category(const CategoryBytes& bytes) {
     const auto most = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
-    return fmt::format("{} of it {}", mb_words(bytes[most]), traces::kMemoryCategoryNames[most]);
+    return fmt::format("{} of it {}", mb_words(bytes[most]), traces::schema::kMemoryCategoryNames[most]);
 }
 
 // The cluster whose times compare configurations: the job's own choice; without one, a GPU cluster for a GPU
@@ -101,7 +101,7 @@ void warn_of_memory(const Program& program, std::int64_t limit) {
     fmt::print(
         stderr,
         "shardscope-train: note: the predicted peak of {} bytes exceeds the {} bytes that a rank has\n",
-        traces::grouped(peak), traces::grouped(limit));
+        traces::store::grouped(peak), traces::store::grouped(limit));
     tell_what_fits(program.job(), limit);
 }
 

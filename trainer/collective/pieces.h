@@ -33,8 +33,8 @@ inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
 
 // The call as text, for messages.
 inline std::string describe(const CollectiveCall& call) {
-    return fmt::format("{} of {} {} elements over {}", traces::name(call.operation), call.full_elements,
-                       kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
+    return fmt::format("{} of {} {} elements over {}", traces::schema::name(call.operation),
+                       call.full_elements, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
 }
 
 }  // namespace shardscope::trainer

@@ -9,7 +9,7 @@ namespace shardscope::trainer::collectives {
 namespace {
 
 std::string call(const CallHeader& header, const UnitName& unit_name) {
-    std::string text(traces::name(header.operation));
+    std::string text(traces::schema::name(header.operation));
     if (header.operation != Operation::barrier) {
         text += fmt::format(" of {} {}", header.full_elements,
                             kDTypeNames[static_cast<std::size_t>(header.dtype)]);
@@ -41,12 +41,12 @@ std::string where(const CallHeader& header, const UnitName& unit_name) {
         const std::string name = unit_name ? unit_name(header.unit) : std::string();
         if (!name.empty()) text += fmt::format(" \"{}\"", name);
     }
-    if (header.phase != Phase::none) text += fmt::format(", {}", traces::name(header.phase));
+    if (header.phase != Phase::none) text += fmt::format(", {}", traces::schema::name(header.phase));
     return text;
 }
 
 std::string title(const CallHeader& header, const UnitName& unit_name) {
-    return fmt::format("{} number {} of communicator {} ({})", traces::name(header.operation),
+    return fmt::format("{} number {} of communicator {} ({})", traces::schema::name(header.operation),
                        header.sequence, header.communicator, where(header, unit_name));
 }
 

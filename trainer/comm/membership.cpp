@@ -40,7 +40,7 @@ void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) 
             break;
         default:
             throw std::logic_error(fmt::format("processes cannot run this collective: {}",
-                                               traces::name(collective.call.operation)));
+                                               traces::schema::name(collective.call.operation)));
     }
 }
 

@@ -77,7 +77,7 @@ std::vector<std::string> nearest_first(const std::vector<std::string>& theirs,
         const bool ours = std::find(mine.begin(), mine.end(), address) != mine.end();
         ordered.emplace_back(ours ? -2 : nearness, address);
     }
-    traces::sort_rows(ordered, [](const auto& a, const auto& b) { return a.first > b.first; });
+    traces::schema::sort_rows(ordered, [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<std::string> addresses;
     addresses.reserve(ordered.size());
     for (auto& [nearness, address] : ordered) addresses.push_back(std::move(address));

@@ -251,7 +251,7 @@ std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
 
 // --- the run ---------------------------------------------------------------------------------------------
 
-void CudaDevice::describe(traces::RankRow& row) const {
+void CudaDevice::describe(traces::schema::RankRow& row) const {
     const Gpu& gpu = *here(row.rank).gpu;
     row.device_name = gpu.name;
     row.device_memory = gpu.memory;

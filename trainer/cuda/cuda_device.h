@@ -44,7 +44,7 @@ class CudaDevice final : public Device {
     void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
     void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) override;
 
-    void describe(traces::RankRow& row) const override;
+    void describe(traces::schema::RankRow& row) const override;
     bool records_collectives() const override { return false; }
     bool announces_collectives() const override { return groups_.front()->announces(); }
     const char* engine() const override { return groups_.front()->announces() ? "nccl" : "local"; }

@@ -106,8 +106,8 @@ void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch
             CudaError(fmt::format("rank {} did not arrive at {} {} of communicator {} within the {} s of "
                                   "run.timeout; raise run.timeout "
                                   "if it is only slow",
-                                  missing, traces::name(collective.call.operation), collective.sequence,
-                                  collective.communicator, timeout_s_)));
+                                  missing, traces::schema::name(collective.call.operation),
+                                  collective.sequence, collective.communicator, timeout_s_)));
         changed_.notify_all();
     }
     if (error_) std::rethrow_exception(error_);

@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kCall{5};
 std::string have(const std::vector<int>& ranks) {
     if (ranks.size() == 1) return fmt::format("rank {} has", ranks.front());
     const std::vector<int> first(ranks.begin(), ranks.end() - 1);
-    return fmt::format("ranks {} and {} have", traces::joined(first, ", "), ranks.back());
+    return fmt::format("ranks {} and {} have", traces::schema::joined(first, ", "), ranks.back());
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ std::string NcclWatchdog::text_of(const InFlight& collective) const {
                     collective.launch.sequence, id_, collective.launch.step);
     if (collective.launch.unit >= 0) text += fmt::format(", unit {}", collective.launch.unit);
     if (collective.launch.phase != Phase::none)
-        text += fmt::format(", {}", traces::name(collective.launch.phase));
+        text += fmt::format(", {}", traces::schema::name(collective.launch.phase));
     return text + ")";
 }
 

@@ -70,7 +70,7 @@ class Device : public MemoryDevice {
     // --- the run ---------------------------------------------------------------------------------------
     // Describes the device for the trace: device_name, device_memory, and the other columns of RankRow about
     // it.
-    virtual void describe(traces::RankRow& row) const = 0;
+    virtual void describe(traces::schema::RankRow& row) const = 0;
     // The engine that carries out the collectives, the end of their kernels' names:
     // ncclDevKernel_AllGather_local.
     virtual const char* engine() const { return "local"; }

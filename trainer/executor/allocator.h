@@ -109,9 +109,10 @@ class Allocator {
     std::array<StreamIndex, kStreams> streams_;
     AllocatorOptions options_;
     std::vector<std::unique_ptr<MemoryBlock>> blocks_;
-    std::array<std::multimap<std::int64_t, MemoryBlock*>, traces::kMemorySpaces> cached_;  // by capacity
-    std::array<Lingerers, kStreams> lingering_;                                            // by stream
-    std::array<Counts, traces::kMemorySpaces> counts_{};
+    std::array<std::multimap<std::int64_t, MemoryBlock*>, traces::schema::kMemorySpaces>
+        cached_;                                 // by capacity
+    std::array<Lingerers, kStreams> lingering_;  // by stream
+    std::array<Counts, traces::schema::kMemorySpaces> counts_{};
     bool grew_ = false;
 };
 

@@ -21,7 +21,7 @@ namespace shardscope::trainer {
 inline constexpr int kCollectiveBenchRounds = 7;
 
 struct CollectiveRate {
-    traces::Operation operation = traces::Operation::all_gather;
+    traces::schema::Operation operation = traces::schema::Operation::all_gather;
     std::int64_t bytes = 0;  // size of the full buffer
     int repeats = 0;         // back to back, without a wait of the host in between
     // Times on the slowest rank, in the fastest round:

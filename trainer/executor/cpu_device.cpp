@@ -187,9 +187,9 @@ void CpuDevice::copy(int /*rank*/, std::byte* to, const std::byte* from, std::in
 
 // --- the run ---------------------------------------------------------------------------------------------
 
-void CpuDevice::describe(traces::RankRow& row) const {
-    row.device_name = traces::processor_name() + " (cpu device)";
-    row.device_memory = traces::physical_memory();
+void CpuDevice::describe(traces::schema::RankRow& row) const {
+    row.device_name = traces::store::processor_name() + " (cpu device)";
+    row.device_memory = traces::store::physical_memory();
 }
 
 void CpuDevice::fail(std::exception_ptr error) {

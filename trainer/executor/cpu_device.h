@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
     void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
     void use_product_workspaces(int, std::byte*, std::int64_t) override {}  // OpenBLAS has its own
 
-    void describe(traces::RankRow& row) const override;
+    void describe(traces::schema::RankRow& row) const override;
     const char* engine() const override { return group_ ? group_->name() : "local"; }
     bool records_collectives() const override { return true; }
     std::int64_t bytes_in_use(int) override { return -1; }

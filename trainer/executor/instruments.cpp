@@ -12,8 +12,8 @@ Instruments::Instruments(profiler::Recorder& recorder, const Program& program, c
     : recorder_(recorder) {
     using namespace trace_names;
     for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = recorder.name(kRuntimeFunctionNames[i]);
-    for (std::size_t i = 0; i < traces::kOperations; ++i) {
-        const auto operation = static_cast<traces::Operation>(i);
+    for (std::size_t i = 0; i < traces::schema::kOperations; ++i) {
+        const auto operation = static_cast<traces::schema::Operation>(i);
         collective_kernel[i] = recorder.name(trace_names::collective_kernel(operation, engine));
         collective_call[i] = recorder.name(trace_names::collective_call(operation));
     }
@@ -34,8 +34,9 @@ void Instruments::add(const Plan& plan) {
 void describe_program(profiler::Recorder& recorder, const Program& program, const std::vector<int>& ranks) {
     const auto add = [&](auto row) { recorder.describe(std::move(row)); };
     add_configuration_rows(program, add);
-    recorder.describe_with(
-        [](traces::EventSink& sink) { describe_nccl_payloads(sink, sink.intern(trace_names::kNcclDomain)); });
+    recorder.describe_with([](traces::store::EventSink& sink) {
+        describe_nccl_payloads(sink, sink.intern(trace_names::kNcclDomain));
+    });
     add_module_rows(program, add);
     add_unit_rows(program, add);
     const MemoryPrediction prediction = program.predict();

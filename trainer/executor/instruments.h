@@ -33,7 +33,7 @@ class Instruments {
     profiler::NameId call(trace_names::RuntimeFunction function) const {
         return calls[static_cast<std::size_t>(function)];
     }
-    std::array<profiler::NameId, traces::kOperations> collective_kernel, collective_call;
+    std::array<profiler::NameId, traces::schema::kOperations> collective_kernel, collective_call;
     profiler::NameId nccl_domain, active_bytes, reserved_bytes, device_bytes;
 
   private:

@@ -11,7 +11,7 @@
 namespace shardscope::trainer {
 namespace {
 
-using traces::Operation;
+using traces::schema::Operation;
 
 constexpr std::uint64_t kFirstSchema = 1u << 24;
 constexpr std::uint64_t kReductions = kFirstSchema + 20;
@@ -57,10 +57,10 @@ NcclPayload nccl_payload(Operation operation, std::int64_t communicator, int ran
     return payload;
 }
 
-std::vector<traces::PayloadSchemaRow> nccl_payload_schemas() {
-    std::vector<traces::PayloadSchemaRow> rows;
+std::vector<traces::schema::PayloadSchemaRow> nccl_payload_schemas() {
+    std::vector<traces::schema::PayloadSchemaRow> rows;
     for (const Schema& schema : kSchemas) {
-        traces::PayloadSchemaRow& row = rows.emplace_back();
+        traces::schema::PayloadSchemaRow& row = rows.emplace_back();
         row.id = schema.id;
         row.type = kStaticSchema;
         row.size = schema.size;
@@ -76,8 +76,8 @@ std::vector<traces::PayloadSchemaRow> nccl_payload_schemas() {
     return rows;
 }
 
-traces::PayloadEnumRow nccl_reductions() {
-    traces::PayloadEnumRow row;
+traces::schema::PayloadEnumRow nccl_reductions() {
+    traces::schema::PayloadEnumRow row;
     row.id = kReductions;
     row.size = sizeof(std::int32_t);
     for (std::uint64_t i = 0; i < std::size(kReductionNames); ++i) {
@@ -86,12 +86,12 @@ traces::PayloadEnumRow nccl_reductions() {
     return row;
 }
 
-void describe_nccl_payloads(traces::EventSink& sink, traces::StringId domain) {
-    for (traces::PayloadSchemaRow row : nccl_payload_schemas()) {
+void describe_nccl_payloads(traces::store::EventSink& sink, traces::schema::StringId domain) {
+    for (traces::schema::PayloadSchemaRow row : nccl_payload_schemas()) {
         row.domain = domain;
         sink.add(row);
     }
-    traces::PayloadEnumRow reductions = nccl_reductions();
+    traces::schema::PayloadEnumRow reductions = nccl_reductions();
     reductions.domain = domain;
     sink.add(reductions);
 }

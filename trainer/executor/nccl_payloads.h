@@ -10,7 +10,7 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 class EventSink;
 }
 
@@ -30,14 +30,14 @@ static_assert(sizeof(NcclPayload::Value) == 24 && offsetof(NcclPayload::Value, a
 
 // `full_bytes`: size of the whole buffer, as CollectiveWork::bytes. `divisor`: what sums are divided by; the
 // number of ranks stands for NCCL's average.
-NcclPayload nccl_payload(traces::Operation operation, std::int64_t communicator, int ranks,
+NcclPayload nccl_payload(traces::schema::Operation operation, std::int64_t communicator, int ranks,
                          std::int64_t full_bytes, int divisor);
 
 // The layouts of those payloads, and the enumeration that they refer to; the caller sets their domain.
-std::vector<traces::PayloadSchemaRow> nccl_payload_schemas();
-traces::PayloadEnumRow nccl_reductions();
+std::vector<traces::schema::PayloadSchemaRow> nccl_payload_schemas();
+traces::schema::PayloadEnumRow nccl_reductions();
 
 // Adds rows of both.
-void describe_nccl_payloads(traces::EventSink& sink, traces::StringId domain);
+void describe_nccl_payloads(traces::store::EventSink& sink, traces::schema::StringId domain);
 
 }  // namespace shardscope::trainer

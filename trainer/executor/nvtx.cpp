@@ -42,8 +42,8 @@ std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const
 
 Nvtx::Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain)
     : nccl_(nccl_domain) {
-    for (std::size_t i = 0; i < traces::kOperations; ++i) {
-        collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::kOperationNcclNames[i]));
+    for (std::size_t i = 0; i < traces::schema::kOperations; ++i) {
+        collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::schema::kOperationNcclNames[i]));
     }
     describe_payloads();
     for (const Plan* plan : program.plans()) add(*plan);
@@ -56,9 +56,9 @@ void Nvtx::add(const Plan& plan) {
 }
 
 void Nvtx::describe_payloads() const {
-    for (const traces::PayloadSchemaRow& row : nccl_payload_schemas()) {
+    for (const traces::schema::PayloadSchemaRow& row : nccl_payload_schemas()) {
         std::vector<nvtxPayloadSchemaEntry_t> entries;
-        for (const traces::PayloadSchemaRow::Entry& from : row.entries) {
+        for (const traces::schema::PayloadSchemaRow::Entry& from : row.entries) {
             nvtxPayloadSchemaEntry_t& entry = entries.emplace_back();
             entry.type = from.type;
             entry.name = from.name.c_str();
@@ -76,9 +76,9 @@ void Nvtx::describe_payloads() const {
         schema.schemaId = row.id;
         nvtxPayloadSchemaRegister(domain(nccl_), &schema);
     }
-    const traces::PayloadEnumRow reductions = nccl_reductions();
+    const traces::schema::PayloadEnumRow reductions = nccl_reductions();
     std::vector<nvtxPayloadEnum_t> values;
-    for (const traces::PayloadEnumRow::Entry& from : reductions.entries) {
+    for (const traces::schema::PayloadEnumRow::Entry& from : reductions.entries) {
         nvtxPayloadEnum_t& value = values.emplace_back();
         value.name = from.name.c_str();
         value.value = from.value;
@@ -107,7 +107,7 @@ void Nvtx::pop() const {
     nvtxRangePop();
 }
 
-void Nvtx::push_collective(traces::Operation operation, const NcclPayload& payload) const {
+void Nvtx::push_collective(traces::schema::Operation operation, const NcclPayload& payload) const {
     nvtxEventAttributes_t event = named(collectives_[static_cast<std::size_t>(operation)]);
     const nvtxPayloadData_t data = {payload.schema, payload.size, &payload.value};
     if (payload.schema != 0) {

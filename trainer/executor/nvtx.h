@@ -31,7 +31,7 @@ class Nvtx {
     void push(const std::string& text) const;
     void pop() const;
     // Pushes a range in NCCL's domain, with the payload of NCCL's own ranges.
-    void push_collective(traces::Operation operation, const NcclPayload& payload) const;
+    void push_collective(traces::schema::Operation operation, const NcclPayload& payload) const;
     void pop_collective() const;
 
     // Names the calling thread.
@@ -43,7 +43,7 @@ class Nvtx {
     void describe_payloads() const;
 
     void* nccl_;  // domain
-    Name collectives_[traces::kOperations] = {};
+    Name collectives_[traces::schema::kOperations] = {};
     std::unordered_map<const Plan*, std::vector<Name>> plans_;
 };
 

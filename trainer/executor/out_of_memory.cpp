@@ -12,9 +12,10 @@ void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& s
     const CategoryBytes& live = shortage.counter.live_by_category();
     for (std::size_t c = 0; c < live.size(); ++c) {
         if (live[c] == 0) continue;
-        held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c], traces::kMemoryCategoryNames[c]);
+        held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c],
+                            traces::schema::kMemoryCategoryNames[c]);
     }
-    std::string moment = std::string(traces::name(op.phase));
+    std::string moment = std::string(traces::schema::name(op.phase));
     if (op.unit >= 0) {
         const bool gathering = buffer.category == MemoryCategory::unsharded_parameters ||
                                buffer.category == MemoryCategory::communication;

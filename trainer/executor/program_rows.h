@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 
 template <class Add>
 void add_configuration_rows(const Program& program, const Add& add) {
-    for (const auto& [key, value] : describe(program.job())) add(traces::RunInfoRow{key, value});
+    for (const auto& [key, value] : describe(program.job())) add(traces::schema::RunInfoRow{key, value});
 }
 
 template <class Add>
@@ -25,13 +25,13 @@ void add_module_rows(const Program& program, const Add& add) {
     }
     for (std::size_t i = 0; i < tree.modules.size(); ++i) {
         const Module& module = *tree.modules[i];
-        traces::ModuleRow row{static_cast<int>(i),
-                              tree.parents[i],
-                              module.name,
-                              module.class_name(),
-                              module.path,
-                              unit_of_module[i],
-                              0};
+        traces::schema::ModuleRow row{static_cast<int>(i),
+                                      tree.parents[i],
+                                      module.name,
+                                      module.class_name(),
+                                      module.path,
+                                      unit_of_module[i],
+                                      0};
         for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements();
         add(row);
     }
@@ -41,16 +41,17 @@ template <class Add>
 void add_unit_rows(const Program& program, const Add& add) {
     const auto& units = program.units();
     for (std::size_t u = 0; u < units.size(); ++u) {
-        add(traces::UnitRow{static_cast<int>(u), units[u].module, units[u].name, units[u].elements,
-                            units[u].padded_elements, units[u].shard_elements * size_of(DType::fp32),
-                            units[u].gather_bytes});
+        add(traces::schema::UnitRow{static_cast<int>(u), units[u].module, units[u].name, units[u].elements,
+                                    units[u].padded_elements, units[u].shard_elements * size_of(DType::fp32),
+                                    units[u].gather_bytes});
     }
 }
 
 template <class Add>
 void add_stream_rows(int rank, const Add& add) {
     for (int stream = 0; stream < kStreams; ++stream) {
-        add(traces::StreamRow{rank, stream, std::string(kStreamNames[static_cast<std::size_t>(stream)])});
+        add(traces::schema::StreamRow{rank, stream,
+                                      std::string(kStreamNames[static_cast<std::size_t>(stream)])});
     }
 }
 
@@ -58,24 +59,26 @@ void add_stream_rows(int rank, const Add& add) {
 // categories.
 template <class Add>
 void add_prediction_rows(const MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
-    traces::PredictionRow row;
+    traces::schema::PredictionRow row;
     row.rank = rank;
     row.peak_bytes = prediction.peak.bytes;
     row.where = prediction.peak.where;
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) row.at_peak[c] = prediction.peak.at_peak[c];
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c)
+        row.at_peak[c] = prediction.peak.at_peak[c];
     add(row);
     if (!parts) return;
     // `first`: the id of bytes[0].
-    const auto add_parts = [&](traces::PredictionPart kind, const std::vector<std::int64_t>& bytes,
+    const auto add_parts = [&](traces::schema::PredictionPart kind, const std::vector<std::int64_t>& bytes,
                                std::int64_t first) {
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             if (bytes[i] == 0) continue;
-            add(traces::PredictionPartRow{rank, kind, first + static_cast<std::int64_t>(i), bytes[i], {}});
+            add(traces::schema::PredictionPartRow{
+                rank, kind, first + static_cast<std::int64_t>(i), bytes[i], {}});
         }
     };
-    add_parts(traces::PredictionPart::unit, prediction.peak.units, -1);
-    add_parts(traces::PredictionPart::module, prediction.peak.modules, -1);
-    add_parts(traces::PredictionPart::step, prediction.steps, 0);
+    add_parts(traces::schema::PredictionPart::unit, prediction.peak.units, -1);
+    add_parts(traces::schema::PredictionPart::module, prediction.peak.modules, -1);
+    add_parts(traces::schema::PredictionPart::step, prediction.steps, 0);
 }
 
 }  // namespace shardscope::trainer

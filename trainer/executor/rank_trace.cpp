@@ -38,7 +38,7 @@ void RankTrace::waited(const Op& op, std::uint64_t since) {
     const std::uint64_t end = now();
     const std::int64_t correlation = next_correlation();
     log_->runtime(instruments_->call(*trace_names::call_of(op)), since, end, correlation);
-    log_->synchronization(since, end, rank_, -1, traces::kSyncEvent, op.event(), correlation);
+    log_->synchronization(since, end, rank_, -1, traces::schema::kSyncEvent, op.event(), correlation);
 }
 
 // --- work on streams -------------------------------------------------------------------------------------

@@ -19,20 +19,20 @@ namespace {
 
 void describe_rank(profiler::Recorder& recorder, const Device& device, const Mesh& mesh, int rank,
                    std::int64_t global_tid, const Processes* processes) {
-    traces::RankRow row;
+    traces::schema::RankRow row;
     row.rank = rank;
     row.device = rank;
-    row.global_pid = traces::global_pid(getpid());
+    row.global_pid = traces::schema::global_pid(getpid());
     row.global_tid = global_tid;
-    row.host = traces::host_name();
+    row.host = traces::store::host_name();
     row.data = mesh.replica(rank);
     row.shard = mesh.shard_index(rank);
-    row.cpus = traces::processors_of_process();
+    row.cpus = traces::store::processors_of_process();
     if (processes) row.local_rank = processes->world->place().local_rank;
     device.describe(row);
     recorder.describe(row);
     if (processes || rank == 0)
-        recorder.describe(traces::ProcessRow{row.global_pid, getpid(), "shardscope-train"});
+        recorder.describe(traces::schema::ProcessRow{row.global_pid, getpid(), "shardscope-train"});
 }
 
 Shared make_shared_state(Device& device, Delays& delays, const Program& program, const TestSettings& test) {
@@ -96,8 +96,8 @@ Ranks::Ranks(const Program& program, RanksOptions options, const std::function<H
         shared_.instruments =
             &instruments_.emplace(*recorder_, program, device_->engine(), options_.more_plans);
     if (!trace_problem().empty()) {
-        recorder_->describe(
-            traces::DiagnosticRow{recorder_->now_ns(), traces::Severity::warning, trace_problem()});
+        recorder_->describe(traces::schema::DiagnosticRow{
+            recorder_->now_ns(), traces::schema::Severity::warning, trace_problem()});
     }
     shared_.nvtx = nvtx_.get();
     for (const int rank : here_) {
@@ -168,8 +168,8 @@ void Ranks::hear(const Failure& failure) {
         }
     }
     if (recorder_) {
-        recorder_->describe(traces::StopRow{here_.front(), recorder_->now_ns(), failure.rank, failure.lost,
-                                            failure.reason, waiting});
+        recorder_->describe(traces::schema::StopRow{here_.front(), recorder_->now_ns(), failure.rank,
+                                                    failure.lost, failure.reason, waiting});
     }
     heard_.notify_all();
     fail(std::make_exception_ptr(WorldFailure(failure)));
@@ -179,7 +179,7 @@ void Ranks::attach_host(int rank) {
     const std::string name = fmt::format("rank {} host", rank);
     if (nvtx_) nvtx_->name_thread(name);
     if (!recorder_) return;
-    describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::global_tid(getpid(), gettid()),
+    describe_rank(*recorder_, *device_, shared_.mesh, rank, traces::schema::global_tid(getpid(), gettid()),
                   options_.processes);
     recorder_->attach_thread(name, rank);
 }

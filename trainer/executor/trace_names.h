@@ -64,13 +64,13 @@ inline constexpr std::string_view kReservedBytes = "reserved_bytes";
 inline constexpr std::string_view kDeviceBytes = "device_bytes";
 
 // "ncclDevKernel_AllGather_local"; `engine`: what carries it out.
-inline std::string collective_kernel(traces::Operation operation, std::string_view engine) {
+inline std::string collective_kernel(traces::schema::Operation operation, std::string_view engine) {
     return fmt::format("ncclDevKernel_{}_{}",
-                       traces::kOperationNcclNames[static_cast<std::size_t>(operation)], engine);
+                       traces::schema::kOperationNcclNames[static_cast<std::size_t>(operation)], engine);
 }
 // The host's call: "ncclAllGather".
-inline std::string collective_call(traces::Operation operation) {
-    return fmt::format("nccl{}", traces::kOperationNcclNames[static_cast<std::size_t>(operation)]);
+inline std::string collective_call(traces::schema::Operation operation) {
+    return fmt::format("nccl{}", traces::schema::kOperationNcclNames[static_cast<std::size_t>(operation)]);
 }
 
 inline std::string step_range(std::int64_t step) {
@@ -78,10 +78,10 @@ inline std::string step_range(std::int64_t step) {
 }
 
 // ENUM_CUDA_MEM_KIND of a view's space.
-inline int memory_kind(traces::MemorySpace space) {
-    return space == traces::MemorySpace::device   ? traces::kMemKindDevice
-           : space == traces::MemorySpace::pinned ? traces::kMemKindPinned
-                                                  : traces::kMemKindPageable;
+inline int memory_kind(traces::schema::MemorySpace space) {
+    return space == traces::schema::MemorySpace::device   ? traces::schema::kMemKindDevice
+           : space == traces::schema::MemorySpace::pinned ? traces::schema::kMemKindPinned
+                                                          : traces::schema::kMemKindPageable;
 }
 
 }  // namespace shardscope::trainer::trace_names

@@ -287,7 +287,7 @@ void Training::on_loss(const BoardLoss& loss) {
     const bool flagged = loss.module >= 0 && (std::exchange(flagged_, loss.module >= 0) || last);
     if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
     result_.losses.push_back(loss.loss);
-    if (options_.recorder) options_.recorder->describe(traces::LossRow{loss.step, loss.loss});
+    if (options_.recorder) options_.recorder->describe(traces::schema::LossRow{loss.step, loss.loss});
     if (options_.on_step) options_.on_step({loss.step, loss.loss, seconds_since(start_)});
 }
 
@@ -313,7 +313,8 @@ std::string Training::not_finite(const BoardLoss& loss) const {
 
 // The run has failed, but its trace is complete.
 void tell_why(profiler::Recorder& recorder, const std::exception& error) {
-    recorder.describe(traces::DiagnosticRow{recorder.now_ns(), traces::Severity::warning, error.what()});
+    recorder.describe(
+        traces::schema::DiagnosticRow{recorder.now_ns(), traces::schema::Severity::warning, error.what()});
 }
 
 }  // namespace

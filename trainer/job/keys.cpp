@@ -466,7 +466,7 @@ std::string allowed(const Key& key) {
             break;
     }
     if (key.choices.empty()) return "a text";
-    return fmt::format("\"{}\"", traces::joined(key.choices, "\" or \""));
+    return fmt::format("\"{}\"", traces::schema::joined(key.choices, "\" or \""));
 }
 
 std::string problem(const Key& key, const Value& value) {
@@ -502,7 +502,7 @@ std::string unknown_section(std::string_view section) {
     std::vector<std::string_view> names;
     for (const Section& known : sections()) names.push_back(known.name);
     std::string guess = did_you_mean(section, names);
-    if (guess.empty()) guess = fmt::format("the sections are {}", traces::joined(names, ", "));
+    if (guess.empty()) guess = fmt::format("the sections are {}", traces::schema::joined(names, ", "));
     return fmt::format("there is no section [{}]; {}", section, guess);
 }
 
@@ -513,7 +513,8 @@ std::string unknown_key(std::string_view section, std::string_view name) {
             if (key.name == name) guess = fmt::format("did you mean {}?", key.full_name());
         }
     }
-    if (guess.empty()) guess = fmt::format("its keys are {}", traces::joined(key_names(section), ", "));
+    if (guess.empty())
+        guess = fmt::format("its keys are {}", traces::schema::joined(key_names(section), ", "));
     return fmt::format("there is no key {} in [{}]; {}", name, section, guess);
 }
 

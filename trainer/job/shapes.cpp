@@ -55,7 +55,7 @@ std::string unknown_shape(std::string_view name) {
     const std::string_view guess = nearest(name, names);
     return fmt::format("\"{}\" is not a published shape; {}the shapes are {}", name,
                        guess.empty() ? "" : fmt::format("did you mean {}? ", guess),
-                       traces::joined(names, ", "));
+                       traces::schema::joined(names, ", "));
 }
 
 }  // namespace shardscope::trainer

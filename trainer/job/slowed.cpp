@@ -11,7 +11,7 @@ namespace shardscope::trainer {
 
 namespace {
 
-using traces::number_of;
+using traces::schema::number_of;
 
 [[noreturn]] void refuse_rank(const std::string& text, std::string_view piece) {
     throw JobError(
@@ -88,7 +88,7 @@ std::string to_text(const std::vector<SlowRank>& ranks) {
     std::vector<std::string> pieces;
     pieces.reserve(ranks.size());
     for (const SlowRank& slow : ranks) pieces.push_back(fmt::format("{}:{}", slow.rank, slow.factor));
-    return pieces.empty() ? "none" : traces::joined(pieces, ",");
+    return pieces.empty() ? "none" : traces::schema::joined(pieces, ",");
 }
 
 std::string to_text(const std::vector<SlowLink>& links) {
@@ -98,7 +98,7 @@ std::string to_text(const std::vector<SlowLink>& links) {
         pieces.push_back(fmt::format("{}{}:{}", slow.between_nodes ? "inter" : "intra",
                                      slow.node < 0 ? "" : fmt::format("@{}", slow.node), slow.share));
     }
-    return pieces.empty() ? "none" : traces::joined(pieces, ",");
+    return pieces.empty() ? "none" : traces::schema::joined(pieces, ",");
 }
 
 }  // namespace shardscope::trainer

@@ -15,7 +15,7 @@ namespace {
 template <class Number>
 std::optional<Number> whole_number(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
-    return traces::number_of<Number>(text);
+    return traces::schema::number_of<Number>(text);
 }
 
 std::string_view trim(std::string_view text) {
@@ -82,7 +82,7 @@ std::string to_text(const Value& value) {
         case ValueType::text:
             return std::get<std::string>(value);
         case ValueType::numbers:
-            return fmt::format("[{}]", traces::joined(std::get<std::vector<double>>(value), ", "));
+            return fmt::format("[{}]", traces::schema::joined(std::get<std::vector<double>>(value), ", "));
     }
     return {};
 }

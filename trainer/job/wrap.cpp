@@ -59,7 +59,7 @@ Problem read_selection(std::string_view text, ModuleSelection& into) {
     into.kind = kind.first;
     into.names = split(text.substr(kind.second.size()), ',');
     if (into.kind == Kind::every) {
-        const auto every = traces::number_of<int>(into.names.front());
+        const auto every = traces::schema::number_of<int>(into.names.front());
         if (!every || *every < 1) return fmt::format(": \"{}\" is not a positive number", into.names.front());
         into.every = *every;
         into.names.erase(into.names.begin());
@@ -91,7 +91,7 @@ ModuleSelection parse_modules(const std::string& text) {
 
 std::string to_text(const ModuleSelection& modules) {
     if (modules.names.empty()) return "none";
-    const std::string names = traces::joined(modules.names, ",");
+    const std::string names = traces::schema::joined(modules.names, ",");
     switch (modules.kind) {
         case ModuleSelection::Kind::path:
             return fmt::format("{}{}", kPath, names);
@@ -113,7 +113,7 @@ Wrap parse_wrap(const std::string& text) {
     if (view.starts_with(kSize)) {
         const std::string_view digits = view.substr(kSize.size());
         wrap.kind = Wrap::Kind::size;
-        wrap.threshold = traces::number_of<std::int64_t>(digits).value_or(0);
+        wrap.threshold = traces::schema::number_of<std::int64_t>(digits).value_or(0);
         if (wrap.threshold < 1)
             refused(fmt::format(": \"{}\" is not a positive number of parameters", digits));
         return wrap;

@@ -162,7 +162,7 @@ std::vector<Changes> Tries::all() {
                             "[ddp], under {}, and with --bandwidth or --cluster; the rest of the model, and "
                             "the precision, "
                             "are what was recorded",
-                            own.key, traces::joined(kOthers, ", ")));
+                            own.key, traces::schema::joined(kOthers, ", ")));
         }
         if (own.key == "data.batch" && lifted_.batch == 0) {
             throw JobError(

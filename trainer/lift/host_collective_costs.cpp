@@ -17,9 +17,9 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::Interval;
-using traces::Operation;
-using traces::Trace;
+using traces::analysis::Interval;
+using traces::schema::Operation;
+using traces::store::Trace;
 
 // Between two processes of one machine that share its cores, as measured with Gloo over TCP from 0.1 to 15
 // MB.
@@ -31,26 +31,27 @@ struct Sum {
 };
 
 // Operators' times, by rank.
-std::vector<traces::IntervalSet> operators_of(const Trace& trace) {
+std::vector<traces::analysis::IntervalSet> operators_of(const Trace& trace) {
     std::vector<std::vector<Interval>> found(trace.ranks.size());
     for (std::size_t e = 0; e < trace.device.size(); ++e)
-        if (trace.device.kind[e] == traces::DeviceKind::kernel)
+        if (trace.device.kind[e] == traces::store::DeviceKind::kernel)
             found[trace.device.rank[e]].push_back({trace.device.start[e], trace.device.end[e]});
-    std::vector<traces::IntervalSet> sets;
+    std::vector<traces::analysis::IntervalSet> sets;
     sets.reserve(found.size());
-    for (std::vector<Interval>& own : found) sets.push_back(traces::make_union(std::move(own)));
+    for (std::vector<Interval>& own : found) sets.push_back(traces::analysis::make_union(std::move(own)));
     return sets;
 }
 
 // By how much collectives beside operators, of which Gloo's threads carry out several at a time, are slower
 // together than those that ranks waited for; as many threads again share the cores where the trace has none
 // of them.
-double slowdown(const std::map<double, Sum>& beside, const traces::IntervalSet& transfers,
+double slowdown(const std::map<double, Sum>& beside, const traces::analysis::IntervalSet& transfers,
                 const sim::CollectiveModel::Measured& line) {
     constexpr double kAssumed = 2;
     double alone = 0;
     for (const auto& [share, sum] : beside) alone += sum.count * (line.latency + share / line.bandwidth);
-    return alone > 0 ? std::max(static_cast<double>(traces::length(transfers)) * kNs / alone, 1.0) : kAssumed;
+    return alone > 0 ? std::max(static_cast<double>(traces::analysis::length(transfers)) * kNs / alone, 1.0)
+                     : kAssumed;
 }
 
 double share_of(Operation operation, double members) {
@@ -62,13 +63,13 @@ double share_of(Operation operation, double members) {
 
 void know_host_collectives(const Trace& converted, const std::vector<Interval>& windows,
                            sim::CollectiveModel& model, std::vector<std::string>& notes) {
-    const std::vector<traces::IntervalSet> operators = operators_of(converted);
-    const traces::Communications communications = traces::match_communications(converted);
+    const std::vector<traces::analysis::IntervalSet> operators = operators_of(converted);
+    const traces::analysis::Communications communications = traces::analysis::match_communications(converted);
     std::map<double, Sum> alone, beside;  // by share
     std::vector<Interval> transfers;      // beside operators, on the first rank
     int members = 0;
-    for (const traces::CollectiveMatch& match : communications.matches) {
-        const traces::Communication& part = communications.parts[match.begin];
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
+        const traces::analysis::Communication& part = communications.parts[match.begin];
         if (part.row < 0 || match.transfer_ns <= 0) continue;
         const auto row = static_cast<std::size_t>(part.row);
         const int own_members = converted.collectives.group_size[row];
@@ -81,10 +82,11 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
                          [&](const Interval& own) { return own.start <= start && start < own.end; }))
             continue;
         std::int64_t busy = 0;
-        for (const traces::Communication& own : communications.of(match)) {
+        for (const traces::analysis::Communication& own : communications.of(match)) {
             if (own.event < 0) continue;
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(own.event)];
-            busy = std::max(busy, traces::length_within(operators[own.rank], {end - match.transfer_ns, end}));
+            busy = std::max(
+                busy, traces::analysis::length_within(operators[own.rank], {end - match.transfer_ns, end}));
         }
         const bool beside_operators = 2 * busy > match.transfer_ns;
         if (beside_operators) {
@@ -116,8 +118,9 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
         }
         line = line_through(samples, samples.front().seconds);
     }
-    model.beside_work =
-        has_alone || beside.empty() ? slowdown(beside, traces::make_union(std::move(transfers)), line) : 1;
+    model.beside_work = has_alone || beside.empty()
+                            ? slowdown(beside, traces::analysis::make_union(std::move(transfers)), line)
+                            : 1;
     auto& measured = model.measured;
     for (const Operation operation : {Operation::all_gather, Operation::all_reduce, Operation::broadcast})
         measured[static_cast<std::size_t>(operation)] = line;
@@ -128,18 +131,18 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
 
 std::int64_t transfer_inside(const Trace& converted, int rank_index, const std::vector<Interval>& windows) {
     std::vector<Interval> transfers;
-    const traces::Communications communications = traces::match_communications(converted);
-    for (const traces::CollectiveMatch& match : communications.matches) {
-        for (const traces::Communication& part : communications.of(match)) {
+    const traces::analysis::Communications communications = traces::analysis::match_communications(converted);
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
+        for (const traces::analysis::Communication& part : communications.of(match)) {
             if (part.rank != rank_index || part.event < 0 || match.transfer_ns <= 0) continue;
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
             transfers.push_back({end - match.transfer_ns, end});
         }
     }
     const auto rank = static_cast<std::size_t>(rank_index);
-    const traces::IntervalSet exposed =
-        traces::subtract(traces::make_union(std::move(transfers)), operators_of(converted)[rank]);
-    const std::vector<std::int64_t> inside = traces::length_inside(exposed, windows);
+    const traces::analysis::IntervalSet exposed = traces::analysis::subtract(
+        traces::analysis::make_union(std::move(transfers)), operators_of(converted)[rank]);
+    const std::vector<std::int64_t> inside = traces::analysis::length_inside(exposed, windows);
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }
 

@@ -9,7 +9,7 @@
 #include "traces/schema/enums.h"
 #include "trainer/sim/cluster.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -19,11 +19,12 @@ namespace shardscope::trainer::lift {
 // step's time, and only of collectives that the ranks waited for, if there are any, as those beside operators
 // lack cores. Gloo has no reduce_scatter: it sums the whole buffer on every rank. `windows` (sorted,
 // disjoint): those of the steps to look at.
-void know_host_collectives(const traces::Trace& converted, const std::vector<traces::Interval>& windows,
+void know_host_collectives(const traces::store::Trace& converted,
+                           const std::vector<traces::analysis::Interval>& windows,
                            sim::CollectiveModel& model, std::vector<std::string>& notes);
 
 // Nanoseconds of transfers within these windows (sorted, disjoint) while none of the rank's operators ran.
-std::int64_t transfer_inside(const traces::Trace& converted, int rank_index,
-                             const std::vector<traces::Interval>& windows);
+std::int64_t transfer_inside(const traces::store::Trace& converted, int rank_index,
+                             const std::vector<traces::analysis::Interval>& windows);
 
 }  // namespace shardscope::trainer::lift

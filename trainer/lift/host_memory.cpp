@@ -9,10 +9,10 @@
 
 namespace shardscope::trainer::lift {
 
-traces::MemoryEvents host_memory(const traces::Trace& from,
-                                 const std::vector<traces::IntervalSet>& library_copies) {
-    const traces::MemoryEvents& all = from.memory;
-    const auto missed = from.strings.find(traces::kNotInTheTrace);
+traces::store::MemoryEvents host_memory(const traces::store::Trace& from,
+                                        const std::vector<traces::analysis::IntervalSet>& library_copies) {
+    const traces::store::MemoryEvents& all = from.memory;
+    const auto missed = from.strings.find(traces::store::kNotInTheTrace);
     std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> live;
     std::vector<bool> kept(all.size(), true);
     for (std::size_t m = 0; m < all.size(); ++m) {
@@ -30,9 +30,10 @@ traces::MemoryEvents host_memory(const traces::Trace& from,
         }
         if (found != live.end()) kept[found->second] = false;
         live[key] = m;
-        kept[m] = traces::length_within(library_copies[all.rank[m]], {all.time[m], all.time[m] + 1}) == 0;
+        kept[m] =
+            traces::analysis::length_within(library_copies[all.rank[m]], {all.time[m], all.time[m] + 1}) == 0;
     }
-    traces::MemoryEvents out;
+    traces::store::MemoryEvents out;
     for (std::size_t m = 0; m < all.size(); ++m) {
         if (!kept[m]) continue;
         out.time.push_back(all.time[m]);
@@ -43,8 +44,9 @@ traces::MemoryEvents host_memory(const traces::Trace& from,
         out.name.push_back(all.name[m]);
         out.rank.push_back(all.rank[m]);
         out.category.push_back(all.category[m]);
-        out.space.push_back(all.space[m] == traces::MemorySpace::host ? traces::MemorySpace::device
-                                                                      : all.space[m]);
+        out.space.push_back(all.space[m] == traces::schema::MemorySpace::host
+                                ? traces::schema::MemorySpace::device
+                                : all.space[m]);
         out.phase.push_back(all.phase[m]);
     }
     return out;

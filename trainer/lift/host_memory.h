@@ -12,7 +12,7 @@ namespace shardscope::trainer::lift {
 // one), of which PyTorch does not record all frees. `library_copies`: when it makes them, by rank index. An
 // address that is allocated again although its free was not recorded was such a copy, too, and the events
 // that stand for the rest of PyTorch's totals stand for these frees.
-traces::MemoryEvents host_memory(const traces::Trace& from,
-                                 const std::vector<traces::IntervalSet>& library_copies);
+traces::store::MemoryEvents host_memory(const traces::store::Trace& from,
+                                        const std::vector<traces::analysis::IntervalSet>& library_copies);
 
 }  // namespace shardscope::trainer::lift

@@ -14,9 +14,9 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::RangeKind;
-using traces::StringId;
-using traces::Trace;
+using traces::schema::StringId;
+using traces::store::RangeKind;
+using traces::store::Trace;
 
 bool is_engine_name(std::string_view text) {
     if (text == "FSDP::cast_forward_inputs") return false;  // once, whatever is wrapped
@@ -53,10 +53,10 @@ bool is_wrapper(std::string_view class_name) {
 
 HostRangeRoles::HostRangeRoles(const Trace& trace, bool hosts)
     : roles_(trace.ranges.size(), 0), node_(trace.ranges.size(), -1), forward_(trace.ranges.size(), -1) {
-    const traces::HostRanges& ranges = trace.ranges;
-    const traces::AutogradNodes nodes(trace);
+    const traces::store::HostRanges& ranges = trace.ranges;
+    const traces::analysis::AutogradNodes nodes(trace);
     std::vector<bool> wrappers;  // by ModuleRow::id
-    for (const traces::ModuleRow& row : trace.modules) {
+    for (const traces::schema::ModuleRow& row : trace.modules) {
         if (row.id < 0) continue;
         const auto id = static_cast<std::size_t>(row.id);
         if (wrappers.size() <= id) wrappers.resize(id + 1, false);
@@ -70,7 +70,8 @@ HostRangeRoles::HostRangeRoles(const Trace& trace, bool hosts)
         by_name[s] = adds || is_engine_name(text) ? kEngine : is_optimizer_name(text) ? kOptimizer : 0;
         // A range of autograd, or of a module's backward (samples/pytorch).
         evaluates[s] = text.starts_with("autograd::engine::evaluate_function") ||
-                       (text.starts_with(traces::kModulePrefix) && text.ends_with(traces::kBackwardSuffix));
+                       (text.starts_with(traces::store::kModulePrefix) &&
+                        text.ends_with(traces::store::kBackwardSuffix));
     }
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int32_t parent = ranges.parent[r];
@@ -117,7 +118,7 @@ HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank
             event_of_call_[static_cast<std::size_t>(call)] = static_cast<std::int32_t>(e);
     }
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] == rank_ && trace.device.kind[e] == traces::DeviceKind::communication)
+        if (trace.device.rank[e] == rank_ && trace.device.kind[e] == traces::store::DeviceKind::communication)
             communication_ends_.push_back(trace.device.end[e]);
     }
     std::sort(communication_ends_.begin(), communication_ends_.end());
@@ -163,7 +164,8 @@ std::int32_t HostPoints::innermost(std::int64_t time) const {
 // The module calls of a thread, properly nested: each closes before the enclosing one does and before the
 // next one opens, even if they end or begin at the same instant. A call that outlasts the enclosing one ends
 // with it.
-void HostPoints::add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const {
+void HostPoints::add_calls(std::size_t thread, traces::analysis::Interval host,
+                           std::vector<Point>& points) const {
     struct OpenCall {
         std::int32_t range = -1;
         std::int64_t end = 0;
@@ -191,7 +193,8 @@ void HostPoints::add_calls(std::size_t thread, traces::Interval host, std::vecto
 }
 
 // The outermost ranges of FSDP, DDP and the optimizer, so that the host's time in them is not the model's.
-void HostPoints::add_engine(std::size_t thread, traces::Interval host, std::vector<Point>& points) const {
+void HostPoints::add_engine(std::size_t thread, traces::analysis::Interval host,
+                            std::vector<Point>& points) const {
     const auto around = [&](std::int32_t r) { return roles_.engine(r) || roles_.optimizer(r); };
     for (const std::int32_t r : ranges_[thread]) {
         const auto i = static_cast<std::size_t>(r);
@@ -203,14 +206,14 @@ void HostPoints::add_engine(std::size_t thread, traces::Interval host, std::vect
     }
 }
 
-std::vector<Point> HostPoints::of(traces::Interval host) const {
+std::vector<Point> HostPoints::of(traces::analysis::Interval host) const {
     std::vector<Point> points;
     const auto inside = [&](std::int64_t time) { return host.start <= time && time < host.end; };
     for (std::size_t t = 0; t < ranges_.size(); ++t) {
         add_calls(t, host, points);
         if (hosts_) add_engine(t, host, points);
     }
-    const traces::RuntimeCalls& calls = trace_.runtime;
+    const traces::store::RuntimeCalls& calls = trace_.runtime;
     for (std::size_t c = 0; c < calls.size(); ++c) {
         if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;
         Point point{Point::Kind::other, calls.start[c], calls.end[c], static_cast<std::int32_t>(c),
@@ -236,7 +239,7 @@ std::vector<Point> HostPoints::of(traces::Interval host) const {
         const bool call = p.kind == Point::Kind::close || p.kind == Point::Kind::open;
         return std::pair(p.time, call ? Point::Kind::close : p.kind);
     };
-    traces::sort_rows(points, [&](const Point& a, const Point& b) { return key(a) < key(b); });
+    traces::schema::sort_rows(points, [&](const Point& a, const Point& b) { return key(a) < key(b); });
     return points;
 }
 

@@ -9,7 +9,7 @@
 
 #include "traces/analysis/base/intervals.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -37,7 +37,7 @@ struct Point {
 class HostRangeRoles {
   public:
     // `hosts`: see HostPoints; the work that adds up gradients then is DDP's, if it is not a view.
-    explicit HostRangeRoles(const traces::Trace& trace, bool hosts = false);
+    explicit HostRangeRoles(const traces::store::Trace& trace, bool hosts = false);
 
     bool engine(std::int32_t range) const { return has(range, kEngine); }        // FSDP's or DDP's
     bool optimizer(std::int32_t range) const { return has(range, kOptimizer); }  // step, zero_grad, clipping
@@ -66,10 +66,11 @@ bool is_wrapper(std::string_view class_name);
 class HostPoints {
   public:
     // `hosts`: the trace is one that as_device_trace() has made.
-    HostPoints(const traces::Trace& trace, const HostRangeRoles& roles, int rank_index, bool hosts = false);
+    HostPoints(const traces::store::Trace& trace, const HostRangeRoles& roles, int rank_index,
+               bool hosts = false);
 
     int rank() const { return rank_; }  // index into Trace::ranks
-    std::vector<Point> of(traces::Interval host) const;
+    std::vector<Point> of(traces::analysis::Interval host) const;
     // The latest end of the rank's communication at or before `time`; 0 none.
     std::int64_t communication_before(std::int64_t time) const;
     // The range around `time` that began last, among all threads of the rank.
@@ -77,10 +78,10 @@ class HostPoints {
 
   private:
     std::int32_t innermost(std::size_t thread, std::int64_t time) const;
-    void add_calls(std::size_t thread, traces::Interval host, std::vector<Point>& points) const;
-    void add_engine(std::size_t thread, traces::Interval host, std::vector<Point>& points) const;
+    void add_calls(std::size_t thread, traces::analysis::Interval host, std::vector<Point>& points) const;
+    void add_engine(std::size_t thread, traces::analysis::Interval host, std::vector<Point>& points) const;
 
-    const traces::Trace& trace_;
+    const traces::store::Trace& trace_;
     const HostRangeRoles& roles_;
     const int rank_;
     const bool hosts_;

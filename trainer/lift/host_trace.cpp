@@ -22,11 +22,11 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::HostCollective;
-using traces::Operation;
-using traces::RangeKind;
-using traces::StringId;
-using traces::Trace;
+using traces::analysis::HostCollective;
+using traces::schema::Operation;
+using traces::schema::StringId;
+using traces::store::RangeKind;
+using traces::store::Trace;
 
 constexpr std::int64_t kSmall = 4096;  // bytes of an operator's inputs whose time is all overhead
 constexpr int kComputeStream = 0, kLibraryStream = 1;
@@ -75,15 +75,15 @@ class Conversion {
     void find_operators();
     void find_overheads();
     void find_collectives();
-    bool works_inside(int rank, traces::Interval time) const;
+    bool works_inside(int rank, traces::analysis::Interval time) const;
     std::int64_t end_before(int rank, std::int64_t time) const;
     void add_operators();
     void add_collectives();
     void add_waits_at_gaps();
     void write();
-    std::vector<traces::IntervalSet> library_copies() const;
+    std::vector<traces::analysis::IntervalSet> library_copies() const;
     std::string_view text(StringId id) const { return from_.strings[id]; }
-    traces::Interval time_of(std::int32_t range) const {
+    traces::analysis::Interval time_of(std::int32_t range) const {
         const auto r = static_cast<std::size_t>(range);
         return {from_.ranges.start[r], from_.ranges.end[r]};
     }
@@ -128,13 +128,13 @@ void Conversion::copy_rest() {
 // The outermost operators on threads that are not the library's; those of a collective's call (copies) are
 // among them.
 void Conversion::find_operators() {
-    const traces::HostRanges& ranges = from_.ranges;
+    const traces::store::HostRanges& ranges = from_.ranges;
     library_threads_.assign(from_.threads.size(), false);
     // 1: an operator, 2: the library's, 3: the optimizer's
     std::vector<std::int8_t> kinds(from_.strings.size(), 0);
     for (std::size_t s = 0; s < kinds.size(); ++s) {
         const std::string_view name = text(static_cast<StringId>(s));
-        kinds[s] = !traces::host_library(name).empty() ? 2 : is_operator(name) ? 1 : 0;
+        kinds[s] = !traces::analysis::host_library(name).empty() ? 2 : is_operator(name) ? 1 : 0;
         if (is_optimizer_name(name)) kinds[s] = 3;
     }
     for (std::size_t r = 0; r < ranges.size(); ++r)
@@ -167,7 +167,7 @@ void Conversion::find_overheads() {
     for (const std::vector<std::int32_t>& own : operators_) {
         for (const std::int32_t range : own) {
             const auto r = static_cast<std::size_t>(range);
-            const auto sizes = traces::input_tensors(text(from_.ranges.detail[r]));
+            const auto sizes = traces::store::input_tensors(text(from_.ranges.detail[r]));
             if (!sizes || sizes->tensors == 0 || sizes->sum > kSmall) continue;
             by_name[optimizes_[r]][from_.ranges.name[r]].push_back(time_of(range).length());
         }
@@ -189,14 +189,14 @@ void Conversion::find_collectives() {
             requests[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(r));
     }
     const std::int64_t members = std::max(ranks_of(from_), 1);
-    for (const HostCollective& collective : traces::host_collectives(from_)) {
+    for (const HostCollective& collective : traces::analysis::host_collectives(from_)) {
         Requested own;
         own.collective = collective;
         own.bytes = collective.bytes;
         std::vector<std::int32_t>& open = requests[collective.rank];
         const auto fits = [&](std::int32_t range) {
-            const Operation asked =
-                traces::operation_of_range(text(from_.ranges.name[static_cast<std::size_t>(range)]));
+            const Operation asked = traces::analysis::operation_of_range(
+                text(from_.ranges.name[static_cast<std::size_t>(range)]));
             return time_of(range).start <= collective.start &&
                    (asked == collective.operation ||
                     (asked == Operation::reduce_scatter && collective.operation == Operation::all_reduce));
@@ -204,20 +204,20 @@ void Conversion::find_collectives() {
         if (const auto found = std::find_if(open.begin(), open.end(), fits); found != open.end()) {
             own.range = *found;
             const auto r = static_cast<std::size_t>(*found);
-            own.collective.operation = traces::operation_of_range(text(from_.ranges.name[r]));
+            own.collective.operation = traces::analysis::operation_of_range(text(from_.ranges.name[r]));
             open.erase(found);
         }
         if (own.bytes == 0 && collective.operation == Operation::all_gather && !from_.ranges.detail.empty()) {
             // The rank's own part, in the list form of the call.
-            const auto part =
-                traces::input_tensors(text(from_.ranges.detail[static_cast<std::size_t>(collective.range)]));
+            const auto part = traces::store::input_tensors(
+                text(from_.ranges.detail[static_cast<std::size_t>(collective.range)]));
             own.bytes = part ? part->sum * members : 0;
         }
         requested_.push_back(own);
     }
 }
 
-bool Conversion::works_inside(int rank, traces::Interval time) const {
+bool Conversion::works_inside(int rank, traces::analysis::Interval time) const {
     const std::vector<std::int32_t>& own = operators_[static_cast<std::size_t>(rank)];
     const auto next = std::partition_point(own.begin(), own.end(),
                                            [&](std::int32_t r) { return time_of(r).start < time.start; });
@@ -237,7 +237,7 @@ void Conversion::add_operators() {
     for (std::size_t rank = 0; rank < operators_.size(); ++rank) {
         for (const std::int32_t range : operators_[rank]) {
             const auto r = static_cast<std::size_t>(range);
-            const traces::Interval time = time_of(range);
+            const traces::analysis::Interval time = time_of(range);
             const Overheads& overheads = overheads_[optimizes_[r]];
             const auto known = overheads.of.find(from_.ranges.name[r]);
             const std::int64_t overhead =
@@ -265,11 +265,11 @@ void Conversion::add_collectives() {
         Requested& own = requested_[c];
         if (own.range < 0) continue;
         const auto r = static_cast<std::size_t>(own.range);
-        const traces::Interval asked = time_of(own.range);
+        const traces::analysis::Interval asked = time_of(own.range);
         // It begins after the copies that the request makes first.
         const std::int64_t begin =
             std::max(asked.start, end_before(own.collective.rank, std::min(own.collective.start, asked.end)));
-        const traces::Interval call{begin, std::max(begin, own.collective.start)};
+        const traces::analysis::Interval call{begin, std::max(begin, own.collective.start)};
         own.blocks = !works_inside(own.collective.rank, {call.start, own.collective.end});
         events_.push_back({.start = own.collective.start,
                            .end = own.collective.end,
@@ -320,10 +320,10 @@ void Conversion::add_waits_at_gaps() {
 void Conversion::write() {
     std::vector<std::size_t> order(calls_.size()), place(calls_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return std::pair(calls_[a].start, calls_[a].end) < std::pair(calls_[b].start, calls_[b].end);
     });
-    traces::RuntimeCalls& calls = out_.runtime;
+    traces::store::RuntimeCalls& calls = out_.runtime;
     for (std::size_t i = 0; i < order.size(); ++i) {
         const Call& own = calls_[order[i]];
         place[order[i]] = i;
@@ -334,7 +334,7 @@ void Conversion::write() {
         calls.thread.push_back(own.thread);
         calls.range.push_back(own.range);
         if (!own.waits) continue;
-        traces::Synchronizations& waits = out_.synchronizations;
+        traces::store::Synchronizations& waits = out_.synchronizations;
         waits.start.push_back(own.start);
         waits.end.push_back(own.end);
         waits.call.push_back(static_cast<std::int32_t>(i));
@@ -344,11 +344,11 @@ void Conversion::write() {
     }
     std::vector<std::size_t> sorted(events_.size());
     for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-    traces::sort_rows(sorted, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(sorted, [&](std::size_t a, std::size_t b) {
         return std::pair(events_[a].start, events_[a].end) < std::pair(events_[b].start, events_[b].end);
     });
-    traces::DeviceEvents& device = out_.device;
-    traces::Collectives& collectives = out_.collectives;
+    traces::store::DeviceEvents& device = out_.device;
+    traces::store::Collectives& collectives = out_.collectives;
     device.launch.reset(events_.size());
     device.collective.reset(events_.size());
     device.range.reset(events_.size());
@@ -364,8 +364,8 @@ void Conversion::write() {
         device.range.set(i, calls.range[call]);
         device.rank.push_back(static_cast<std::uint16_t>(own.rank));
         device.stream.push_back(static_cast<std::uint16_t>(2 * own.rank + own.stream));
-        device.kind.push_back(own.collective < 0 ? traces::DeviceKind::kernel
-                                                 : traces::DeviceKind::communication);
+        device.kind.push_back(own.collective < 0 ? traces::store::DeviceKind::kernel
+                                                 : traces::store::DeviceKind::communication);
         device.copy_kind.push_back(0);
         if (own.collective < 0) continue;
         device.collective.set(i, static_cast<std::int32_t>(collectives.size()));
@@ -379,27 +379,28 @@ void Conversion::write() {
         collectives.rank.push_back(static_cast<std::uint16_t>(own.rank));
         collectives.operation.push_back(
             requested_[static_cast<std::size_t>(own.collective)].collective.operation);
-        collectives.phase.push_back(traces::Phase::none);
+        collectives.phase.push_back(traces::schema::Phase::none);
         collectives.bytes.push_back(own.bytes);
     }
 }
 
 // When a rank's library made copies of buffers: within requests, and within operators on the library's
 // threads.
-std::vector<traces::IntervalSet> Conversion::library_copies() const {
-    std::vector<std::vector<traces::Interval>> found(from_.ranks.size());
+std::vector<traces::analysis::IntervalSet> Conversion::library_copies() const {
+    std::vector<std::vector<traces::analysis::Interval>> found(from_.ranks.size());
     for (std::size_t r = 0; r < from_.ranges.size(); ++r) {
         const auto range = static_cast<std::int32_t>(r);
         const int rank = rank_of(range);
         const std::string_view name = text(from_.ranges.name[r]);
         const bool copies = library_threads_[from_.ranges.thread[r]]
-                                ? is_operator(name) && traces::host_library(name).empty()
+                                ? is_operator(name) && traces::analysis::host_library(name).empty()
                                 : name.starts_with("c10d::");
         if (rank >= 0 && copies) found[static_cast<std::size_t>(rank)].push_back(time_of(range));
     }
-    std::vector<traces::IntervalSet> copies;
+    std::vector<traces::analysis::IntervalSet> copies;
     copies.reserve(found.size());
-    for (std::vector<traces::Interval>& own : found) copies.push_back(traces::make_union(std::move(own)));
+    for (std::vector<traces::analysis::Interval>& own : found)
+        copies.push_back(traces::analysis::make_union(std::move(own)));
     return copies;
 }
 
@@ -419,7 +420,7 @@ Trace Conversion::run() {
 }  // namespace
 
 bool ran_on_hosts(const Trace& trace) {
-    return trace.device.size() == 0 && !traces::host_collectives(trace).empty();
+    return trace.device.size() == 0 && !traces::analysis::host_collectives(trace).empty();
 }
 
 Trace as_device_trace(const Trace& trace) {

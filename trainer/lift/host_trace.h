@@ -10,7 +10,7 @@
 namespace shardscope::trainer::lift {
 
 // Whether nothing ran on a device, and threads of Gloo or MPI carried out collectives.
-bool ran_on_hosts(const traces::Trace& trace);
+bool ran_on_hosts(const traces::store::Trace& trace);
 
 // Calls of the converted trace, by name (RuntimeCalls::name).
 inline constexpr std::string_view kHostOperator = "host operator";
@@ -23,9 +23,9 @@ inline constexpr std::string_view kHostWait = "host wait";
 // whole buffer although a reduce_scatter was requested keeps the requested operation. Memory of the host
 // counts as the device's; allocations of the library's threads, whose frees PyTorch does not record, are
 // omitted.
-traces::Trace as_device_trace(const traces::Trace& trace);
+traces::store::Trace as_device_trace(const traces::store::Trace& trace);
 
 // Whether the converted trace's gathers and reductions of FSDP stop the calling thread until they end.
-bool collectives_block(const traces::Trace& converted);
+bool collectives_block(const traces::store::Trace& converted);
 
 }  // namespace shardscope::trainer::lift

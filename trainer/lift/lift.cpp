@@ -28,8 +28,8 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::StepWindow;
-using traces::Trace;
+using traces::analysis::StepWindow;
+using traces::store::Trace;
 
 constexpr std::size_t kMostSteps = 32;  // to analyse; more would not change the median
 
@@ -39,8 +39,8 @@ constexpr std::size_t kMostSteps = 32;  // to analyse; more would not change the
 
 // The steps to analyse: the kept ones, without the first (a warm-up) if there are more than two.
 std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
-    const traces::TraceSteps all = traces::find_steps(trace);
-    const traces::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
+    const traces::analysis::TraceSteps all = traces::analysis::find_steps(trace);
+    const traces::analysis::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
     std::vector<StepWindow> steps(own.steps.begin(), own.steps.begin() + own.kept());
     if (steps.size() > 2) steps.erase(steps.begin());
     // Keeps the last steps: early ones may still be warming up.
@@ -52,7 +52,7 @@ class Lifting {
   public:
     // `hosts`: the trace is one that as_device_trace() has made.
     explicit Lifting(const Trace& trace, bool hosts = false)
-        : trace_(trace), roles_(trace, hosts), cores_(trace, traces::match_communications(trace)) {
+        : trace_(trace), roles_(trace, hosts), cores_(trace, traces::analysis::match_communications(trace)) {
         out_.file = trace.path;
         out_.ours = is_ours(trace);
         out_.hosts = hosts;
@@ -68,7 +68,7 @@ class Lifting {
     void know_memory();
     void know_costs();
     void know_hosts(RecordedFigures figures);
-    std::vector<traces::Interval> middle_windows() const;
+    std::vector<traces::analysis::Interval> middle_windows() const;
     void know_unseen_waiting(const Program& recorded);
     void know_host_peak(const Program& recorded);
     void spread_waiting();
@@ -104,7 +104,7 @@ void Lifting::check() const {
     }
     if (trace_.collectives.size() == 0) {
         const bool any = std::find(trace_.device.kind.begin(), trace_.device.kind.end(),
-                                   traces::DeviceKind::communication) != trace_.device.kind.end();
+                                   traces::store::DeviceKind::communication) != trace_.device.kind.end();
         refuse(
             out_.file,
             any ? "its collectives do not say how many bytes they move, so other units cannot be given a "
@@ -291,7 +291,7 @@ void Lifting::know_memory() {
     out_.memory = std::any_of(trace_.memory.bytes.begin(), trace_.memory.bytes.end(),
                               [](std::int64_t bytes) { return bytes > 0; });
     if (!out_.memory || out_.hosts) return;
-    for (const traces::RankMemory& own : traces::memory_report(trace_).ranks)
+    for (const traces::analysis::RankMemory& own : traces::analysis::memory_report(trace_).ranks)
         if (own.rank == out_.rank) out_.peak_bytes = own.peak_bytes;
 }
 
@@ -308,8 +308,8 @@ void Lifting::know_costs() {
 }
 
 // The windows of the steps that stand for the median one, sorted.
-std::vector<traces::Interval> Lifting::middle_windows() const {
-    std::vector<traces::Interval> windows;
+std::vector<traces::analysis::Interval> Lifting::middle_windows() const {
+    std::vector<traces::analysis::Interval> windows;
     for (const std::size_t s : middle_) windows.push_back(steps_[s].window);
     std::sort(windows.begin(), windows.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
     return windows;
@@ -371,8 +371,8 @@ void Lifting::know_host_peak(const Program& recorded) {
 
 // The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.
 void Lifting::know_unseen_waiting(const Program& recorded) {
-    const std::vector<traces::Interval> windows = middle_windows();
-    const auto length = static_cast<double>(traces::length(windows));
+    const std::vector<traces::analysis::Interval> windows = middle_windows();
+    const auto length = static_cast<double>(traces::analysis::length(windows));
     const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
     const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
     const double work = length - waiting - collectives;
@@ -389,7 +389,7 @@ void Lifting::know_unseen_waiting(const Program& recorded) {
 // does not belong to its collectives (with fewer of them it would wait as long, in fewer places), so it is
 // spread over its kernels.
 void Lifting::spread_waiting() {
-    const std::vector<traces::Interval> windows = middle_windows();
+    const std::vector<traces::analysis::Interval> windows = middle_windows();
     const double waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_)) /
                            static_cast<double>(windows.size());
     double kernels = 0;

@@ -17,7 +17,7 @@
 #include "trainer/sharding/program.h"
 #include "trainer/sim/cluster.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -61,7 +61,7 @@ struct Lifted {
 };
 
 // Throws LiftError, ClusterError.
-Lifted lift(const traces::Trace& trace);
+Lifted lift(const traces::store::Trace& trace);
 
 // The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);

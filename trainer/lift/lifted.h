@@ -63,8 +63,8 @@ struct LiftedParameter {
 
 struct LiftedBuffer {
     std::string name;
-    traces::MemoryCategory category = traces::MemoryCategory::activations;
-    traces::MemorySpace space = traces::MemorySpace::device;
+    traces::schema::MemoryCategory category = traces::schema::MemoryCategory::activations;
+    traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
     std::int64_t bytes = 0;
 };
 

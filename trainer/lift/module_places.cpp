@@ -24,9 +24,9 @@ std::string class_of(std::string_view name) {
 
 }  // namespace
 
-ModulePlaces::ModulePlaces(const traces::Trace& trace, bool ours, LiftedStep& step)
+ModulePlaces::ModulePlaces(const traces::store::Trace& trace, bool ours, LiftedStep& step)
     : trace_(trace), ours_(ours), step_(step) {
-    for (const traces::ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
+    for (const traces::schema::ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
 }
 
 void ModulePlaces::add_whole_model() {
@@ -45,9 +45,10 @@ void ModulePlaces::open_whole_model(std::int64_t time) {
 
 void ModulePlaces::open(std::int32_t range, std::int64_t time) {
     const auto r = static_cast<std::size_t>(range);
-    const traces::ModuleRow* module = row(trace_.ranges.module[r]);
+    const traces::schema::ModuleRow* module = row(trace_.ranges.module[r]);
     std::string name = module ? module->name : std::string(trace_.strings[trace_.ranges.name[r]]);
-    if (name.starts_with(traces::kModulePrefix)) name = name.substr(traces::kModulePrefix.size());
+    if (name.starts_with(traces::store::kModulePrefix))
+        name = name.substr(traces::store::kModulePrefix.size());
     std::string class_name = module && !module->class_name.empty() ? module->class_name : class_of(name);
     // fully_shard derives a class FSDPBlock from Block.
     const bool sharded = !ours_ && class_name.starts_with(kSharded) && class_name.size() > kSharded.size() &&
@@ -70,7 +71,7 @@ void ModulePlaces::open(std::int32_t range, std::int64_t time) {
 }
 
 // The node of that name inside the open module; created if it is new.
-int ModulePlaces::add_node(const traces::ModuleRow* row, const std::string& name,
+int ModulePlaces::add_node(const traces::schema::ModuleRow* row, const std::string& name,
                            const std::string& class_name, bool unit) {
     int parent = -1;
     for (auto o = open_.rbegin(); o != open_.rend() && parent < 0; ++o) parent = o->node;
@@ -157,7 +158,7 @@ int ModulePlaces::node_of_path(std::string_view path) const {
     return -1;
 }
 
-const traces::ModuleRow* ModulePlaces::row(int module_row) const {
+const traces::schema::ModuleRow* ModulePlaces::row(int module_row) const {
     const auto found = rows_.find(module_row);
     return found == rows_.end() ? nullptr : found->second;
 }

@@ -25,7 +25,7 @@ struct Place {
 class ModulePlaces {
   public:
     // Adds nodes to `step`. `ours`: the trace is from our trainer.
-    ModulePlaces(const traces::Trace& trace, bool ours, LiftedStep& step);
+    ModulePlaces(const traces::store::Trace& trace, bool ours, LiftedStep& step);
 
     // Adds a root for everything that the step did.
     void add_whole_model();
@@ -44,12 +44,12 @@ class ModulePlaces {
     const Place* next_of(int node);
 
     // Each returns -1 if there is no such node.
-    int node_of_row(int module_row) const;  // traces::ModuleRow::id
+    int node_of_row(int module_row) const;  // traces::schema::ModuleRow::id
     int node_named(std::string_view name) const;
     int node_of_path(std::string_view path) const;
     // Nodes by the row of the module table.
     const std::map<int, int>& nodes_of_rows() const { return node_of_row_; }
-    const traces::ModuleRow* row(int module_row) const;
+    const traces::schema::ModuleRow* row(int module_row) const;
 
   private:
     struct Open {
@@ -57,13 +57,13 @@ class ModulePlaces {
         int node = -1;  // -1: a wrapper
     };
     Node& node(int id) { return step_.nodes[static_cast<std::size_t>(id)]; }
-    int add_node(const traces::ModuleRow* row, const std::string& name, const std::string& class_name,
+    int add_node(const traces::schema::ModuleRow* row, const std::string& name, const std::string& class_name,
                  bool unit);
 
-    const traces::Trace& trace_;
+    const traces::store::Trace& trace_;
     const bool ours_;
     LiftedStep& step_;
-    std::unordered_map<int, const traces::ModuleRow*> rows_;
+    std::unordered_map<int, const traces::schema::ModuleRow*> rows_;
     std::vector<Open> open_;
     bool wrapped_ = false;                              // the next module to open has its own FSDP wrapper
     std::map<std::pair<int, std::string>, int> known_;  // node by parent and name

@@ -67,7 +67,7 @@ bool reads_parameters(std::string_view operation) {
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail) {
     const Signature* signature = signature_of(operation);
     if (!signature) return {};
-    const auto shapes = traces::input_dimensions(detail);
+    const auto shapes = traces::store::input_dimensions(detail);
     std::vector<OperatorParameter> found;
     for (const OperatorParameter& parameter :
          {parameter_of("weight", shapes, signature->weight), parameter_of("bias", shapes, signature->bias)})
@@ -78,7 +78,7 @@ std::vector<OperatorParameter> parameters_of(std::string_view operation, std::st
 std::int64_t batch_of(std::string_view operation, std::string_view detail) {
     const Signature* signature = signature_of(operation);
     if (!signature) return 0;
-    const auto shapes = traces::input_dimensions(detail);
+    const auto shapes = traces::store::input_dimensions(detail);
     const std::size_t input =
         signature->weight == 0 || signature->bias == 0 ? 1 : 0;  // the weight or bias is first
     return input < shapes.size() && !shapes[input].empty() ? shapes[input].front() : 0;

@@ -117,7 +117,7 @@ UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
 }
 
 std::string one_or_tuple(const std::vector<std::string>& names) {
-    return names.size() == 1 ? names.front() : fmt::format("({})", traces::joined(names, ", "));
+    return names.size() == 1 ? names.front() : fmt::format("({})", traces::schema::joined(names, ", "));
 }
 
 // The pattern of a path as a regular expression.
@@ -303,8 +303,8 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
                                             groups ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"));
     } else if (!classes.names.empty()) {
         policy = "from torch.distributed.fsdp.wrap import ModuleWrapPolicy";
-        line +=
-            fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})", traces::joined(classes.names, ", "));
+        line += fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})",
+                            traces::schema::joined(classes.names, ", "));
     } else if (fsdp.wrap.kind == Wrap::Kind::size) {
         out.lines.emplace_back("import functools");
         policy = "from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy";

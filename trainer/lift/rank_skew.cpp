@@ -10,28 +10,28 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::Interval;
+using traces::analysis::Interval;
 
 struct Operators {
     std::vector<double> ends;
-    std::vector<traces::StringId> names;
+    std::vector<traces::schema::StringId> names;
     double all = 0;
 };
 
 // The time of a step until each of its operators ends, without the waits in between.
-Operators work_of(const traces::Trace& trace, int rank, Interval step) {
+Operators work_of(const traces::store::Trace& trace, int rank, Interval step) {
     std::vector<Interval> waits;
     for (std::size_t w = 0; w < trace.synchronizations.size(); ++w) {
         const Interval wait{trace.synchronizations.start[w], trace.synchronizations.end[w]};
         if (trace.synchronizations.rank[w] == rank && wait.start >= step.start && wait.start < step.end)
             waits.push_back(wait);
     }
-    const traces::IntervalSet waiting = traces::make_union(std::move(waits));
+    const traces::analysis::IntervalSet waiting = traces::analysis::make_union(std::move(waits));
     Operators work;
     std::int64_t waited = 0;
     auto next = waiting.begin();
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] != rank || trace.device.kind[e] == traces::DeviceKind::communication)
+        if (trace.device.rank[e] != rank || trace.device.kind[e] == traces::store::DeviceKind::communication)
             continue;
         const std::int64_t end = trace.device.end[e];
         if (end <= step.start || end > step.end) continue;
@@ -46,7 +46,8 @@ Operators work_of(const traces::Trace& trace, int rank, Interval step) {
 
 }  // namespace
 
-RankSkew::RankSkew(const traces::Trace& converted, int rank_index, const std::vector<std::int64_t>& steps)
+RankSkew::RankSkew(const traces::store::Trace& converted, int rank_index,
+                   const std::vector<std::int64_t>& steps)
     : rank_(rank_index) {
     if (converted.ranks.size() < 2) return;
     for (const std::int64_t number : steps) {

@@ -9,7 +9,7 @@
 
 #include "traces/analysis/base/intervals.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -19,7 +19,7 @@ class RankSkew {
   public:
     RankSkew() = default;
     // `converted`: a trace that as_device_trace() has made. `steps`: numbers of the steps to look at.
-    RankSkew(const traces::Trace& converted, int rank_index, const std::vector<std::int64_t>& steps);
+    RankSkew(const traces::store::Trace& converted, int rank_index, const std::vector<std::int64_t>& steps);
 
     // False if the trace has one rank only.
     bool known() const { return !steps_.empty(); }

@@ -22,8 +22,8 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::Operation;
-using traces::Trace;
+using traces::schema::Operation;
+using traces::store::Trace;
 
 // A PyTorch range takes about 10 us of host time. FSDP's or DDP's time beyond this per range of the Plan
 // belongs to no range and is the same under any sharding.
@@ -36,12 +36,13 @@ constexpr double kTellsBandwidth = 64 << 10;
 using Sample = CollectiveSample;
 
 // The event of the last member to arrive, which waited for no other.
-traces::Interval last_to_arrive(const Trace& trace, const traces::Communications& communications,
-                                const traces::CollectiveMatch& match) {
-    for (const traces::Communication& part : communications.of(match)) {
+traces::analysis::Interval last_to_arrive(const Trace& trace,
+                                          const traces::analysis::Communications& communications,
+                                          const traces::analysis::CollectiveMatch& match) {
+    for (const traces::analysis::Communication& part : communications.of(match)) {
         if (part.event < 0) continue;
         const auto e = static_cast<std::size_t>(part.event);
-        const traces::Interval own{trace.device.start[e], trace.device.end[e]};
+        const traces::analysis::Interval own{trace.device.start[e], trace.device.end[e]};
         if (own.length() == match.transfer_ns) return own;
     }
     return {};
@@ -49,17 +50,18 @@ traces::Interval last_to_arrive(const Trace& trace, const traces::Communications
 
 // Median transfer times, by operation and size. Traces of several ranks separate transfer from waiting; a
 // trace of one rank has only their sum.
-std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& trace,
-                                                                const SharedCores& cores) {
+std::array<std::vector<Sample>, traces::schema::kOperations> samples_of(const Trace& trace,
+                                                                        const SharedCores& cores) {
     std::map<std::tuple<int, double, double>, std::vector<double>> times;  // operation, share, bytes
-    const traces::Communications communications = traces::match_communications(trace);
-    for (const traces::CollectiveMatch& match : communications.matches) {
-        const traces::Communication& part = communications.parts[match.begin];
+    const traces::analysis::Communications communications = traces::analysis::match_communications(trace);
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
+        const traces::analysis::Communication& part = communications.parts[match.begin];
         if (part.row < 0 || match.transfer_ns <= 0) continue;
         const auto row = static_cast<std::size_t>(part.row);
         const double members = std::max(trace.collectives.group_size[row], 1);
         const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
-        if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::Phase::setup) continue;
+        if (bytes <= 0 || members < 2 || trace.collectives.phase[row] == traces::schema::Phase::setup)
+            continue;
         const Operation operation = trace.collectives.operation[row];
         const std::int64_t transfer = cores.count() == 0
                                           ? match.transfer_ns
@@ -69,7 +71,7 @@ std::array<std::vector<Sample>, traces::kOperations> samples_of(const Trace& tra
         times[{static_cast<int>(operation), bytes * sim::bus_share(operation, members), bytes}].push_back(
             static_cast<double>(transfer) * kNs);
     }
-    std::array<std::vector<Sample>, traces::kOperations> samples;
+    std::array<std::vector<Sample>, traces::schema::kOperations> samples;
     for (auto& [key, seconds] : times) {
         const auto& [operation, share, bytes] = key;
         samples[static_cast<std::size_t>(operation)].push_back({bytes, share, median(std::move(seconds))});
@@ -84,8 +86,8 @@ bool tells_bandwidth(const Sample& sample) {
 std::string list_of(const std::vector<Operation>& operations) {
     std::vector<std::string_view> names;
     names.reserve(operations.size());
-    for (const Operation operation : operations) names.push_back(traces::name(operation));
-    return traces::joined(names, ", ");
+    for (const Operation operation : operations) names.push_back(traces::schema::name(operation));
+    return traces::schema::joined(names, ", ");
 }
 
 }  // namespace
@@ -115,9 +117,9 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
 namespace {
 
 // If no collective is large enough to show the bandwidth, small ones are used, with a note that says so.
-void know_collectives(const std::array<std::vector<Sample>, traces::kOperations>& samples,
+void know_collectives(const std::array<std::vector<Sample>, traces::schema::kOperations>& samples,
                       double assumed_latency,
-                      std::array<sim::CollectiveModel::Measured, traces::kOperations>& measured,
+                      std::array<sim::CollectiveModel::Measured, traces::schema::kOperations>& measured,
                       std::vector<std::string>& notes) {
     std::vector<Sample> all, telling;
     for (const std::vector<Sample>& own : samples) {
@@ -195,7 +197,7 @@ EngineWork work_of(const Plan& plan) {
         if (op.kind == OpKind::kernel && op.kernel().kernel != Kernel::none) {
             (kernel_info(op.kernel().kernel).kernel_class == KernelClass::optimizer ? sums.optimizer
                                                                                     : sums.others) += bytes;
-        } else if ((op.kind == OpKind::memcpy && op.copy_kind() == traces::kCopyDeviceToDevice) ||
+        } else if ((op.kind == OpKind::memcpy && op.copy_kind() == traces::schema::kCopyDeviceToDevice) ||
                    op.kind == OpKind::memset) {
             if (op.recorded_ns == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
         }
@@ -205,28 +207,30 @@ EngineWork work_of(const Plan& plan) {
 
 }  // namespace
 
-std::int64_t exposed_waiting(const Trace& trace, int rank_index, const std::vector<traces::Interval>& windows,
+std::int64_t exposed_waiting(const Trace& trace, int rank_index,
+                             const std::vector<traces::analysis::Interval>& windows,
                              const SharedCores& cores) {
-    std::vector<traces::Interval> kernels, waits;
+    std::vector<traces::analysis::Interval> kernels, waits;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] == rank_index && trace.device.kind[e] == traces::DeviceKind::kernel)
+        if (trace.device.rank[e] == rank_index && trace.device.kind[e] == traces::store::DeviceKind::kernel)
             kernels.push_back({trace.device.start[e], trace.device.end[e]});
     }
-    const traces::Communications communications = traces::match_communications(trace);
-    for (const traces::CollectiveMatch& match : communications.matches) {
+    const traces::analysis::Communications communications = traces::analysis::match_communications(trace);
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
         if (match.transfer_ns <= 0 || match.unmatched) continue;
-        for (const traces::Communication& part : communications.of(match)) {
+        for (const traces::analysis::Communication& part : communications.of(match)) {
             if (part.rank != rank_index || part.event < 0) continue;
             const auto e = static_cast<std::size_t>(part.event);
             waits.push_back({trace.device.start[e], trace.device.end[e] - match.transfer_ns});
         }
     }
-    std::erase_if(waits, [](const traces::Interval& wait) { return wait.length() <= 0; });
+    std::erase_if(waits, [](const traces::analysis::Interval& wait) { return wait.length() <= 0; });
     // A replay itself models the waiting for occupied cores.
-    const traces::IntervalSet exposed = traces::subtract(
-        traces::subtract(traces::make_union(std::move(waits)), traces::make_union(std::move(kernels))),
+    const traces::analysis::IntervalSet exposed = traces::analysis::subtract(
+        traces::analysis::subtract(traces::analysis::make_union(std::move(waits)),
+                                   traces::analysis::make_union(std::move(kernels))),
         cores.full());
-    const std::vector<std::int64_t> inside = traces::length_inside(exposed, windows);
+    const std::vector<std::int64_t> inside = traces::analysis::length_inside(exposed, windows);
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }
 

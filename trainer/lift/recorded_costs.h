@@ -43,8 +43,9 @@ struct RecordedFigures {
 };
 
 // Figures that no trace shows (copies to the host under offload) are those of `base`.
-sim::Cluster cluster_of(const traces::Trace& trace, const sim::Cluster& base, const RecordedFigures& figures,
-                        const SharedCores& cores, std::vector<std::string>& notes, bool hosts);
+sim::Cluster cluster_of(const traces::store::Trace& trace, const sim::Cluster& base,
+                        const RecordedFigures& figures, const SharedCores& cores,
+                        std::vector<std::string>& notes, bool hosts);
 
 // Host time around the model.
 struct EngineHost {
@@ -62,11 +63,12 @@ EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, si
 
 // The nanoseconds that a rank waited for others in collectives within these windows (sorted, disjoint), while
 // none of its kernels ran and the shared cores were not all busy. Known only if the trace has several ranks.
-std::int64_t exposed_waiting(const traces::Trace& trace, int rank_index,
-                             const std::vector<traces::Interval>& windows, const SharedCores& cores);
+std::int64_t exposed_waiting(const traces::store::Trace& trace, int rank_index,
+                             const std::vector<traces::analysis::Interval>& windows,
+                             const SharedCores& cores);
 
 // The name of the shipped cost model for the trace's devices.
 // `hosts`: the ranks' processors.
-std::string base_cluster_of(const traces::Trace& trace, bool hosts);
+std::string base_cluster_of(const traces::store::Trace& trace, bool hosts);
 
 }  // namespace shardscope::trainer::lift

@@ -18,8 +18,8 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::Operation;
-using traces::Trace;
+using traces::schema::Operation;
+using traces::store::Trace;
 
 // Whether a lifted step still depends on the setting. The model, the data and the learning rate are part of
 // the recording.
@@ -44,7 +44,7 @@ int integer(std::string_view text) {
 std::string optimizer_of(const Trace& trace) {
     constexpr std::string_view kStep = "Optimizer.step#";
     for (std::size_t s = 0; s < trace.strings.size(); ++s) {
-        std::string_view text = trace.strings[static_cast<traces::StringId>(s)];
+        std::string_view text = trace.strings[static_cast<traces::schema::StringId>(s)];
         if (!text.starts_with(kStep)) continue;
         text.remove_prefix(kStep.size());
         const std::string_view name = text.substr(0, text.find('.'));
@@ -65,9 +65,10 @@ struct Counts {
 
 Counts count(const Trace& trace, int rank_index) {
     Counts counts;
-    const traces::KernelOperations by_kernel(trace);
+    const traces::analysis::KernelOperations by_kernel(trace);
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != traces::DeviceKind::communication || trace.device.rank[e] != rank_index)
+        if (trace.device.kind[e] != traces::store::DeviceKind::communication ||
+            trace.device.rank[e] != rank_index)
             continue;
         const std::int32_t c = trace.device.collective[e];
         const Operation operation =
@@ -89,13 +90,13 @@ int ranks_of(const Trace& trace) {
     ranks = std::max(ranks, integer(trace.config_value("distributed.world_size")));
     if (ranks > 0) return ranks;
     for (const int size : trace.collectives.group_size) ranks = std::max(ranks, size);
-    for (const traces::Rank& rank : trace.ranks) ranks = std::max(ranks, rank.number + 1);
+    for (const traces::store::Rank& rank : trace.ranks) ranks = std::max(ranks, rank.number + 1);
     return std::max(ranks, 1);
 }
 
 bool is_fully_shard(const Trace& trace) {
     return std::any_of(trace.ranges.name.begin(), trace.ranges.name.end(),
-                       [&](traces::StringId id) { return trace.strings[id].starts_with("FSDP::"); });
+                       [&](traces::schema::StringId id) { return trace.strings[id].starts_with("FSDP::"); });
 }
 
 int shard_ranks_of(const Trace& trace) {
@@ -184,7 +185,7 @@ std::string wrap_of(const LiftedStep& step) {
     if (wrapped.empty()) return "root";
     for (std::size_t n = 1; n < step.nodes.size(); ++n)
         if (!step.nodes[n].unit && wrapped.contains(step.nodes[n].class_name)) return "";
-    return fmt::format("module:{}", traces::joined(wrapped, ","));
+    return fmt::format("module:{}", traces::schema::joined(wrapped, ","));
 }
 
 }  // namespace shardscope::trainer::lift

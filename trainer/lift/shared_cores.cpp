@@ -14,13 +14,13 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::Interval;
-using traces::Trace;
+using traces::analysis::Interval;
+using traces::store::Trace;
 
 // Worker threads of the one process that runs all ranks; 0: there is no such process.
 int workers_of(const Trace& trace) {
     if (trace.config_value("run.device") != "cpu" || std::ssize(trace.ranks) != ranks_of(trace)) return 0;
-    for (const traces::Rank& rank : trace.ranks)
+    for (const traces::store::Rank& rank : trace.ranks)
         if (rank.global_pid != trace.ranks.front().global_pid) return 0;
     const std::string_view text = trace.config_value("workers");
     int workers = 0;
@@ -52,19 +52,19 @@ std::vector<std::pair<std::int64_t, int>> counts_of(const std::vector<Interval>&
 
 }  // namespace
 
-SharedCores::SharedCores(const Trace& trace, const traces::Communications& communications)
+SharedCores::SharedCores(const Trace& trace, const traces::analysis::Communications& communications)
     : count_(workers_of(trace)) {
     if (count_ == 0) return;
     std::vector<Interval> work;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != traces::DeviceKind::communication)
+        if (trace.device.kind[e] != traces::store::DeviceKind::communication)
             work.push_back({trace.device.start[e], trace.device.end[e]});
     }
     for (const auto& [time, active] : counts_of(work)) kernels_.push_back({time, active});
     // In a collective, each member uses its core only after the last arrival.
-    for (const traces::CollectiveMatch& match : communications.matches) {
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
         if (match.transfer_ns <= 0) continue;
-        for (const traces::Communication& part : communications.of(match)) {
+        for (const traces::analysis::Communication& part : communications.of(match)) {
             if (part.event < 0) continue;
             const auto e = static_cast<std::size_t>(part.event);
             work.push_back({trace.device.end[e] - match.transfer_ns, trace.device.end[e]});
@@ -73,7 +73,7 @@ SharedCores::SharedCores(const Trace& trace, const traces::Communications& commu
     std::int64_t since = 0;
     bool full = false;
     for (const auto& [time, active] : counts_of(work)) {
-        if (std::exchange(full, active >= count_)) traces::append_merged(full_, {since, time});
+        if (std::exchange(full, active >= count_)) traces::analysis::append_merged(full_, {since, time});
         since = time;
     }
 }

@@ -8,10 +8,13 @@
 
 #include "traces/analysis/base/intervals.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 struct Communications;
-}  // namespace shardscope::traces
+}
 
 namespace shardscope::trainer::lift {
 
@@ -19,15 +22,15 @@ class SharedCores {
   public:
     SharedCores() = default;
     // Known only for a trace of the trainer's cpu device whose ranks all ran in one process.
-    SharedCores(const traces::Trace& trace, const traces::Communications& communications);
+    SharedCores(const traces::store::Trace& trace, const traces::analysis::Communications& communications);
 
     int count() const { return count_; }  // 0: each rank has its own device, or unknown
     // The times at which all cores were busy.
-    const traces::IntervalSet& full() const { return full_; }
-    std::int64_t full_inside(traces::Interval interval) const;
+    const traces::analysis::IntervalSet& full() const { return full_; }
+    std::int64_t full_inside(traces::analysis::Interval interval) const;
     // The duration of a collective's transfer if its members had the cores to themselves; as recorded, it
     // gets only those that kernels do not use.
-    std::int64_t transfer_ns(traces::Interval transfer, int members) const;
+    std::int64_t transfer_ns(traces::analysis::Interval transfer, int members) const;
 
   private:
     struct Change {
@@ -36,7 +39,7 @@ class SharedCores {
     };
     int count_ = 0;
     std::vector<Change> kernels_;  // by time
-    traces::IntervalSet full_;
+    traces::analysis::IntervalSet full_;
 };
 
 }  // namespace shardscope::trainer::lift

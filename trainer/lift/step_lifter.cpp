@@ -18,11 +18,11 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::DeviceKind;
-using traces::MemoryCategory;
-using traces::Operation;
-using traces::Phase;
-using traces::Trace;
+using traces::schema::MemoryCategory;
+using traces::schema::Operation;
+using traces::schema::Phase;
+using traces::store::DeviceKind;
+using traces::store::Trace;
 
 constexpr std::string_view kGradient = ".grad";
 
@@ -31,7 +31,7 @@ constexpr std::string_view kGradient = ".grad";
 class StepLifter {
   public:
     StepLifter(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
-               traces::Interval host, const StepLifterOptions& options)
+               traces::analysis::Interval host, const StepLifterOptions& options)
         : trace_(trace),
           roles_(roles),
           all_(points),
@@ -65,7 +65,7 @@ class StepLifter {
     int gradient_of(const Point& point, Place& place);
     int parameter_named(std::string_view path, int reader, std::int64_t elements);
     Part part_of(std::int64_t time) const { return parts_.at(time); }
-    std::string_view text(traces::StringId id) const { return trace_.strings[id]; }
+    std::string_view text(traces::schema::StringId id) const { return trace_.strings[id]; }
     Node& node(int id) { return out_.step.nodes[static_cast<std::size_t>(id)]; }
 
     const Trace& trace_;
@@ -194,9 +194,10 @@ std::vector<Item>& StepLifter::backward_items(const Point& point) {
             const int own = trace_.ranges.module[static_cast<std::size_t>(r)];
             if (own >= 0) module = own;
             std::string_view name = text(trace_.ranges.name[static_cast<std::size_t>(r)]);
-            if (name.starts_with(traces::kModulePrefix) && name.ends_with(traces::kBackwardSuffix)) {
-                name.remove_prefix(traces::kModulePrefix.size());
-                name.remove_suffix(traces::kBackwardSuffix.size());
+            if (name.starts_with(traces::store::kModulePrefix) &&
+                name.ends_with(traces::store::kBackwardSuffix)) {
+                name.remove_prefix(traces::store::kModulePrefix.size());
+                name.remove_suffix(traces::store::kBackwardSuffix.size());
                 if (const int known = places_.node_named(name); known >= 0) named = known;
             }
             if (r == outer) break;
@@ -244,7 +245,7 @@ void StepLifter::add(const Point& point, Item item) {
 
 void StepLifter::work(const Point& point) {
     const auto e = static_cast<std::size_t>(point.index);
-    const traces::DeviceEvents& device = trace_.device;
+    const traces::store::DeviceEvents& device = trace_.device;
     const std::int64_t took = device.end[e] - device.start[e];
     if (is_engine(point)) {
         out_.engine.optimizer_launches += roles_.optimizer(point.range);
@@ -422,7 +423,7 @@ void StepLifter::flush_ready() {
 }  // namespace
 
 LiftedRecording lift_step(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
-                          traces::Interval host, const StepLifterOptions& options) {
+                          traces::analysis::Interval host, const StepLifterOptions& options) {
     return StepLifter(trace, roles, points, host, options).run();
 }
 

@@ -10,7 +10,7 @@
 #include "trainer/lift/lifted.h"
 #include "trainer/lift/shared_cores.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
@@ -63,7 +63,8 @@ struct StepLifterOptions {
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 
-LiftedRecording lift_step(const traces::Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
-                          traces::Interval host, const StepLifterOptions& options);
+LiftedRecording lift_step(const traces::store::Trace& trace, const HostRangeRoles& roles,
+                          const HostPoints& points, traces::analysis::Interval host,
+                          const StepLifterOptions& options);
 
 }  // namespace shardscope::trainer::lift

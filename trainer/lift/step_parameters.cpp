@@ -12,7 +12,7 @@ namespace shardscope::trainer::lift {
 
 namespace {
 
-using traces::RangeKind;
+using traces::store::RangeKind;
 
 // The parameters of a unit, and by how much its gather exceeds them. fully_shard pads each to the same rows
 // on every rank; FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
@@ -23,7 +23,7 @@ struct UnitParameters {
 };
 
 struct Completion {
-    const traces::Trace& trace;
+    const traces::store::Trace& trace;
     const int rank;
     const StepParts& parts;
     const ModulePlaces& places;
@@ -42,7 +42,7 @@ struct Completion {
     std::vector<std::pair<int, int>> gathered_once(UnitParameters& known, std::int64_t elements);
     void share(std::vector<std::pair<int, int>> pairs);
     void replace_parameter(int gone, int kept);
-    std::string_view text(traces::StringId id) const { return trace.strings[id]; }
+    std::string_view text(traces::schema::StringId id) const { return trace.strings[id]; }
     Node& node(int id) { return out.step.nodes[static_cast<std::size_t>(id)]; }
 };
 
@@ -83,7 +83,7 @@ void Completion::complete_by_table() {
 
 // Reads the parameters from the forward's operators, in the first call of each module.
 void Completion::read_shapes() {
-    const traces::HostRanges& ranges = trace.ranges;
+    const traces::store::HostRanges& ranges = trace.ranges;
     if (ranges.detail.empty() || !parts.has_modules) return;
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int64_t start = ranges.start[r];
@@ -282,7 +282,7 @@ int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter) {
     return id;
 }
 
-void complete_parameters(const traces::Trace& trace, int rank, const StepParts& parts,
+void complete_parameters(const traces::store::Trace& trace, int rank, const StepParts& parts,
                          const ModulePlaces& places, const UnitTraffic& traffic,
                          const StepLifterOptions& options, LiftedRecording& out) {
     Completion{trace, rank, parts, places, traffic, options, out}.run();

@@ -27,7 +27,7 @@ int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter);
 
 // Completes the parameters of out.step. In a trace of our trainer, those with gradients are already there by
 // name.
-void complete_parameters(const traces::Trace& trace, int rank, const StepParts& parts,
+void complete_parameters(const traces::store::Trace& trace, int rank, const StepParts& parts,
                          const ModulePlaces& places, const UnitTraffic& traffic,
                          const StepLifterOptions& options, LiftedRecording& out);
 

@@ -16,14 +16,14 @@ Part StepParts::at(std::int64_t time) const {
 }
 
 // Finds the root's last call in the step and the extent of its backward.
-StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
-                     const std::vector<Point>& points, traces::Interval host) {
+StepParts find_parts(const traces::store::Trace& trace, const HostRangeRoles& roles,
+                     const std::vector<Point>& points, traces::analysis::Interval host) {
     StepParts parts;
     std::int64_t longest = -1;
-    traces::StringId root_name{};
+    traces::schema::StringId root_name{};
     int depth = 0;
-    std::vector<traces::Interval> calls;
-    std::vector<traces::StringId> names;
+    std::vector<traces::analysis::Interval> calls;
+    std::vector<traces::schema::StringId> names;
     for (const Point& point : points) {
         if (point.kind == Point::Kind::open && depth++ == 0) {
             const auto r = static_cast<std::size_t>(point.index);
@@ -37,7 +37,7 @@ StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
         if (point.kind == Point::Kind::close) --depth;
     }
     // The outermost autograd nodes of this rank and step.
-    std::vector<traces::Interval> nodes;
+    std::vector<traces::analysis::Interval> nodes;
     std::int32_t last = -1;
     for (const Point& point : points) {
         const std::int32_t n = roles.node(point.range);
@@ -56,7 +56,7 @@ StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
             ++parts.micro_batches;
             parts.root = calls[c];
         }
-        for (const traces::Interval& n : nodes)
+        for (const traces::analysis::Interval& n : nodes)
             if (n.end <= parts.root.start) parts.micro_start = std::max(parts.micro_start, n.end);
     } else {
         parts.micro_batches = 1;
@@ -64,7 +64,7 @@ StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
     }
     parts.backward = {parts.root.end, parts.root.end};
     bool first = true;
-    for (const traces::Interval& n : nodes) {
+    for (const traces::analysis::Interval& n : nodes) {
         if (n.start < parts.root.end) continue;
         if (std::exchange(first, false)) parts.backward.start = n.start;
         parts.backward.end = std::max(parts.backward.end, n.end);

@@ -13,8 +13,8 @@ namespace shardscope::trainer::lift {
 enum class Part : std::uint8_t { before, data, forward, loss, backward, tail };
 
 struct StepParts {
-    traces::Interval root{}, backward{};  // the forward and the backward of the last micro-batch
-    std::int64_t micro_start = 0;         // start of that micro-batch
+    traces::analysis::Interval root{}, backward{};  // the forward and the backward of the last micro-batch
+    std::int64_t micro_start = 0;                   // start of that micro-batch
     int micro_batches = 1;
     bool has_modules = false;   // module ranges show the forward
     bool has_backward = false;  // autograd's nodes show where the backward begins
@@ -24,7 +24,7 @@ struct StepParts {
 };
 
 // `points` are those of the step, whose host time is `host`.
-StepParts find_parts(const traces::Trace& trace, const HostRangeRoles& roles,
-                     const std::vector<Point>& points, traces::Interval host);
+StepParts find_parts(const traces::store::Trace& trace, const HostRangeRoles& roles,
+                     const std::vector<Point>& points, traces::analysis::Interval host);
 
 }  // namespace shardscope::trainer::lift

@@ -291,9 +291,10 @@ class LiftedWorkload final : public Workload {
     }
     void after_optimizer(PlanBuilder& builder) override {
         if (costs_.optimizer_bytes > 0) {
-            const BufferId id = builder.new_buffer({"optimizer's own", traces::MemoryCategory::other,
-                                                    traces::MemorySpace::device, costs_.optimizer_bytes,
-                                                    builder.unit(), builder.module()});
+            const BufferId id =
+                builder.new_buffer({"optimizer's own", traces::schema::MemoryCategory::other,
+                                    traces::schema::MemorySpace::device, costs_.optimizer_bytes,
+                                    builder.unit(), builder.module()});
             builder.allocate(id, Stream::compute);
             const Storage own(builder, id);  // gone at once
         }

@@ -74,10 +74,10 @@ class Walk {
     });
     walk(root);
     throw JobError(by_path ? fmt::format("{}{}: no module has a path like {}; paths are {}{}", where, key,
-                                         name, traces::joined(paths, ", "),
+                                         name, traces::schema::joined(paths, ", "),
                                          more > 0 ? fmt::format(" and {} more", more) : "")
                            : fmt::format("{}{}: the model has no module of class {}; its classes are {}",
-                                         where, key, name, traces::joined(classes, ", ")));
+                                         where, key, name, traces::schema::joined(classes, ", ")));
 }
 
 void for_each(Module& module, const std::function<void(Module&)>& visit) {

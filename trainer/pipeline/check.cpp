@@ -237,7 +237,7 @@ class Checker {
         }
         return ScheduleProblem{rank, of_rank(rank).at,
                                fmt::format("deadlock: {} wait{}; change the order on one of these ranks",
-                                           traces::joined(links, ", "), links.size() == 1 ? "s" : "")};
+                                           traces::schema::joined(links, ", "), links.size() == 1 ? "s" : "")};
     }
 
     const Schedule& s_;

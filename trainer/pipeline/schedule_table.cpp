@@ -186,7 +186,7 @@ std::string takers_of(int chunks) {
     for (const ScheduleKind& kind : kSchedules) {
         if (chunks >= kind.fewest_chunks && chunks <= kind.most_chunks) names.push_back(kind.name);
     }
-    return traces::joined(names, ", ");
+    return traces::schema::joined(names, ", ");
 }
 
 }  // namespace
@@ -205,7 +205,7 @@ std::string schedule_names() {
     std::array<std::string_view, kSchedules.size()> names;
     std::transform(kSchedules.begin(), kSchedules.end(), names.begin(),
                    [](const ScheduleKind& kind) { return kind.name; });
-    return traces::joined(names, ", ");
+    return traces::schema::joined(names, ", ");
 }
 
 std::string taken_micro_batches(const ScheduleKind& kind) {

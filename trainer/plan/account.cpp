@@ -28,7 +28,7 @@ void AllocationCounter::change(const Plan& plan, const Op& op, int sign) {
     if (plan.kind == PlanKind::setup || live_ <= peak_.bytes) return;
     peak_ = {live_, by_category_, by_unit_, by_module_,
              fmt::format("{} step, {}, allocating {}", kPlanKindNames[static_cast<std::size_t>(plan.kind)],
-                         traces::name(op.phase), buffer.name)};
+                         traces::schema::name(op.phase), buffer.name)};
 }
 
 void MemoryAccount::walk(const Plan& plan) {

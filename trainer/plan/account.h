@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer {
 
-using CategoryBytes = std::array<std::int64_t, traces::kMemoryCategories>;
+using CategoryBytes = std::array<std::int64_t, traces::schema::kMemoryCategories>;
 
 struct MemoryPeak {
     std::int64_t bytes = 0;

@@ -20,10 +20,10 @@
 
 namespace shardscope::trainer {
 
-using traces::MemoryCategory;
-using traces::MemorySpace;
-using traces::Operation;
-using traces::Phase;
+using traces::schema::MemoryCategory;
+using traces::schema::MemorySpace;
+using traces::schema::Operation;
+using traces::schema::Phase;
 
 using BufferId = std::int32_t;  // index into Plan::buffers; ids below Program::persistent live across Plans
 using EventId = std::int32_t;   // a slot that holds the latest (stream, sequence) recorded into it

@@ -71,9 +71,9 @@ std::string where(const Op& op) {
 
 const char* copy_name(int kind) {
     switch (kind) {
-        case traces::kCopyHostToDevice:
+        case traces::schema::kCopyHostToDevice:
             return "memcpy HtoD";
-        case traces::kCopyDeviceToHost:
+        case traces::schema::kCopyDeviceToHost:
             return "memcpy DtoH";
         default:
             return "memcpy DtoD";
@@ -112,7 +112,8 @@ Words describe_op(const Plan& plan, const Op& op) {
             return {op.value() == 0 ? "memset 0" : fmt::format("memset {:#04x}", op.value()),
                     buffer_name(plan, op.args[0])};
         case OpKind::collective:
-            return {std::string(traces::name(op.collective().operation)), describe_collective(plan, op)};
+            return {std::string(traces::schema::name(op.collective().operation)),
+                    describe_collective(plan, op)};
     }
     return {};
 }
@@ -149,7 +150,7 @@ std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t&
         const auto [what, detail] = describe_op(plan, op);
         out +=
             fmt::format("{:>5}  {:<9}  {:<13}  {:<64}  {:>13}  {:>14}  {:<12}  {}\n", i,
-                        op.phase == Phase::none ? "" : std::string(traces::name(op.phase)), where(op),
+                        op.phase == Phase::none ? "" : std::string(traces::schema::name(op.phase)), where(op),
                         std::string(static_cast<std::size_t>(depth) * 2, ' ') + what,
                         bytes ? with_thousands(bytes) : "", allocated, label(labels.units, op.unit), detail);
         if (op.kind == OpKind::push_range) ++depth;

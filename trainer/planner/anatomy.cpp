@@ -63,7 +63,7 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     const auto at_peak = [&](auto... categories) {
         return (static_cast<double>(row.peak.at_peak[static_cast<std::size_t>(categories)]) + ...);
     };
-    using traces::MemoryCategory;
+    using traces::schema::MemoryCategory;
     const auto sharded_from = [&](const char* name, double bytes, int stage, double simulated,
                                   const char* categories) {
         Anatomy::Part part;

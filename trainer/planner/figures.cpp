@@ -25,8 +25,8 @@ MostExposed most_exposed(const Program& program, const std::vector<sim::UnitExpo
     std::map<std::pair<Operation, Phase>, MostExposed> kinds;
     for (const sim::UnitExposure& own : exposures) {
         MostExposed& kind = kinds[{own.operation, own.phase}];
-        kind.operation = std::string(traces::name(own.operation));
-        kind.phase = std::string(traces::name(own.phase));
+        kind.operation = std::string(traces::schema::name(own.operation));
+        kind.phase = std::string(traces::schema::name(own.phase));
         kind.seconds += own.exposed_s;
         if (own.exposed_s <= kind.unit_s) continue;
         kind.unit_s = own.exposed_s;

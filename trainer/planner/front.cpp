@@ -29,7 +29,7 @@ std::size_t largest_category(const CategoryBytes& bytes) {
 std::string peak_words(const Row& row) {
     const std::size_t c = largest_category(row.peak.at_peak);
     std::string text =
-        fmt::format("{} of it {}", bytes_text(row.peak.at_peak[c]), traces::kMemoryCategoryNames[c]);
+        fmt::format("{} of it {}", bytes_text(row.peak.at_peak[c]), traces::schema::kMemoryCategoryNames[c]);
     if (!row.peak_unit.empty())
         text += fmt::format("; largest unit: {}, {}", row.peak_unit, bytes_text(row.peak_unit_bytes));
     if (!row.peak_module.empty() && row.peak_module_bytes > row.peak_unit_bytes)
@@ -70,7 +70,7 @@ std::string larger_words(const Row& row, const Row& by) {
     for (std::size_t c = 0; c < more.size(); ++c) more[c] = row.peak.at_peak[c] - by.peak.at_peak[c];
     const std::size_t c = largest_category(more);
     return fmt::format("{} more at the peak (+{} {})", bytes_text(row.peak.bytes - by.peak.bytes),
-                       bytes_text(more[c]), traces::kMemoryCategoryNames[c]);
+                       bytes_text(more[c]), traces::schema::kMemoryCategoryNames[c]);
 }
 
 // The number of keys whose values differ between two rows.

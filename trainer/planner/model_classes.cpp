@@ -51,8 +51,8 @@ std::vector<std::pair<std::string, ClassFacts>> repeated_of(const Classes& class
     std::vector<std::pair<std::string, ClassFacts>> repeated;
     for (const auto& entry : classes)
         if (entry.second.modules > 1 && entry.second.all * 2 >= total) repeated.push_back(entry);
-    traces::sort_rows(repeated,
-                      [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
+    traces::schema::sort_rows(
+        repeated, [](const auto& a, const auto& b) { return a.second.largest > b.second.largest; });
     return repeated;
 }
 

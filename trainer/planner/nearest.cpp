@@ -292,7 +292,7 @@ NearestFits NearestSearch::run() {
     }
     NearestFits result;
     for (const Choice& choice : found_) result.fits.push_back(look_at(choice).fit);
-    traces::sort_rows(result.fits, [](const NearestFit& a, const NearestFit& b) {
+    traces::schema::sort_rows(result.fits, [](const NearestFit& a, const NearestFit& b) {
         return std::tie(a.steps, a.slower) < std::tie(b.steps, b.slower);
     });
     if (result.fits.size() > options_.most) result.fits.resize(options_.most);

@@ -73,8 +73,9 @@ void FlatUnit::setup(PlanBuilder& builder, bool sync_module_states) {
     builder.collective({.operation = Operation::broadcast, .padding = padding_bytes(DType::fp32)}, whole,
                        whole, whole.bytes(), Stream::unshard);
     builder.order(Stream::unshard, Stream::compute);
-    builder.memcpy(shard, own_part(whole.view.buffer, DType::fp32),
-                   options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
+    builder.memcpy(
+        shard, own_part(whole.view.buffer, DType::fp32),
+        options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
 }
 
 // --- gather and free ---------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ void FlatUnit::prepare_gather(PlanBuilder& builder) {
     if (options_.offload) {
         on_device_ = builder.new_tensor(info_.name + " flat_param (on the device)",
                                         MemoryCategory::parameters, n, DType::fp32, kStream);
-        builder.memcpy(on_device_, from, traces::kCopyHostToDevice, kStream);
+        builder.memcpy(on_device_, from, traces::schema::kCopyHostToDevice, kStream);
         from = on_device_;
     }
     if (options_.param != DType::fp32 && options_.shards && !options_.lean) {
@@ -281,7 +282,7 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
         builder.kernel(Kernel::cast_to_fp32, "cast", {target, full}, {n}, 0, kStream);
         full = wide;
     } else if (!has_gradient_) {
-        builder.memcpy(target, full, traces::kCopyDeviceToDevice, kStream);
+        builder.memcpy(target, full, traces::schema::kCopyDeviceToDevice, kStream);
     }
     if (has_gradient_) {
         builder.kernel(Kernel::accumulate, "elementwise_add", {builder.whole(gradient_), full}, {n}, n,

@@ -72,8 +72,9 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
                             .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
                            whole, whole, whole.bytes(), Stream::unshard);
         builder.order(Stream::unshard, Stream::compute);
-        builder.memcpy(own, {whole.view.buffer, 0, own.bytes, own.bytes},
-                       options_.offload ? traces::kCopyDeviceToHost : traces::kCopyDeviceToDevice);
+        builder.memcpy(
+            own, {whole.view.buffer, 0, own.bytes, own.bytes},
+            options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
     }
 }
 
@@ -90,7 +91,7 @@ void GroupUnit::prepare_gather(PlanBuilder& builder) {
         if (options_.offload) {
             on_device = builder.new_tensor(info_.name + " shards (on the device)", MemoryCategory::parameters,
                                            n, DType::fp32, kStream);
-            builder.memcpy(on_device, from, traces::kCopyHostToDevice, kStream);
+            builder.memcpy(on_device, from, traces::schema::kCopyHostToDevice, kStream);
             from = on_device;
         }
         converted = builder.new_tensor(info_.name + " shards (low precision)", MemoryCategory::communication,
@@ -104,7 +105,8 @@ void GroupUnit::prepare_gather(PlanBuilder& builder) {
     const std::int64_t bytes = shard_bytes(options_.param);
     const bool from_host = options_.offload && !converted;
     builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes}, from,
-                   from_host ? traces::kCopyHostToDevice : traces::kCopyDeviceToDevice, kStream);
+                   from_host ? traces::schema::kCopyHostToDevice : traces::schema::kCopyDeviceToDevice,
+                   kStream);
     prepared_ = builder.new_event();
     builder.record(prepared_, kStream);
 }

@@ -31,7 +31,7 @@ Tensor new_sums(PlanBuilder& builder, const char* name, std::size_t count, bool 
 }
 
 void copy_to_host(PlanBuilder& builder, const Arg& to, const Arg& from) {
-    builder.memcpy(to, from, traces::kCopyDeviceToHost);
+    builder.memcpy(to, from, traces::schema::kCopyDeviceToHost);
     const EventId copied = builder.new_event();
     builder.record(copied, Stream::compute);
     builder.host_wait(copied);
@@ -43,7 +43,7 @@ void reduce_sums(PlanBuilder& builder, const Tensor& sums, bool on_host, const M
     Tensor device = sums;
     if (on_host) {
         device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
-        builder.memcpy(device, sums, traces::kCopyHostToDevice);
+        builder.memcpy(device, sums, traces::schema::kCopyHostToDevice);
     }
     builder.order(Stream::compute, Stream::post_backward);
     builder.collective({.operation = Operation::all_reduce, .dtype = DType::fp64, .group = Group::shard},

@@ -207,7 +207,7 @@ Plan Program::make_step(PlanKind kind) {
         variables = micro_batch(builder, {i, count});
         if (count > 1 && variables.loss) {
             builder.memcpy({losses_, i * kDouble, kDouble}, {variables.loss.view.buffer, 0, kDouble},
-                           traces::kCopyDeviceToDevice);
+                           traces::schema::kCopyDeviceToDevice);
         }
     }
     parallelism_->optimizer().step(builder);
@@ -224,7 +224,7 @@ Plan Program::make_step(PlanKind kind) {
         if (variables.loss) {
             const Arg losses =
                 count > 1 ? builder.whole(losses_) : Arg{variables.loss.view.buffer, 0, kDouble};
-            builder.memcpy(builder.whole(loss_host_), losses, traces::kCopyDeviceToHost);
+            builder.memcpy(builder.whole(loss_host_), losses, traces::schema::kCopyDeviceToHost);
         }
         builder.record(loss_event_, Stream::compute);
     }
@@ -263,7 +263,7 @@ Plan Program::make_evaluation() {
             builder.new_tensor(generates ? "logits (host)" : "validation loss (host)", MemoryCategory::other,
                                bytes / size_of(generates ? DType::fp32 : DType::fp64),
                                generates ? DType::fp32 : DType::fp64, Stream::host, MemorySpace::pinned);
-        builder.memcpy(on_host, {result.view.buffer, 0, bytes}, traces::kCopyDeviceToHost);
+        builder.memcpy(on_host, {result.view.buffer, 0, bytes}, traces::schema::kCopyDeviceToHost);
         const EventId copied = builder.new_event();
         builder.record(copied, Stream::compute);
         builder.host_wait(copied);

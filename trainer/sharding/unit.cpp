@@ -75,11 +75,11 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor
         if (adds) {
             const Tensor saved = builder.new_tensor(info_.name + " gradients so far",
                                                     MemoryCategory::gradients, shard, DType::fp32, kStream);
-            builder.memcpy(saved, builder.whole(gradient_), traces::kCopyHostToDevice, kStream);
+            builder.memcpy(saved, builder.whole(gradient_), traces::schema::kCopyHostToDevice, kStream);
             builder.kernel(Kernel::accumulate, "elementwise_add", {saved, reduced}, {shard}, shard, kStream);
             reduced = saved;
         }
-        builder.memcpy(builder.whole(gradient_), reduced, traces::kCopyDeviceToHost, kStream);
+        builder.memcpy(builder.whole(gradient_), reduced, traces::schema::kCopyDeviceToHost, kStream);
         held_.push_back(std::move(reduced));
     }
     has_gradient_ = true;

@@ -39,8 +39,8 @@ Workload::Batch JobWorkload::load_batch(PlanBuilder& builder, const Job& job) {
     Batch batch;
     batch.input = builder.new_tensor("input", MemoryCategory::activations, input, shape.dtype);
     batch.target = builder.new_tensor("target", MemoryCategory::activations, target, shape.dtype);
-    builder.memcpy(batch.input, host_input, traces::kCopyHostToDevice);
-    builder.memcpy(batch.target, host_target, traces::kCopyHostToDevice);
+    builder.memcpy(batch.input, host_input, traces::schema::kCopyHostToDevice);
+    builder.memcpy(batch.target, host_target, traces::schema::kCopyHostToDevice);
     return batch;
 }
 

@@ -153,7 +153,7 @@ std::string read_file(const std::string& path) {
         throw ClusterError(
             fmt::format("{}: the cost model cannot be read ({}); give the path of a .toml file, "
                         "or one of {}",
-                        path, std::strerror(errno), traces::joined(shipped_clusters(), ", ")));
+                        path, std::strerror(errno), traces::schema::joined(shipped_clusters(), ", ")));
     }
     return text.str();
 }
@@ -203,10 +203,11 @@ Cluster load_cluster(const std::string& name) {
     const std::vector<std::string> shipped = shipped_clusters();
     const std::vector<std::string_view> known(shipped.begin(), shipped.end());
     const std::string_view guess = nearest(name, known);
-    throw ClusterError(fmt::format(
-        "sim.cluster: there is no cost model \"{}\"; {}use the path of a .toml "
-        "file, or one of {}",
-        name, guess.empty() ? "" : fmt::format("did you mean {}? ", guess), traces::joined(shipped, ", ")));
+    throw ClusterError(
+        fmt::format("sim.cluster: there is no cost model \"{}\"; {}use the path of a .toml "
+                    "file, or one of {}",
+                    name, guess.empty() ? "" : fmt::format("did you mean {}? ", guess),
+                    traces::schema::joined(shipped, ", ")));
 }
 
 std::vector<std::string> shipped_clusters() {

@@ -115,7 +115,7 @@ struct CollectiveModel {
         double latency = 0;    // seconds per collective
         double bandwidth = 0;  // bytes/s on the busiest wire (nccl-tests' bus bandwidth); 0: not measured
     };
-    std::array<Measured, traces::kOperations> measured{};
+    std::array<Measured, traces::schema::kOperations> measured{};
     bool blocking = false;  // the host waits for each before it continues (Gloo); never read from a file
     double beside_work =
         1;  // factor of the time of one beside which the host goes on to work; not from a file

@@ -49,9 +49,9 @@ double Costs::copy(const Plan& plan, const Op& op) const {
                                         model.bandwidth_share.at(bytes));
     };
     switch (op.copy_kind()) {
-        case traces::kCopyHostToDevice:
+        case traces::schema::kCopyHostToDevice:
             return over_the_bus(model.to_device, op.args[1]);
-        case traces::kCopyDeviceToHost:
+        case traces::schema::kCopyDeviceToHost:
             return over_the_bus(model.to_host, op.args[0]);
         default:  // on the device: every byte is read and written
             return cluster_.device.kernel_latency + 2 * bytes / on_device_bandwidth();

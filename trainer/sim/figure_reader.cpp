@@ -147,7 +147,7 @@ bool FigureReader::text(std::string_view section, std::string_view key, std::str
 
 bool FigureReader::choice(std::string_view section, std::string_view key,
                           std::span<const std::string_view> choices, std::size_t& into) {
-    const std::string what = fmt::format("\"{}\"", traces::joined(choices, "\" or \""));
+    const std::string what = fmt::format("\"{}\"", traces::schema::joined(choices, "\" or \""));
     std::string word;
     text(section, key, what, word);
     for (std::size_t i = 0; i < choices.size(); ++i) {

@@ -19,10 +19,10 @@ constexpr int kMostOfOtherKinds = 8;
 
 // A simulated rank is a process with one thread; its ids are unique.
 std::int64_t pid_of(int rank) {
-    return traces::global_pid(rank + 1);
+    return traces::schema::global_pid(rank + 1);
 }
 std::int64_t tid_of(int rank) {
-    return traces::global_tid(rank + 1, rank + 1);
+    return traces::schema::global_tid(rank + 1, rank + 1);
 }
 std::int64_t correlation_of(int rank, std::int64_t number) {
     return number == 0 ? 0 : (static_cast<std::int64_t>(rank) << 32) | number;
@@ -40,7 +40,8 @@ MemorySpace space_of(const Plan& plan, const Arg& arg, bool device_without_buffe
 
 }  // namespace
 
-SimTrace::SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks)
+SimTrace::SimTrace(traces::store::EventSink& sink, const Program& program, const Cluster& cluster,
+                   int full_ranks)
     : sink_(sink),
       program_(program),
       cluster_(cluster),
@@ -86,7 +87,7 @@ void SimTrace::describe_ranks() {
     const auto describe = [&](const auto& row) { sink_.add(row); };
     const MemoryPrediction prediction = program_.predict();
     for (const int rank : shown_) {
-        traces::RankRow row;
+        traces::schema::RankRow row;
         row.rank = row.device = rank;
         row.global_pid = pid_of(rank);
         row.global_tid = tid_of(rank);
@@ -99,24 +100,24 @@ void SimTrace::describe_ranks() {
         sink_.add(row);
         add_prediction_rows(prediction, rank, true, describe);
         add_stream_rows(rank, describe);
-        sink_.add(traces::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
-        sink_.add(traces::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
+        sink_.add(traces::schema::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
+        sink_.add(traces::schema::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
     }
-    sink_.add(traces::RunInfoRow{"device", std::string(kEngine)});
-    sink_.add(traces::RunInfoRow{"sim.device", cluster_.device.name});
-    sink_.add(traces::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
-    sink_.add(traces::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
+    sink_.add(traces::schema::RunInfoRow{"device", std::string(kEngine)});
+    sink_.add(traces::schema::RunInfoRow{"sim.device", cluster_.device.name});
+    sink_.add(traces::schema::RunInfoRow{"sim.devices_of_a_node", std::to_string(cluster_.devices)});
+    sink_.add(traces::schema::RunInfoRow{"sim.nodes", std::to_string(cluster_.node_of(mesh_.ranks - 1) + 1)});
     if (cluster_.device.type == DeviceType::gpu) {
         // The bandwidth that a device's links should have without sim.slow_link; omits links that the cluster
         // does not have.
         const auto state = [&](const char* key, double bandwidth) {
-            if (bandwidth > 0) sink_.add(traces::RunInfoRow{key, fmt::format("{}", bandwidth)});
+            if (bandwidth > 0) sink_.add(traces::schema::RunInfoRow{key, fmt::format("{}", bandwidth)});
         };
         const double sharers = cluster_.inter.shared ? std::max(cluster_.devices, 1) : 1;
         state("sim.intra_bandwidth", cluster_.intra.bandwidth);
         state("sim.inter_bandwidth", cluster_.inter.bandwidth / sharers);
     }
-    sink_.add(traces::RunInfoRow{"sim.ranks_shown", std::to_string(shown_.size())});
+    sink_.add(traces::schema::RunInfoRow{"sim.ranks_shown", std::to_string(shown_.size())});
     sink_.commit();
 }
 
@@ -129,7 +130,7 @@ void SimTrace::summarise(const SimResult& result) {
             exposed += step.exposed_communication_s;
         }
         const auto steps = static_cast<double>(std::max<std::size_t>(own.steps.size(), 1));
-        sink_.add(traces::RunInfoRow{
+        sink_.add(traces::schema::RunInfoRow{
             fmt::format("sim.ranks_as_rank_{}", own.representative),
             fmt::format(
                 "{} of {} ranks: peak {} bytes, average step {:.1f} us, exposed communication {:.1f} us",
@@ -156,7 +157,7 @@ void SimTrace::range_closed(int rank_class, Time at) {
     if (own.full.empty()) return;
     const Range range = own.open.back();
     own.open.pop_back();
-    traces::RangeRow row;
+    traces::schema::RangeRow row;
     row.start = range.start;
     row.end = at;
     row.text = range.name;
@@ -169,7 +170,7 @@ void SimTrace::range_closed(int rank_class, Time at) {
             const NcclPayload payload = nccl_payload(call.operation, mesh_.id(call.group, rank),
                                                      mesh_.size(call.group), op->bytes, call.divisor);
             if (payload.schema != 0) {
-                row.binary = traces::binary_payload(
+                row.binary = traces::schema::binary_payload(
                     payload.schema, {reinterpret_cast<const char*>(&payload.value), payload.size});
             }
         }
@@ -179,7 +180,7 @@ void SimTrace::range_closed(int rank_class, Time at) {
 
 void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
                             std::int64_t correlation) {
-    traces::RuntimeRow row;
+    traces::schema::RuntimeRow row;
     row.start = start;
     row.end = end;
     row.name = sink_.intern(trace_names::name(function));
@@ -192,7 +193,7 @@ void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::R
 
 void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) {
     runtime_call(rank_class, start, end, trace_names::RuntimeFunction::event_synchronize, correlation);
-    traces::SynchronizationRow row;
+    traces::schema::SynchronizationRow row;
     row.start = start;
     row.end = end;
     row.event_id = event;
@@ -216,7 +217,7 @@ void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, c
                       bool allocation) {
     if (of(rank_class).full.empty()) return;
     const Buffer& buffer = buffer_of(plan, op.args[0]);
-    traces::MemoryRow row;
+    traces::schema::MemoryRow row;
     row.time = at;
     row.address = reinterpret_cast<std::uintptr_t>(block.data);
     row.bytes = allocation ? buffer.bytes : -buffer.bytes;
@@ -238,13 +239,13 @@ void SimTrace::memory_counts(int rank_class, Time at, std::int64_t active, std::
          {std::pair(trace_names::kActiveBytes, active), std::pair(trace_names::kReservedBytes, reserved)}) {
         if (bytes < 0) continue;
         for (const int rank : of(rank_class).full)
-            add(traces::CounterRow{at, rank, sink_.intern(name), static_cast<double>(bytes)}, at);
+            add(traces::schema::CounterRow{at, rank, sink_.intern(name), static_cast<double>(bytes)}, at);
     }
 }
 
 void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time end) {
     for (const int rank : of(rank_class).full)
-        add(traces::StepRow{rank, step, start, end, tid_of(rank)}, end);
+        add(traces::schema::StepRow{rank, step, start, end, tid_of(rank)}, end);
 }
 
 // --- the device ------------------------------------------------------------------------------------------
@@ -262,21 +263,21 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
     };
     for (const int rank : of(rank_class).full) {
         if (op.kind == OpKind::memcpy) {
-            traces::MemcpyRow row;
+            traces::schema::MemcpyRow row;
             row.bytes = op.bytes;
             row.copy_kind = op.copy_kind();
             row.src_kind = trace_names::memory_kind(
-                space_of(*item.plan, op.args[1], op.copy_kind() != traces::kCopyHostToDevice));
+                space_of(*item.plan, op.args[1], op.copy_kind() != traces::schema::kCopyHostToDevice));
             row.dst_kind = trace_names::memory_kind(
-                space_of(*item.plan, op.args[0], op.copy_kind() != traces::kCopyDeviceToHost));
+                space_of(*item.plan, op.args[0], op.copy_kind() != traces::schema::kCopyDeviceToHost));
             fill(row, rank);
         } else if (op.kind == OpKind::memset) {
-            traces::MemsetRow row;
+            traces::schema::MemsetRow row;
             row.bytes = op.bytes;
             row.mem_kind = trace_names::memory_kind(space_of(*item.plan, op.args[0], true));
             fill(row, rank);
         } else {
-            traces::KernelRow row;
+            traces::schema::KernelRow row;
             row.short_name = row.demangled_name =
                 op.kind == OpKind::collective
                     ? sink_.intern(trace_names::collective_kernel(op.collective().operation, kEngine))
@@ -289,7 +290,7 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
 
 void SimTrace::collective(int rank, const StreamItem& item) {
     const Op& op = *item.op;
-    traces::CollectiveRow row;
+    traces::schema::CollectiveRow row;
     row.rank = rank;
     row.correlation = correlation_of(rank, item.correlation);
     row.operation = op.collective().operation;

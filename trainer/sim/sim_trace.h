@@ -18,7 +18,7 @@ namespace shardscope::trainer::sim {
 class SimTrace final : public RunObserver {
   public:
     // `full_ranks`: the number of ranks to show, from rank 0 on. The references must outlive this object.
-    SimTrace(traces::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
+    SimTrace(traces::store::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
 
     // Called after the run has ended successfully.
     void summarise(const SimResult& result);
@@ -42,7 +42,7 @@ class SimTrace final : public RunObserver {
   private:
     struct Range {
         Time start = 0;
-        traces::StringId name = traces::StringId::empty;
+        traces::schema::StringId name = traces::schema::StringId::empty;
         int module = -1;
         const Op* collective = nullptr;  // null: not a collective's range
     };
@@ -60,14 +60,14 @@ class SimTrace final : public RunObserver {
     template <class Row>
     void add(const Row& row, Time at);
 
-    traces::EventSink& sink_;
+    traces::store::EventSink& sink_;
     const Program& program_;
     const Cluster& cluster_;
     const int full_ranks_;
     Mesh mesh_;
     std::vector<int> shown_;  // ranks, sorted
     std::vector<Class> classes_;
-    traces::StringId nccl_domain_;
+    traces::schema::StringId nccl_domain_;
     Time latest_ = 0;
     std::int64_t uncommitted_ = 0;
 };

@@ -11,8 +11,8 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-using traces::Interval;
-using traces::IntervalSet;
+using traces::analysis::Interval;
+using traces::analysis::IntervalSet;
 
 double seconds(Time ns) {
     return static_cast<double>(ns) * 1e-9;
@@ -29,7 +29,8 @@ std::span<const Interval> near(const IntervalSet& set, Interval of) {
 
 Time outside(const IntervalSet& what, const IntervalSet& of) {
     if (what.empty()) return 0;
-    return traces::length(traces::subtract(what, near(of, {what.front().start, what.back().end})));
+    return traces::analysis::length(
+        traces::analysis::subtract(what, near(of, {what.front().start, what.back().end})));
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ void StepTimes::add(const StreamItem& item, Time start, Time end) {
 std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, Time begin) {
     std::vector<Interval> all;
     for (const Step& step : steps_) all.insert(all.end(), step.kernels.begin(), step.kernels.end());
-    kernels_ = traces::make_union(std::move(all));
+    kernels_ = traces::analysis::make_union(std::move(all));
     steps_.resize(host.size());  // a step may launch nothing
     std::vector<SimStep> result;
     for (std::size_t s = 0; s < host.size(); ++s) {
@@ -62,10 +63,10 @@ std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, T
         begin = end;
         std::vector<Interval> collectives;
         for (const Collective& collective : step.collectives) collectives.push_back(collective.time);
-        const IntervalSet communication = traces::make_union(std::move(collectives));
-        out.kernel_s = seconds(traces::length(traces::make_union(step.kernels)));
-        out.copy_s = seconds(traces::length(traces::make_union(step.copies)));
-        out.communication_s = seconds(traces::length(communication));
+        const IntervalSet communication = traces::analysis::make_union(std::move(collectives));
+        out.kernel_s = seconds(traces::analysis::length(traces::analysis::make_union(step.kernels)));
+        out.copy_s = seconds(traces::analysis::length(traces::analysis::make_union(step.copies)));
+        out.communication_s = seconds(traces::analysis::length(communication));
         out.exposed_communication_s = seconds(outside(communication, kernels_));
         out.peak_bytes = host[s].peak_bytes;
     }
@@ -89,8 +90,8 @@ std::vector<UnitExposure> StepTimes::exposures() const {
     std::vector<UnitExposure> result;
     result.reserve(found.size());
     for (const auto& [key, exposure] : found) result.push_back(exposure);
-    traces::sort_rows(result,
-                      [](const UnitExposure& a, const UnitExposure& b) { return a.exposed_s > b.exposed_s; });
+    traces::schema::sort_rows(
+        result, [](const UnitExposure& a, const UnitExposure& b) { return a.exposed_s > b.exposed_s; });
     return result;
 }
 

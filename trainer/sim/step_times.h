@@ -21,15 +21,15 @@ class StepTimes {
   private:
     struct Collective {
         const Op* op = nullptr;
-        traces::Interval time;
+        traces::analysis::Interval time;
     };
     struct Step {
-        std::vector<traces::Interval> kernels, copies;
+        std::vector<traces::analysis::Interval> kernels, copies;
         std::vector<Collective> collectives;
         Time end = 0;
     };
     std::vector<Step> steps_;
-    traces::IntervalSet kernels_;  // in all steps
+    traces::analysis::IntervalSet kernels_;  // in all steps
 };
 
 }  // namespace shardscope::trainer::sim

@@ -32,7 +32,7 @@ class Variables {
     // Its value as a number from `least` to `most`.
     int number(const char* name, int least, int most) const {
         const std::string value = text(name);
-        const std::optional<int> result = traces::number_of<int>(value);
+        const std::optional<int> result = traces::schema::number_of<int>(value);
         if (!result || *result < least || *result > most) {
             throw WorldError(fmt::format("{} is \"{}\" in the environment and must be a number from {} to {}",
                                          name, value, least, most));
@@ -167,8 +167,9 @@ std::optional<Place> mpirun_place(const Variables& variables) {
 std::optional<std::uint32_t> slurm_step(const Variables& variables) {
     constexpr std::uint32_t kFirstReserved = 0xFFFFFFF0U;
     if (!variables.has("SLURM_PROCID")) return std::nullopt;
-    std::optional<std::uint32_t> step = traces::number_of<std::uint32_t>(variables.text("SLURM_STEP_ID"));
-    if (!step) step = traces::number_of<std::uint32_t>(variables.text("SLURM_STEPID"));
+    std::optional<std::uint32_t> step =
+        traces::schema::number_of<std::uint32_t>(variables.text("SLURM_STEP_ID"));
+    if (!step) step = traces::schema::number_of<std::uint32_t>(variables.text("SLURM_STEPID"));
     return step && *step < kFirstReserved ? step : std::nullopt;
 }
 
@@ -202,7 +203,8 @@ std::optional<Place> srun_place(const Variables& variables) {
             fmt::format("SLURM_LOCALID={} contradicts the {} tasks that Slurm says are on this node",
                         place.local_rank, place.local_ranks));
     }
-    const std::uint32_t job = traces::number_of<std::uint32_t>(variables.text("SLURM_JOB_ID")).value_or(0);
+    const std::uint32_t job =
+        traces::schema::number_of<std::uint32_t>(variables.text("SLURM_JOB_ID")).value_or(0);
     set_token(place, variables, fmt::format("srun {}.{}", variables.text("SLURM_JOB_ID"), *step));
     const char* nodes = variables.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_NODELIST";
     place.master =

@@ -10,7 +10,7 @@
 #include "viewer/model/time_view.h"
 #include "viewer/panels/panel_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr int kZoomStep = 25;               // percent
@@ -20,13 +20,13 @@ constexpr bool kRepeats = true;
 
 using Run = std::function<void(Program&)>;
 
-Chord ctrl(Key key) {
+model::Chord ctrl(model::Key key) {
     return {key, true};
 }
-Chord shift(Key key) {
+model::Chord shift(model::Key key) {
     return {key, false, true};
 }
-Chord ctrl_shift(Key key) {
+model::Chord ctrl_shift(model::Key key) {
     return {key, true, true};
 }
 
@@ -34,11 +34,11 @@ Chord ctrl_shift(Key key) {
 
 // Closes the windows on top; without any, clears the selection; without one, the time filter.
 void let_go(Program& program) {
-    Session& session = program.session;
+    model::Session& session = program.session;
     if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
         program.help = program.choose_file = program.palette = false;
         program.save = {};
-    } else if (session.selected.kind != EventKind::none) {
+    } else if (session.selected.kind != model::EventKind::none) {
         program.shown().act("let_go", session);
         session.selected = {};
     } else if (session.current() != nullptr) {
@@ -48,13 +48,13 @@ void let_go(Program& program) {
 }
 
 void next_rank(Program& program) {
-    const TracePtr trace = program.session.trace();
+    const model::TracePtr trace = program.session.trace();
     if (trace == nullptr || trace->ranks.empty()) return;
     program.session.rank = (program.session.rank + 1) % static_cast<int>(trace->ranks.size());
 }
 
 void next_trace(Program& program) {
-    Session& session = program.session;
+    model::Session& session = program.session;
     if (!session.open.empty()) session.set_active((session.active + 1) % session.open.size());
 }
 
@@ -75,62 +75,66 @@ Run zoom_by(int percent) {
 }
 
 void swap_appearance(Program& program) {
-    program.set_appearance(theme::appearance() == Appearance::dark ? Appearance::light : Appearance::dark);
+    program.set_appearance(theme::appearance() == theme::Appearance::dark ? theme::Appearance::light
+                                                                          : theme::Appearance::dark);
 }
 
 void add_program_actions(std::vector<Action>& all) {
     using Save = SaveRequest::What;
     const auto add = [&](std::string_view menu, std::string_view id, std::string_view title,
-                         std::vector<Chord> keys, Run run) {
+                         std::vector<model::Chord> keys, Run run) {
         all.push_back({id, menu, title, std::move(keys), "", false, std::move(run)});
     };
-    add("File", "open", "Open traces...", {ctrl(Key::o)}, [](Program& p) { p.choose_file = true; });
-    add("File", "reload", "Reload this trace", {{Key::f5}},
+    add("File", "open", "Open traces...", {ctrl(model::Key::o)}, [](Program& p) { p.choose_file = true; });
+    add("File", "reload", "Reload this trace", {{model::Key::f5}},
         [](Program& p) { p.session.reload(p.session.active); });
-    add("File", "follow", "Follow traces that are still being written", {shift(Key::f5)},
+    add("File", "follow", "Follow traces that are still being written", {shift(model::Key::f5)},
         [](Program& p) { p.session.follow = !p.session.follow; });
-    add("File", "close", "Close this trace", {ctrl(Key::w)},
+    add("File", "close", "Close this trace", {ctrl(model::Key::w)},
         [](Program& p) { p.session.close(p.session.active); });
-    add("File", "next_trace", "Next open trace", {ctrl(Key::tab)}, next_trace);
-    add("File", "export_table", "Export a table...", {ctrl(Key::e)}, save(Save::table));
-    add("File", "export_panel", "Picture of the panel...", {ctrl(Key::p)}, save(Save::panel));
-    add("File", "export_window", "Picture of the window...", {{Key::f12}}, save(Save::window));
-    add("File", "export_report", "Report as HTML...", {ctrl_shift(Key::e)}, save(Save::report));
-    add("File", "quit", "Quit", {ctrl(Key::q)}, [](Program& p) { p.quit = true; });
-    add("View", "palette", "Command palette", {ctrl_shift(Key::p)},
+    add("File", "next_trace", "Next open trace", {ctrl(model::Key::tab)}, next_trace);
+    add("File", "export_table", "Export a table...", {ctrl(model::Key::e)}, save(Save::table));
+    add("File", "export_panel", "Picture of the panel...", {ctrl(model::Key::p)}, save(Save::panel));
+    add("File", "export_window", "Picture of the window...", {{model::Key::f12}}, save(Save::window));
+    add("File", "export_report", "Report as HTML...", {ctrl_shift(model::Key::e)}, save(Save::report));
+    add("File", "quit", "Quit", {ctrl(model::Key::q)}, [](Program& p) { p.quit = true; });
+    add("View", "palette", "Command palette", {ctrl_shift(model::Key::p)},
         [](Program& p) { p.palette = !p.palette; });
-    add("View", "next_rank", "Next rank", {{Key::r}}, next_rank);
-    add("View", "larger", "Larger", {ctrl(Key::equal)}, zoom_by(kZoomStep));
-    add("View", "smaller", "Smaller", {ctrl(Key::minus)}, zoom_by(-kZoomStep));
-    add("View", "normal_size", "Normal size", {ctrl(Key::digit_0)}, [](Program& p) { p.set_zoom(100); });
-    add("View", "appearance", "Switch between light and dark", {{Key::f9}}, swap_appearance);
-    add("View", "rail", "Panel names in the sidebar", {ctrl(Key::b)},
+    add("View", "next_rank", "Next rank", {{model::Key::r}}, next_rank);
+    add("View", "larger", "Larger", {ctrl(model::Key::equal)}, zoom_by(kZoomStep));
+    add("View", "smaller", "Smaller", {ctrl(model::Key::minus)}, zoom_by(-kZoomStep));
+    add("View", "normal_size", "Normal size", {ctrl(model::Key::digit_0)},
+        [](Program& p) { p.set_zoom(100); });
+    add("View", "appearance", "Switch between light and dark", {{model::Key::f9}}, swap_appearance);
+    add("View", "rail", "Panel names in the sidebar", {ctrl(model::Key::b)},
         [](Program& p) { p.rail = p.rail_is_wide ? RailWidth::narrow : RailWidth::wide; });
-    add("View", "let_go", "Close the window, or clear the selection or time filter", {{Key::escape}}, let_go);
-    add("Panels", "next_panel", "Next panel", {ctrl(Key::page_down)}, to_neighbour(1));
-    add("Panels", "previous_panel", "Previous panel", {ctrl(Key::page_up)}, to_neighbour(0));
-    for (const PanelEntry& panel : panel_table())
+    add("View", "let_go", "Close the window, or clear the selection or time filter", {{model::Key::escape}},
+        let_go);
+    add("Panels", "next_panel", "Next panel", {ctrl(model::Key::page_down)}, to_neighbour(1));
+    add("Panels", "previous_panel", "Previous panel", {ctrl(model::Key::page_up)}, to_neighbour(0));
+    for (const panels::PanelEntry& panel : panels::panel_table())
         add("Panels", panel.name, panel.title, {panel.key},
             [name = panel.name](Program& p) { p.show(name); });
 }
 
 // --- The timeline, and other panels that have their own actions.
 
-TimeSpan whole_of(const traces::Trace& trace) {
+model::TimeSpan whole_of(const traces::store::Trace& trace) {
     return {trace.first_ns, std::max(trace.last_ns, trace.first_ns + 1)};
 }
 
 template <class Change>
 void change_view(Program& program, Change change) {
-    OpenTrace* entry = program.session.current();
+    model::OpenTrace* entry = program.session.current();
     if (entry == nullptr || entry->trace == nullptr) return;
-    const TimeSpan next = change(TimeSpan{entry->visible.from, entry->visible.to}, whole_of(*entry->trace));
+    const model::TimeSpan next =
+        change(model::TimeSpan{entry->visible.from, entry->visible.to}, whole_of(*entry->trace));
     entry->visible = {next.from, next.to};
 }
 
 Run zoom(double factor) {
     return [=](Program& program) {
-        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+        change_view(program, [=](model::TimeSpan now, model::TimeSpan whole) {
             return zoomed(now, whole, now.from + (now.to - now.from) / 2, factor);
         });
     };
@@ -138,7 +142,7 @@ Run zoom(double factor) {
 
 Run pan(double share) {
     return [=](Program& program) {
-        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+        change_view(program, [=](model::TimeSpan now, model::TimeSpan whole) {
             return panned(now, whole, std::llround(static_cast<double>(now.to - now.from) * share));
         });
     };
@@ -147,7 +151,7 @@ Run pan(double share) {
 // Brings the start or the end of the trace to the edge of the view, at the current zoom.
 Run to_end(bool first) {
     return [=](Program& program) {
-        change_view(program, [=](TimeSpan now, TimeSpan whole) {
+        change_view(program, [=](model::TimeSpan now, model::TimeSpan whole) {
             const std::int64_t margin = (now.to - now.from) / 50;
             return panned(now, whole, first ? whole.from - margin - now.from : whole.to + margin - now.to);
         });
@@ -155,18 +159,18 @@ Run to_end(bool first) {
 }
 
 void limit_to_view(Program& program) {
-    OpenTrace* entry = program.session.current();
+    model::OpenTrace* entry = program.session.current();
     if (entry != nullptr && entry->trace != nullptr) entry->limit = entry->visible;
 }
 
 void no_limit(Program& program) {
-    if (OpenTrace* entry = program.session.current()) entry->limit.reset();
+    if (model::OpenTrace* entry = program.session.current()) entry->limit.reset();
 }
 
 void next_colors(Program& program) {
     constexpr int kModes = 4;
     program.session.color_by =
-        static_cast<ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
+        static_cast<model::ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
 }
 
 // Actions that are available only while their panel is shown.
@@ -175,11 +179,12 @@ class PanelActions {
     PanelActions(std::vector<Action>& all, std::string_view panel, std::string_view menu)
         : all_(all), panel_(panel), menu_(menu) {}
     // Adds an action that the panel's act() carries out.
-    void act(std::string_view id, std::string_view title, std::vector<Chord> keys, bool repeats = false) {
+    void act(std::string_view id, std::string_view title, std::vector<model::Chord> keys,
+             bool repeats = false) {
         run(
             id, title, std::move(keys), [id](Program& p) { p.shown().act(id, p.session); }, repeats);
     }
-    void run(std::string_view id, std::string_view title, std::vector<Chord> keys, Run run,
+    void run(std::string_view id, std::string_view title, std::vector<model::Chord> keys, Run run,
              bool repeats = false) {
         all_.push_back({id, menu_, title, std::move(keys), panel_, repeats, std::move(run)});
     }
@@ -191,64 +196,65 @@ class PanelActions {
 
 void add_timeline_actions(std::vector<Action>& all) {
     PanelActions add(all, "timeline", "Timeline");
-    add.run("zoom_in", "Zoom in", {{Key::w}}, zoom(kTimelineZoomStep), kRepeats);
-    add.run("zoom_out", "Zoom out", {{Key::s}}, zoom(1 / kTimelineZoomStep), kRepeats);
-    add.run("earlier", "Move to earlier", {{Key::a}, {Key::left}}, pan(-kPanStep), kRepeats);
-    add.run("later", "Move to later", {{Key::d}, {Key::right}}, pan(kPanStep), kRepeats);
-    add.run("first", "Go to the start", {{Key::home}}, to_end(true));
-    add.run("last", "Go to the end", {{Key::end}}, to_end(false));
-    add.act("scroll_up", "Scroll up", {{Key::up}}, kRepeats);
-    add.act("scroll_down", "Scroll down", {{Key::down}}, kRepeats);
-    add.act("page_up", "Scroll up a page", {{Key::page_up}}, kRepeats);
-    add.act("page_down", "Scroll down a page", {{Key::page_down}}, kRepeats);
-    add.act("fit", "Fit the whole trace", {{Key::f}});
-    add.act("zoom_to", "Zoom to the selection or the measure", {{Key::z}});
-    add.act("back", "Undo the last zoom or move", {ctrl(Key::left), {Key::backspace}}, kRepeats);
-    add.act("forward", "Redo", {ctrl(Key::right)}, kRepeats);
-    add.act("next_event", "Next event in row", {{Key::period}}, kRepeats);
-    add.act("previous_event", "Previous event in row", {{Key::comma}}, kRepeats);
-    add.act("next_same", "Next event of the same name", {shift(Key::period)}, kRepeats);
-    add.act("previous_same", "Previous event of the same name", {shift(Key::comma)}, kRepeats);
-    add.act("follow_launch", "From launch to device work and back", {{Key::g}});
-    add.act("next_part", "Next rank's part of the collective", {{Key::o}});
-    add.act("follow_backward", "From forward to backward and back", {{Key::v}});
-    add.act("find", "Find events by text", {ctrl(Key::f)});
-    add.act("find_next", "Next event found", {{Key::f3}}, kRepeats);
-    add.act("find_previous", "Previous event found", {shift(Key::f3)}, kRepeats);
-    add.act("find_list", "List the events found", {ctrl(Key::f3)});
-    add.act("measure", "Measure by dragging, on or off", {{Key::t}});
-    add.act("copy", "Copy the measure or the selection", {ctrl(Key::c)});
-    add.act("mark", "Mark this instant", {{Key::m}});
-    add.act("mark_range", "Mark the measure or the selection as a range", {shift(Key::m)});
-    add.act("marks", "List marks and ranges", {{Key::b}});
-    add.act("next_mark", "Next mark", {{Key::n}});
-    add.act("previous_mark", "Previous mark", {shift(Key::n)});
+    add.run("zoom_in", "Zoom in", {{model::Key::w}}, zoom(kTimelineZoomStep), kRepeats);
+    add.run("zoom_out", "Zoom out", {{model::Key::s}}, zoom(1 / kTimelineZoomStep), kRepeats);
+    add.run("earlier", "Move to earlier", {{model::Key::a}, {model::Key::left}}, pan(-kPanStep), kRepeats);
+    add.run("later", "Move to later", {{model::Key::d}, {model::Key::right}}, pan(kPanStep), kRepeats);
+    add.run("first", "Go to the start", {{model::Key::home}}, to_end(true));
+    add.run("last", "Go to the end", {{model::Key::end}}, to_end(false));
+    add.act("scroll_up", "Scroll up", {{model::Key::up}}, kRepeats);
+    add.act("scroll_down", "Scroll down", {{model::Key::down}}, kRepeats);
+    add.act("page_up", "Scroll up a page", {{model::Key::page_up}}, kRepeats);
+    add.act("page_down", "Scroll down a page", {{model::Key::page_down}}, kRepeats);
+    add.act("fit", "Fit the whole trace", {{model::Key::f}});
+    add.act("zoom_to", "Zoom to the selection or the measure", {{model::Key::z}});
+    add.act("back", "Undo the last zoom or move", {ctrl(model::Key::left), {model::Key::backspace}},
+            kRepeats);
+    add.act("forward", "Redo", {ctrl(model::Key::right)}, kRepeats);
+    add.act("next_event", "Next event in row", {{model::Key::period}}, kRepeats);
+    add.act("previous_event", "Previous event in row", {{model::Key::comma}}, kRepeats);
+    add.act("next_same", "Next event of the same name", {shift(model::Key::period)}, kRepeats);
+    add.act("previous_same", "Previous event of the same name", {shift(model::Key::comma)}, kRepeats);
+    add.act("follow_launch", "From launch to device work and back", {{model::Key::g}});
+    add.act("next_part", "Next rank's part of the collective", {{model::Key::o}});
+    add.act("follow_backward", "From forward to backward and back", {{model::Key::v}});
+    add.act("find", "Find events by text", {ctrl(model::Key::f)});
+    add.act("find_next", "Next event found", {{model::Key::f3}}, kRepeats);
+    add.act("find_previous", "Previous event found", {shift(model::Key::f3)}, kRepeats);
+    add.act("find_list", "List the events found", {ctrl(model::Key::f3)});
+    add.act("measure", "Measure by dragging, on or off", {{model::Key::t}});
+    add.act("copy", "Copy the measure or the selection", {ctrl(model::Key::c)});
+    add.act("mark", "Mark this instant", {{model::Key::m}});
+    add.act("mark_range", "Mark the measure or the selection as a range", {shift(model::Key::m)});
+    add.act("marks", "List marks and ranges", {{model::Key::b}});
+    add.act("next_mark", "Next mark", {{model::Key::n}});
+    add.act("previous_mark", "Previous mark", {shift(model::Key::n)});
     add.act("limit_selected", "Filter all panels by the time of the selection or the measure",
-            {shift(Key::l)});
-    add.act("filter_rows", "Filter rows by text", {{Key::slash}});
-    add.act("fold_ranks", "Fold or unfold all groups", {shift(Key::f)});
-    add.act("group_rows", "Rows by rank or by kind", {{Key::k}});
-    add.act("fold_row", "Fold or unfold the row's group", {{Key::enter}});
-    add.act("pin_row", "Pin or unpin the row", {{Key::p}});
-    add.act("hide_row", "Hide the row", {{Key::h}});
-    add.act("show_rows", "Show all rows in their own order", {shift(Key::h)});
-    add.act("row_up", "Move the row up", {shift(Key::up)}, kRepeats);
-    add.act("row_down", "Move the row down", {shift(Key::down)}, kRepeats);
-    add.run("limit", "Filter all panels by the visible time", {{Key::l}}, limit_to_view);
-    add.run("no_limit", "Clear time filter", {ctrl(Key::l)}, no_limit);
-    add.run("colors", "Next colour mode", {{Key::c}}, next_colors);
+            {shift(model::Key::l)});
+    add.act("filter_rows", "Filter rows by text", {{model::Key::slash}});
+    add.act("fold_ranks", "Fold or unfold all groups", {shift(model::Key::f)});
+    add.act("group_rows", "Rows by rank or by kind", {{model::Key::k}});
+    add.act("fold_row", "Fold or unfold the row's group", {{model::Key::enter}});
+    add.act("pin_row", "Pin or unpin the row", {{model::Key::p}});
+    add.act("hide_row", "Hide the row", {{model::Key::h}});
+    add.act("show_rows", "Show all rows in their own order", {shift(model::Key::h)});
+    add.act("row_up", "Move the row up", {shift(model::Key::up)}, kRepeats);
+    add.act("row_down", "Move the row down", {shift(model::Key::down)}, kRepeats);
+    add.run("limit", "Filter all panels by the visible time", {{model::Key::l}}, limit_to_view);
+    add.run("no_limit", "Clear time filter", {ctrl(model::Key::l)}, no_limit);
+    add.run("colors", "Next colour mode", {{model::Key::c}}, next_colors);
 }
 
 void add_panel_actions(std::vector<Action>& all) {
     PanelActions map(all, "shardmap", "Shard map"), plan(all, "plan", "Plan");
-    map.act("shard_next", "Next change of state", {{Key::right}}, kRepeats);
-    map.act("shard_previous", "Previous change of state", {{Key::left}}, kRepeats);
-    map.act("shard_play", "Play change by change", {{Key::space}});
-    plan.act("plan_slower", "Along the Pareto front: smaller and slower", {{Key::left}}, kRepeats);
-    plan.act("plan_faster", "Along the Pareto front: faster and larger", {{Key::right}}, kRepeats);
-    plan.act("plan_open", "Open the row's simulated trace", {{Key::t}});
-    plan.act("plan_copy_job", "Copy the row as a job file", {ctrl_shift(Key::c)});
-    plan.act("plan_save_job", "Save the row as a job file...", {ctrl(Key::s)});
+    map.act("shard_next", "Next change of state", {{model::Key::right}}, kRepeats);
+    map.act("shard_previous", "Previous change of state", {{model::Key::left}}, kRepeats);
+    map.act("shard_play", "Play change by change", {{model::Key::space}});
+    plan.act("plan_slower", "Along the Pareto front: smaller and slower", {{model::Key::left}}, kRepeats);
+    plan.act("plan_faster", "Along the Pareto front: faster and larger", {{model::Key::right}}, kRepeats);
+    plan.act("plan_open", "Open the row's simulated trace", {{model::Key::t}});
+    plan.act("plan_copy_job", "Copy the row as a job file", {ctrl_shift(model::Key::c)});
+    plan.act("plan_save_job", "Save the row as a job file...", {ctrl(model::Key::s)});
 }
 
 std::vector<Action> all_actions() {
@@ -256,10 +262,13 @@ std::vector<Action> all_actions() {
     add_program_actions(all);
     add_timeline_actions(all);
     add_panel_actions(all);
-    all.push_back(
-        {"help", "Help", "Keys and mouse", {{Key::f1}, shift(Key::slash)}, "", false, [](Program& p) {
-             p.help = !p.help;
-         }});
+    all.push_back({"help",
+                   "Help",
+                   "Keys and mouse",
+                   {{model::Key::f1}, shift(model::Key::slash)},
+                   "",
+                   false,
+                   [](Program& p) { p.help = !p.help; }});
     return all;
 }
 
@@ -300,7 +309,7 @@ std::vector<std::string_view> menu_names() {
 
 std::string keys_text(const Action& action) {
     std::string text;
-    for (const Chord& chord : action.keys) text += (text.empty() ? "" : ", ") + chord_text(chord);
+    for (const model::Chord& chord : action.keys) text += (text.empty() ? "" : ", ") + chord_text(chord);
     return text;
 }
 
@@ -317,4 +326,4 @@ bool run_action(std::string_view id, Program& program) {
     return false;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

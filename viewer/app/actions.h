@@ -10,13 +10,13 @@
 #include "viewer/app/program.h"
 #include "viewer/model/keys.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 struct Action {
     std::string_view id;
     std::string_view menu;   // "File", "View", "Panels", "Timeline", "Help"
     std::string_view title;  // in the menu and in the help window
-    std::vector<Chord> keys;
+    std::vector<model::Chord> keys;
     std::string_view panel;  // active only while this panel is shown; empty: always
     bool repeats = false;    // while the key is held
     std::function<void(Program&)> run;
@@ -37,4 +37,4 @@ bool run_action(std::string_view id, Program& program);
 
 bool is_available(const Action& action, const Program& program);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

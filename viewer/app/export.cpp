@@ -13,13 +13,13 @@
 #include "viewer/backend/png.h"
 #include "viewer/tables/table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
-void write_picture(const std::string& path, Surface& surface) {
-    write_png(path, surface.width(), surface.height(), surface.pixels());
+void write_picture(const std::string& path, backend::Surface& surface) {
+    backend::write_png(path, surface.width(), surface.height(), surface.pixels());
 }
 
-void write_picture(const std::string& path, Surface& surface, ImVec2 min, ImVec2 max) {
+void write_picture(const std::string& path, backend::Surface& surface, ImVec2 min, ImVec2 max) {
     const ImVec2 dense = ImGui::GetIO().DisplayFramebufferScale;
     const auto pixel = [](float at, float scale, int most) {
         return std::clamp(static_cast<int>(std::lround(at * scale)), 0, most);
@@ -40,32 +40,33 @@ void write_picture(const std::string& path, Surface& surface, ImVec2 min, ImVec2
         part.insert(part.end(), all.begin() + static_cast<std::ptrdiff_t>(from),
                     all.begin() + static_cast<std::ptrdiff_t>(from + line));
     }
-    write_png(path, right - left, bottom - top, part);
+    backend::write_png(path, right - left, bottom - top, part);
 }
 
 void write_shown_table(const std::string& name, const std::string& path) {
-    const std::vector<ShownTable> tables = shown_tables();
-    const auto found = std::find_if(tables.begin(), tables.end(),
-                                    [&](const ShownTable& t) { return name.empty() || t.name == name; });
+    const std::vector<tables::ShownTable> tables = tables::shown_tables();
+    const auto found = std::find_if(tables.begin(), tables.end(), [&](const tables::ShownTable& t) {
+        return name.empty() || t.name == name;
+    });
     if (found == tables.end()) {
         std::string names;
-        for (const ShownTable& table : tables) names += (names.empty() ? "" : ", ") + table.name;
+        for (const tables::ShownTable& table : tables) names += (names.empty() ? "" : ", ") + table.name;
         throw std::runtime_error(names.empty()
                                      ? "No table is shown: choose a panel that has one."
                                      : fmt::format("No table called {} is shown; there is {}.", name, names));
     }
     if (!found->order)
         throw std::runtime_error("The table's rows are still being put in order; wait for it.");
-    traces::TextOutput output(path, true, false);
+    traces::exports::TextOutput output(path, true, false);
     output.buffer() = path.ends_with(".json") ? table_json(*found->model, found->order.get())
                                               : table_csv(*found->model, found->order.get());
     output.finish();
 }
 
 void write_text(const std::string& path, const std::string& text) {
-    traces::TextOutput output(path, true, false);
+    traces::exports::TextOutput output(path, true, false);
     output.buffer() = text;
     output.finish();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -14,7 +14,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,7 +91,7 @@ void FileWindow::draw_path() {
     if (ImGui::InputTextWithHint("##path", "A file or a folder", &typed_,
                                  ImGuiInputTextFlags_EnterReturnsTrue))
         take_typed();
-    items::mark("files.path", typed_);
+    draw::items::mark("files.path", typed_);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(-1);
     if (ImGui::BeginCombo("##kind", label_of(kind_))) {
@@ -100,7 +100,7 @@ void FileWindow::draw_path() {
         }
         ImGui::EndCombo();
     }
-    items::mark("files.kind", label_of(kind_));
+    draw::items::mark("files.kind", label_of(kind_));
 }
 
 // Enters a folder; opens anything else (if it cannot be opened, its tab says why).
@@ -116,9 +116,9 @@ void FileWindow::take_typed() {
 
 void FileWindow::draw_entries() {
     if (ImGui::Selectable("..")) next_folder_ = fs::path(listing_.path).parent_path().string();
-    items::mark("files.up", "..");
-    if (!listing_.error.empty()) note(listing_.error);
-    items::value("files.error", listing_.error);
+    draw::items::mark("files.up", "..");
+    if (!listing_.error.empty()) draw::note(listing_.error);
+    draw::items::value("files.error", listing_.error);
     for (std::size_t row = 0; row < listing_.entries.size(); ++row) {
         const FolderEntry& entry = listing_.entries[row];
         if (!entry.folder && !is_of_kind(entry.name, kind_)) continue;
@@ -127,11 +127,11 @@ void FileWindow::draw_entries() {
             ImGui::Selectable((entry.name + (entry.folder ? "/" : "")).c_str(), marked_.count(entry.name) > 0,
                               ImGuiSelectableFlags_AllowDoubleClick);
         ImGui::PopStyleColor();
-        items::mark("files.entry." + entry.name, entry.name);
+        draw::items::mark("files.entry." + entry.name, entry.name);
         if (clicked) click(row, entry);
         if (entry.folder) continue;
         ImGui::SameLine();
-        text_right_dim(format_size(entry.bytes));
+        draw::text_right_dim(draw::format_size(entry.bytes));
     }
 }
 
@@ -159,13 +159,13 @@ void FileWindow::click(std::size_t row, const FolderEntry& entry) {
 }
 
 void FileWindow::draw_buttons() {
-    note(kHowToChoose);
+    draw::note(kHowToChoose);
     const bool several = marked_.size() > 1;
-    const bool open = named_button(several ? "Open side by side" : "Open", "files.open");
+    const bool open = draw::named_button(several ? "Open side by side" : "Open", "files.open");
     bool merge = false;
     if (several) {
         ImGui::SameLine();
-        merge = named_button("Open merged on one clock", "files.merge");
+        merge = draw::named_button("Open merged on one clock", "files.merge");
     }
     if (!several && open) return take_typed();
     if (!open && !merge) return;
@@ -173,4 +173,4 @@ void FileWindow::draw_buttons() {
     merge_ = merge;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 namespace fs = std::filesystem;
 
@@ -70,4 +70,4 @@ FolderListing list_folder(const std::string& path, bool all_files) {
     return listing;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 struct FolderEntry {
     std::string name;
@@ -30,4 +30,4 @@ bool is_of_kind(const std::string& name, FileKind kind);
 // Omits hidden entries and, unless `all_files` is set, files that do not look like traces.
 FolderListing list_folder(const std::string& path, bool all_files);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -7,7 +7,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr int kNone = -1'000'000;
@@ -32,7 +32,7 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
         int before = first ? 0 : kNone;  // best score of the previous letter left of i
         for (std::size_t i = 0; i < name.size(); ++i) {
             next[i] = kNone;
-            if (traces::same_letter(name[i], c)) {
+            if (traces::schema::same_letter(name[i], c)) {
                 const int in_row = !first && i > 0 && placed[i - 1] > kNone ? placed[i - 1] + kInRow : kNone;
                 const int from = std::max(before, in_row);
                 if (from > kNone) next[i] = from + kLetter + (starts_word(name, i) ? kWordStart : 0);
@@ -47,4 +47,4 @@ std::optional<int> fuzzy_score(std::string_view typed, std::string_view name) {
     return best - static_cast<int>(name.size()) / 8;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -12,7 +12,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr float kColumn = 27;  // font sizes
@@ -20,14 +20,14 @@ constexpr float kColumn = 27;  // font sizes
 void row(std::string_view left, std::string_view right) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    wrapped_in(theme::accent(), left);
+    draw::wrapped_in(theme::accent(), left);
     ImGui::TableNextColumn();
-    wrapped(right);
+    draw::wrapped(right);
 }
 
 // Begins the table of one menu, under its heading.
 bool begin(std::string_view title, float keys) {
-    text_dim(title);
+    draw::text_dim(title);
     if (!ImGui::BeginTable(std::string(title).c_str(), 2, ImGuiTableFlags_SizingFixedFit)) return false;
     ImGui::TableSetupColumn("keys", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * keys);
     ImGui::TableSetupColumn("meaning", ImGuiTableColumnFlags_WidthStretch);
@@ -64,7 +64,7 @@ void draw_help_window(bool& open) {
         {std::min(width + font * 2, display.x * 0.96F), std::min(font * 44, display.y * 0.92F)});
     if (ImGui::Begin("Keys and mouse", &open,
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
-        items::value("help", "open");
+        draw::items::value("help", "open");
         std::vector<std::string_view> menus = menu_names();
         // Spreads the menus over the columns evenly, so that long lists start a new column.
         ImGui::Columns(columns, "parts", false);
@@ -88,4 +88,4 @@ void draw_help_window(bool& open) {
     ImGui::End();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -8,7 +8,7 @@
 #include <GLFW/glfw3.h>
 #endif
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 #if IMGUI_VERSION_NUM >= 18700
@@ -117,4 +117,4 @@ void set_chord_down(const Chord& chord, bool down) {
 #endif
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -17,7 +17,7 @@
 #include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 std::optional<std::int64_t> parse_time(std::string_view text) {
@@ -31,24 +31,24 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
         if (unit != name) continue;
         if (std::abs(value * ns) > 4e18) return std::nullopt;
         const std::int64_t time = std::llround(value * ns);
-        return is_viewable(time) ? std::optional(time) : std::nullopt;
+        return model::is_viewable(time) ? std::optional(time) : std::nullopt;
     }
     return std::nullopt;
 }
 
 std::optional<int> parse_pixels(std::string_view text) {
-    const auto value = traces::number_of<int>(text);
+    const auto value = traces::schema::number_of<int>(text);
     return value && *value >= 64 && *value <= 16384 ? value : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<TimeRange> parse_range(std::string_view text) {
+std::optional<model::TimeRange> parse_range(std::string_view text) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
     const auto from = parse_time(text.substr(0, colon)), to = parse_time(text.substr(colon + 1));
     if (!from || !to || *to <= *from) return std::nullopt;
-    return TimeRange{*from, *to};
+    return model::TimeRange{*from, *to};
 }
 
 std::optional<Size> parse_size(std::string_view text) {
@@ -66,13 +66,13 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     CLI::App app{
         "Looks at traces of sharded training: timeline, modules, execution summary, memory, runs compared.",
         "shardscope-view"};
-    app.set_version_flag("--version",
-                         fmt::format("shardscope-view {} (schema {})", kVersion, traces::kSchemaVersion),
-                         "Print the version of the tool and of the schema, and exit");
+    app.set_version_flag(
+        "--version", fmt::format("shardscope-view {} (schema {})", kVersion, traces::schema::kSchemaVersion),
+        "Print the version of the tool and of the schema, and exit");
     app.set_help_flag("-h,--help", "Print this help and exit");
     app.add_option("FILE", options.files, "Trace databases to open; several are compared");
     app.add_option("--panel", options.panel,
-                   "The panel to show: " + traces::joined(panels, ", ") +
+                   "The panel to show: " + traces::schema::joined(panels, ", ") +
                        " (default: timeline; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
     app.add_option("--screenshot", options.screenshot,
@@ -108,7 +108,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     }
     if (std::find(panels.begin(), panels.end(), options.panel) == panels.end()) {
         return wrong(fmt::format("--panel {}: there is no such panel; choose one of {}.", options.panel,
-                                 traces::joined(panels, ", ")));
+                                 traces::schema::joined(panels, ", ")));
     }
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");
@@ -124,7 +124,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     if (appearance != "dark" && appearance != "light")
         return wrong(fmt::format("--appearance {}: choose dark or light.", appearance));
     if (app.count("--appearance") > 0)
-        options.appearance = appearance == "dark" ? Appearance::dark : Appearance::light;
+        options.appearance = appearance == "dark" ? theme::Appearance::dark : theme::Appearance::light;
     if (app.count("--size") > 0) {
         const auto parsed = parse_size(size);
         if (!parsed)
@@ -143,4 +143,4 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     return {options, 0};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -9,7 +9,7 @@
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 struct Options {
     std::vector<std::string> files;
@@ -18,11 +18,11 @@ struct Options {
     std::string script;        // a file of commands (script/script.h)
     bool window = false;       // the script drives a window instead of a picture in memory
     std::optional<int> scale;  // percent
-    std::optional<Appearance> appearance;
+    std::optional<theme::Appearance> appearance;
     bool panel_given = false;
     bool state = true;  // restores what was open last time, and saves it at the end
     int width = 1600, height = 900;
-    std::optional<TimeRange> range;
+    std::optional<model::TimeRange> range;
 };
 
 // Either options, or the exit status if the program is done (--help, --version, a wrong command line); the
@@ -35,11 +35,11 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
 
 // "12.5:40", "100us:2ms", "1s:2s": times since the start of the capture, in milliseconds without a unit.
 // nullopt: not a range, or its end is not after its start.
-std::optional<TimeRange> parse_range(std::string_view text);
+std::optional<model::TimeRange> parse_range(std::string_view text);
 
 struct Size {
     int width = 0, height = 0;
 };
 std::optional<Size> parse_size(std::string_view text);  // "1600x900", 64..16384 each
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

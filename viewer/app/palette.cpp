@@ -14,7 +14,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr int kMost = 14;  // matches shown at most
@@ -47,7 +47,7 @@ std::vector<CommandPalette::Entry> CommandPalette::matches(const Program& progra
         if (score) scored.emplace_back(*score, std::move(entry));
     }
     if (!typed_.empty()) {
-        traces::sort_rows(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
+        traces::schema::sort_rows(scored, [](const auto& a, const auto& b) { return a.first > b.first; });
     }
     std::vector<Entry> best;
     for (auto& [score, entry] : scored) {
@@ -78,7 +78,7 @@ void CommandPalette::draw(Program& program) {
             "##typed", "Type what to do, a panel, an open trace or a recent file", &typed_,
             ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
         if (ImGui::IsItemEdited()) chosen_ = 0;
-        items::mark("palette.field", typed_);
+        draw::items::mark("palette.field", typed_);
         draw_matches(program, entered);
     }
     ImGui::End();
@@ -88,25 +88,25 @@ void CommandPalette::draw(Program& program) {
 void CommandPalette::draw_matches(Program& program, bool entered) {
     std::vector<Entry> shown = matches(program);
     const int count = static_cast<int>(shown.size());
-    if (chord_pressed({Key::down}, true)) ++chosen_;
-    if (chord_pressed({Key::up}, true)) --chosen_;
+    if (model::chord_pressed({model::Key::down}, true)) ++chosen_;
+    if (model::chord_pressed({model::Key::up}, true)) --chosen_;
     chosen_ = count == 0 ? 0 : (chosen_ + count) % count;
-    if (shown.empty()) note("No match.");
+    if (shown.empty()) draw::note("No match.");
     int run = entered && count > 0 ? chosen_ : -1;
     for (int i = 0; i < count; ++i) {
         const Entry& entry = shown[static_cast<std::size_t>(i)];
         ImGui::PushID(i);
         if (ImGui::Selectable("##entry", i == chosen_)) run = i;
-        items::mark(fmt::format("palette.{}", i), entry.title);
+        draw::items::mark(fmt::format("palette.{}", i), entry.title);
         ImGui::SameLine(0, 0);
-        text_dim(entry.kind);
+        draw::text_dim(entry.kind);
         ImGui::SameLine(ImGui::GetFontSize() * 7);
         const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(entry.keys.c_str()).x -
                            ImGui::GetFontSize();
-        text(fit_text(entry.title, room));
+        draw::text(draw::fit_text(entry.title, room));
         if (!entry.keys.empty()) {
             ImGui::SameLine();
-            text_right_dim(entry.keys);
+            draw::text_right_dim(entry.keys);
         }
         ImGui::PopID();
     }
@@ -115,4 +115,4 @@ void CommandPalette::draw_matches(Program& program, bool entered) {
     shown[static_cast<std::size_t>(run)].run(program);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -15,7 +15,7 @@
 #include "viewer/tables/table_order.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 // What to save; the save window asks for the file name (windows.h).
 struct SaveRequest {
@@ -29,12 +29,12 @@ struct SaveRequest {
 enum class RailWidth { automatic, wide, narrow };
 
 struct Program {
-    Session session;
-    std::vector<std::unique_ptr<Panel>> panels;  // in the order of the sidebar
-    std::size_t panel = 0;                       // index of the panel that is shown
-    bool help = false;                           // the help window
-    bool choose_file = false;                    // the file window
-    bool palette = false;                        // the command palette
+    model::Session session;
+    std::vector<std::unique_ptr<model::Panel>> panels;  // in the order of the sidebar
+    std::size_t panel = 0;                              // index of the panel that is shown
+    bool help = false;                                  // the help window
+    bool choose_file = false;                           // the file window
+    bool palette = false;                               // the command palette
     bool quit = false;
     ReportJob report;  // the HTML report that is being made
     SaveRequest save;
@@ -54,14 +54,14 @@ struct Program {
 
     // Whether work runs in the background; pictures and scripts wait for its end.
     bool working() const {
-        return session.working() || report.busy() || TableOrder::any_busy() || shown().busy() ||
+        return session.working() || report.busy() || tables::TableOrder::any_busy() || shown().busy() ||
                !picture.empty();
     }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);
         restyle = true;
     }
-    void set_appearance(Appearance appearance) {
+    void set_appearance(theme::Appearance appearance) {
         theme::set_appearance(appearance);
         restyle = true;
     }
@@ -79,17 +79,18 @@ struct Program {
         if (recent.size() > kMost) recent.resize(kMost);
     }
 
-    Panel& shown() { return *panels[panel]; }
-    const Panel& shown() const { return *panels[panel]; }
+    model::Panel& shown() { return *panels[panel]; }
+    const model::Panel& shown() const { return *panels[panel]; }
     bool show(std::string_view name) {
         for (std::size_t i = 0; i < panels.size(); ++i) {
             if (panels[i]->name() != name) continue;
             panel = i;
-            for (OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was requested
+            for (model::OpenTrace& entry : session.open)
+                entry.leads_to_plan = false;  // this panel was requested
             return true;
         }
         return false;
     }
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -13,29 +13,29 @@
 #include "viewer/panels/panel_table.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 // --- Draws the icon of a panel.
 
-void draw_icon(ImDrawList& list, std::span<const Stroke> icon, ImVec2 at, float size, ImU32 color) {
+void draw_icon(ImDrawList& list, std::span<const panels::Stroke> icon, ImVec2 at, float size, ImU32 color) {
     const float unit = size / 16, thick = unit * 1.4F;
-    for (const Stroke& s : icon) {
+    for (const panels::Stroke& s : icon) {
         const ImVec2 a{at.x + s.ax * unit, at.y + s.ay * unit}, b{at.x + s.bx * unit, at.y + s.by * unit};
         switch (s.shape) {
-            case Shape::line:
+            case panels::Shape::line:
                 list.AddLine(a, b, color, thick);
                 break;
-            case Shape::box:
+            case panels::Shape::box:
                 list.AddRectFilled(a, b, color, unit);
                 break;
-            case Shape::frame:
+            case panels::Shape::frame:
                 list.AddRect(a, b, color, unit, 0, thick);
                 break;
-            case Shape::dot:
+            case panels::Shape::dot:
                 list.AddCircleFilled(a, s.bx * unit, color);
                 break;
-            case Shape::ring:
+            case panels::Shape::ring:
                 list.AddCircle(a, s.bx * unit, color, 0, thick);
                 break;
         }
@@ -71,14 +71,14 @@ void bring_into_sight(std::size_t index, float from, float to) {
 }
 
 void draw_entry(Program& program, std::size_t index, bool wide) {
-    const Panel& panel = *program.panels[index];
+    const model::Panel& panel = *program.panels[index];
     const float font = ImGui::GetFontSize(), height = font * 1.72F, icon = font * 1.07F;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
-    const std::string name(panel.name()), title(panel_title(name));
-    if (place_button(name.c_str(), {width, height})) program.panel = index;
+    const std::string name(panel.name()), title(panels::panel_title(name));
+    if (draw::place_button(name.c_str(), {width, height})) program.panel = index;
     const bool here = program.panel == index, over = ImGui::IsItemHovered();
-    items::mark("rail." + name, here ? "shown" : title);
+    draw::items::mark("rail." + name, here ? "shown" : title);
     if (here) bring_into_sight(index, at.y, at.y + height);
     ImDrawList& list = *ImGui::GetWindowDrawList();
     const ImVec2 end{at.x + width, at.y + height};
@@ -88,7 +88,7 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
                            theme::accent());
     const ImU32 color = here ? theme::accent() : over ? theme::text() : theme::text_dim();
     const float indent = wide ? font * 0.75F : (width - icon) / 2;
-    if (const PanelEntry* entry = find_panel(name)) {
+    if (const panels::PanelEntry* entry = panels::find_panel(name)) {
         draw_icon(list, entry->icon, {at.x + indent, at.y + (height - icon) / 2}, icon, color);
     }
     const std::string key = key_of(name);
@@ -114,7 +114,7 @@ float draw_rail(Program& program, float height) {
     ImGui::BeginChild("rail", {width, height}, false);
     std::string_view group;
     for (std::size_t i = 0; i < program.panels.size(); ++i) {
-        const std::string_view own = panel_group(program.panels[i]->name());
+        const std::string_view own = panels::panel_group(program.panels[i]->name());
         if (i > 0 && own != group) ImGui::Dummy({0, font * 0.42F});
         group = own;
         draw_entry(program, i, wide);
@@ -124,4 +124,4 @@ float draw_rail(Program& program, float height) {
     return width;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -2,7 +2,7 @@
 // shows its progress, sixty while something is animated. Pure; frame thread. Times in seconds.
 #pragma once
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 class Redraw {
   public:
@@ -25,4 +25,4 @@ class Redraw {
     bool owed_ = true;  // true at first, for the first frame
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

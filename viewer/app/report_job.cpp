@@ -10,27 +10,28 @@
 #include "traces/export/text_output.h"
 #include "traces/report/html_report.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 struct Subject {
-    TracePtr trace;
+    model::TracePtr trace;
     std::string name;
-    traces::Selection selection;
+    traces::analysis::Selection selection;
 };
 
 std::string write(const std::vector<Subject>& subjects, const std::string& path) {
     try {
-        std::vector<traces::ReportedRun> runs;
-        std::vector<const traces::Trace*> all;
-        std::vector<traces::Selection> selections;
+        std::vector<traces::report::ReportedRun> runs;
+        std::vector<const traces::store::Trace*> all;
+        std::vector<traces::analysis::Selection> selections;
         for (const Subject& subject : subjects) {
-            runs.push_back(traces::reported_run(*subject.trace, subject.name, subject.selection));
+            runs.push_back(traces::report::reported_run(*subject.trace, subject.name, subject.selection));
             all.push_back(subject.trace.get());
             selections.push_back(subject.selection);
         }
-        traces::TextOutput output(path, true, false);
-        output.buffer() = traces::html_report(runs, traces::reported_comparison(all, selections));
+        traces::exports::TextOutput output(path, true, false);
+        output.buffer() =
+            traces::report::html_report(runs, traces::report::reported_comparison(all, selections));
         output.finish();
         return "";
     } catch (const std::exception& error) {
@@ -40,12 +41,12 @@ std::string write(const std::vector<Subject>& subjects, const std::string& path)
 
 }  // namespace
 
-void ReportJob::start(const Session& session, const std::string& path) {
+void ReportJob::start(const model::Session& session, const std::string& path) {
     if (outcome_.valid()) return;
     std::vector<Subject> subjects;
-    for (const OpenTrace& entry : session.open) {
-        if (entry.trace && !holds_only_plan(*entry.trace))
-            subjects.push_back({entry.trace, entry.name, Session::selection(entry)});
+    for (const model::OpenTrace& entry : session.open) {
+        if (entry.trace && !model::holds_only_plan(*entry.trace))
+            subjects.push_back({entry.trace, entry.name, model::Session::selection(entry)});
     }
     wanted_ = path;
     path_.clear();
@@ -78,4 +79,4 @@ std::string ReportJob::error() {
     return error_;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

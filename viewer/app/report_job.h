@@ -7,13 +7,13 @@
 
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 class ReportJob {
   public:
     // Reports on every trace that has been read, each within its time filter; does nothing while another
     // report is being made. An existing file is replaced when the new one is complete.
-    void start(const Session& session, const std::string& path);
+    void start(const model::Session& session, const std::string& path);
     bool busy() const;
     // The path of the latest report, or why it failed; each is empty unless it applies.
     std::string path();
@@ -25,4 +25,4 @@ class ReportJob {
     mutable std::future<std::string> outcome_;  // the error; empty: none
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

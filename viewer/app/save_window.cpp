@@ -14,7 +14,7 @@
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ const char* title_of(SaveRequest::What what) {
 
 // "run.sqlite" -> "run".
 std::string stem(const Program& program) {
-    const OpenTrace* entry = program.session.current();
+    const model::OpenTrace* entry = program.session.current();
     if (entry == nullptr) return "shardscope";
     std::string name = fs::path(entry->path).filename().string();
     return name.substr(0, name.find('.'));
@@ -73,7 +73,7 @@ void SaveWindow::begin(const Program& program) {
     asked_ = program.save.what;
     failure_.clear();
     tables_.clear();
-    for (const ShownTable& table : shown_tables()) tables_.push_back(table.name);
+    for (const tables::ShownTable& table : tables::shown_tables()) tables_.push_back(table.name);
 }
 
 void SaveWindow::choose_table(Program& program) {
@@ -85,7 +85,7 @@ void SaveWindow::choose_table(Program& program) {
         }
         ImGui::EndCombo();
     }
-    items::mark("save.table", program.save.name);
+    draw::items::mark("save.table", program.save.name);
 }
 
 void SaveWindow::save(Program& program) {
@@ -138,7 +138,7 @@ void SaveWindow::draw(Program& program) {
             ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoResize)) {
         const bool table = program.save.what == SaveRequest::table;
         if (table && tables_.empty()) {
-            note("This panel shows no table.");
+            draw::note("This panel shows no table.");
         } else {
             if (appearing) ImGui::SetWindowFocus();
             if (table && tables_.size() > 1) choose_table(program);
@@ -146,16 +146,17 @@ void SaveWindow::draw(Program& program) {
             ImGui::SetNextItemWidth(-font * 6);
             const bool entered = ImGui::InputText(
                 "##path", &path_, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
-            items::mark("save.path", path_);
+            draw::items::mark("save.path", path_);
             ImGui::SameLine();
             std::error_code ignored;
             const bool there = fs::exists(path_, ignored);
             const bool go = ImGui::Button(there ? "Replace" : "Save", {-1, 0});
-            items::mark("save.go", there ? "Replace" : "Save");
-            if (table) note("The rows as they are shown; a name that ends in .json gives JSON, else CSV.");
+            draw::items::mark("save.go", there ? "Replace" : "Save");
+            if (table)
+                draw::note("The rows as they are shown; a name that ends in .json gives JSON, else CSV.");
             if (!failure_.empty()) {
-                wrapped_in(theme::bad(), failure_);
-                items::mark("save.failure", failure_);
+                draw::wrapped_in(theme::bad(), failure_);
+                draw::items::mark("save.failure", failure_);
             }
             if ((go || entered) && !path_.empty()) save(program);
         }
@@ -164,4 +165,4 @@ void SaveWindow::draw(Program& program) {
     if (!open) program.save = {};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

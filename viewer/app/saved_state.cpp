@@ -21,7 +21,7 @@
 #include "traces/schema/json_text.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,8 +29,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostBytes = 1 << 20;  // the viewer writes no larger file
 
-constexpr std::array<std::pair<ColorBy, const char*>, 4> kColorings = {
-    {{ColorBy::kind, "kind"}, {ColorBy::name, "name"}, {ColorBy::module, "module"}, {ColorBy::unit, "unit"}}};
+constexpr std::array<std::pair<model::ColorBy, const char*>, 4> kColorings = {
+    {{model::ColorBy::kind, "kind"},
+     {model::ColorBy::name, "name"},
+     {model::ColorBy::module, "module"},
+     {model::ColorBy::unit, "unit"}}};
 constexpr std::array<std::pair<RailWidth, const char*>, 3> kRails = {
     {{RailWidth::automatic, "automatic"}, {RailWidth::wide, "wide"}, {RailWidth::narrow, "narrow"}}};
 
@@ -49,7 +52,7 @@ Value value_of(const std::array<std::pair<Value, const char*>, N>& all, const st
     return all.front().first;
 }
 
-Json of(const std::optional<TimeRange>& range) {
+Json of(const std::optional<model::TimeRange>& range) {
     return range ? Json::array({range->from, range->to}) : Json();
 }
 
@@ -58,12 +61,13 @@ void take(const Json& object, const char* key, T& value) {
     if (const auto it = object.find(key); it != object.end()) value = it->get<T>();
 }
 
-std::optional<TimeRange> take_range(const Json& object, const char* key) {
+std::optional<model::TimeRange> take_range(const Json& object, const char* key) {
     const auto it = object.find(key);
     if (it == object.end() || it->is_null()) return std::nullopt;
-    const TimeRange range{it->at(0).get<std::int64_t>(), it->at(1).get<std::int64_t>()};
+    const model::TimeRange range{it->at(0).get<std::int64_t>(), it->at(1).get<std::int64_t>()};
     // Ignores a range that no view can show, so that the whole trace is shown.
-    const bool shows = range.to > range.from && is_viewable(range.from) && is_viewable(range.to);
+    const bool shows =
+        range.to > range.from && model::is_viewable(range.from) && model::is_viewable(range.to);
     return shows ? std::optional(range) : std::nullopt;
 }
 
@@ -77,8 +81,8 @@ SavedTrace trace_of(const Json& object) {
     return trace;
 }
 
-SavedTable table_of(const Json& object) {
-    SavedTable table;
+tables::SavedTable table_of(const Json& object) {
+    tables::SavedTable table;
     take(object, "sorted_by", table.sorted_by);
     take(object, "descending", table.descending);
     take(object, "hidden", table.hidden);
@@ -111,12 +115,12 @@ std::string to_json(const SavedState& state) {
         json["tables"][id] = {
             {"sorted_by", table.sorted_by}, {"descending", table.descending}, {"hidden", table.hidden}};
     }
-    return traces::dump_json(json, 1) + "\n";
+    return traces::schema::dump_json(json, 1) + "\n";
 }
 
 SavedState parse_state(std::string_view text) {
     try {
-        const Json json = traces::parse_ordered_json(text, traces::BadJson::throws);
+        const Json json = traces::schema::parse_ordered_json(text, traces::schema::BadJson::throws);
         if (!json.is_object()) throw std::runtime_error("it is not a JSON object");
         SavedState state;
         if (const auto it = json.find("traces"); it != json.end()) {
@@ -201,16 +205,16 @@ SavedState state_of(const Program& program) {
         const fs::path absolute = fs::absolute(path, error);
         return error ? path : absolute.lexically_normal().string();
     };
-    for (const OpenTrace& entry : program.session.open) {
+    for (const model::OpenTrace& entry : program.session.open) {
         if (!entry.error.empty() || program.session.simulation.is_mine(entry.path)) continue;
         SavedTrace trace{full(entry.path), {}, {}, entry.limit, to_json(entry.rows)};
         for (const std::string& path : entry.merged) trace.merged.push_back(full(path));
         if (entry.trace) trace.visible = entry.visible;
         state.traces.push_back(std::move(trace));
     }
-    if (const OpenTrace* entry = program.session.current()) state.active = full(entry->path);
+    if (const model::OpenTrace* entry = program.session.current()) state.active = full(entry->path);
     state.panel = program.panels[program.panel]->name();
-    state.appearance = theme::appearance() == Appearance::dark ? "dark" : "light";
+    state.appearance = theme::appearance() == theme::Appearance::dark ? "dark" : "light";
     state.zoom = program.zoom;
     state.rail = name_of(kRails, program.rail);
     state.follow = program.session.follow;
@@ -220,18 +224,18 @@ SavedState state_of(const Program& program) {
         if (std::string saved = panel->saved(); !saved.empty())
             state.panels[std::string(panel->name())] = saved;
     }
-    state.tables = table_memory();
+    state.tables = tables::table_memory();
     return state;
 }
 
 void restore(const SavedState& state, Program& program, bool files) {
     program.set_zoom(state.zoom);
-    program.set_appearance(state.appearance == "light" ? Appearance::light : Appearance::dark);
+    program.set_appearance(state.appearance == "light" ? theme::Appearance::light : theme::Appearance::dark);
     program.rail = value_of(kRails, state.rail);
     program.session.follow = state.follow;
     program.session.color_by = value_of(kColorings, state.color_by);
     program.recent = state.recent;
-    table_memory() = state.tables;
+    tables::table_memory() = state.tables;
     for (const auto& panel : program.panels) {
         const auto saved = state.panels.find(std::string(panel->name()));
         if (saved != state.panels.end()) panel->restore(saved->second);
@@ -247,10 +251,10 @@ void restore(const SavedState& state, Program& program, bool files) {
         }
         program.session.open.back().wanted_visible = trace.visible;
         program.session.open.back().wanted_limit = trace.limit;
-        if (!trace.rows.empty()) program.session.open.back().rows = arrangement_from_json(trace.rows);
+        if (!trace.rows.empty()) program.session.open.back().rows = model::arrangement_from_json(trace.rows);
         if (trace.path == state.active) program.session.set_active(program.session.open.size() - 1);
     }
     program.show(state.panel);  // even if a file contains a plan only
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -11,12 +11,12 @@
 
 #include "viewer/app/program.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 struct SavedTrace {
     std::string path;
     std::vector<std::string> merged;  // all files of a trace that is merged from several
-    std::optional<TimeRange> visible, limit;
+    std::optional<model::TimeRange> visible, limit;
     std::string rows;  // RowArrangement as JSON; empty: the default
     bool operator==(const SavedTrace&) const = default;
 };
@@ -31,8 +31,8 @@ struct SavedState {
     bool follow = true;
     std::string color_by = "kind";
     std::vector<std::string> recent;
-    std::map<std::string, std::string> panels;  // by panel: Panel::saved()
-    std::map<std::string, SavedTable> tables;   // by table: tables/table_order.h
+    std::map<std::string, std::string> panels;         // by panel: Panel::saved()
+    std::map<std::string, tables::SavedTable> tables;  // by table: tables/table_order.h
     bool operator==(const SavedState&) const = default;
 };
 
@@ -53,4 +53,4 @@ SavedState state_of(const Program& program);
 // `files`: also opens the files that were open.
 void restore(const SavedState& state, Program& program, bool files);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -20,7 +20,7 @@
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 // Whether the check mark of a menu entry is set.
@@ -30,33 +30,34 @@ bool is_on(const Action& action, Program& program) {
 }
 
 // "8 ranks", or "8 of 1,024 ranks" if the trace omits ranks that did the same as those shown.
-std::string ranks_text(const traces::Trace& trace) {
+std::string ranks_text(const traces::store::Trace& trace) {
     const auto shown = static_cast<std::int64_t>(trace.ranks.size());
-    if (!traces::shows_some_ranks(trace)) return traces::counted(shown, "rank", "ranks");
-    return fmt::format("{} of {} ranks", shown, format_count(traces::ranks_of_run(trace)));
+    if (!traces::analysis::shows_some_ranks(trace)) return traces::store::counted(shown, "rank", "ranks");
+    return fmt::format("{} of {} ranks", shown, draw::format_count(traces::analysis::ranks_of_run(trace)));
 }
 
-std::string extent_text(const traces::Trace& trace) {
-    return fmt::format("{}, {}, {}", ranks_text(trace),
-                       traces::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                                 trace.runtime.size() + trace.memory.size()),
-                                       "event", "events"),
-                       format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
+std::string extent_text(const traces::store::Trace& trace) {
+    return fmt::format(
+        "{}, {}, {}", ranks_text(trace),
+        traces::store::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
+                                                         trace.runtime.size() + trace.memory.size()),
+                               "event", "events"),
+        draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
 }
 
-std::string plan_text(const traces::Trace& trace) {
+std::string plan_text(const traces::store::Trace& trace) {
     return fmt::format("a plan of {} configuration{}",
-                       format_count(static_cast<std::int64_t>(trace.plan.size())),
+                       draw::format_count(static_cast<std::int64_t>(trace.plan.size())),
                        trace.plan.size() == 1 ? "" : "s");
 }
 
 }  // namespace
 
-void Shell::draw(const Frame& frame) {
-    Session& session = program_.session;
-    items::begin_frame();
-    session.poll([&](const TracePtr& next) { return program_.shown().ready(session, next); });
-    for (const GoneTrace& gone : session.take_gone()) {
+void Shell::draw(const model::Frame& frame) {
+    model::Session& session = program_.session;
+    draw::items::begin_frame();
+    session.poll([&](const model::TracePtr& next) { return program_.shown().ready(session, next); });
+    for (const model::GoneTrace& gone : session.take_gone()) {
         for (const auto& panel : program_.panels) panel->closed(*gone.trace, gone.successor);
     }
     if (!session.wanted_panel.empty()) {
@@ -88,7 +89,7 @@ void Shell::draw(const Frame& frame) {
 
     draw_help_window(program_.help);
     palette_.draw(program_);
-    if (const auto table = take_export_request()) program_.save = {SaveRequest::table, *table};
+    if (const auto table = tables::take_export_request()) program_.save = {SaveRequest::table, *table};
     if (auto wanted = std::exchange(session.wanted_save, std::nullopt))
         program_.save = {SaveRequest::text, wanted->name, wanted->text};
     save_.draw(program_);
@@ -100,14 +101,14 @@ void Shell::run_shortcuts() {
         // While a text field has the keyboard, Escape still closes windows over the panels.
         const bool over =
             program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
-        if (over && chord_pressed({Key::escape}, false)) run_action("let_go", program_);
+        if (over && model::chord_pressed({model::Key::escape}, false)) run_action("let_go", program_);
         return;
     }
     for (const Action& action : actions()) {
         if (!is_available(action, program_)) continue;
-        const bool pressed = std::any_of(action.keys.begin(), action.keys.end(), [&](const Chord& chord) {
-            return chord_pressed(chord, action.repeats);
-        });
+        const bool pressed =
+            std::any_of(action.keys.begin(), action.keys.end(),
+                        [&](const model::Chord& chord) { return chord_pressed(chord, action.repeats); });
         if (pressed) action.run(program_);
     }
 }
@@ -126,14 +127,14 @@ void Shell::draw_menus() {
     if (!ImGui::BeginMenuBar()) return;
     for (const std::string_view menu : menu_names()) {
         const bool open = ImGui::BeginMenu(std::string(menu).c_str());
-        items::mark(fmt::format("menu.{}", menu), menu);
+        draw::items::mark(fmt::format("menu.{}", menu), menu);
         if (!open) continue;
         if (menu == "File") draw_recent();
         for (const Action& action : actions()) {
             if (action.menu != menu) continue;
             const bool chosen = ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action).c_str(),
                                                 is_on(action, program_), is_available(action, program_));
-            items::mark(fmt::format("menu.{}", action.id), action.title);
+            draw::items::mark(fmt::format("menu.{}", action.id), action.title);
             if (chosen) action.run(program_);
         }
         ImGui::EndMenu();
@@ -143,34 +144,34 @@ void Shell::draw_menus() {
 
 // Draws what happened to the active file, and the possible actions.
 void Shell::draw_notices() {
-    Session& session = program_.session;
-    OpenTrace* entry = session.current();
+    model::Session& session = program_.session;
+    model::OpenTrace* entry = session.current();
     if (entry == nullptr || entry->notice.empty()) return;
     ImGui::AlignTextToFramePadding();
     const float font = ImGui::GetFontSize();
-    text_in(theme::bad(), fit_text(entry->notice, ImGui::GetContentRegionAvail().x - font * 14));
-    items::mark("app.notice", entry->notice);
+    draw::text_in(theme::bad(), draw::fit_text(entry->notice, ImGui::GetContentRegionAvail().x - font * 14));
+    draw::items::mark("app.notice", entry->notice);
     ImGui::SameLine(0, font);
-    if (named_button("Reload", "app.read_again")) session.reload(session.active);
+    if (draw::named_button("Reload", "app.read_again")) session.reload(session.active);
     ImGui::SameLine();
     if (ImGui::Button("Dismiss")) entry->notice.clear();
 }
 
-void Shell::draw_content(const Frame& frame, float height) {
+void Shell::draw_content(const model::Frame& frame, float height) {
     // The timeline handles the wheel itself; panels that scroll begin children of their own.
     ImGui::BeginChild("content", {0, height}, false, ImGuiWindowFlags_NoScrollWithMouse);
     const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
     program_.panel_min = {corner.x, corner.y};
     program_.panel_max = {corner.x + size.x, corner.y + size.y};
-    Panel& panel = program_.shown();
-    items::place("panel", corner, {corner.x + size.x, corner.y + size.y}, panel.name());
-    const TracePtr trace = program_.session.trace();
+    model::Panel& panel = program_.shown();
+    draw::items::place("panel", corner, {corner.x + size.x, corner.y + size.y}, panel.name());
+    const model::TracePtr trace = program_.session.trace();
     if (panel.needs_trace() && trace == nullptr) {
         draw_instead_of_panel();
-    } else if (trace != nullptr && panel.needs_timeline() && holds_only_plan(*trace)) {
-        draw_only_plan(panel_title(panel.name()));
+    } else if (trace != nullptr && panel.needs_timeline() && model::holds_only_plan(*trace)) {
+        draw_only_plan(panels::panel_title(panel.name()));
     } else {
-        Frame inside = frame;
+        model::Frame inside = frame;
         inside.width = ImGui::GetContentRegionAvail().x;
         inside.height = ImGui::GetContentRegionAvail().y;
         ImGui::PushID(static_cast<int>(program_.panel));
@@ -200,75 +201,76 @@ void end_centered() {
 }  // namespace
 
 void Shell::draw_instead_of_panel() {
-    Session& session = program_.session;
+    model::Session& session = program_.session;
     const float width = begin_centered();
-    const OpenTrace* entry = session.current();
+    const model::OpenTrace* entry = session.current();
     if (entry == nullptr) {
-        text("No trace is open.");
-        note("Drop trace files here, or choose one.");
-        if (named_button("Open traces...", "app.open")) program_.choose_file = true;
+        draw::text("No trace is open.");
+        draw::note("Drop trace files here, or choose one.");
+        if (draw::named_button("Open traces...", "app.open")) program_.choose_file = true;
         std::string chosen;
-        if (!program_.recent.empty()) note("Open recent:");
+        if (!program_.recent.empty()) draw::note("Open recent:");
         for (const std::string& path : program_.recent) {
-            if (ImGui::Selectable(fit_text(path, width).c_str())) chosen = path;
+            if (ImGui::Selectable(draw::fit_text(path, width).c_str())) chosen = path;
         }
         if (!chosen.empty()) program_.open(chosen);
     } else if (!entry->error.empty()) {
-        text_in(theme::bad(), entry->error);
-        items::mark("app.error", entry->error);
+        draw::text_in(theme::bad(), entry->error);
+        draw::items::mark("app.error", entry->error);
         if (ImGui::Button("Close")) session.close(session.active);
     } else {
-        text(fmt::format("Reading {}", entry->name));
+        draw::text(fmt::format("Reading {}", entry->name));
         ImGui::ProgressBar(static_cast<float>(entry->progress), {width, 0});
-        if (named_button("Cancel", "app.cancel")) session.close(session.active);
+        if (draw::named_button("Cancel", "app.cancel")) session.close(session.active);
     }
     end_centered();
 }
 
 // Shown instead of a panel that needs a timeline, for a file without one.
 void Shell::draw_only_plan(std::string_view title) {
-    const Session& session = program_.session;
+    const model::Session& session = program_.session;
     begin_centered();
     const std::string said = fmt::format("{} holds a plan and no timeline: {} has nothing to show.",
                                          session.current()->name, title);
-    text(said);
-    items::mark("app.only_plan", said);
-    note("A row of the plan opens its simulated trace, which every panel shows.");
-    if (named_button("Open the plan", "app.open_plan")) program_.session.wanted_panel = "plan";
+    draw::text(said);
+    draw::items::mark("app.only_plan", said);
+    draw::note("A row of the plan opens its simulated trace, which every panel shows.");
+    if (draw::named_button("Open the plan", "app.open_plan")) program_.session.wanted_panel = "plan";
     end_centered();
 }
 
 void Shell::draw_status() {
-    const Session& session = program_.session;
-    const OpenTrace* entry = session.current();
+    const model::Session& session = program_.session;
+    const model::OpenTrace* entry = session.current();
     std::string left = entry == nullptr ? "" : entry->path;
     if (entry != nullptr && entry->trace) {
-        const traces::Trace& trace = *entry->trace;
-        left += "   " + (holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
+        const traces::store::Trace& trace = *entry->trace;
+        left += "   " + (model::holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
         if (!trace.ended) left += "   " + run_state(*entry);
         if (trace.dropped > 0)
-            left += fmt::format("   {} dropped", traces::counted(trace.dropped, "event was", "events were"));
+            left += fmt::format("   {} dropped",
+                                traces::store::counted(trace.dropped, "event was", "events were"));
     }
     const std::string right = progress_text();
-    items::value("app.status", left);
-    items::value("app.progress", right);
+    draw::items::value("app.status", left);
+    draw::items::value("app.progress", right);
     ImGui::PushStyleColor(ImGuiCol_Text, theme::text_dim());
     const float room =
         ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(right.c_str()).x - ImGui::GetFontSize();
-    text(fit_text(left, room));
+    draw::text(draw::fit_text(left, room));
     if (!right.empty()) {
         ImGui::SameLine();
-        text_right(right);
+        draw::text_right(right);
     }
     ImGui::PopStyleColor();
 }
 
 // The progress of current work, otherwise the result of the latest action.
 std::string Shell::progress_text() const {
-    Session& session = program_.session;
+    model::Session& session = program_.session;
     if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;
     if (session.loading()) {
-        const OpenTrace* entry = session.current();
+        const model::OpenTrace* entry = session.current();
         return entry != nullptr && entry->reading_again ? "reloading ..." : "reading ...";
     }
     if (std::string progress = session.simulation.progress(); !progress.empty()) return progress;
@@ -279,4 +281,4 @@ std::string Shell::progress_text() const {
     return program_.notice;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -9,19 +9,19 @@
 #include "viewer/app/program.h"
 #include "viewer/app/windows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 class Shell {
   public:
     explicit Shell(Program& program) : program_(program) {}
     // Call between ImGui::NewFrame() and ImGui::Render().
-    void draw(const Frame& frame);
+    void draw(const model::Frame& frame);
 
   private:
     void run_shortcuts();
     void draw_menus();
     void draw_recent();
-    void draw_content(const Frame& frame, float height);
+    void draw_content(const model::Frame& frame, float height);
     void draw_instead_of_panel();
     void draw_only_plan(std::string_view title);
     void draw_status();
@@ -34,4 +34,4 @@ class Shell {
     SaveWindow save_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -10,9 +10,9 @@
 #include "viewer/app/export.h"
 #include "viewer/app/style.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
-Stage::Stage(Program& program, Surface& surface, float display_scale)
+Stage::Stage(Program& program, backend::Surface& surface, float display_scale)
     : program_(program), surface_(surface), shell_(program), display_scale_(display_scale) {}
 
 void Stage::restyle() {
@@ -28,7 +28,7 @@ void Stage::restyle() {
     if (!first) surface_.reload_fonts();  // the backend uploads the first fonts with its first frame
 }
 
-void Stage::frame(Frame description, const std::function<void()>& input) {
+void Stage::frame(model::Frame description, const std::function<void()>& input) {
     restyle();
     program_.session.animating = false;
     surface_.begin_frame();
@@ -59,4 +59,4 @@ void Stage::take_picture() {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -8,24 +8,24 @@
 #include "viewer/app/shell.h"
 #include "viewer/backend/surface.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 class Stage {
   public:
     // `display_scale`: 2 if the display draws everything twice as large.
-    Stage(Program& program, Surface& surface, float display_scale);
+    Stage(Program& program, backend::Surface& surface, float display_scale);
     // Builds one frame; Surface::end_frame() paints it. `input` is called before ImGui's frame begins.
-    void frame(Frame description, const std::function<void()>& input = {});
+    void frame(model::Frame description, const std::function<void()>& input = {});
 
   private:
     void restyle();
     void take_picture();
     Program& program_;
-    Surface& surface_;
+    backend::Surface& surface_;
     Shell shell_;
     float display_scale_;
     int frames_before_picture_ = 0;
     float scale_ = 0;  // the scale that the fonts were made for
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -9,19 +9,19 @@
 
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 namespace {
 
 constexpr float kLarge = 1.9F;  // relative size of the second font, for a page's most important figure
 
-void set(ImGuiCol what, Color color, float alpha = 1) {
+void set(ImGuiCol what, theme::Color color, float alpha = 1) {
     ImVec4 value = ImGui::ColorConvertU32ToFloat4(color);
     value.w *= alpha;
     ImGui::GetStyle().Colors[what] = value;
 }
 
 void set_colors() {
-    if (theme::appearance() == Appearance::dark) {
+    if (theme::appearance() == theme::Appearance::dark) {
         ImGui::StyleColorsDark();
     } else {
         ImGui::StyleColorsLight();
@@ -112,4 +112,4 @@ void load_fonts(float scale) {
     io.Fonts->AddFontDefault(&config);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -1,7 +1,7 @@
 // The look of Dear ImGui: our theme's colours, calm metrics, a font with wide coverage. Frame thread only.
 #pragma once
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 // `scale`: the display's scale; at 1 a line of text is 15 pixels.
 void apply_style(float scale);
@@ -10,4 +10,4 @@ void apply_style(float scale);
 // font. Call before the first frame.
 void load_fonts(float scale);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

@@ -13,7 +13,7 @@
 #include "viewer/app/folder_listing.h"
 #include "viewer/app/program.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::app {
 
 class CommandPalette {
   public:
@@ -92,4 +92,4 @@ void draw_help_window(bool& open);
 // Draws into the current window, `height` high; returns its width. A click shows the panel.
 float draw_rail(Program& program, float height);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::app

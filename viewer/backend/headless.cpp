@@ -17,7 +17,7 @@
 #include <GL/gl.h>
 #include <GL/glext.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
@@ -163,4 +163,4 @@ void HeadlessCanvas::reload_fonts() {
     ImGui_ImplOpenGL3_CreateFontsTexture();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

@@ -8,7 +8,7 @@
 
 #include "viewer/backend/surface.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 
 class HeadlessCanvas final : public Surface {
   public:
@@ -29,4 +29,4 @@ class HeadlessCanvas final : public Surface {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

@@ -13,7 +13,7 @@
 #include <png.h>
 #include <unistd.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
@@ -56,4 +56,4 @@ void write_png(const std::string& path, int width, int height, std::span<const s
     fail(path, written ? error.message() : why);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 
 // `rgba`: width * height * 4 bytes, top row first. Throws std::runtime_error with one sentence.
 void write_png(const std::string& path, int width, int height, std::span<const std::uint8_t> rgba);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

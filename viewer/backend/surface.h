@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 
 class Surface {
   public:
@@ -25,4 +25,4 @@ class Surface {
     Surface& operator=(const Surface&) = delete;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

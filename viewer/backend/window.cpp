@@ -12,7 +12,7 @@
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 namespace {
 
 constexpr int kFramesAfterInput = 3;  // ImGui settles hovers, popups and scrolling over a few frames
@@ -201,4 +201,4 @@ void Window::reload_fonts() {
     impl_->frames_owed = kFramesAfterInput;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

@@ -8,7 +8,7 @@
 
 #include "viewer/backend/surface.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::backend {
 
 class Window final : public Surface {
   public:
@@ -37,4 +37,4 @@ class Window final : public Surface {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::backend

@@ -41,10 +41,11 @@ constexpr int kRounds = 3;  // rounds of open and scan, alternating
 // removing the reads.
 std::vector<double> bare_scan(const std::string& path) {
     const double start = process_seconds();
-    traces::Database database = traces::open_trace(path);
-    traces::Statement statement(database,
-                                "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, "
-                                "uint64Value, jsonTextId FROM NVTX_EVENTS");
+    traces::store::Database database = traces::store::open_trace(path);
+    traces::store::Statement statement(
+        database,
+        "SELECT start, \"end\", eventType, globalTid, domainId, textId, int64Value, "
+        "uint64Value, jsonTextId FROM NVTX_EVENTS");
     sqlite3_stmt* bare = statement.handle();
     std::int64_t rows = 0, sum = 0;
     while (sqlite3_step(bare) == SQLITE_ROW) {
@@ -117,8 +118,8 @@ void measure_frames(const std::string& path) {
     Viewer viewer(path);
     viewer.wait_for_timeline();
     viewer.settle();
-    viewer::OpenTrace& entry = *viewer.program.session.current();
-    const viewer::TimeRange all = entry.visible;
+    viewer::model::OpenTrace& entry = *viewer.program.session.current();
+    const viewer::model::TimeRange all = entry.visible;
     fmt::print(
         "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, 10,000 "
         "rectangles, 100 commands)\n");
@@ -155,18 +156,19 @@ void measure_frames(const std::string& path) {
 }
 
 // A table with as many rows as the trace has ranges: name and time.
-class ManyRows final : public viewer::TableModel {
+class ManyRows final : public viewer::tables::TableModel {
   public:
     explicit ManyRows(std::size_t rows) : rows_(rows) {
-        columns_ = {{.id = "name", .title = "Name", .unit = "", .kind = viewer::TableColumn::Kind::text},
-                    {.id = "time", .title = "Time", .unit = "ns"}};
+        columns_ = {
+            {.id = "name", .title = "Name", .unit = "", .kind = viewer::tables::TableColumn::Kind::text},
+            {.id = "time", .title = "Time", .unit = "ns"}};
     }
     std::size_t rows() const override { return rows_; }
     std::string text(std::size_t row, std::size_t column) const override {
         return column == 0 ? fmt::format("operator_{}", row % 300) : fmt::format("{}", value(row));
     }
     double number(std::size_t row, std::size_t column) const override {
-        return column == 0 ? viewer::kNoNumber : static_cast<double>(value(row));
+        return column == 0 ? viewer::tables::kNoNumber : static_cast<double>(value(row));
     }
 
   private:
@@ -178,8 +180,8 @@ class ManyRows final : public viewer::TableModel {
 void measure_tables(std::size_t rows) {
     const auto model = std::make_shared<const ManyRows>(rows);
     fmt::print("A table of {} rows: the longest that it holds up a frame, and the work behind it\n", rows);
-    const auto ask = [&](const char* what, viewer::TableSort sort, const std::string& filter) {
-        viewer::TableOrder order;
+    const auto ask = [&](const char* what, viewer::tables::TableSort sort, const std::string& filter) {
+        viewer::tables::TableOrder order;
         double longest = 0;
         const double start = process_seconds();
         do {

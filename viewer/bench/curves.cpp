@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kColumns = 1400;  // columns of a timeline in a window 1600 pixels wide
 
-std::vector<traces::MemoryPoint> made_points(std::size_t count) {
+std::vector<traces::analysis::MemoryPoint> made_points(std::size_t count) {
     std::mt19937 random(1);
-    std::vector<traces::MemoryPoint> points(count);
-    traces::MemoryPoint point;
-    for (traces::MemoryPoint& made : points) {
+    std::vector<traces::analysis::MemoryPoint> points(count);
+    traces::analysis::MemoryPoint point;
+    for (traces::analysis::MemoryPoint& made : points) {
         point.time += 1 + random() % 200;
         const std::size_t category = random() % point.bytes.size();
         const std::int64_t change = (static_cast<std::int64_t>(random() % 4096) - 2000) * 512;
@@ -49,16 +49,16 @@ double time_of(std::int64_t from, std::int64_t to, int rounds, const Fold& fold)
 }  // namespace
 
 void measure_curves(std::size_t count) {
-    std::vector<traces::MemoryPoint> points = made_points(count);
+    std::vector<traces::analysis::MemoryPoint> points = made_points(count);
     const std::int64_t end = points.back().time + 1;
-    CounterTrack counter;
-    for (const traces::MemoryPoint& point : points)
+    timeline::CounterTrack counter;
+    for (const traces::analysis::MemoryPoint& point : points)
         counter.points.emplace_back(point.time, static_cast<double>(point.total));
-    counter.index = CurveIndex<double>(
+    counter.index = draw::CurveIndex<double>(
         count, [&](std::size_t i) { return counter.points[i].first; },
         [&](std::size_t i) { return counter.points[i].second; });
     const double start = thread_seconds();
-    const CategoryCurve curve = category_curve(std::move(points));
+    const draw::CategoryCurve curve = draw::category_curve(std::move(points));
     const double built = thread_seconds() - start;
     fmt::print("A memory curve of {} points, folded to {} columns: processor time of one in ms\n", count,
                kColumns);
@@ -72,10 +72,10 @@ void measure_curves(std::size_t count) {
         const double indexed = time_of(
             from, to, 9, [&](std::int64_t a, std::int64_t b) { (void)fold_curve(curve, a, b, kColumns); });
         const double counted = time_of(from, to, 9, [&](std::int64_t a, std::int64_t b) {
-            (void)fold_counter(counter, TimeView{a, b, kColumns}, kColumns);
+            (void)fold_counter(counter, model::TimeView{a, b, kColumns}, kColumns);
         });
         const double plain = time_of(from, to, 1, [&](std::int64_t a, std::int64_t b) {
-            (void)fold_curve(curve.points, a, b, kColumns);
+            (void)draw::fold_curve(curve.points, a, b, kColumns);
         });
         fmt::print("{:<10}{:>14.3f}{:>14.3f}{:>16.2f}\n", fmt::format("{:g} %", share * 100), indexed,
                    counted, plain);

@@ -28,15 +28,15 @@ Viewer::Viewer(const std::string& trace) {
     io.DisplaySize = {kWidth, kHeight};
     io.DeltaTime = 1.0F / 60;
     io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as in the OpenGL backend
-    apply_style(1);
-    load_fonts(1);
+    app::apply_style(1);
+    app::load_fonts(1);
     unsigned char* pixels = nullptr;
     int width = 0, height = 0;
     io.Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
-    program.panels = make_panels();
+    program.panels = panels::make_panels();
     program.show("timeline");
     program.session.open_file(trace);
-    shell_ = std::make_unique<Shell>(program);
+    shell_ = std::make_unique<app::Shell>(program);
 }
 
 Viewer::~Viewer() {
@@ -60,15 +60,15 @@ void Viewer::wait_for_timeline() {
     while (program.session.trace() == nullptr) {
         wait_a_little();
         program.session.poll();
-        for (const OpenTrace& entry : program.session.open) {
+        for (const model::OpenTrace& entry : program.session.open) {
             if (!entry.error.empty()) throw std::runtime_error(entry.error);
         }
     }
     for (;;) {
         frame();
-        const auto tracks =
-            program.session.analyses.get<Tracks>("timeline tracks", {program.session.trace()},
-                                                 [](const auto& t) { return make_tracks(*t.front()); });
+        const auto tracks = program.session.analyses.get<timeline::Tracks>(
+            "timeline tracks", {program.session.trace()},
+            [](const auto& t) { return timeline::make_tracks(*t.front()); });
         if (tracks != nullptr) break;
         wait_a_little();
     }

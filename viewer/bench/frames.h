@@ -35,12 +35,12 @@ class Viewer {
     double frame();
     Counted counted() const;
 
-    Program program;
+    app::Program program;
     ImVec2 mouse{900, 600};
     float wheel = 0, wheel_sideways = 0;
 
   private:
-    std::unique_ptr<Shell> shell_;
+    std::unique_ptr<app::Shell> shell_;
 };
 
 }  // namespace shardscope::viewer::bench

@@ -13,14 +13,15 @@
 namespace shardscope::viewer::bench {
 namespace {
 
-using namespace traces;
+using namespace traces::schema;
 
 constexpr int kRanks = 8, kThreads = 4, kNames = 300;
 
 // One thread's ranges, nested four deep: each range but the innermost ones contains four.
 class Thread {
   public:
-    Thread(DatabaseWriter& to, std::int64_t tid, const std::vector<StringId>& names, unsigned seed)
+    Thread(traces::store::DatabaseWriter& to, std::int64_t tid, const std::vector<StringId>& names,
+           unsigned seed)
         : to_(to), names_(names), random_(seed) {
         range_.global_tid = tid;
     }
@@ -50,7 +51,7 @@ class Thread {
         to_.add(range_);
         ++written_;
     }
-    DatabaseWriter& to_;
+    traces::store::DatabaseWriter& to_;
     const std::vector<StringId>& names_;
     std::mt19937 random_;
     RangeRow range_;
@@ -59,7 +60,7 @@ class Thread {
 };
 
 // Returns the process of the rank.
-std::int64_t add_rank(DatabaseWriter& to, int rank) {
+std::int64_t add_rank(traces::store::DatabaseWriter& to, int rank) {
     const std::int64_t pid = 1000 + rank;
     to.add(RankRow{.rank = rank,
                    .device = rank,
@@ -73,7 +74,7 @@ std::int64_t add_rank(DatabaseWriter& to, int rank) {
 }  // namespace
 
 void make_trace(const std::string& path, std::int64_t events) {
-    DatabaseWriter to({.path = path, .overwrite = true});
+    traces::store::DatabaseWriter to({.path = path, .overwrite = true});
     std::vector<StringId> names;
     for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("aten::operator_{}", n)));
     std::vector<Thread> threads;
@@ -94,7 +95,7 @@ void make_trace(const std::string& path, std::int64_t events) {
 }
 
 void make_device_trace(const std::string& path, std::int64_t events) {
-    DatabaseWriter to({.path = path, .overwrite = true});
+    traces::store::DatabaseWriter to({.path = path, .overwrite = true});
     std::vector<StringId> names;
     for (int n = 0; n < kNames; ++n) names.push_back(to.intern(fmt::format("gemm_{}_kernel", n)));
     for (int r = 0; r < kRanks; ++r) add_rank(to, r);

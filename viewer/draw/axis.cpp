@@ -8,7 +8,7 @@
 
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 struct Scale {
@@ -120,4 +120,4 @@ double axis_top(double largest) {
     return largest > 0 ? largest * 1.06 : 1.0;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

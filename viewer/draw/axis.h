@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 enum class AxisUnit {
     count,        // no unit
@@ -44,4 +44,4 @@ struct LinearScale {
     }
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

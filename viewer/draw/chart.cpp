@@ -8,7 +8,7 @@
 
 #include "viewer/draw/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 ImVec2 size_of(std::string_view text) {
@@ -20,7 +20,7 @@ void put(ImDrawList* draw, ImVec2 at, ImU32 color, std::string_view text) {
 }
 
 // Rectangles of one stack over [x0, x1], bottom up.
-void draw_stack(const Chart& chart, float x0, float x1, const traces::CategoryBytes& bytes,
+void draw_stack(const Chart& chart, float x0, float x1, const traces::analysis::CategoryBytes& bytes,
                 const CategoryColors& colors, float opacity) {
     double below = 0;
     for (std::size_t c = 0; c < bytes.size(); ++c) {
@@ -226,4 +226,4 @@ int donut(const char* id, float size, std::span<const Segment> segments, std::st
     return hovered;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -15,7 +15,7 @@
 #include "viewer/draw/axis.h"
 #include "viewer/draw/fold.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // The inside of a chart: where it is, how values map to pixels, whether the mouse is in it.
 struct Chart {
@@ -40,7 +40,7 @@ struct ChartAxes {
 // Takes `size` in the current window, draws background, grid, ticks and labels, and catches the mouse.
 Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes);
 
-using CategoryColors = std::array<ImU32, traces::kMemoryCategories>;
+using CategoryColors = std::array<ImU32, traces::schema::kMemoryCategories>;
 
 // The stack of every column: solid up to its lowest moment, pale up to its highest.
 void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, const CategoryColors& colors);
@@ -72,4 +72,4 @@ ImU32 text_on(ImU32 color);
 // The colour at `share` of its opacity.
 ImU32 faded(ImU32 color, float share);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
-using traces::MemoryPoint;
+using traces::analysis::MemoryPoint;
 
 const MemoryPoint* point_at(std::span<const MemoryPoint> points, std::int64_t time) {
     const auto after = std::upper_bound(points.begin(), points.end(), time,
@@ -139,7 +139,7 @@ std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns) {
     return runs;
 }
 
-LineCurve line_curve(traces::ByteCurve curve) {
+LineCurve line_curve(traces::analysis::ByteCurve curve) {
     LineCurve line;
     line.index = CurveIndex<std::int64_t>(
         curve.size(), [&](std::size_t i) { return curve.time[i]; },
@@ -177,4 +177,4 @@ std::int64_t line_at(const LineCurve& line, std::int64_t time) {
     return after == times.begin() ? 0 : line.curve.bytes[static_cast<std::size_t>(after - times.begin()) - 1];
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

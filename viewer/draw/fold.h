@@ -11,23 +11,23 @@
 #include "traces/analysis/memory/memory_curves.h"
 #include "viewer/draw/curve_index.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // One pixel column: the curve's lowest and highest total within it, each with its split by category.
 struct FoldedColumn {
     std::int64_t lowest = 0, highest = 0;
-    traces::CategoryBytes at_lowest{}, at_highest{};
+    traces::analysis::CategoryBytes at_lowest{}, at_highest{};
     bool operator==(const FoldedColumn&) const = default;
 };
 
 // A curve with an index, so that even millions of points are folded quickly.
 struct CategoryCurve {
-    std::vector<traces::MemoryPoint> points;  // sorted by time
-    CurveIndex<std::int64_t> index;           // index of their totals
-    traces::CategoryBytes most{};             // largest bytes ever, by category
-    std::int64_t most_total = 0;              // at least 0
+    std::vector<traces::analysis::MemoryPoint> points;  // sorted by time
+    CurveIndex<std::int64_t> index;                     // index of their totals
+    traces::analysis::CategoryBytes most{};             // largest bytes ever, by category
+    std::int64_t most_total = 0;                        // at least 0
 };
-CategoryCurve category_curve(std::vector<traces::MemoryPoint> points);
+CategoryCurve category_curve(std::vector<traces::analysis::MemoryPoint> points);
 
 // Column i covers [from + i*span/columns, from + (i+1)*span/columns). The curve holds its value until the
 // next point and is zero before the first; every point of a column counts, even if another one follows at the
@@ -35,17 +35,18 @@ CategoryCurve category_curve(std::vector<traces::MemoryPoint> points);
 std::vector<FoldedColumn> fold_curve(const CategoryCurve& curve, std::int64_t from, std::int64_t to,
                                      int columns);
 // The plain version, a scan over all points (sorted by time): tests compare the version above with it.
-std::vector<FoldedColumn> fold_curve(std::span<const traces::MemoryPoint> points, std::int64_t from,
+std::vector<FoldedColumn> fold_curve(std::span<const traces::analysis::MemoryPoint> points, std::int64_t from,
                                      std::int64_t to, int columns);
 
 // The same with all points equally wide: column i covers the points [i*n/columns, (i+1)*n/columns) of [first,
 // first + count), at least one.
 std::vector<FoldedColumn> fold_by_order(const CategoryCurve& curve, std::size_t first, std::size_t count,
                                         int columns);
-std::vector<FoldedColumn> fold_by_order(std::span<const traces::MemoryPoint> points, int columns);
+std::vector<FoldedColumn> fold_by_order(std::span<const traces::analysis::MemoryPoint> points, int columns);
 
 // The last point at or before `time`, or nullptr.
-const traces::MemoryPoint* point_at(std::span<const traces::MemoryPoint> points, std::int64_t time);
+const traces::analysis::MemoryPoint* point_at(std::span<const traces::analysis::MemoryPoint> points,
+                                              std::int64_t time);
 
 // A run of equal neighbouring columns: first column and count. Each run is drawn as one rectangle.
 struct ColumnRun {
@@ -59,10 +60,10 @@ std::vector<ColumnRun> equal_runs(std::span<const FoldedColumn> columns);
 
 // A curve of one number.
 struct LineCurve {
-    traces::ByteCurve curve;
+    traces::analysis::ByteCurve curve;
     CurveIndex<std::int64_t> index;
 };
-LineCurve line_curve(traces::ByteCurve curve);
+LineCurve line_curve(traces::analysis::ByteCurve curve);
 
 struct LineColumn {
     std::int64_t lowest = 0, highest = 0;
@@ -75,4 +76,4 @@ std::vector<LineColumn> fold_line(const LineCurve& line, std::int64_t from, std:
 // The value at `time`, 0 before the first point.
 std::int64_t line_at(const LineCurve& line, std::int64_t time);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

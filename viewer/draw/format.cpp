@@ -11,7 +11,7 @@
 
 #include "traces/store/grouped.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 bool only_zeros(std::string_view digits) {
@@ -29,11 +29,11 @@ int decimals_for(double value) {
 }  // namespace
 
 std::string format_count(std::int64_t value) {
-    return traces::grouped(value);
+    return traces::store::grouped(value);
 }
 
 std::string format_decimal(double value, int decimals) {
-    return std::isfinite(value) ? traces::grouped(value, decimals) : "n/a";
+    return std::isfinite(value) ? traces::store::grouped(value, decimals) : "n/a";
 }
 
 std::string format_mb(std::int64_t bytes, bool with_unit) {
@@ -120,4 +120,4 @@ std::string shorten_middle(const std::string& text, std::size_t limit) {
     return text.substr(0, head) + std::string(dots ? kDots : "") + text.substr(tail);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

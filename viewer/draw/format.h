@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // 52133082 -> "52,133,082".
 std::string format_count(std::int64_t value);
@@ -46,4 +46,4 @@ bool inside_character(std::string_view text, std::size_t at);
 // "unsharded_parameters" -> "unsharded parameters".
 std::string spaced(std::string_view name);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-namespace shardscope::viewer::items {
+namespace shardscope::viewer::draw::items {
 namespace {
 
 using Named = std::map<std::string, Item, std::less<>>;
@@ -62,4 +62,4 @@ std::vector<std::string> names() {
     return all;
 }
 
-}  // namespace shardscope::viewer::items
+}  // namespace shardscope::viewer::draw::items

@@ -13,7 +13,7 @@
 
 #include <imgui.h>
 
-namespace shardscope::viewer::items {
+namespace shardscope::viewer::draw::items {
 
 struct Item {
     ImVec2 min, max;       // on the screen
@@ -35,4 +35,4 @@ void value(std::string_view name, std::string_view text);
 std::optional<Item> find(std::string_view name);  // in the frame that was drawn last
 std::vector<std::string> names();                 // all of them, for error messages
 
-}  // namespace shardscope::viewer::items
+}  // namespace shardscope::viewer::draw::items

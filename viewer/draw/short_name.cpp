@@ -10,7 +10,7 @@
 
 #include <cxxabi.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 constexpr std::size_t kLongest = 16 << 10;
@@ -240,4 +240,4 @@ ShortName short_name(std::string_view name) {
     return result;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // Forms of a name, from the longest to the shortest:
 //   "void at::native::fill_kernel<4, at::Add<float>, at::Array<char*, 2>>(int, at::Add<float>)"
@@ -27,4 +27,4 @@ std::string readable_name(std::string_view name);
 // Names longer than 16 KB are not parsed: they have no forms.
 ShortName short_name(std::string_view name);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -5,11 +5,11 @@
 #include <array>
 #include <map>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
-using traces::DeviceKind;
-using Times = std::array<double, traces::kDeviceKinds>;  // ns by kind
+using traces::store::DeviceKind;
+using Times = std::array<double, traces::store::kDeviceKinds>;  // ns by kind
 
 // Adds the event's time to every column that it touches.
 void add_event(std::vector<Times>& columns, double start, double end, double from, double width,
@@ -47,16 +47,16 @@ std::vector<StripRun> to_runs(const std::vector<Times>& columns, double width) {
 
 }  // namespace
 
-std::string stream_title(const traces::DeviceStream& stream) {
+std::string stream_title(const traces::store::DeviceStream& stream) {
     return stream.name.empty() ? "stream " + std::to_string(stream.id) : stream.name;
 }
 
-std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
+std::vector<StripRow> fold_streams(const traces::store::Trace& trace, int rank_index, std::int64_t from,
                                    std::int64_t to, int columns) {
     if (columns <= 0 || to <= from) return {};
     const double width = static_cast<double>(to - from) / columns;
     std::map<std::uint16_t, std::vector<Times>> streams;
-    const traces::DeviceEvents& events = trace.device;
+    const traces::store::DeviceEvents& events = trace.device;
     for (std::size_t i = 0; i < events.size() && events.start[i] < to; ++i) {
         if (events.rank[i] != rank_index || events.end[i] <= from) continue;
         auto& stream = streams[events.stream[i]];
@@ -68,10 +68,11 @@ std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, s
     std::vector<StripRow> rows;
     for (const auto& [stream, times] : streams) {
         const bool known = stream < trace.streams.size();
-        rows.push_back({stream_title(known ? trace.streams[stream] : traces::DeviceStream{0, stream, ""}),
-                        to_runs(times, width)});
+        rows.push_back(
+            {stream_title(known ? trace.streams[stream] : traces::store::DeviceStream{0, stream, ""}),
+             to_runs(times, width)});
     }
     return rows;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -8,13 +8,14 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 // Neighbouring pixel columns that look alike: `busy` is the share of the time with an event, 0 < busy <= 1.
 struct StripRun {
     int first = 0, count = 0;
     float busy = 0;
-    traces::DeviceKind kind = traces::DeviceKind::kernel;  // the kind that takes the most of that time
+    traces::store::DeviceKind kind =
+        traces::store::DeviceKind::kernel;  // the kind that takes the most of that time
     bool operator==(const StripRun&) const = default;
 };
 
@@ -24,10 +25,10 @@ struct StripRow {
 };
 
 // The stream's name, or "stream 7" if it has none.
-std::string stream_title(const traces::DeviceStream& stream);
+std::string stream_title(const traces::store::DeviceStream& stream);
 
 // One row for each stream of the rank that has an event in [from, to), in the order of the trace's streams.
-std::vector<StripRow> fold_streams(const traces::Trace& trace, int rank_index, std::int64_t from,
+std::vector<StripRow> fold_streams(const traces::store::Trace& trace, int rank_index, std::int64_t from,
                                    std::int64_t to, int columns);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

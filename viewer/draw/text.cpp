@@ -15,7 +15,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/short_name.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 namespace {
 
 // CalcTextSize rounds up, and the error adds up over characters.
@@ -327,4 +327,4 @@ void headers_row(const std::vector<bool>& numbers) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -9,7 +9,7 @@
 
 #include <imgui.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
 
 float width_of(std::string_view text);  // pixels
 
@@ -86,4 +86,4 @@ inline void text(std::string_view t) {
     ImGui::TextUnformatted(t.data(), t.data() + t.size());
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::draw

@@ -14,7 +14,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // Beyond this number, entries that have not been used recently are removed. Entries used in every frame
@@ -129,7 +129,7 @@ struct AnalysisCache::Impl {
     }
 };
 
-std::string AnalysisCache::key_of(std::string_view analysis, const traces::Selection& s) {
+std::string AnalysisCache::key_of(std::string_view analysis, const traces::analysis::Selection& s) {
     return fmt::format("{}/{}/{}:{}/{}:{}", analysis, s.rank ? fmt::format("{}", *s.rank) : "-",
                        text_of(s.first_step), text_of(s.last_step), text_of(s.from_ns), text_of(s.to_ns));
 }
@@ -157,66 +157,68 @@ AnalysisCache::Result<void> AnalysisCache::find_or_start(const std::string& name
     return impl_->entry_of(name, traces, make, renewable).value;
 }
 
-AnalysisCache::Result<traces::ExecutionSummary> AnalysisCache::summary(const TracePtr& trace,
-                                                                       const traces::Selection& selection) {
-    return get<traces::ExecutionSummary>(key_of("summary", selection), {trace}, [selection](const auto& t) {
-        return traces::summarize(*t.front(), selection);
-    });
+AnalysisCache::Result<traces::analysis::ExecutionSummary> AnalysisCache::summary(
+    const TracePtr& trace, const traces::analysis::Selection& selection) {
+    return get<traces::analysis::ExecutionSummary>(
+        key_of("summary", selection), {trace},
+        [selection](const auto& t) { return traces::analysis::summarize(*t.front(), selection); });
 }
 
-AnalysisCache::Result<traces::ModuleView> AnalysisCache::modules(const TracePtr& trace,
-                                                                 const traces::Selection& selection) {
-    return get<traces::ModuleView>(key_of("modules", selection), {trace}, [selection](const auto& t) {
-        return traces::module_view(*t.front(), selection);
-    });
+AnalysisCache::Result<traces::analysis::ModuleView> AnalysisCache::modules(
+    const TracePtr& trace, const traces::analysis::Selection& selection) {
+    return get<traces::analysis::ModuleView>(
+        key_of("modules", selection), {trace},
+        [selection](const auto& t) { return traces::analysis::module_view(*t.front(), selection); });
 }
 
-AnalysisCache::Result<traces::MemoryReport> AnalysisCache::memory(const TracePtr& trace,
-                                                                  const traces::Selection& selection) {
-    return get<traces::MemoryReport>(key_of("memory", selection), {trace}, [selection](const auto& t) {
-        return traces::memory_report(*t.front(), selection);
-    });
+AnalysisCache::Result<traces::analysis::MemoryReport> AnalysisCache::memory(
+    const TracePtr& trace, const traces::analysis::Selection& selection) {
+    return get<traces::analysis::MemoryReport>(
+        key_of("memory", selection), {trace},
+        [selection](const auto& t) { return traces::analysis::memory_report(*t.front(), selection); });
 }
 
-AnalysisCache::Result<traces::CollectivesReport> AnalysisCache::collectives(
-    const TracePtr& trace, const traces::Selection& selection) {
-    return get<traces::CollectivesReport>(
+AnalysisCache::Result<traces::analysis::CollectivesReport> AnalysisCache::collectives(
+    const TracePtr& trace, const traces::analysis::Selection& selection) {
+    return get<traces::analysis::CollectivesReport>(
         key_of("collectives", selection), {trace},
-        [selection](const auto& t) { return traces::collectives_report(*t.front(), selection); });
+        [selection](const auto& t) { return traces::analysis::collectives_report(*t.front(), selection); });
 }
 
-AnalysisCache::Result<CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace, int rank_index,
-                                                                   traces::MemorySpace space) {
-    return get<CategoryCurve>(fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace},
-                              [=](const auto& t) {
-                                  return viewer::category_curve(
-                                      traces::memory_curve(*t.front(), traces::RankPlace(rank_index), space));
-                              });
+AnalysisCache::Result<draw::CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace,
+                                                                         int rank_index,
+                                                                         traces::schema::MemorySpace space) {
+    return get<draw::CategoryCurve>(
+        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace}, [=](const auto& t) {
+            return draw::category_curve(
+                traces::analysis::memory_curve(*t.front(), traces::analysis::RankPlace(rank_index), space));
+        });
 }
 
-AnalysisCache::Result<std::vector<traces::MemoryPoint>> AnalysisCache::curve(const TracePtr& trace,
-                                                                             int rank_index,
-                                                                             traces::MemorySpace space) {
+AnalysisCache::Result<std::vector<traces::analysis::MemoryPoint>> AnalysisCache::curve(
+    const TracePtr& trace, int rank_index, traces::schema::MemorySpace space) {
     const auto whole = category_curve(trace, rank_index, space);
-    return whole == nullptr ? nullptr : Result<std::vector<traces::MemoryPoint>>(whole, &whole->points);
+    return whole == nullptr ? nullptr
+                            : Result<std::vector<traces::analysis::MemoryPoint>>(whole, &whole->points);
 }
 
-AnalysisCache::Result<traces::TraceInfo> AnalysisCache::info(const TracePtr& trace) {
-    return get<traces::TraceInfo>("info", {trace},
-                                  [](const auto& t) { return traces::trace_info(*t.front()); });
+AnalysisCache::Result<traces::analysis::TraceInfo> AnalysisCache::info(const TracePtr& trace) {
+    return get<traces::analysis::TraceInfo>(
+        "info", {trace}, [](const auto& t) { return traces::analysis::trace_info(*t.front()); });
 }
 
 AnalysisCache::Result<std::vector<std::string>> AnalysisCache::faults(const TracePtr& trace) {
-    return get<std::vector<std::string>>("faults", {trace},
-                                         [](const auto& t) { return traces::check_trace(*t.front()); });
+    return get<std::vector<std::string>>(
+        "faults", {trace}, [](const auto& t) { return traces::analysis::check_trace(*t.front()); });
 }
 
-AnalysisCache::Result<traces::Comparison> AnalysisCache::comparison(const std::vector<TracePtr>& runs) {
-    return get<traces::Comparison>("comparison", runs, [](const auto& t) {
-        std::vector<const traces::Trace*> plain;
+AnalysisCache::Result<traces::analysis::Comparison> AnalysisCache::comparison(
+    const std::vector<TracePtr>& runs) {
+    return get<traces::analysis::Comparison>("comparison", runs, [](const auto& t) {
+        std::vector<const traces::store::Trace*> plain;
         plain.reserve(t.size());
         for (const TracePtr& trace : t) plain.push_back(trace.get());
-        return traces::compare(plain);
+        return traces::analysis::compare(plain);
     });
 }
 
@@ -275,4 +277,4 @@ void AnalysisCache::renew(const TracePtr& before, const TracePtr& after) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

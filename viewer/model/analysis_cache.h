@@ -19,9 +19,9 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/fold.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
-using TracePtr = std::shared_ptr<const traces::Trace>;
+using TracePtr = std::shared_ptr<const traces::store::Trace>;
 
 class AnalysisCache {
   public:
@@ -33,27 +33,32 @@ class AnalysisCache {
     AnalysisCache(const AnalysisCache&) = delete;
     AnalysisCache& operator=(const AnalysisCache&) = delete;
 
-    Result<traces::ExecutionSummary> summary(const TracePtr& trace, const traces::Selection& selection = {});
-    Result<traces::ModuleView> modules(const TracePtr& trace, const traces::Selection& selection = {});
-    Result<traces::MemoryReport> memory(const TracePtr& trace, const traces::Selection& selection = {});
-    Result<traces::CollectivesReport> collectives(const TracePtr& trace,
-                                                  const traces::Selection& selection = {});
+    Result<traces::analysis::ExecutionSummary> summary(const TracePtr& trace,
+                                                       const traces::analysis::Selection& selection = {});
+    Result<traces::analysis::ModuleView> modules(const TracePtr& trace,
+                                                 const traces::analysis::Selection& selection = {});
+    Result<traces::analysis::MemoryReport> memory(const TracePtr& trace,
+                                                  const traces::analysis::Selection& selection = {});
+    Result<traces::analysis::CollectivesReport> collectives(
+        const TracePtr& trace, const traces::analysis::Selection& selection = {});
     // `rank_index` is an index into Trace::ranks. The second function returns the points of the first one's
     // curve.
-    Result<CategoryCurve> category_curve(const TracePtr& trace, int rank_index,
-                                         traces::MemorySpace space = traces::MemorySpace::device);
-    Result<std::vector<traces::MemoryPoint>> curve(const TracePtr& trace, int rank_index,
-                                                   traces::MemorySpace space = traces::MemorySpace::device);
-    Result<traces::TraceInfo> info(const TracePtr& trace);
+    Result<draw::CategoryCurve> category_curve(
+        const TracePtr& trace, int rank_index,
+        traces::schema::MemorySpace space = traces::schema::MemorySpace::device);
+    Result<std::vector<traces::analysis::MemoryPoint>> curve(
+        const TracePtr& trace, int rank_index,
+        traces::schema::MemorySpace space = traces::schema::MemorySpace::device);
+    Result<traces::analysis::TraceInfo> info(const TracePtr& trace);
     Result<std::vector<std::string>> faults(const TracePtr& trace);  // check_trace
     // Several runs, in this order; the first is the base.
-    Result<traces::Comparison> comparison(const std::vector<TracePtr>& traces);
+    Result<traces::analysis::Comparison> comparison(const std::vector<TracePtr>& traces);
 
     // Any other analysis of one trace, made by `make(const Trace&, const Selection&)`, which must be pure
     // because it may run on the worker. `name` distinguishes it from other analyses.
     template <class T, class Make>
-    Result<T> analysis(const std::string& name, const TracePtr& trace, const traces::Selection& selection,
-                       Make make) {
+    Result<T> analysis(const std::string& name, const TracePtr& trace,
+                       const traces::analysis::Selection& selection, Make make) {
         return get<T>(
             key_of(name, selection), {trace},
             [make, selection](const std::vector<TracePtr>& t) -> T { return make(*t.front(), selection); });
@@ -99,11 +104,11 @@ class AnalysisCache {
             },
             renewable));
     }
-    static std::string key_of(std::string_view analysis, const traces::Selection& selection);
+    static std::string key_of(std::string_view analysis, const traces::analysis::Selection& selection);
     Result<void> find_or_start(const std::string& name, const std::vector<TracePtr>& traces,
                                const Maker& make, bool renewable);
     struct Impl;
     std::shared_ptr<Impl> impl_;  // shared with the worker
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -9,7 +9,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 using Json = nlohmann::json;
@@ -69,12 +69,12 @@ std::string to_json(const RowArrangement& a) {
                        {"order", a.order},
                        {"filter", a.filter}};
     // Labels may hold bytes that are not UTF-8.
-    return traces::dump_json(json);
+    return traces::schema::dump_json(json);
 }
 
 RowArrangement arrangement_from_json(std::string_view text) {
     RowArrangement a;
-    const Json json = traces::parse_json(text);
+    const Json json = traces::schema::parse_json(text);
     if (!json.is_object()) return a;
     if (json.value("grouping", Json()) == "kind") a.grouping = RowArrangement::Grouping::kind;
     take_strings(json, "collapsed", a.collapsed);
@@ -91,9 +91,9 @@ bool matches_filter(std::string_view text, std::string_view filter) {
         const std::size_t space = filter.find(' ');
         const std::string_view word = filter.substr(0, space);
         filter = space == std::string_view::npos ? std::string_view() : filter.substr(space + 1);
-        if (!traces::contains_but_for_case(text, word)) return false;
+        if (!traces::schema::contains_but_for_case(text, word)) return false;
     }
     return true;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 struct RowArrangement {
     enum class Grouping : std::uint8_t { rank, kind };
@@ -49,4 +49,4 @@ RowArrangement arrangement_from_json(std::string_view json);
 // Whether `text` contains each word of `filter`, ignoring the case of ASCII letters.
 bool matches_filter(std::string_view text, std::string_view filter);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 std::int64_t nanoseconds(const timespec& time) {
@@ -43,4 +43,4 @@ std::string change_of(const FileStamp& before, const FileStamp& now) {
     return "has changed since it was read";
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

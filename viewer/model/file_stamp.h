@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 struct FileStamp {
     std::uint64_t device = 0, inode = 0;
@@ -23,4 +23,4 @@ std::vector<FileStamp> stamps_of(const std::vector<std::string>& paths);
 // when it was read", "has changed since it was read"; empty: nothing.
 std::string change_of(const FileStamp& before, const FileStamp& now);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

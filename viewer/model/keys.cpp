@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // In the order of Key.
@@ -48,4 +48,4 @@ std::optional<Chord> parse_chord(std::string_view text) {
     return std::nullopt;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

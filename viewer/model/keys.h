@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 enum class Key : std::uint8_t {
     a,
@@ -97,4 +97,4 @@ bool chord_pressed(const Chord& chord, bool repeat);
 // ImGui::NewFrame(). (keys_imgui.cpp)
 void set_chord_down(const Chord& chord, bool down);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -7,14 +7,14 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 class Session;
-using TracePtr = std::shared_ptr<const traces::Trace>;
+using TracePtr = std::shared_ptr<const traces::store::Trace>;
 
 struct Frame {
     float scale = 1;              // the display's scale: multiply pixel sizes by it
@@ -42,10 +42,10 @@ class Panel {
     virtual bool busy() const { return false; }
     // A trace was closed or, if it has a successor, reloaded: the panel drops what it keeps of it, to free
     // the memory.
-    virtual void closed(const traces::Trace& /*trace*/, const TracePtr& /*successor*/) {}
+    virtual void closed(const traces::store::Trace& /*trace*/, const TracePtr& /*successor*/) {}
     // Whether a trace that is to replace the one shown can be drawn immediately; called each frame until
     // then.
     virtual bool ready(Session& /*session*/, const TracePtr& /*successor*/) { return true; }
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

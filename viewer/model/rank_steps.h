@@ -9,33 +9,34 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 // The index into Trace::ranks of the rank with this number; nullopt: the trace does not show it.
-inline std::optional<int> rank_index(const traces::Trace& trace, int number) {
-    const auto found = std::find_if(trace.ranks.begin(), trace.ranks.end(),
-                                    [number](const traces::Rank& rank) { return rank.number == number; });
+inline std::optional<int> rank_index(const traces::store::Trace& trace, int number) {
+    const auto found =
+        std::find_if(trace.ranks.begin(), trace.ranks.end(),
+                     [number](const traces::store::Rank& rank) { return rank.number == number; });
     return found == trace.ranks.end() ? std::nullopt
                                       : std::optional(static_cast<int>(found - trace.ranks.begin()));
 }
 
 // Sorted by start. `rank` is an index into Trace::ranks.
-inline std::span<const traces::Step> steps_of(const traces::Trace& trace, int rank) {
+inline std::span<const traces::store::Step> steps_of(const traces::store::Trace& trace, int rank) {
     const auto& all = trace.steps;  // sorted by (rank, start)
-    const auto first =
-        std::partition_point(all.begin(), all.end(), [rank](const traces::Step& s) { return s.rank < rank; });
-    const auto last =
-        std::partition_point(first, all.end(), [rank](const traces::Step& s) { return s.rank == rank; });
+    const auto first = std::partition_point(all.begin(), all.end(),
+                                            [rank](const traces::store::Step& s) { return s.rank < rank; });
+    const auto last = std::partition_point(first, all.end(),
+                                           [rank](const traces::store::Step& s) { return s.rank == rank; });
     return {first, last};
 }
 
 // The first step that contains the instant; nullptr if none does.
-inline const traces::Step* step_at(const traces::Trace& trace, int rank, std::int64_t time) {
-    const std::span<const traces::Step> steps = steps_of(trace, rank);
-    const auto found = std::find_if(steps.begin(), steps.end(), [time](const traces::Step& s) {
+inline const traces::store::Step* step_at(const traces::store::Trace& trace, int rank, std::int64_t time) {
+    const std::span<const traces::store::Step> steps = steps_of(trace, rank);
+    const auto found = std::find_if(steps.begin(), steps.end(), [time](const traces::store::Step& s) {
         return s.start <= time && time < s.end;
     });
     return found == steps.end() ? nullptr : &*found;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -24,7 +24,7 @@
 
 extern char** environ;
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -262,7 +262,7 @@ std::string RowSimulation::progress() const {
     const auto bytes = fs::file_size(trace_, error);
     return fmt::format(
         "{} {}: {:.0f} s{}", cancelled_ ? "stopping" : "simulating", name_, seconds,
-        error ? "" : fmt::format(", {} written", format_size(static_cast<std::int64_t>(bytes))));
+        error ? "" : fmt::format(", {} written", draw::format_size(static_cast<std::int64_t>(bytes))));
 }
 
 bool RowSimulation::is_mine(const std::string& path) const {
@@ -277,4 +277,4 @@ void RowSimulation::remove(const std::string& path) const {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 // --- A program that runs in the background: started, polled without waiting, ended. Its standard error is
 // read; its standard output is discarded. Frame thread only; nothing here waits except for the end of a
@@ -95,4 +95,4 @@ class RowSimulation {
     std::chrono::steady_clock::time_point began_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // The row that starts at this time.
@@ -20,10 +20,11 @@ std::int64_t row_with(const std::vector<std::int64_t>& start, std::int64_t time,
 
 }  // namespace
 
-SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const traces::Trace& now) {
+SelectedEvent same_event(const traces::store::Trace& before, SelectedEvent event,
+                         const traces::store::Trace& now) {
     const auto i = static_cast<std::size_t>(event.index);
     std::int64_t found = -1;
-    const auto same_name = [&](traces::StringId a, traces::StringId b) {
+    const auto same_name = [&](traces::schema::StringId a, traces::schema::StringId b) {
         return before.strings[a] == now.strings[b];
     };
     switch (event.kind) {
@@ -68,4 +69,4 @@ SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const
     return found < 0 ? SelectedEvent{} : SelectedEvent{event.kind, found};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

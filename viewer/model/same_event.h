@@ -4,10 +4,11 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 // The event of the same kind and start and, where the kind has them, the same name, rank, depth or
 // correlation; none if there is none. Ends may differ: an event may have ended only since.
-SelectedEvent same_event(const traces::Trace& before, SelectedEvent event, const traces::Trace& now);
+SelectedEvent same_event(const traces::store::Trace& before, SelectedEvent event,
+                         const traces::store::Trace& now);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -15,7 +15,7 @@
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/same_event.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 // A file that has not grown for this long is no longer being written.
@@ -30,18 +30,18 @@ struct Outcome {
 struct Load {
     std::vector<FileStamp> stamps;  // of the files when reading began
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
-    std::shared_ptr<traces::LoadProgress> progress = std::make_shared<traces::LoadProgress>();
+    std::shared_ptr<traces::store::LoadProgress> progress = std::make_shared<traces::store::LoadProgress>();
     std::future<Outcome> outcome;
     bool finished() const { return outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
 };
 
-Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progress) {
+Outcome read(const std::vector<std::string>& paths, traces::store::LoadProgress& progress) {
     try {
         // The readable part of a damaged file is shown, and the Runs panel reports the damage.
-        traces::ImportOptions options;
+        traces::importer::ImportOptions options;
         options.partial = true;
         options.progress = &progress;
-        return {traces::open_any(paths, options), {}};
+        return {traces::importer::open_any(paths, options), {}};
     } catch (const std::bad_alloc&) {
         return {nullptr,
                 paths.front() + ": there is not enough memory to read it; slice it to a shorter time range."};
@@ -51,14 +51,14 @@ Outcome read(const std::vector<std::string>& paths, traces::LoadProgress& progre
 }
 
 // Adds a margin at both ends, so that the first and last event do not touch the edge.
-TimeRange whole(const traces::Trace& trace) {
+TimeRange whole(const traces::store::Trace& trace) {
     const std::int64_t length = std::max<std::int64_t>(trace.last_ns - trace.first_ns, 1000);
     const std::int64_t air = length / 50;
     return {trace.first_ns - air, trace.first_ns + length + air};
 }
 
 // Whether every index into the first trace is valid in the second, as after a trace has grown.
-bool has_all_of(const traces::Trace& now, const traces::Trace& before) {
+bool has_all_of(const traces::store::Trace& now, const traces::store::Trace& before) {
     return now.ranks.size() >= before.ranks.size() && now.device.size() >= before.device.size() &&
            now.ranges.size() >= before.ranges.size() && now.runtime.size() >= before.runtime.size();
 }
@@ -71,11 +71,11 @@ std::string with_folder(const std::string& path) {
 
 }  // namespace
 
-bool holds_plan(const traces::Trace& trace) {
+bool holds_plan(const traces::store::Trace& trace) {
     return !trace.plan.empty() || !trace.config_value("plan.job").empty();
 }
 
-bool holds_only_plan(const traces::Trace& trace) {
+bool holds_only_plan(const traces::store::Trace& trace) {
     return holds_plan(trace) && trace.device.size() == 0 && trace.ranges.size() == 0 &&
            trace.runtime.size() == 0 && trace.memory.size() == 0;
 }
@@ -370,8 +370,8 @@ void Session::go_to(TimeRange time, std::optional<int> rank_index, SelectedEvent
     wanted_panel = "timeline";
 }
 
-traces::Selection Session::selection(const OpenTrace& entry) {
-    traces::Selection selection;
+traces::analysis::Selection Session::selection(const OpenTrace& entry) {
+    traces::analysis::Selection selection;
     if (entry.limit) {
         selection.from_ns = entry.limit->from;
         selection.to_ns = entry.limit->to;
@@ -379,4 +379,4 @@ traces::Selection Session::selection(const OpenTrace& entry) {
     return selection;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -16,7 +16,7 @@
 #include "viewer/model/arrangement.h"
 #include "viewer/model/row_simulation.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 struct TimeRange {  // half-open
     std::int64_t from = 0, to = 0;
@@ -86,9 +86,9 @@ struct TextToSave {
 };
 
 // Whether a planner wrote it (SHARD_PLAN), even if it found no configuration.
-bool holds_plan(const traces::Trace& trace);
+bool holds_plan(const traces::store::Trace& trace);
 // Whether it holds a plan and no timeline: no rank did anything.
-bool holds_only_plan(const traces::Trace& trace);
+bool holds_only_plan(const traces::store::Trace& trace);
 
 class Session {
   public:
@@ -131,7 +131,7 @@ class Session {
     void open_simulated(const std::string& path, const std::string& name);
     // What the analyses of this entry are limited to: its limit range. It includes all ranks; panels choose
     // theirs.
-    static traces::Selection selection(const OpenTrace& entry);
+    static traces::analysis::Selection selection(const OpenTrace& entry);
 
     // --- the current selection ---
     std::optional<TimeRange> first_range;  // visible and limit range of traces opened from now on (--range)
@@ -163,4 +163,4 @@ class Session {
     bool notes_work_ = false, noted_work_ = false;  // in this frame, in the previous one
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 namespace {
 
 __extension__ using Wide = __int128;  // a time multiplied by a column overflows 64 bits after hours
@@ -57,4 +57,4 @@ TimeSpan framed(TimeSpan target, TimeSpan whole) {
     return in_sight({target.from - air, target.from + length + air}, whole);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

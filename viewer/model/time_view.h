@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::model {
 
 // Within 73 years of the start of the capture. A view of such times with margins, and every difference in it,
 // fits in 64 bits; times further out, from files beside the trace, are refused.
@@ -47,4 +47,4 @@ TimeSpan panned(TimeSpan visible, TimeSpan whole, std::int64_t by);
 // `target` with margins, wide enough to be seen well.
 TimeSpan framed(TimeSpan target, TimeSpan whole);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::model

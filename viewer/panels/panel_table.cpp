@@ -6,26 +6,29 @@
 
 #include "viewer/model/panel.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
+std::unique_ptr<model::Panel> make_timeline_panel();
+}
 
-// Each is defined in the panel's own file.
-std::unique_ptr<Panel> make_runs_panel();
-std::unique_ptr<Panel> make_timeline_panel();
-std::unique_ptr<Panel> make_modules_panel();
-std::unique_ptr<Panel> make_units_panel();
-std::unique_ptr<Panel> make_memory_panel();
-std::unique_ptr<Panel> make_summary_panel();
-std::unique_ptr<Panel> make_operators_panel();
-std::unique_ptr<Panel> make_kernels_panel();
-std::unique_ptr<Panel> make_copies_panel();
-std::unique_ptr<Panel> make_collectives_panel();
-std::unique_ptr<Panel> make_distributed_panel();
-std::unique_ptr<Panel> make_shardmap_panel();
-std::unique_ptr<Panel> make_idle_panel();
-std::unique_ptr<Panel> make_advice_panel();
-std::unique_ptr<Panel> make_compare_panel();
-std::unique_ptr<Panel> make_query_panel();
-std::unique_ptr<Panel> make_plan_panel();
+namespace shardscope::viewer::panels {
+
+// Each, like make_timeline_panel(), is defined in the panel's own file.
+std::unique_ptr<model::Panel> make_runs_panel();
+std::unique_ptr<model::Panel> make_modules_panel();
+std::unique_ptr<model::Panel> make_units_panel();
+std::unique_ptr<model::Panel> make_memory_panel();
+std::unique_ptr<model::Panel> make_summary_panel();
+std::unique_ptr<model::Panel> make_operators_panel();
+std::unique_ptr<model::Panel> make_kernels_panel();
+std::unique_ptr<model::Panel> make_copies_panel();
+std::unique_ptr<model::Panel> make_collectives_panel();
+std::unique_ptr<model::Panel> make_distributed_panel();
+std::unique_ptr<model::Panel> make_shardmap_panel();
+std::unique_ptr<model::Panel> make_idle_panel();
+std::unique_ptr<model::Panel> make_advice_panel();
+std::unique_ptr<model::Panel> make_compare_panel();
+std::unique_ptr<model::Panel> make_query_panel();
+std::unique_ptr<model::Panel> make_plan_panel();
 
 namespace {
 
@@ -82,28 +85,28 @@ constexpr Stroke kPlan[] = {{Shape::line, 2, 1, 2, 14},       {Shape::line, 2, 1
 constexpr Stroke kQuery[] = {
     {Shape::line, 2, 4, 6, 8}, {Shape::line, 6, 8, 2, 12}, {Shape::line, 8, 13, 14, 13}};
 
-constexpr Chord shift(Key key) {
+constexpr model::Chord shift(model::Key key) {
     return {key, false, true};
 }
 
 constexpr PanelEntry kPanels[] = {
-    {"runs", "Runs", "Trace", kRuns, {Key::digit_1}, make_runs_panel},
-    {"timeline", "Timeline", "Trace", kTimeline, {Key::digit_2}, make_timeline_panel},
-    {"modules", "Module View", "Model", kModules, {Key::digit_3}, make_modules_panel},
-    {"units", "Units", "Model", kUnits, {Key::digit_4}, make_units_panel},
-    {"memory", "Memory", "Model", kMemory, {Key::digit_5}, make_memory_panel},
-    {"summary", "Execution Summary", "Model", kSummary, {Key::digit_6}, make_summary_panel},
-    {"operators", "Operators", "Work", kOperators, {Key::digit_7}, make_operators_panel},
-    {"kernels", "Kernels", "Work", kKernels, {Key::digit_8}, make_kernels_panel},
-    {"copies", "Copies", "Work", kCopies, shift(Key::digit_7), make_copies_panel},
-    {"collectives", "Collectives", "Work", kCollectives, {Key::digit_9}, make_collectives_panel},
-    {"distributed", "Distributed", "Work", kDistributed, {Key::digit_0}, make_distributed_panel},
-    {"shardmap", "Shard map", "Work", kShardmap, shift(Key::digit_1), make_shardmap_panel},
-    {"idle", "Idle & Path", "Answers", kIdle, shift(Key::digit_2), make_idle_panel},
-    {"advice", "Advice", "Answers", kAdvice, shift(Key::digit_3), make_advice_panel},
-    {"compare", "Compare", "Questions", kCompare, shift(Key::digit_4), make_compare_panel},
-    {"query", "Query", "Questions", kQuery, shift(Key::digit_5), make_query_panel},
-    {"plan", "Plan", "Questions", kPlan, shift(Key::digit_6), make_plan_panel},
+    {"runs", "Runs", "Trace", kRuns, {model::Key::digit_1}, make_runs_panel},
+    {"timeline", "Timeline", "Trace", kTimeline, {model::Key::digit_2}, timeline::make_timeline_panel},
+    {"modules", "Module View", "Model", kModules, {model::Key::digit_3}, make_modules_panel},
+    {"units", "Units", "Model", kUnits, {model::Key::digit_4}, make_units_panel},
+    {"memory", "Memory", "Model", kMemory, {model::Key::digit_5}, make_memory_panel},
+    {"summary", "Execution Summary", "Model", kSummary, {model::Key::digit_6}, make_summary_panel},
+    {"operators", "Operators", "Work", kOperators, {model::Key::digit_7}, make_operators_panel},
+    {"kernels", "Kernels", "Work", kKernels, {model::Key::digit_8}, make_kernels_panel},
+    {"copies", "Copies", "Work", kCopies, shift(model::Key::digit_7), make_copies_panel},
+    {"collectives", "Collectives", "Work", kCollectives, {model::Key::digit_9}, make_collectives_panel},
+    {"distributed", "Distributed", "Work", kDistributed, {model::Key::digit_0}, make_distributed_panel},
+    {"shardmap", "Shard map", "Work", kShardmap, shift(model::Key::digit_1), make_shardmap_panel},
+    {"idle", "Idle & Path", "Answers", kIdle, shift(model::Key::digit_2), make_idle_panel},
+    {"advice", "Advice", "Answers", kAdvice, shift(model::Key::digit_3), make_advice_panel},
+    {"compare", "Compare", "Questions", kCompare, shift(model::Key::digit_4), make_compare_panel},
+    {"query", "Query", "Questions", kQuery, shift(model::Key::digit_5), make_query_panel},
+    {"plan", "Plan", "Questions", kPlan, shift(model::Key::digit_6), make_plan_panel},
 };
 
 }  // namespace
@@ -129,16 +132,16 @@ std::string_view panel_group(std::string_view name) {
     return entry == nullptr ? "" : entry->group;
 }
 
-std::unique_ptr<Panel> make_panel(std::string_view name) {
+std::unique_ptr<model::Panel> make_panel(std::string_view name) {
     const PanelEntry* entry = find_panel(name);
     if (entry == nullptr) throw std::out_of_range("no panel is called " + std::string(name));
     return entry->make();
 }
 
-std::vector<std::unique_ptr<Panel>> make_panels() {
-    std::vector<std::unique_ptr<Panel>> panels;
+std::vector<std::unique_ptr<model::Panel>> make_panels() {
+    std::vector<std::unique_ptr<model::Panel>> panels;
     for (const PanelEntry& entry : kPanels) panels.push_back(entry.make());
     return panels;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -10,9 +10,11 @@
 
 #include "viewer/model/keys.h"
 
-namespace shardscope::viewer {
-
+namespace shardscope::viewer::model {
 class Panel;
+}
+
+namespace shardscope::viewer::panels {
 
 // A stroke of an icon on a grid of 16 x 16: a line from a to b, a filled box, an outlined box, or a filled or
 // outlined circle (a: centre, b.x: radius).
@@ -27,8 +29,8 @@ struct PanelEntry {
     std::string_view title;  // on its tab, in menus and in the palette
     std::string_view group;
     std::span<const Stroke> icon;
-    Chord key;  // shows it
-    std::unique_ptr<Panel> (*make)();
+    model::Chord key;  // shows it
+    std::unique_ptr<model::Panel> (*make)();
 };
 
 std::span<const PanelEntry> panel_table();
@@ -38,8 +40,8 @@ const PanelEntry* find_panel(std::string_view name);
 std::string_view panel_title(std::string_view name);
 std::string_view panel_group(std::string_view name);
 // Throws std::out_of_range if no panel has this name.
-std::unique_ptr<Panel> make_panel(std::string_view name);
+std::unique_ptr<model::Panel> make_panel(std::string_view name);
 // All panels, in the order of the table. A program makes them once.
-std::vector<std::unique_ptr<Panel>> make_panels();
+std::vector<std::unique_ptr<model::Panel>> make_panels();
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,7 +15,7 @@ struct Input {
     bool left = false, right = false, ctrl = false, shift = false;
     // For one frame:
     float wheel = 0;
-    std::optional<Chord> key;  // key that goes down or up
+    std::optional<model::Chord> key;  // key that goes down or up
     bool key_down = false;
     std::string text;   // characters to type
     float seconds = 0;  // seconds that pass before this frame; 0: as the surface measures

@@ -32,7 +32,7 @@ std::string about(const Expect& expected, const std::string& shown) {
 }  // namespace
 
 std::optional<double> parse_number(std::string_view text) {
-    const auto value = traces::number_of<double>(text);
+    const auto value = traces::schema::number_of<double>(text);
     return value && std::isfinite(*value) ? value : std::nullopt;
 }
 

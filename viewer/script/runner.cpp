@@ -23,7 +23,7 @@ constexpr int kDragFrames = 8;       // number of mouse positions along a drag
 constexpr float kBetweenClicks = 1;  // seconds: keeps two clicks from being a double-click
 
 std::string item_list() {
-    const std::vector<std::string> names = items::names();
+    const std::vector<std::string> names = draw::items::names();
     return names.empty() ? "no item has a name" : fmt::format("{} items have names", names.size());
 }
 
@@ -47,10 +47,10 @@ void press(Input& now, const Modifiers& with) {
 
 }  // namespace
 
-std::string unknown_names(const Script& script, const Program& program) {
+std::string unknown_names(const Script& script, const app::Program& program) {
     std::vector<std::string> panels, ids;
     for (const auto& panel : program.panels) panels.emplace_back(panel->name());
-    for (const Action& action : actions()) ids.emplace_back(action.id);
+    for (const app::Action& action : app::actions()) ids.emplace_back(action.id);
     const auto check = [&](const Command& command, const char* what, const std::string& name,
                            const std::vector<std::string>& names) {
         if (std::find(names.begin(), names.end(), name) != names.end()) return std::string();
@@ -68,16 +68,16 @@ std::string unknown_names(const Script& script, const Program& program) {
     return "";
 }
 
-Runner::Runner(Script script, Program& program, Surface& surface)
+Runner::Runner(Script script, app::Program& program, backend::Surface& surface)
     : script_(std::move(script)),
       program_(program),
       surface_(surface),
       began_(std::chrono::steady_clock::now()) {
-    items::keep(true);
+    draw::items::keep(true);
 }
 
 Runner::~Runner() {
-    items::keep(false);
+    draw::items::keep(false);
 }
 
 void Runner::before_frame() {
@@ -91,7 +91,7 @@ void Runner::before_frame() {
 }
 
 void Runner::after_frame() {
-    items::begin_frame();  // makes this frame's items available to queries
+    draw::items::begin_frame();  // makes this frame's items available to queries
     ++frames_;
     while (!done() && moments_.empty()) {
         const Step step =
@@ -123,10 +123,10 @@ double Runner::waited() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
-std::optional<items::Item> Runner::wanted(const std::string& name) {
-    auto item = items::find(name);
+std::optional<draw::items::Item> Runner::wanted(const std::string& name) {
+    auto item = draw::items::find(name);
     if (item || settling()) return item;
-    const std::string hint = did_you_mean(name, items::names());
+    const std::string hint = did_you_mean(name, draw::items::names());
     fail(fmt::format("no item is called {}{}", name, hint.empty() ? "; " + item_list() : hint));
     return std::nullopt;
 }
@@ -143,8 +143,8 @@ std::optional<ImVec2> Runner::place(const Spot& spot) {
                   std::floor(along(spot.y, item->min.y, item->max.y))};
 }
 
-OpenTrace* Runner::ready_trace() {
-    OpenTrace* entry = program_.session.current();
+model::OpenTrace* Runner::ready_trace() {
+    model::OpenTrace* entry = program_.session.current();
     if (entry != nullptr && entry->trace) return entry;
     if (!settling()) fail("no trace is open");
     return nullptr;
@@ -286,7 +286,7 @@ Runner::Step Runner::run(const ShowPanel& show) {
 }
 
 Runner::Step Runner::run(const RunAction& run) {
-    for (const Action& action : actions()) {
+    for (const app::Action& action : app::actions()) {
         if (action.id != run.id) continue;
         if (!is_available(action, program_)) {
             return fail(fmt::format("the action is for the panel {}, which is not shown", action.panel));
@@ -317,14 +317,14 @@ Runner::Step Runner::run(const Quit&) {
 }
 
 Runner::Step Runner::run(const SetLimit& set) {
-    OpenTrace* entry = ready_trace();
+    model::OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
     entry->limit = set.range;
     return done_after(2);
 }
 
 Runner::Step Runner::run(const SetVisible& set) {
-    OpenTrace* entry = ready_trace();
+    model::OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
     entry->visible = set.range;
     return done_after(2);
@@ -336,9 +336,9 @@ Runner::Step Runner::run(const SetSize& set) {
 }
 
 Runner::Step Runner::run(const SetRank& set) {
-    const OpenTrace* entry = ready_trace();
+    const model::OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
-    const auto index = rank_index(*entry->trace, set.number);
+    const auto index = model::rank_index(*entry->trace, set.number);
     if (!index) return fail(fmt::format("the trace has no rank {}", set.number));
     program_.session.rank = *index;
     return done_after(2);
@@ -368,11 +368,11 @@ Runner::Step Runner::run(const SetAppearance& set) {
 // --- reading ---
 
 Runner::Step Runner::run(const Expect& expect) {
-    const auto item = items::find(expect.item);
+    const auto item = draw::items::find(expect.item);
     const std::string wrong = mismatch(expect, item ? std::optional(item->text) : std::nullopt);
     if (wrong.empty()) return Step::done;
     if (settling()) return Step::again;
-    return fail(wrong + (item ? "" : did_you_mean(expect.item, items::names())));
+    return fail(wrong + (item ? "" : did_you_mean(expect.item, draw::items::names())));
 }
 
 Runner::Step Runner::run(const Print& print) {
@@ -385,9 +385,9 @@ Runner::Step Runner::run(const Print& print) {
 
 Runner::Step Runner::run(const List& list) {
     if (settling()) return Step::again;
-    for (const std::string& name : items::names()) {
+    for (const std::string& name : draw::items::names()) {
         if (!name.starts_with(list.prefix)) continue;
-        const items::Item item = items::find(name).value_or(items::Item{});
+        const draw::items::Item item = draw::items::find(name).value_or(draw::items::Item{});
         fmt::print("{}\t{}\n", name, item.text);
     }
     std::fflush(stdout);
@@ -398,16 +398,16 @@ Runner::Step Runner::run(const List& list) {
 
 Runner::Step Runner::run(const Shot& shot) {
     if (settling()) return Step::again;
-    std::optional<items::Item> item;
+    std::optional<draw::items::Item> item;
     if (!shot.item.empty()) {
         item = wanted(shot.item);
         if (!item) return Step::again;
     }
     written([&] {
         if (item) {
-            write_picture(shot.file, surface_, item->min, item->max);
+            app::write_picture(shot.file, surface_, item->min, item->max);
         } else {
-            write_picture(shot.file, surface_);
+            app::write_picture(shot.file, surface_);
         }
     });
     return Step::done;
@@ -415,7 +415,7 @@ Runner::Step Runner::run(const Shot& shot) {
 
 Runner::Step Runner::run(const ExportTable& order) {
     if (settling()) return Step::again;
-    written([&] { write_shown_table(order.table, order.file); });
+    written([&] { app::write_shown_table(order.table, order.file); });
     return Step::done;
 }
 

@@ -19,11 +19,11 @@
 namespace shardscope::viewer::script {
 
 // A sentence about a panel or action in the script that the program does not have; "" if there is none.
-std::string unknown_names(const Script& script, const Program& program);
+std::string unknown_names(const Script& script, const app::Program& program);
 
 class Runner {
   public:
-    Runner(Script script, Program& program, Surface& surface);
+    Runner(Script script, app::Program& program, backend::Surface& surface);
     ~Runner();  // the names of items are no longer kept
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
@@ -68,16 +68,16 @@ class Runner {
     bool settling() const;               // frames may still change what is shown
     double waited() const;               // seconds since this command began
     // The item, once it exists; fails if it does not appear in time.
-    std::optional<items::Item> wanted(const std::string& name);
+    std::optional<draw::items::Item> wanted(const std::string& name);
     std::optional<ImVec2> place(const Spot& spot);
-    OpenTrace* ready_trace();  // fails if there is none
+    model::OpenTrace* ready_trace();  // fails if there is none
     void play(const Input& moment) { moments_.push_back(moment); }
     Step done_after(int frames);                       // Step::done, after frames in which ImGui settles
     void written(const std::function<void()>& write);  // fails with the message of what `write` throws
 
     Script script_;
-    Program& program_;
-    Surface& surface_;
+    app::Program& program_;
+    backend::Surface& surface_;
     std::size_t next_ = 0;
     int frames_ = 0;        // frames drawn since this command began
     bool started_ = false;  // for commands that start work and wait for it

@@ -137,7 +137,7 @@ Act parse_wheel(Line& line) {
 
 Act parse_key(Line& line) {
     const std::string text = line.word("a key, as Ctrl+Shift+P, F or PgDn");
-    const auto chord = parse_chord(text);
+    const auto chord = model::parse_chord(text);
     if (!chord) throw Wrong(fmt::format("no key is called {}; write it as Ctrl+Shift+P, F or PgDn", text));
     return PressKey{*chord};
 }
@@ -178,9 +178,9 @@ Act parse_expect(Line& line) {
     return expect;
 }
 
-TimeRange take_range(Line& line) {
+model::TimeRange take_range(Line& line) {
     const std::string text = line.word("a time range, as 10:20 in ms or 500us:2ms");
-    const auto range = parse_range(text);
+    const auto range = app::parse_range(text);
     if (!range)
         throw Wrong(fmt::format("{} is not a time range; write it as 10:20 in ms or 500us:2ms", text));
     return *range;
@@ -192,7 +192,7 @@ Act parse_set(Line& line) {
     if (what == "visible") return SetVisible{take_range(line)};
     if (what == "size") {
         const std::string text = line.word("a size, as 1600x900");
-        const auto size = parse_size(text);
+        const auto size = app::parse_size(text);
         if (!size) throw Wrong(fmt::format("{} is not a size; write it as 1600x900, 64 to 16384 each", text));
         return SetSize{size->width, size->height};
     }
@@ -202,7 +202,7 @@ Act parse_set(Line& line) {
     if (what == "appearance") {
         const std::string text = line.word("dark or light");
         if (text != "dark" && text != "light") throw Wrong("set appearance expects dark or light");
-        return SetAppearance{text == "dark" ? Appearance::dark : Appearance::light};
+        return SetAppearance{text == "dark" ? theme::Appearance::dark : theme::Appearance::light};
     }
     throw Wrong(fmt::format(
         "set {}: there is no such setting{}", what,

@@ -78,7 +78,7 @@ struct Wheel {
     double notches = 0;
 };
 struct PressKey {
-    Chord chord;
+    model::Chord chord;
 };
 struct TypeText {
     std::string text;
@@ -106,10 +106,10 @@ struct List {
     std::string prefix;
 };
 struct SetLimit {
-    std::optional<TimeRange> range;
+    std::optional<model::TimeRange> range;
 };
 struct SetVisible {
-    TimeRange range;
+    model::TimeRange range;
 };
 struct SetSize {
     int width = 0, height = 0;
@@ -124,7 +124,7 @@ struct SetScale {
     int percent = 100;
 };
 struct SetAppearance {
-    Appearance appearance = Appearance::dark;
+    theme::Appearance appearance = theme::Appearance::dark;
 };
 struct Shot {
     std::string file, item;

@@ -94,7 +94,7 @@ std::vector<std::string> nearest_names(std::string_view wanted, const std::vecto
             found.emplace_back(d, name);
         }
     }
-    traces::sort_rows(found, [](const auto& a, const auto& b) { return a.first < b.first; });
+    traces::schema::sort_rows(found, [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<std::string> nearest;
     for (std::size_t i = 0; i < std::min(most, found.size()); ++i) nearest.emplace_back(found[i].second);
     return nearest;

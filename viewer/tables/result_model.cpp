@@ -6,15 +6,15 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
-using traces::ResultColumn;
-using traces::ResultTable;
-using traces::Unit;
+using traces::analysis::ResultColumn;
+using traces::analysis::ResultTable;
+using traces::analysis::Unit;
 
 std::string unit_text(Unit unit) {
-    return unit == Unit::us ? "\u00b5s" : std::string(traces::symbol(unit));
+    return unit == Unit::us ? "\u00b5s" : std::string(traces::analysis::symbol(unit));
 }
 
 // The size of one displayed unit in the column's unit.
@@ -22,15 +22,15 @@ double scale_of(Unit unit) {
     return unit == Unit::bytes ? 1 << 20 : unit == Unit::ns ? 1e6 : 1;
 }
 
-CellTable::Cell cell_of(const ResultColumn& column, const traces::Cell& cell) {
+CellTable::Cell cell_of(const ResultColumn& column, const traces::store::Cell& cell) {
     const double scale = scale_of(column.unit);
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) {
         if (column.unit == Unit::bytes) return mb_cell(*whole);
-        return {traces::cell_text(column, cell), static_cast<double>(*whole) / scale};
+        return {traces::analysis::cell_text(column, cell), static_cast<double>(*whole) / scale};
     }
     if (const auto* real = std::get_if<double>(&cell))
-        return {traces::cell_text(column, cell), std::isfinite(*real) ? *real / scale : kNoNumber};
-    return text_cell(traces::cell_text(column, cell));
+        return {traces::analysis::cell_text(column, cell), std::isfinite(*real) ? *real / scale : kNoNumber};
+    return text_cell(traces::analysis::cell_text(column, cell));
 }
 
 // The column with that name that tables show, else any with that name.
@@ -39,7 +39,7 @@ std::size_t find_column(const ResultTable& result, std::string_view key) {
     for (std::size_t c = result.columns.size(); c-- > 0;) {
         const ResultColumn& column = result.columns[c];
         if (column.key != key) continue;
-        if (found == result.columns.size() || (column.shown & traces::in_table) != 0) found = c;
+        if (found == result.columns.size() || (column.shown & traces::analysis::in_table) != 0) found = c;
     }
     if (found == result.columns.size()) throw std::out_of_range("no column is called " + std::string(key));
     return found;
@@ -55,7 +55,7 @@ bool is_known(const ResultTable& result, std::size_t column) {
 }  // namespace
 
 std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<const ColumnLook> looks,
-                                        const std::vector<Color>& swatches) {
+                                        const std::vector<theme::Color>& swatches) {
     std::vector<TableColumn> columns;
     struct Place {
         std::size_t column;
@@ -65,7 +65,7 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
     for (const ColumnLook& look : looks) {
         const std::size_t c = find_column(result, look.key);
         const ResultColumn& column = result.columns[c];
-        if ((column.where_known && !traces::shown_in_table(result, c)) ||
+        if ((column.where_known && !traces::analysis::shown_in_table(result, c)) ||
             (look.where_known && !is_known(result, c)))
             continue;
         places.push_back({c, look.write});
@@ -87,9 +87,9 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
             cells.push_back(cell_of(result.columns[c], result.rows[r][c]));
             if (write != nullptr) cells.back().text = write(cells.back().text);
         }
-        table->add(std::move(cells), r < swatches.size() ? swatches[r] : Color{0});
+        table->add(std::move(cells), r < swatches.size() ? swatches[r] : theme::Color{0});
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -11,13 +11,13 @@
 #include "traces/analysis/base/result_table.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 struct ColumnLook {
     std::string_view key;  // the result's column
     float width = 6;       // this and the next three as in TableColumn
     int priority = 10;
-    Color bar = 0;
+    theme::Color bar = 0;
     std::string_view id = {};     // replaces the key
     std::string_view title = {};  // replaces the result's title
     std::string_view unit = {};   // replaces the result's unit
@@ -29,7 +29,8 @@ struct ColumnLook {
 
 // The columns of `looks`, in their order; those that a text table would not have are omitted. `swatches`: of
 // the rows, or empty.
-std::shared_ptr<CellTable> result_model(const traces::ResultTable& result, std::span<const ColumnLook> looks,
-                                        const std::vector<Color>& swatches = {});
+std::shared_ptr<CellTable> result_model(const traces::analysis::ResultTable& result,
+                                        std::span<const ColumnLook> looks,
+                                        const std::vector<theme::Color>& swatches = {});
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -16,7 +16,7 @@
 #include "viewer/tables/table_order.h"
 #include "viewer/tables/table_parts.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 // The tables of the frame being drawn, and of the one before it.
@@ -48,7 +48,7 @@ std::string own_id(const char* id) {
 void draw_filter(const std::string& id, TableState& state) {
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 16);
     ImGui::InputTextWithHint("##filter", "Filter", &state.filter);
-    items::mark(id + ".filter", state.filter);
+    draw::items::mark(id + ".filter", state.filter);
 }
 
 std::size_t column_called(const TableModel& model, const std::string& id) {
@@ -116,7 +116,7 @@ class Drawing {
             remember(id_, *model_, state_);
         }
         order_ = &state_.order.of(model_, state_.sort, state_.filter);
-        items::value(id_ + ".rows", fmt::format("{}", order_->size()));
+        draw::items::value(id_ + ".rows", fmt::format("{}", order_->size()));
         const std::string name = options_.name.empty() ? id_ : options_.name;
         shown().drawing.push_back({name, model_, state_.order.shared()});
         take_keys();
@@ -145,7 +145,7 @@ class Drawing {
             ImGui::TableSetupColumn(header_text(column).c_str(), flags, wide * ImGui::GetFontSize(),
                                     static_cast<ImGuiID>(columns_[i]));
         }
-        headers_row(numbers);
+        draw::headers_row(numbers);
         draw_header_extras();
     }
 
@@ -159,12 +159,12 @@ class Drawing {
             left_.resize(columns_.size(), min.x);
             left_[i] = min.x;
             const ImVec2 max{min.x + ImGui::GetContentRegionAvail().x, min.y + height};
-            items::place(fmt::format("{}.header.{}", id_, column.id), min, max, column.title);
+            draw::items::place(fmt::format("{}.header.{}", id_, column.id), min, max, column.title);
             if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) continue;
             if (!column.help.empty()) {
                 ImGui::BeginTooltip();
                 ImGui::PushTextWrapPos(ImGui::GetFontSize() * 30);
-                text(column.help);
+                draw::text(column.help);
                 ImGui::PopTextWrapPos();
                 ImGui::EndTooltip();
             }
@@ -234,7 +234,7 @@ class Drawing {
     }
 
     void draw_row(int n, std::size_t row) {
-        const std::string key = items::kept() ? model_->text(row, 0) : std::string();
+        const std::string key = draw::items::kept() ? model_->text(row, 0) : std::string();
         ImGui::TableNextRow();
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (!ImGui::TableNextColumn() && i > 0) continue;  // scrolled out to the side
@@ -242,7 +242,8 @@ class Drawing {
             const std::string value = model_->text(row, c);
             if (i == 0) draw_row_head(n, row, key, value);
             draw_cell(*model_, row, c, value, state_.largest[c]);
-            if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id), value);
+            if (draw::items::kept())
+                draw::items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id), value);
         }
     }
 
@@ -260,14 +261,14 @@ class Drawing {
             events_.hovered = row;
             if (ImGui::IsMouseClicked(ImGuiMouseButton_Right)) state_.context_column = column_under_mouse();
         }
-        if (items::kept()) {
-            items::mark(fmt::format("{}.{}", id_, key), value);
-            items::mark(fmt::format("{}.row.{}", id_, n), value);
+        if (draw::items::kept()) {
+            draw::items::mark(fmt::format("{}.{}", id_, key), value);
+            draw::items::mark(fmt::format("{}.row.{}", id_, n), value);
         }
         export_ = draw_row_menu(id_, *model_, row, state_, columns_) || export_;
         ImGui::PopID();
         ImGui::SameLine(0, 0);
-        if (model_->swatch(row) != 0) swatch(model_->swatch(row));
+        if (model_->swatch(row) != 0) draw::swatch(model_->swatch(row));
     }
 
     // Dear ImGui 1.86 has this only internally; the cells' left edges provide it too.
@@ -295,13 +296,13 @@ class Drawing {
 void draw_remarks(const std::string& id, const TableModel& model, const TableState& state, bool empty) {
     constexpr int kTooOften = 10;
     if (state.order.busy()) {
-        items::value(id + ".order", "busy");
+        draw::items::value(id + ".order", "busy");
         ImGui::ProgressBar(state.order.progress(), {ImGui::GetFontSize() * 16, 0}, "sorting rows");
     } else if (empty && model.rows() > 0) {
-        note("No row contains this text.");
+        draw::note("No row contains this text.");
     }
     // The panel makes a new model in every frame: a fault, which would cost a sort each time.
-    if (state.remade > kTooOften) items::value(id + ".remade", fmt::format("{}", state.remade));
+    if (state.remade > kTooOften) draw::items::value(id + ".remade", fmt::format("{}", state.remade));
 }
 
 }  // namespace
@@ -352,4 +353,4 @@ std::optional<std::string> take_export_request() {
     return std::exchange(shown().export_request, std::nullopt);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -19,7 +19,7 @@
 
 #include "viewer/tables/table_order.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 // What a panel keeps between frames for each of its tables. Sorting and hidden columns are restored next time
 // by the table's id (table_order.h).
@@ -82,4 +82,4 @@ std::optional<std::string> take_export_request();
 // Adds a table that is drawn in another way (a tree, cards) to the tables of this frame.
 void offer_table(ShownTable table);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -12,7 +12,7 @@
 #include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 std::size_t row_at(const std::vector<std::uint32_t>* order, std::size_t i) {
@@ -41,7 +41,7 @@ double TableModel::largest(std::size_t column) const {
     return most;
 }
 
-void CellTable::add(std::vector<Cell> cells, Color swatch) {
+void CellTable::add(std::vector<Cell> cells, theme::Color swatch) {
     cells.resize(columns_.size());
     cells_.push_back(std::move(cells));
     swatches_.push_back(swatch);
@@ -71,11 +71,11 @@ CellTable::Cell text_cell(std::string_view text) {
 }
 
 CellTable::Cell count_cell(std::int64_t value) {
-    return {format_count(value), static_cast<double>(value)};
+    return {draw::format_count(value), static_cast<double>(value)};
 }
 
 CellTable::Cell decimal_cell(double value, int decimals) {
-    return std::isfinite(value) ? CellTable::Cell{format_decimal(value, decimals), value} : no_cell();
+    return std::isfinite(value) ? CellTable::Cell{draw::format_decimal(value, decimals), value} : no_cell();
 }
 
 CellTable::Cell us_cell(double us) {
@@ -88,7 +88,7 @@ CellTable::Cell ns_cell(std::int64_t ns) {
 
 CellTable::Cell mb_cell(std::int64_t bytes) {
     constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less would be written as 0.00
-    return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : format_mb(bytes, false),
+    return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : draw::format_mb(bytes, false),
             static_cast<double>(bytes) / (1 << 20)};
 }
 
@@ -103,15 +103,17 @@ CellTable::Cell no_cell() {
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
     std::string csv;
     const auto& columns = model.columns();
-    for (std::size_t c = 0; c < columns.size(); ++c) csv += (c ? "," : "") + traces::csv_field(columns[c].id);
+    for (std::size_t c = 0; c < columns.size(); ++c)
+        csv += (c ? "," : "") + traces::schema::csv_field(columns[c].id);
     csv += '\n';
     const std::size_t rows = order == nullptr ? model.rows() : order->size();
     for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t row = row_at(order, i);
         for (std::size_t c = 0; c < columns.size(); ++c) {
             if (c) csv += ',';
-            csv += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
-                                                                : traces::csv_field(model.text(row, c));
+            csv += columns[c].kind == TableColumn::Kind::number
+                       ? exact(model.number(row, c))
+                       : traces::schema::csv_field(model.text(row, c));
         }
         csv += '\n';
     }
@@ -136,7 +138,7 @@ std::string table_json(const TableModel& model, const std::vector<std::uint32_t>
         }
         all.push_back(std::move(object));
     }
-    return traces::dump_json(all, 1) + "\n";
+    return traces::schema::dump_json(all, 1) + "\n";
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

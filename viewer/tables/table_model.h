@@ -13,7 +13,7 @@
 
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 struct TableColumn {
     enum class Kind { text, number };
@@ -23,7 +23,7 @@ struct TableColumn {
     Kind kind = Kind::number;
     float width = 6;        // in font sizes; text columns with 0 share the remaining width
     int priority = 10;      // in a narrow window the lowest are hidden first; the first column always stays
-    Color bar = 0;          // not 0: a bar of this colour behind the number, scaled by the column's largest
+    theme::Color bar = 0;   // not 0: a bar of this colour behind the number, scaled by the column's largest
     std::string help = {};  // tooltip of the header: the definition
     double full = 0;        // the value of a whole bar; 0: the column's largest
     float least = 0;        // minimum width, in font sizes, of a text column with 0; 0: a few
@@ -42,7 +42,7 @@ inline TableColumn text_column(std::string id, std::string title, float width, i
             width,         priority,         0,  std::move(help)};
 }
 inline TableColumn number_column(std::string id, std::string title, std::string unit, float width,
-                                 int priority = 10, Color bar = 0, std::string help = {}) {
+                                 int priority = 10, theme::Color bar = 0, std::string help = {}) {
     return {std::move(id), std::move(title), std::move(unit), TableColumn::Kind::number, width, priority,
             bar,           std::move(help)};
 }
@@ -59,9 +59,9 @@ class TableModel {
     virtual double number(std::size_t row, std::size_t column) const = 0;
     double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
     // Not 0: a colour square before the first cell.
-    virtual Color swatch(std::size_t /*row*/) const { return 0; }
+    virtual theme::Color swatch(std::size_t /*row*/) const { return 0; }
     // Not 0: the number's colour (better or worse) instead of the text's.
-    virtual Color ink(std::size_t /*row*/, std::size_t /*column*/) const { return 0; }
+    virtual theme::Color ink(std::size_t /*row*/, std::size_t /*column*/) const { return 0; }
 
   protected:
     std::vector<TableColumn> columns_;
@@ -73,21 +73,21 @@ class CellTable final : public TableModel {
     struct Cell {
         std::string text;
         double number = kNoNumber;
-        Color ink = 0;  // not 0: replaces the text's colour
+        theme::Color ink = 0;  // not 0: replaces the text's colour
     };
     explicit CellTable(std::vector<TableColumn> columns) { columns_ = std::move(columns); }
     // As many cells as there are columns.
-    void add(std::vector<Cell> cells, Color swatch = 0);
+    void add(std::vector<Cell> cells, theme::Color swatch = 0);
 
     std::size_t rows() const override { return cells_.size(); }
     std::string text(std::size_t row, std::size_t column) const override { return cells_[row][column].text; }
     double number(std::size_t row, std::size_t column) const override { return cells_[row][column].number; }
-    Color swatch(std::size_t row) const override { return swatches_[row]; }
-    Color ink(std::size_t row, std::size_t column) const override { return cells_[row][column].ink; }
+    theme::Color swatch(std::size_t row) const override { return swatches_[row]; }
+    theme::Color ink(std::size_t row, std::size_t column) const override { return cells_[row][column].ink; }
 
   private:
     std::vector<std::vector<Cell>> cells_;
-    std::vector<Color> swatches_;
+    std::vector<theme::Color> swatches_;
 };
 
 // Columns whose cells are made when they are shown, so that millions of rows cost nothing; each is described
@@ -141,4 +141,4 @@ CellTable::Cell no_cell();                                 // "-"
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -12,7 +12,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 constexpr std::size_t kLook = 4096;                     // rows or comparisons between checks of `cancel`
@@ -49,7 +49,7 @@ class Work {
         for (std::size_t i = 0; i < order_.size(); ++i) {
             look(i, kFilterShare * static_cast<float>(i) / all);
             for (std::size_t c = 0; c < columns; ++c) {
-                if (!traces::contains_but_for_case(model_.text(order_[i], c), text)) continue;
+                if (!traces::schema::contains_but_for_case(model_.text(order_[i], c), text)) continue;
                 order_[kept++] = order_[i];
                 break;
             }
@@ -145,8 +145,8 @@ bool natural_less(std::string_view a, std::string_view b) {
             if (x != y) return x < y;
             continue;
         }
-        const auto x = static_cast<unsigned char>(traces::lower_case(a[i++])),
-                   y = static_cast<unsigned char>(traces::lower_case(b[j++]));
+        const auto x = static_cast<unsigned char>(traces::schema::lower_case(a[i++])),
+                   y = static_cast<unsigned char>(traces::schema::lower_case(b[j++]));
         if (x != y) return x < y;
     }
     if (i == a.size() && j == b.size()) return a < b;
@@ -243,4 +243,4 @@ std::map<std::string, SavedTable>& table_memory() {
     return kMemory;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

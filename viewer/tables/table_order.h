@@ -15,7 +15,7 @@
 
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 struct TableSort {
     int column = -1;  // -1: the model's order
@@ -87,4 +87,4 @@ struct SavedTable {
 // The settings of the running program; empty at first.
 std::map<std::string, SavedTable>& table_memory();
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

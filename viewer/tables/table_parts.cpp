@@ -10,7 +10,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 constexpr std::size_t kMostColumns = 64;  // limit of Dear ImGui's tables
@@ -62,15 +62,15 @@ float header_height() {
 
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,
                double most) {
-    const Color ink = model.ink(row, column);
+    const theme::Color ink = model.ink(row, column);
     if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
     if (model.columns()[column].kind == TableColumn::Kind::text) {
-        text_fit(value);
+        draw::text_fit(value);
     } else if (value == "-") {
-        text_right_dim(value);
+        draw::text_right_dim(value);
     } else {
         const double number = model.number(row, column);
-        number_cell(value, number, most > 0 ? number / most : 0, model.columns()[column].bar);
+        draw::number_cell(value, number, most > 0 ? number / most : 0, model.columns()[column].bar);
     }
     if (ink != 0) ImGui::PopStyleColor();
 }
@@ -109,12 +109,12 @@ bool draw_row_menu(const std::string& id, const TableModel& model, std::size_t r
     const std::size_t column = std::min(state.context_column, model.columns().size() - 1);
     if (ImGui::MenuItem(fmt::format("Copy {}", model.columns()[column].title).c_str()))
         ImGui::SetClipboardText(model.text(row, column).c_str());
-    items::mark(id + ".menu.copy_cell", model.columns()[column].title);
+    draw::items::mark(id + ".menu.copy_cell", model.columns()[column].title);
     if (ImGui::MenuItem("Copy row")) ImGui::SetClipboardText(row_text(model, row, columns).c_str());
-    items::mark(id + ".menu.copy_row");
+    draw::items::mark(id + ".menu.copy_row");
     ImGui::Separator();
     const bool export_it = ImGui::MenuItem("Export table...");
-    items::mark(id + ".menu.export");
+    draw::items::mark(id + ".menu.export");
     ImGui::EndPopup();
     return export_it;
 }
@@ -125,17 +125,17 @@ bool draw_column_menu(const std::string& id, const TableModel& model, TableState
         bool on = state.hidden.count(columns[c].id) == 0;
         const bool changed =
             ImGui::MenuItem((columns[c].title + "##" + columns[c].id).c_str(), columns[c].unit.c_str(), &on);
-        items::mark(fmt::format("{}.columns.{}", id, columns[c].id), on ? "shown" : "hidden");
+        draw::items::mark(fmt::format("{}.columns.{}", id, columns[c].id), on ? "shown" : "hidden");
         if (changed) show_column(state.hidden, columns[c].id, on);
     }
     ImGui::Separator();
     ImGui::MenuItem("Show columns that do not fit", nullptr, &state.all_columns);
-    items::mark(id + ".columns_menu.all", state.all_columns ? "on" : "off");
+    draw::items::mark(id + ".columns_menu.all", state.all_columns ? "on" : "off");
     if (ImGui::MenuItem("Original order", nullptr, state.sort.column < 0)) state.sort = {};
-    items::mark(id + ".columns_menu.order");
+    draw::items::mark(id + ".columns_menu.order");
     const bool export_it = ImGui::MenuItem("Export table...");
-    items::mark(id + ".columns_menu.export");
+    draw::items::mark(id + ".columns_menu.export");
     return export_it;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -12,7 +12,7 @@
 
 #include "viewer/tables/table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 // The columns from `first` on that are not hidden and fit, by priority, in the order of the model.
 struct ColumnRoom {
@@ -48,4 +48,4 @@ bool draw_column_menu(const std::string& id, const TableModel& model, TableState
 // The cells of a row, separated by tabs as for spreadsheets.
 std::string row_text(const TableModel& model, std::size_t row, const std::vector<std::size_t>& columns);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

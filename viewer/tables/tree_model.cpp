@@ -9,7 +9,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 // The result of a search, by row: whether its name matches, and whether a row below it does.
@@ -22,7 +22,7 @@ Found find_all(const TreeModel& model, const std::string& text) {
     std::vector<std::size_t> above;  // the path to the row
     for (std::size_t row = 0; row < model.rows(); ++row) {
         above.resize(static_cast<std::size_t>(model.node(row).depth));
-        if (traces::contains_but_for_case(model.node(row).name, text)) {
+        if (traces::schema::contains_but_for_case(model.node(row).name, text)) {
             found.here[row] = true;
             for (const std::size_t a : above) found.below[a] = true;
         }
@@ -66,7 +66,7 @@ class Walk {
     void put_in_order(std::vector<std::size_t>& siblings) const {
         const auto column = static_cast<std::size_t>(view_.sort.column);
         const bool by_name = column == 0;
-        traces::sort_rows(siblings, [&](std::size_t a, std::size_t b) {
+        traces::schema::sort_rows(siblings, [&](std::size_t a, std::size_t b) {
             if (by_name) {
                 if (view_.sort.descending) std::swap(a, b);
                 return model_.node(a).name < model_.node(b).name;
@@ -178,4 +178,4 @@ void TreeState::sort(TableSort sort) {
     changed_ = true;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

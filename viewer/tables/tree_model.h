@@ -13,7 +13,7 @@
 
 #include "viewer/tables/table_order.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 struct TreeNode {
     std::string name;  // the text in the tree: "Linear_1"
@@ -85,4 +85,4 @@ class TreeState {
     std::shared_ptr<const std::vector<std::uint32_t>> order_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

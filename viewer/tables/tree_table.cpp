@@ -13,7 +13,7 @@
 #include "viewer/tables/table.h"
 #include "viewer/tables/table_parts.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 namespace {
 
 constexpr int kAllLevels = 100'000;
@@ -24,8 +24,8 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
     std::vector<bool> numbers = {false};  // the tree's names
     for (const std::size_t c : columns)
         numbers.push_back(model.columns()[c].kind == TableColumn::Kind::number);
-    headers_row(numbers);
-    if (!items::kept()) return;
+    draw::headers_row(numbers);
+    if (!draw::items::kept()) return;
     for (std::size_t i = 0; i <= columns.size(); ++i) {
         if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
         const std::size_t c = i == 0 ? 0 : columns[i - 1];
@@ -33,8 +33,8 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
         const float width = ImGui::GetContentRegionAvail().x;
         const float line = ImGui::GetTextLineHeight();
         // The cursor in a header's cell is at the start of its text or below it.
-        items::place(fmt::format("{}.header.{}", id, model.columns()[c].id), {at.x, at.y - line},
-                     {at.x + width, at.y + line}, model.columns()[c].title);
+        draw::items::place(fmt::format("{}.header.{}", id, model.columns()[c].id), {at.x, at.y - line},
+                           {at.x + width, at.y + line}, model.columns()[c].title);
     }
 }
 
@@ -58,7 +58,8 @@ class RowDrawer {
             const std::size_t c = cells.columns[i];
             const std::string value = model_.text(shown.row, c);
             draw_cell(model_, shown.row, c, value, cells.most[i]);
-            if (items::kept()) items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);
+            if (draw::items::kept())
+                draw::items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);
         }
     }
 
@@ -76,8 +77,8 @@ class RowDrawer {
         if (shown.found) ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetStyleColorVec4(ImGuiCol_CheckMark));
         ImGui::PushID(static_cast<int>(shown.row));
         const float arrow = ImGui::GetTreeNodeToLabelSpacing();
-        const std::string name =
-            fit_text(node.name, std::max(ImGui::GetFontSize() * 2, ImGui::GetContentRegionAvail().x - arrow));
+        const std::string name = draw::fit_text(
+            node.name, std::max(ImGui::GetFontSize() * 2, ImGui::GetContentRegionAvail().x - arrow));
         const bool open = ImGui::TreeNodeEx("row", flags, "%s", name.c_str());
         ImGui::PopID();
         if (shown.found) ImGui::PopStyleColor();
@@ -86,11 +87,12 @@ class RowDrawer {
         const bool hovered = ImGui::IsItemHovered();
         if (hovered && !toggled && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left))
             events.opened = shown.row;
-        if (items::kept()) {
-            items::mark(fmt::format("{}.row.{}", id_, node.path), node.name);
+        if (draw::items::kept()) {
+            draw::items::mark(fmt::format("{}.row.{}", id_, node.path), node.name);
             const ImVec2 at{start.x + indent, start.y};
-            items::place(fmt::format("{}.arrow.{}", id_, node.path), at,
-                         {at.x + arrow, at.y + ImGui::GetTextLineHeight()}, shown.open ? "open" : "closed");
+            draw::items::place(fmt::format("{}.arrow.{}", id_, node.path), at,
+                               {at.x + arrow, at.y + ImGui::GetTextLineHeight()},
+                               shown.open ? "open" : "closed");
         }
         const bool on_name =
             hovered && ImGui::GetIO().MousePos.x < start.x + kNameWidth * ImGui::GetFontSize();
@@ -150,20 +152,20 @@ void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, 
 void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state) {
     const float font = ImGui::GetFontSize();
     ImGui::PushID(id);
-    flow(font * 10);
+    draw::flow(font * 10);
     ImGui::SetNextItemWidth(std::min(font * 14, ImGui::GetContentRegionAvail().x * 0.4F));
     ImGui::InputTextWithHint("##search", "Search a module", &state.search_text);
-    items::mark(fmt::format("{}.search", id), state.search_text);
+    draw::items::mark(fmt::format("{}.search", id), state.search_text);
     state.search(state.search_text);
     ImGui::SameLine(0, font * 0.6F);
-    flow(button_width("Open all"));
-    if (named_button("Open all", fmt::format("{}.open_all", id))) state.open_levels(kAllLevels);
+    draw::flow(draw::button_width("Open all"));
+    if (draw::named_button("Open all", fmt::format("{}.open_all", id))) state.open_levels(kAllLevels);
     ImGui::SameLine(0, font * 0.3F);
-    flow(button_width("Close all"));
-    if (named_button("Close all", fmt::format("{}.close_all", id))) state.open_levels(1);
+    draw::flow(draw::button_width("Close all"));
+    if (draw::named_button("Close all", fmt::format("{}.close_all", id))) state.open_levels(1);
     ImGui::SameLine(0, font * 0.3F);
-    flow(button_width("Columns"));
-    if (named_button("Columns", fmt::format("{}.columns", id))) ImGui::OpenPopup("columns");
+    draw::flow(draw::button_width("Columns"));
+    if (draw::named_button("Columns", fmt::format("{}.columns", id))) ImGui::OpenPopup("columns");
     if (ImGui::BeginPopup("columns")) {
         for (std::size_t c = 1; c < model.columns().size(); ++c) {
             const TableColumn& column = model.columns()[c];
@@ -171,7 +173,7 @@ void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state
             const std::string unit = column.unit.empty() ? "" : ", " + column.unit;
             if (ImGui::Checkbox((column.title + unit + "##" + column.id).c_str(), &shown))
                 show_column(state.hidden, column.id, shown);
-            items::mark(fmt::format("{}.columns.{}", id, column.id), shown ? "shown" : "hidden");
+            draw::items::mark(fmt::format("{}.columns.{}", id, column.id), shown ? "shown" : "hidden");
         }
         ImGui::EndPopup();
     }
@@ -212,7 +214,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
     if (const auto sorting = new_sorting()) state.sort(*sorting);
 
     const std::vector<TreeRow>& rows = state.rows(model);  // the effect of a click shows in the next frame
-    items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
+    draw::items::value(fmt::format("{}.rows", id), fmt::format("{}", rows.size()));
     offer_table({options.name.empty() ? id : options.name, model, state.order()});
 
     take_keys(*model, rows, state, events);
@@ -225,9 +227,10 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
             drawer.draw(rows[static_cast<std::size_t>(i)], cells, events);
     }
     ImGui::EndTable();
-    if (rows.empty()) note(model->rows() == 0 ? "There is nothing to list." : "No name contains this text.");
+    if (rows.empty())
+        draw::note(model->rows() == 0 ? "There is nothing to list." : "No name contains this text.");
     if (events.clicked) state.chosen = model->node(*events.clicked).path;
     return events;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -16,7 +16,7 @@
 
 #include "viewer/tables/tree_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::tables {
 
 struct TreeOptions {
     ImVec2 size = {0, 0};                           // 0: the remaining room
@@ -35,4 +35,4 @@ void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state
 TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state,
                      const TreeOptions& options = {});
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::tables

@@ -5,7 +5,7 @@
 
 #include "traces/store/columns/names.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::theme {
 namespace {
 
 constexpr Color kBlue = rgb(0x5BA8E6), kDeepBlue = rgb(0x2F77B8), kPaleBlue = rgb(0x9AD1F5);
@@ -49,7 +49,6 @@ std::size_t index(Enum value) {
 
 }  // namespace
 
-namespace theme {
 Appearance appearance() {
     return now;
 }
@@ -59,16 +58,16 @@ void set_appearance(Appearance appearance) {
 const Palette& palette() {
     return now == Appearance::dark ? kDark : kLight;
 }
-}  // namespace theme
 
-Color kind_color(traces::DeviceKind kind) {
-    static constexpr std::array<Color, traces::kDeviceKinds> kColors = {kBlue, kGreen, kYellow, kOrange};
+Color kind_color(traces::store::DeviceKind kind) {
+    static constexpr std::array<Color, traces::store::kDeviceKinds> kColors = {kBlue, kGreen, kYellow,
+                                                                               kOrange};
     return kColors[index(kind)];
 }
 
-Color range_color(traces::RangeKind kind) {
+Color range_color(traces::store::RangeKind kind) {
     // Annotation, module, backward, step, data loader, communication, function, operation.
-    static constexpr std::array<Color, traces::kRangeKinds> kColors = {
+    static constexpr std::array<Color, traces::store::kRangeKinds> kColors = {
         kSteel, kViolet, kPink, kGrey, kOlive, kSand, rgb(0x556375), kSteel};
     return kColors[index(kind)];
 }
@@ -77,23 +76,23 @@ Color runtime_color() {
     return kTeal;
 }
 
-Color category_color(traces::MemoryCategory category) {
-    static constexpr std::array<Color, traces::kMemoryCategories> kColors = {
+Color category_color(traces::schema::MemoryCategory category) {
+    static constexpr std::array<Color, traces::schema::kMemoryCategories> kColors = {
         kDeepBlue, kPaleBlue, kRust, kSand, kViolet, kGreen, kYellow, kSteel};
     return kColors[index(category)];
 }
 
-Color time_category_color(traces::TimeCategory category) {
-    static constexpr std::array<Color, traces::kTimeCategories> kColors = {kBlue, kGreen, kYellow, kOrange,
-                                                                           kTeal, kOlive, kSteel,  kGrey};
+Color time_category_color(traces::analysis::TimeCategory category) {
+    static constexpr std::array<Color, traces::analysis::kTimeCategories> kColors = {
+        kBlue, kGreen, kYellow, kOrange, kTeal, kOlive, kSteel, kGrey};
     return kColors[index(category)];
 }
 
-Color shard_color(traces::ShardState state) {
-    if (state == traces::ShardState::sharded) return theme::raised();
+Color shard_color(traces::analysis::ShardState state) {
+    if (state == traces::analysis::ShardState::sharded) return raised();
     // In the order of ShardState; the entry for sharded is unused.
-    static constexpr std::array<Color, traces::kShardStates> kColors = {0,         kOrange, kPaleBlue,
-                                                                        kDeepBlue, kYellow, kViolet};
+    static constexpr std::array<Color, traces::analysis::kShardStates> kColors = {
+        0, kOrange, kPaleBlue, kDeepBlue, kYellow, kViolet};
     return kColors[index(state)];
 }
 
@@ -134,4 +133,4 @@ Color no_hue_color() {
     return kSteel;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::theme

@@ -10,7 +10,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::theme {
 
 using Color = std::uint32_t;  // 0xAABBGGRR
 
@@ -36,7 +36,6 @@ struct Palette {
 
 // The appearance of this program: dark until it is set. Frame thread only. The caller that sets it must call
 // apply_style() again.
-namespace theme {
 Appearance appearance();
 void set_appearance(Appearance appearance);
 const Palette& palette();
@@ -73,22 +72,22 @@ inline Color bad() {
 inline Color peak() {
     return palette().peak;
 }
-}  // namespace theme
 
-Color kind_color(traces::DeviceKind kind);  // device events
-Color range_color(traces::RangeKind kind);  // host ranges
-Color runtime_color();                      // runtime API calls
-Color category_color(traces::MemoryCategory category);
-Color time_category_color(traces::TimeCategory category);
-Color shard_color(traces::ShardState state);  // in the shard map; sharded: hardly more than the background
-Color waiting_color();                        // time in which an event waits for another rank or a gather
-Color exposed_color();                        // communication outside compute kernels
-Color overlapped_color();                     // compute and communication at the same time
-Color transfer_color();                       // of a collective: the time when all its ranks take part
+Color kind_color(traces::store::DeviceKind kind);  // device events
+Color range_color(traces::store::RangeKind kind);  // host ranges
+Color runtime_color();                             // runtime API calls
+Color category_color(traces::schema::MemoryCategory category);
+Color time_category_color(traces::analysis::TimeCategory category);
+Color shard_color(
+    traces::analysis::ShardState state);  // in the shard map; sharded: hardly more than the background
+Color waiting_color();                    // time in which an event waits for another rank or a gather
+Color exposed_color();                    // communication outside compute kernels
+Color overlapped_color();                 // compute and communication at the same time
+Color transfer_color();                   // of a collective: the time when all its ranks take part
 Color run_color(int index);  // a trace, or a rank's line, among several; different from all above; any index
 // For things identified by name (color_modes.h): six hues, each dark and pale, so that neighbours differ in
 // lightness too; any index. no_hue_color(): for things without a name.
 Color hue_color(int index);
 Color no_hue_color();
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::theme

@@ -10,7 +10,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/painter.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class Canvas {
   public:
@@ -25,7 +25,7 @@ class Canvas {
     void ground(const Row& row) {
         const float y = y_of(row);
         draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height},
-                            faded(theme::text(), 0.025F));
+                            draw::faded(theme::text(), 0.025F));
     }
     void put(float x, float y, ImU32 color, const std::string& text) {
         draw_.AddText({std::floor(x), std::floor(y)}, color, text.c_str());
@@ -36,4 +36,4 @@ class Canvas {
     float font_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

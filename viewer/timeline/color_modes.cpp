@@ -11,15 +11,15 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr std::size_t kInLegend = 24;
 
 std::string_view kind_name(Paint paint) {
-    static constexpr std::array<std::string_view, traces::kRangeKinds> kRanges = {
+    static constexpr std::array<std::string_view, traces::store::kRangeKinds> kRanges = {
         "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
-    if (paint < kFirstRangePaint) return traces::kDeviceKindNames[paint];
+    if (paint < kFirstRangePaint) return traces::store::kDeviceKindNames[paint];
     if (paint < kRuntimePaint) return kRanges[static_cast<std::size_t>(paint - kFirstRangePaint)];
     switch (paint) {
         case kRuntimePaint:
@@ -38,19 +38,19 @@ std::string_view kind_name(Paint paint) {
 // Maps an event to what colours it (a name, module or unit) by number, -1 none; and that to its hue.
 class Naming {
   public:
-    Naming(const traces::Trace& trace, ColorBy by) : trace_(trace), by_(by) {
-        if (by == ColorBy::name) {
+    Naming(const traces::store::Trace& trace, model::ColorBy by) : trace_(trace), by_(by) {
+        if (by == model::ColorBy::name) {
             names_.reserve(trace.strings.size());
             for (std::size_t s = 0; s < trace.strings.size(); ++s)
-                add(std::string_view(trace.strings[static_cast<traces::StringId>(s)]));
-        } else if (by == ColorBy::module) {
-            for (const traces::ModuleRow& module : trace.modules) {
+                add(std::string_view(trace.strings[static_cast<traces::schema::StringId>(s)]));
+        } else if (by == model::ColorBy::module) {
+            for (const traces::schema::ModuleRow& module : trace.modules) {
                 module_at_[module.id] = static_cast<int>(hues_.size());
                 add(module.path.empty() ? module.name : module.path);
             }
             modules_around();
         } else {
-            units_ = traces::find_units(trace);
+            units_ = traces::analysis::find_units(trace);
             for (const std::string& unit : units_.names) add(unit);
             tell_apart();
             for (std::size_t u = 0; u < trace.units.size(); ++u)
@@ -58,26 +58,26 @@ class Naming {
         }
     }
 
-    int of(SelectedEvent event) const {
+    int of(model::SelectedEvent event) const {
         const auto i = static_cast<std::size_t>(event.index);
         switch (event.kind) {
-            case EventKind::device:
-                if (by_ == ColorBy::name) return static_cast<int>(trace_.device.name[i]);
+            case model::EventKind::device:
+                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.device.name[i]);
                 if (const int unit = unit_of_collective(i); unit >= 0) return unit;
                 return around(trace_.device.range[i], launched_at(i));
-            case EventKind::range:
-                if (by_ == ColorBy::name) return static_cast<int>(trace_.ranges.name[i]);
+            case model::EventKind::range:
+                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.ranges.name[i]);
                 return around(static_cast<std::int32_t>(i), trace_.ranges.start[i]);
-            case EventKind::runtime:
-                if (by_ == ColorBy::name) return static_cast<int>(trace_.runtime.name[i]);
+            case model::EventKind::runtime:
+                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.runtime.name[i]);
                 return around(trace_.runtime.range[i], trace_.runtime.start[i]);
-            case EventKind::wait: {
+            case model::EventKind::wait: {
                 const std::int32_t call = trace_.synchronizations.call[i];
-                return call < 0 ? -1 : of({EventKind::runtime, call});
+                return call < 0 ? -1 : of({model::EventKind::runtime, call});
             }
-            case EventKind::mark:
-                return by_ == ColorBy::name ? static_cast<int>(trace_.marks.name[i]) : -1;
-            case EventKind::none:
+            case model::EventKind::mark:
+                return by_ == model::ColorBy::name ? static_cast<int>(trace_.marks.name[i]) : -1;
+            case model::EventKind::none:
                 break;
         }
         return -1;
@@ -103,7 +103,7 @@ class Naming {
     }
     // The module of each range, or of the nearest range around it, which is stored before it.
     void modules_around() {
-        const traces::HostRanges& ranges = trace_.ranges;
+        const traces::store::HostRanges& ranges = trace_.ranges;
         module_around_.assign(ranges.size(), -1);
         for (std::size_t r = 0; r < ranges.size(); ++r) {
             const auto own = module_at_.find(ranges.module[r]);
@@ -115,12 +115,13 @@ class Naming {
         }
     }
     int around(std::int32_t range, std::int64_t time) const {
-        if (by_ == ColorBy::module) return range < 0 ? -1 : module_around_[static_cast<std::size_t>(range)];
+        if (by_ == model::ColorBy::module)
+            return range < 0 ? -1 : module_around_[static_cast<std::size_t>(range)];
         return units_.at(trace_, range, time).unit;
     }
     int unit_of_collective(std::size_t event) const {
         const std::int32_t c = trace_.device.collective[event];
-        if (by_ != ColorBy::unit || c < 0 || static_cast<std::size_t>(c) >= trace_.collectives.size())
+        if (by_ != model::ColorBy::unit || c < 0 || static_cast<std::size_t>(c) >= trace_.collectives.size())
             return -1;
         const auto unit = unit_at_.find(trace_.collectives.unit[static_cast<std::size_t>(c)]);
         return unit == unit_at_.end() ? -1 : unit->second;
@@ -131,17 +132,18 @@ class Naming {
                           : trace_.runtime.start[static_cast<std::size_t>(launch)];
     }
 
-    const traces::Trace& trace_;
-    ColorBy by_;
+    const traces::store::Trace& trace_;
+    model::ColorBy by_;
     std::vector<std::string_view> names_;
     std::vector<Paint> hues_;
     std::unordered_map<int, int> module_at_, unit_at_;
     std::vector<int> module_around_;
-    traces::UnitRanges units_;
+    traces::analysis::UnitRanges units_;
 };
 
 void sort_legend(std::vector<PaintName>& legend) {
-    traces::sort_rows(legend, [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
+    traces::schema::sort_rows(legend,
+                              [](const PaintName& a, const PaintName& b) { return a.busy_ns > b.busy_ns; });
     if (legend.size() > kInLegend) legend.resize(kInLegend);
 }
 
@@ -163,34 +165,35 @@ std::vector<PaintName> kinds_of(const Tracks& tracks) {
 
 }  // namespace
 
-Color paint_color(Paint paint) {
-    if (paint < kFirstRangePaint) return kind_color(static_cast<traces::DeviceKind>(paint));
-    if (paint < kRuntimePaint) return range_color(static_cast<traces::RangeKind>(paint - kFirstRangePaint));
+theme::Color paint_color(Paint paint) {
+    if (paint < kFirstRangePaint) return theme::kind_color(static_cast<traces::store::DeviceKind>(paint));
+    if (paint < kRuntimePaint)
+        return theme::range_color(static_cast<traces::store::RangeKind>(paint - kFirstRangePaint));
     switch (paint) {
         case kRuntimePaint:
-            return runtime_color();
+            return theme::runtime_color();
         case kWaitPaint:
-            return waiting_color();
+            return theme::waiting_color();
         case kMarkPaint:
             return theme::peak();
         case kArrivalPaint:
-            return waiting_color();
+            return theme::waiting_color();
         case kTransferPaint:
-            return transfer_color();
+            return theme::transfer_color();
         case kNoHue:
-            return no_hue_color();
+            return theme::no_hue_color();
         default:
-            return hue_color(paint - kFirstHue);
+            return theme::hue_color(paint - kFirstHue);
     }
 }
 
 Paint hue_of(std::string_view name) {
-    const std::uint64_t hash = traces::hash_of(name);
+    const std::uint64_t hash = traces::schema::hash_of(name);
     return static_cast<Paint>(kFirstHue + (hash ^ hash >> 32) % kHues);
 }
 
-TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by) {
-    if (by == ColorBy::kind) {
+TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by) {
+    if (by == model::ColorBy::kind) {
         legend_ = kinds_of(tracks);
         return;
     }
@@ -225,7 +228,8 @@ TrackPaints::TrackPaints(const traces::Trace& trace, const Tracks& tracks, Color
                                busy[thing]});
     }
     sort_legend(legend_);
-    if (unnamed >= 0) legend_.push_back({kNoHue, by == ColorBy::unit ? "no unit" : "no module", unnamed});
+    if (unnamed >= 0)
+        legend_.push_back({kNoHue, by == model::ColorBy::unit ? "no unit" : "no module", unnamed});
 }
 
 const LanePaints& TrackPaints::of(const Tracks& tracks, int track, int lane) const {
@@ -241,4 +245,4 @@ std::size_t TrackPaints::memory() const {
     return bytes;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -13,9 +13,9 @@
 #include "viewer/timeline/lane.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
-Color paint_color(Paint paint);
+theme::Color paint_color(Paint paint);
 
 // One of the kHues hues: FNV-1a, a hash whose result is the same on every machine.
 // Source: Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF draft-eastlake-fnv).
@@ -31,7 +31,7 @@ struct PaintName {
 class TrackPaints {
   public:
     TrackPaints() = default;  // by kind: the lanes' own paints
-    TrackPaints(const traces::Trace& trace, const Tracks& tracks, ColorBy by);
+    TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by);
 
     const LanePaints& of(const Tracks& tracks, int track, int lane) const;
     // What the trace contains, the longest busy time first; by kind in the order of the kinds.
@@ -43,4 +43,4 @@ class TrackPaints {
     std::vector<PaintName> legend_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

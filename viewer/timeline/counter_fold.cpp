@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 using Points = std::vector<std::pair<std::int64_t, double>>;
@@ -20,7 +20,7 @@ void add_column(std::vector<CounterRun>& runs, int column, double lowest, double
 
 }  // namespace
 
-std::vector<CounterRun> fold_counter(const CounterTrack& counter, const TimeView& view, int columns) {
+std::vector<CounterRun> fold_counter(const CounterTrack& counter, const model::TimeView& view, int columns) {
     std::vector<CounterRun> runs;
     const Points& points = counter.points;
     const auto time = [&](std::size_t i) { return points[i].first; };
@@ -43,7 +43,7 @@ std::vector<CounterRun> fold_counter(const CounterTrack& counter, const TimeView
     return runs;
 }
 
-std::vector<CounterRun> fold_counter(const Points& points, const TimeView& view, int columns) {
+std::vector<CounterRun> fold_counter(const Points& points, const model::TimeView& view, int columns) {
     std::vector<CounterRun> runs;
     if (points.empty() || columns <= 0) return runs;
     auto next = std::partition_point(points.begin(), points.end(),
@@ -65,7 +65,8 @@ std::vector<CounterRun> fold_counter(const Points& points, const TimeView& view,
     return runs;
 }
 
-void CounterRows::update(const Tracks& tracks, const std::vector<const Row*>& rows, const TimeView& view) {
+void CounterRows::update(const Tracks& tracks, const std::vector<const Row*>& rows,
+                         const model::TimeView& view) {
     if (tracks_ != &tracks || view_.from != view.from || view_.to != view.to || view_.width != view.width) {
         rows_.clear();
         tracks_ = &tracks;
@@ -89,4 +90,4 @@ const std::vector<CounterRun>* CounterRows::find(int counter) const {
     return found == rows_.end() ? nullptr : &found->second;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

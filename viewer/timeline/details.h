@@ -7,7 +7,7 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Detail {
     std::string label, value;
@@ -18,15 +18,15 @@ struct EventDetails {
     std::vector<Detail> rows;
 };
 
-EventDetails describe(const traces::Trace& trace, SelectedEvent event);
+EventDetails describe(const traces::store::Trace& trace, model::SelectedEvent event);
 
 // "12.34 GB/s"; empty if the bytes or the time are unknown.
 std::string bandwidth(double bytes, std::int64_t ns, double factor = 1);
 
 // The short text on a bar: "ReduceScatter net.0" for a collective, "Linear_0" for a module.
-std::string bar_label(const traces::Trace& trace, SelectedEvent event);
+std::string bar_label(const traces::store::Trace& trace, model::SelectedEvent event);
 
 // The ModuleRow::id to which an event belongs (launched inside, or its own range), -1 unknown.
-int module_of(const traces::Trace& trace, SelectedEvent event);
+int module_of(const traces::store::Trace& trace, model::SelectedEvent event);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -15,7 +15,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr int kLines = 6;           // of fields; more lines scroll
@@ -26,12 +26,12 @@ constexpr std::size_t kMostLinks = 12;
 void whole_tip(const std::string& what) {
     ImGui::BeginTooltip();
     ImGui::PushTextWrapPos(ImGui::GetFontSize() * 40);
-    text(shorten_middle(what, 2000));
+    draw::text(draw::shorten_middle(what, 2000));
     ImGui::PopTextWrapPos();
     ImGui::EndTooltip();
 }
 
-int rank_number(const traces::Trace& trace, SelectedEvent event) {
+int rank_number(const traces::store::Trace& trace, model::SelectedEvent event) {
     const std::size_t rank = trace.device.rank[static_cast<std::size_t>(event.index)];
     return rank < trace.ranks.size() ? trace.ranks[rank].number : -1;
 }
@@ -43,9 +43,9 @@ float DetailsView::height() {
                       ImGui::GetFrameHeightWithSpacing() + ImGui::GetFontSize() * 0.8F);
 }
 
-void DetailsView::update(Session& session, const TimelinePage& page) {
-    auto units = session.analyses.get<traces::UnitRanges>(
-        "unit ranges", {page.trace}, [](const auto& t) { return traces::find_units(*t.front()); });
+void DetailsView::update(model::Session& session, const TimelinePage& page) {
+    auto units = session.analyses.get<traces::analysis::UnitRanges>(
+        "unit ranges", {page.trace}, [](const auto& t) { return traces::analysis::find_units(*t.front()); });
     if (of_ == session.selected && trace_ == page.trace && collectives_ == page.links_from && units_ == units)
         return;
     of_ = session.selected;
@@ -55,7 +55,7 @@ void DetailsView::update(Session& session, const TimelinePage& page) {
     details_ = all_fields(*trace_, of_, {collectives_.get(), units_.get()});
 }
 
-std::string DetailsView::draw(Session& session, TimelinePage& page, float width) {
+std::string DetailsView::draw(model::Session& session, TimelinePage& page, float width) {
     update(session, page);
     const float font = ImGui::GetFontSize();
     ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::raised());
@@ -68,7 +68,7 @@ std::string DetailsView::draw(Session& session, TimelinePage& page, float width)
     return action;
 }
 
-std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
+std::string DetailsView::draw_buttons(model::Session& session, TimelinePage& page) {
     struct Button {
         const char *label, *action, *help;
     };
@@ -86,13 +86,13 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
     float buttons = 0;
     const ImGuiStyle& style = ImGui::GetStyle();
     for (const Button& button : kButtons)
-        buttons += width_of(button.label) + style.FramePadding.x * 2 + font * 0.3F;
+        buttons += draw::width_of(button.label) + style.FramePadding.x * 2 + font * 0.3F;
     const float room = ImGui::GetContentRegionAvail().x - buttons - font;
     ImGui::AlignTextToFramePadding();
     const float line = ImGui::GetCursorPosY();
-    const std::string title = fit_text(details_.title, std::max(font * 6, room * 0.6F));
-    text(title);
-    items::mark("timeline.selected", details_.title);
+    const std::string title = draw::fit_text(details_.title, std::max(font * 6, room * 0.6F));
+    draw::text(title);
+    draw::items::mark("timeline.selected", details_.title);
     if (ImGui::IsItemHovered() && title != details_.title) {
         whole_tip(details_.title);
     }
@@ -101,7 +101,7 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
     float x = ImGui::GetWindowWidth() - buttons - font * 0.3F;
     for (const Button& button : kButtons) {
         ImGui::SetCursorPos({x, line});
-        if (named_button(button.label, fmt::format("timeline.details.{}", button.action)))
+        if (draw::named_button(button.label, fmt::format("timeline.details.{}", button.action)))
             action = button.action;
         if (ImGui::IsItemHovered()) whole_tip(button.help);
         x += ImGui::GetItemRectSize().x + font * 0.3F;
@@ -110,35 +110,35 @@ std::string DetailsView::draw_buttons(Session& session, TimelinePage& page) {
 }
 
 // Small buttons that go to the related events.
-void DetailsView::draw_links(Session& session, TimelinePage& page) {
+void DetailsView::draw_links(model::Session& session, TimelinePage& page) {
     const Links links = page.links;
-    std::vector<std::pair<std::string, SelectedEvent>> all;
-    if (links.launch.kind != EventKind::none && links.launch != links.of)
+    std::vector<std::pair<std::string, model::SelectedEvent>> all;
+    if (links.launch.kind != model::EventKind::none && links.launch != links.of)
         all.emplace_back("launch", links.launch);
     if (links.launch == links.of) {
-        for (const SelectedEvent& event : links.launched) {
+        for (const model::SelectedEvent& event : links.launched) {
             all.emplace_back(all.empty() ? "device work" : fmt::format("{}", all.size() + 1), event);
             if (all.size() >= kMostLinks) break;
         }
     }
-    for (const SelectedEvent& part : links.parts) {
+    for (const model::SelectedEvent& part : links.parts) {
         if (part == links.of || all.size() >= kMostLinks) continue;
         all.emplace_back(fmt::format("rank {}", rank_number(*page.trace, part)), part);
     }
-    if (links.forward.kind != EventKind::none && links.forward != links.of)
+    if (links.forward.kind != model::EventKind::none && links.forward != links.of)
         all.emplace_back("forward", links.forward);
-    for (const SelectedEvent& backward : links.backwards) {
+    for (const model::SelectedEvent& backward : links.backwards) {
         if (backward != links.of && all.size() < kMostLinks) all.emplace_back("backward", backward);
     }
     const float right = ImGui::GetWindowWidth() - ImGui::GetFontSize() * 26;
     for (std::size_t i = 0; i < all.size(); ++i) {
         ImGui::SameLine(0, i == 0 ? ImGui::GetFontSize() : ImGui::GetFontSize() * 0.3F);
-        if (ImGui::GetCursorPosX() + width_of(all[i].first) > right) break;
+        if (ImGui::GetCursorPosX() + draw::width_of(all[i].first) > right) break;
         ImGui::PushID(static_cast<int>(i));
         ImGui::PushStyleColor(ImGuiCol_Text, theme::accent());
         if (ImGui::SmallButton(all[i].first.c_str())) page.go_to(session, all[i].second);
         ImGui::PopStyleColor();
-        items::mark(fmt::format("timeline.link.{}", all[i].first));
+        draw::items::mark(fmt::format("timeline.link.{}", all[i].first));
         ImGui::PopID();
     }
 }
@@ -157,8 +157,8 @@ void DetailsView::draw_fields(float width) const {
         for (std::size_t from = 0; from < count; from += lines) {
             Column column{from, std::min(count, from + lines), 0, 0};
             for (std::size_t i = column.from; i < column.to; ++i) {
-                column.labels = std::max(column.labels, width_of(details_.rows[i].label));
-                column.values = std::max(column.values, width_of(details_.rows[i].value));
+                column.labels = std::max(column.labels, draw::width_of(details_.rows[i].label));
+                column.values = std::max(column.values, draw::width_of(details_.rows[i].value));
             }
             column.values = std::min(column.values, font * kWidestValue);
             columns.push_back(column);
@@ -185,11 +185,11 @@ void DetailsView::draw_fields(float width) const {
             const Detail& detail = details_.rows[i];
             const float y = top.y + line * static_cast<float>(i - column.from);
             const float at = x + column.labels + font * 0.8F;
-            const std::string shown = fit_text(detail.value, column.values);
+            const std::string shown = draw::fit_text(detail.value, column.values);
             draw->AddText({std::floor(x), std::floor(y)}, theme::text_dim(), detail.label.c_str());
             draw->AddText({std::floor(at), std::floor(y)}, theme::text(), shown.c_str());
-            items::place("timeline.field." + detail.label, {at, y}, {at + column.values, y + line},
-                         detail.value);
+            draw::items::place("timeline.field." + detail.label, {at, y}, {at + column.values, y + line},
+                               detail.value);
             if (hovered && shown != detail.value && mouse.x >= at && mouse.x < at + column.values &&
                 mouse.y >= y && mouse.y < y + line) {
                 whole_tip(detail.value);
@@ -201,4 +201,4 @@ void DetailsView::draw_fields(float width) const {
     ImGui::EndChild();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

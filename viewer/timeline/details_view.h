@@ -9,16 +9,16 @@
 #include "viewer/timeline/event_fields.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class DetailsView {
   public:
     static float height();  // height of the pane
     // Fills the content region from the cursor to `width`. Returns the id of the action that was clicked
     // ("next_event"), or empty.
-    std::string draw(Session& session, TimelinePage& page, float width);
+    std::string draw(model::Session& session, TimelinePage& page, float width);
 
-    void forget(const traces::Trace& trace) {
+    void forget(const traces::store::Trace& trace) {
         if (trace_.get() == &trace) *this = {};
     }
 
@@ -26,16 +26,16 @@ class DetailsView {
     std::string copied() const { return fields_text(details_); }
 
   private:
-    void update(Session& session, const TimelinePage& page);
-    std::string draw_buttons(Session& session, TimelinePage& page);
-    void draw_links(Session& session, TimelinePage& page);
+    void update(model::Session& session, const TimelinePage& page);
+    std::string draw_buttons(model::Session& session, TimelinePage& page);
+    void draw_links(model::Session& session, TimelinePage& page);
     void draw_fields(float width) const;
 
-    SelectedEvent of_;
-    TracePtr trace_;
+    model::SelectedEvent of_;
+    model::TracePtr trace_;
     std::shared_ptr<const CollectiveIndex> collectives_;
-    std::shared_ptr<const traces::UnitRanges> units_;
+    std::shared_ptr<const traces::analysis::UnitRanges> units_;
     EventDetails details_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

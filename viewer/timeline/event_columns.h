@@ -7,23 +7,24 @@
 
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // f() of the columns that hold events of this kind; a default value for `none`.
 template <class F>
-auto with_columns(const traces::Trace& trace, EventKind kind, const F& f) -> decltype(f(trace.device)) {
+auto with_columns(const traces::store::Trace& trace, model::EventKind kind, const F& f)
+    -> decltype(f(trace.device)) {
     switch (kind) {
-        case EventKind::device:
+        case model::EventKind::device:
             return f(trace.device);
-        case EventKind::range:
+        case model::EventKind::range:
             return f(trace.ranges);
-        case EventKind::runtime:
+        case model::EventKind::runtime:
             return f(trace.runtime);
-        case EventKind::wait:
+        case model::EventKind::wait:
             return f(trace.synchronizations);
-        case EventKind::mark:
+        case model::EventKind::mark:
             return f(trace.marks);
-        case EventKind::none:
+        case model::EventKind::none:
             break;
     }
     return {};
@@ -32,7 +33,7 @@ auto with_columns(const traces::Trace& trace, EventKind kind, const F& f) -> dec
 struct EventTime {
     std::int64_t start = 0, end = 0;
 };
-inline EventTime time_of(const traces::Trace& trace, SelectedEvent event) {
+inline EventTime time_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     return with_columns(trace, event.kind, [i](const auto& events) {
         if constexpr (requires { events.time; }) {
@@ -44,21 +45,21 @@ inline EventTime time_of(const traces::Trace& trace, SelectedEvent event) {
 }
 
 // Empty for a kind without names.
-inline traces::StringId name_id_of(const traces::Trace& trace, SelectedEvent event) {
+inline traces::schema::StringId name_id_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
     return with_columns(trace, event.kind, [i](const auto& events) {
         if constexpr (requires { events.name; }) {
             return events.name[i];
         } else {
-            return traces::StringId::empty;
+            return traces::schema::StringId::empty;
         }
     });
 }
 
 // An index into Trace::ranks; -1 unknown.
-inline int rank_of(const traces::Trace& trace, SelectedEvent event) {
+inline int rank_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::none) return -1;
+    if (event.kind == model::EventKind::none) return -1;
     return with_columns(trace, event.kind, [&trace, i](const auto& events) -> int {
         if constexpr (requires { events.thread; }) {
             return events.thread[i] < trace.threads.size() ? trace.threads[events.thread[i]].rank : -1;
@@ -68,4 +69,4 @@ inline int rank_of(const traces::Trace& trace, SelectedEvent event) {
     });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

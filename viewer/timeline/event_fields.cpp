@@ -14,10 +14,10 @@
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::Trace;
+using traces::store::Trace;
 
 class Fields {
   public:
@@ -42,26 +42,27 @@ class Fields {
 };
 
 std::string duration_text(std::int64_t ns) {
-    return format_duration(static_cast<double>(ns));
+    return draw::format_duration(static_cast<double>(ns));
 }
 
-std::string name_of(const Trace& trace, traces::StringId id) {
+std::string name_of(const Trace& trace, traces::schema::StringId id) {
     return std::string(trace.strings[id]);
 }
 
 void put_unit(const Trace& trace, const FieldSources& sources, std::int32_t range, std::int64_t time,
               Fields& fields) {
     if (sources.units == nullptr) return;
-    const traces::UnitRanges::Place place = sources.units->at(trace, range, time);
+    const traces::analysis::UnitRanges::Place place = sources.units->at(trace, range, time);
     if (place.unit >= 0 && static_cast<std::size_t>(place.unit) < sources.units->names.size())
         fields.put("unit", sources.units->names[static_cast<std::size_t>(place.unit)]);
-    if (place.phase != traces::Phase::none) fields.put("phase", std::string(traces::name(place.phase)));
+    if (place.phase != traces::schema::Phase::none)
+        fields.put("phase", std::string(traces::schema::name(place.phase)));
 }
 
 void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex& index, Fields& fields) {
-    const traces::CollectiveMatch* match = index.match_of(static_cast<std::int64_t>(event));
+    const traces::analysis::CollectiveMatch* match = index.match_of(static_cast<std::int64_t>(event));
     if (match == nullptr) return;
-    const traces::DeviceEvents& d = trace.device;
+    const traces::store::DeviceEvents& d = trace.device;
     const std::int64_t ns = d.end[event] - d.start[event];
     const auto parts = index.communications.of(*match);
     if (match->transfer_ns >= 0) {
@@ -74,13 +75,13 @@ void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex
         const double bytes = static_cast<double>(trace.collectives.bytes[c]);
         const int ranks = trace.collectives.group_size[c] > 0 ? trace.collectives.group_size[c]
                                                               : static_cast<int>(parts.size());
-        const double factor = traces::bus_factor(trace.collectives.operation[c], ranks);
+        const double factor = traces::analysis::bus_factor(trace.collectives.operation[c], ranks);
         fields.put("bus bandwidth", bandwidth(bytes, ns, factor));
         fields.put("bus bandwidth of the transfer", bandwidth(bytes, match->transfer_ns, factor));
     }
     std::int64_t latest = INT64_MIN;
     int rank = -1;
-    for (const traces::Communication& part : parts) {
+    for (const traces::analysis::Communication& part : parts) {
         if (part.event < 0 || d.start[static_cast<std::size_t>(part.event)] <= latest) continue;
         latest = d.start[static_cast<std::size_t>(part.event)];
         rank = part.rank;
@@ -94,9 +95,9 @@ void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex
 }
 
 void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, Fields& fields) {
-    const traces::DeviceEvents& d = trace.device;
+    const traces::store::DeviceEvents& d = trace.device;
     fields.put_after("start", "end", instant_text(d.end[i]));
-    if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::memcpy_name(d.copy_kind[i])));
+    if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::store::memcpy_name(d.copy_kind[i])));
     const std::int32_t launch = d.launch[i];
     if (launch >= 0) {
         const auto call = static_cast<std::size_t>(launch);
@@ -109,9 +110,9 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
         fields.put("inside", name_of(trace, trace.ranges.name[static_cast<std::size_t>(d.range[i])]));
     if (sources.collectives != nullptr) put_collective(trace, i, *sources.collectives, fields);
     if (!d.blocks_per_sm.empty() && d.blocks_per_sm[i] >= 0)
-        fields.put("blocks / SM", format_decimal(static_cast<double>(d.blocks_per_sm[i]), 2));
+        fields.put("blocks / SM", draw::format_decimal(static_cast<double>(d.blocks_per_sm[i]), 2));
     if (!d.occupancy.empty() && d.occupancy[i] >= 0)
-        fields.put("occupancy", format_percent(static_cast<double>(d.occupancy[i])));
+        fields.put("occupancy", draw::format_percent(static_cast<double>(d.occupancy[i])));
     const std::int64_t launched =
         launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)] : d.start[i];
     if (d.range[i] >= 0) put_unit(trace, sources, d.range[i], launched, fields);
@@ -121,18 +122,19 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
 // {"Input Dims":[[2,3]]}: a field for each key.
 void put_source_fields(std::string_view detail, Fields& fields) {
     if (detail.empty()) return;
-    auto members = traces::json_members(detail);
+    auto members = traces::schema::json_members(detail);
     if (!members) return fields.put("detail", std::string(detail));
     for (auto& [key, value] : *members) fields.put(key, std::move(value));
 }
 
 void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
                Fields& fields) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     fields.put_after("start", "end", instant_text(r.end[i]));
     put_unit(trace, sources, static_cast<std::int32_t>(i), r.start[i], fields);
     fields.put("depth", fmt::format("{}", r.depth[i]));
-    if (links.forward.kind == EventKind::range && links.forward.index != static_cast<std::int64_t>(i)) {
+    if (links.forward.kind == model::EventKind::range &&
+        links.forward.index != static_cast<std::int64_t>(i)) {
         const auto f = static_cast<std::size_t>(links.forward.index);
         fields.put("backward of",
                    fmt::format("{} at {}", name_of(trace, r.name[f]), instant_text(r.start[f])));
@@ -142,14 +144,14 @@ void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, c
 
 void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
               Fields& fields) {
-    const traces::RuntimeCalls& c = trace.runtime;
+    const traces::store::RuntimeCalls& c = trace.runtime;
     fields.put_after("start", "end", instant_text(c.end[i]));
     if (!links.launched.empty()) {
         const auto first = static_cast<std::size_t>(links.launched.front().index);
         std::string what = name_of(trace, trace.device.name[first]);
         if (links.launched.size() > 1)
             what += fmt::format(" and {} more",
-                                format_count(static_cast<std::int64_t>(links.launched.size()) - 1));
+                                draw::format_count(static_cast<std::int64_t>(links.launched.size()) - 1));
         fields.put("launched", what);
         fields.put("launch delay",
                    duration_text(std::max<std::int64_t>(0, trace.device.start[first] - c.end[i])));
@@ -159,17 +161,17 @@ void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, co
 
 }  // namespace
 
-EventDetails all_fields(const Trace& trace, SelectedEvent event, const FieldSources& sources) {
+EventDetails all_fields(const Trace& trace, model::SelectedEvent event, const FieldSources& sources) {
     EventDetails details = describe(trace, event);
     if (event.index < 0) return details;
     Fields fields(details.rows);
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::device) {
+    if (event.kind == model::EventKind::device) {
         put_device(trace, i, sources, fields);
-    } else if (event.kind == EventKind::range || event.kind == EventKind::runtime) {
+    } else if (event.kind == model::EventKind::range || event.kind == model::EventKind::runtime) {
         const Links links = find_links(trace, event, nullptr);
-        if (event.kind == EventKind::range) put_range(trace, i, sources, links, fields);
-        if (event.kind == EventKind::runtime) put_call(trace, i, sources, links, fields);
+        if (event.kind == model::EventKind::range) put_range(trace, i, sources, links, fields);
+        if (event.kind == model::EventKind::runtime) put_call(trace, i, sources, links, fields);
     }
     return details;
 }
@@ -180,4 +182,4 @@ std::string fields_text(const EventDetails& details) {
     return text;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

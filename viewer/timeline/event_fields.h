@@ -10,20 +10,21 @@
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/links.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // nullptr: not computed yet; the fields that need it are omitted.
 struct FieldSources {
     const CollectiveIndex* collectives = nullptr;
-    const traces::UnitRanges* units = nullptr;
+    const traces::analysis::UnitRanges* units = nullptr;
 };
 
 // Bandwidths are those of nccl-tests: algorithm bandwidth = bytes of the full buffer / time, bus bandwidth =
 // that times bus_factor(operation, ranks). Launch delay: docs/definitions.md, "Idle, launch, queue". Wait and
 // transfer: "Distributed" (the transfer is the shortest duration among the ranks, the rest is waiting).
-EventDetails all_fields(const traces::Trace& trace, SelectedEvent event, const FieldSources& sources);
+EventDetails all_fields(const traces::store::Trace& trace, model::SelectedEvent event,
+                        const FieldSources& sources);
 
 // The title and a line "label: value" for each field, for copying.
 std::string fields_text(const EventDetails& details);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -10,17 +10,17 @@
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class FindBar {
   public:
     // The field with its count and buttons, on the current line.
-    void draw(Session& session, TimelinePage& page);
+    void draw(model::Session& session, TimelinePage& page);
     static float width();
     // The list of matches, in the content region.
-    void draw_matches(Session& session, TimelinePage& page);
+    void draw_matches(model::Session& session, TimelinePage& page);
 
-    void forget(const traces::Trace& trace) {
+    void forget(const traces::store::Trace& trace) {
         if (!finder_.forget(trace)) return;
         found_.reset();
         model_.reset();
@@ -30,22 +30,22 @@ class FindBar {
 
     void focus() { focus_ = true; }
     void find(std::string text) { text_ = std::move(text); }
-    void go(Session& session, TimelinePage& page, bool forwards);
+    void go(model::Session& session, TimelinePage& page, bool forwards);
     bool busy() const { return finder_.busy(); }
     bool empty() const { return text_.empty(); }
     bool has_list() const { return found_ != nullptr; }
     bool list = false;  // the list is shown
 
   private:
-    std::string count_text(const Session& session, const TimelinePage& page) const;
+    std::string count_text(const model::Session& session, const TimelinePage& page) const;
 
     std::string text_;
     bool focus_ = false;
     Finder finder_;
     std::shared_ptr<const FoundEvents> found_;
-    std::shared_ptr<const TableModel> model_;
+    std::shared_ptr<const tables::TableModel> model_;
     std::shared_ptr<const FoundEvents> model_of_;
-    TableState table_;
+    tables::TableState table_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

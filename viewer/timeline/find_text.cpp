@@ -13,20 +13,20 @@
 #include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::StringId;
-using traces::Trace;
+using traces::schema::StringId;
+using traces::store::Trace;
 
 constexpr std::size_t kLookUp = 4096;  // strings or events between checks of `cancel`
 
-std::int64_t start_of(const Trace& trace, SelectedEvent event) {
+std::int64_t start_of(const Trace& trace, model::SelectedEvent event) {
     return time_of(trace, event).start;
 }
 
 // The number of events of a kind that has names; 0 for others.
-std::size_t size_of(const Trace& trace, EventKind kind) {
+std::size_t size_of(const Trace& trace, model::EventKind kind) {
     return with_columns(trace, kind, [](const auto& events) -> std::size_t {
         return requires {
             events.name;
@@ -35,16 +35,17 @@ std::size_t size_of(const Trace& trace, EventKind kind) {
     });
 }
 
-constexpr std::array kSearched = {EventKind::device, EventKind::range, EventKind::runtime, EventKind::mark};
+constexpr std::array kSearched = {model::EventKind::device, model::EventKind::range,
+                                  model::EventKind::runtime, model::EventKind::mark};
 
 }  // namespace
 
-std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
+std::vector<bool> strings_with(const traces::store::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel) {
     std::vector<bool> found(strings.size());
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (i % kLookUp == 0 && cancel) break;
-        found[i] = traces::contains_but_for_case(strings[static_cast<StringId>(i)], text);
+        found[i] = traces::schema::contains_but_for_case(strings[static_cast<StringId>(i)], text);
     }
     return found;
 }
@@ -53,16 +54,17 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
     FoundEvents found;
     if (text.empty()) return found;
     const std::vector<bool> named = strings_with(trace.strings, text, cancel);
-    const auto matches = [&](EventKind kind, std::size_t i) {
+    const auto matches = [&](model::EventKind kind, std::size_t i) {
         if (named[static_cast<std::size_t>(name_id_of(trace, {kind, static_cast<std::int64_t>(i)}))])
             return true;
         // A collective's bar shows its operation and its unit: "all_gather net.0".
-        return kind == EventKind::device && trace.device.collective[i] >= 0 &&
-               traces::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}), text);
+        return kind == model::EventKind::device && trace.device.collective[i] >= 0 &&
+               traces::schema::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}),
+                                                     text);
     };
     // Each kind is already sorted by start; the kinds are merged.
     std::vector<std::uint32_t>& all = found.events_;
-    for (const EventKind kind : kSearched) {
+    for (const model::EventKind kind : kSearched) {
         const auto middle = static_cast<std::ptrdiff_t>(all.size());
         const std::size_t n = std::min<std::size_t>(size_of(trace, kind), FoundEvents::kRowMask);
         for (std::size_t i = 0; i < n; ++i) {
@@ -73,7 +75,7 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
             }
         }
         const auto start = [&](std::uint32_t packed) {
-            return start_of(trace, {static_cast<EventKind>(packed >> FoundEvents::kKindShift),
+            return start_of(trace, {static_cast<model::EventKind>(packed >> FoundEvents::kKindShift),
                                     static_cast<std::int64_t>(packed & FoundEvents::kRowMask)});
         };
         std::inplace_merge(all.begin(), all.begin() + middle, all.end(),
@@ -95,8 +97,8 @@ std::size_t FoundEvents::first_from(const Trace& trace, std::int64_t time) const
     return low;
 }
 
-std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEvent wanted) const {
-    if (wanted.kind == EventKind::none) return std::nullopt;
+std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, model::SelectedEvent wanted) const {
+    if (wanted.kind == model::EventKind::none) return std::nullopt;
     const std::int64_t start = start_of(trace, wanted);
     for (std::size_t at = first_from(trace, start); at < size() && start_of(trace, event(at)) == start;
          ++at) {
@@ -105,14 +107,14 @@ std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, SelectedEve
     return std::nullopt;
 }
 
-std::optional<std::size_t> FoundEvents::after(const Trace& trace, SelectedEvent current,
+std::optional<std::size_t> FoundEvents::after(const Trace& trace, model::SelectedEvent current,
                                               std::int64_t time) const {
     if (size() == 0) return std::nullopt;
     if (const auto at = place_of(trace, current)) return (*at + 1) % size();
     return first_from(trace, time) % size();
 }
 
-std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent current,
+std::optional<std::size_t> FoundEvents::before(const Trace& trace, model::SelectedEvent current,
                                                std::int64_t time) const {
     const auto next = after(trace, current, time);
     if (!next) return std::nullopt;
@@ -121,17 +123,17 @@ std::optional<std::size_t> FoundEvents::before(const Trace& trace, SelectedEvent
     return (*next + size() * 2 - back) % size();
 }
 
-std::string_view name_of(const Trace& trace, SelectedEvent event) {
+std::string_view name_of(const Trace& trace, model::SelectedEvent event) {
     if (event.index < 0 || static_cast<std::size_t>(event.index) >= size_of(trace, event.kind)) return {};
     return trace.strings[name_id_of(trace, event)];
 }
 
-std::optional<SelectedEvent> same_name(const Trace& trace, SelectedEvent event, bool forwards) {
+std::optional<model::SelectedEvent> same_name(const Trace& trace, model::SelectedEvent event, bool forwards) {
     const auto n = static_cast<std::int64_t>(size_of(trace, event.kind));
     if (event.index < 0 || event.index >= n) return std::nullopt;
     const StringId name = name_id_of(trace, event);
     const int rank = rank_of(trace, event);
-    for (SelectedEvent next = event;;) {
+    for (model::SelectedEvent next = event;;) {
         next.index += forwards ? 1 : -1;
         if (next.index < 0 || next.index >= n) return std::nullopt;
         if (name_id_of(trace, next) == name && rank_of(trace, next) == rank) return next;
@@ -146,7 +148,7 @@ void Finder::stop() {
     cancel_ = false;
 }
 
-std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::string& text) {
+std::shared_ptr<const FoundEvents> Finder::of(const model::TracePtr& trace, const std::string& text) {
     if (trace != trace_ || text != text_) {
         stop();
         trace_ = trace;
@@ -164,7 +166,7 @@ std::shared_ptr<const FoundEvents> Finder::of(const TracePtr& trace, const std::
     return found_;
 }
 
-bool Finder::forget(const traces::Trace& trace) {
+bool Finder::forget(const traces::store::Trace& trace) {
     if (trace_.get() != &trace) return false;
     stop();
     trace_.reset();
@@ -173,22 +175,23 @@ bool Finder::forget(const traces::Trace& trace) {
     return true;
 }
 
-MatchTable::MatchTable(TracePtr trace, std::shared_ptr<const FoundEvents> found)
-    : LazyTable(found->size()), trace_(std::move(trace)), found_(std::move(found)) {
-    cells_.add(text_column("name", "Event", 8),
+MatchTable::MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents> found)
+    : tables::LazyTable(found->size()), trace_(std::move(trace)), found_(std::move(found)) {
+    cells_.add(tables::text_column("name", "Event", 8),
                [this](std::size_t row) { return bar_label(*trace_, event(row)); });
-    cells_.add(number_column("rank", "Rank", "", 3.5F, 5), 0, [this](std::size_t row) {
+    cells_.add(tables::number_column("rank", "Rank", "", 3.5F, 5), 0, [this](std::size_t row) {
         const int rank = rank_of(*trace_, event(row));
-        if (rank < 0 || static_cast<std::size_t>(rank) >= trace_->ranks.size()) return kNoNumber;
+        if (rank < 0 || static_cast<std::size_t>(rank) >= trace_->ranks.size()) return tables::kNoNumber;
         return static_cast<double>(trace_->ranks[static_cast<std::size_t>(rank)].number);
     });
-    cells_.add(number_column("start_ms", "Start", "ms", 6.5F, 8), 3, [this](std::size_t row) {
+    cells_.add(tables::number_column("start_ms", "Start", "ms", 6.5F, 8), 3, [this](std::size_t row) {
         return static_cast<double>(time_of(*trace_, event(row)).start) / 1e6;
     });
-    cells_.add(number_column("duration_us", "Duration", kMicro, 6, 10), 3, [this](std::size_t row) {
-        const EventTime time = time_of(*trace_, event(row));
-        return static_cast<double>(time.end - time.start) / 1e3;
-    });
+    cells_.add(tables::number_column("duration_us", "Duration", tables::kMicro, 6, 10), 3,
+               [this](std::size_t row) {
+                   const EventTime time = time_of(*trace_, event(row));
+                   return static_cast<double>(time.end - time.start) / 1e3;
+               });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

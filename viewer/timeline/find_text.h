@@ -16,27 +16,27 @@
 #include "viewer/model/session.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class FoundEvents {
   public:
     std::size_t size() const { return events_.size(); }
-    SelectedEvent event(std::size_t i) const {
-        return {static_cast<EventKind>(events_[i] >> kKindShift),
+    model::SelectedEvent event(std::size_t i) const {
+        return {static_cast<model::EventKind>(events_[i] >> kKindShift),
                 static_cast<std::int64_t>(events_[i] & kRowMask)};
     }
     // The first that starts after `time`, or at `time` but later in the list than `current`; wraps around.
-    std::optional<std::size_t> after(const traces::Trace& trace, SelectedEvent current,
+    std::optional<std::size_t> after(const traces::store::Trace& trace, model::SelectedEvent current,
                                      std::int64_t time) const;
-    std::optional<std::size_t> before(const traces::Trace& trace, SelectedEvent current,
+    std::optional<std::size_t> before(const traces::store::Trace& trace, model::SelectedEvent current,
                                       std::int64_t time) const;
-    std::optional<std::size_t> place_of(const traces::Trace& trace, SelectedEvent event) const;
+    std::optional<std::size_t> place_of(const traces::store::Trace& trace, model::SelectedEvent event) const;
 
   private:
-    friend FoundEvents find_text(const traces::Trace& trace, std::string_view text,
+    friend FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
                                  const std::atomic<bool>& cancel);
     // The first that starts at or after `time`; size() if there is none.
-    std::size_t first_from(const traces::Trace& trace, std::int64_t time) const;
+    std::size_t first_from(const traces::store::Trace& trace, std::int64_t time) const;
     static constexpr int kKindShift = 29;
     static constexpr std::uint32_t kRowMask = (1U << kKindShift) - 1;
     std::vector<std::uint32_t> events_;  // by start; four bytes each
@@ -44,17 +44,19 @@ class FoundEvents {
 
 // Searches device events, host ranges, runtime calls and marks. Stops early, with the matches so far, once
 // `cancel` is set.
-FoundEvents find_text(const traces::Trace& trace, std::string_view text, const std::atomic<bool>& cancel);
+FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
+                      const std::atomic<bool>& cancel);
 
 // By the string's number: whether it contains `text`.
-std::vector<bool> strings_with(const traces::StringTable& strings, std::string_view text,
+std::vector<bool> strings_with(const traces::store::StringTable& strings, std::string_view text,
                                const std::atomic<bool>& cancel);
 
 // "" for an event without a name.
-std::string_view name_of(const traces::Trace& trace, SelectedEvent event);
+std::string_view name_of(const traces::store::Trace& trace, model::SelectedEvent event);
 
 // The nearest event after (or before) this one with the same name, on the same rank; nullopt: there is none.
-std::optional<SelectedEvent> same_name(const traces::Trace& trace, SelectedEvent event, bool forwards);
+std::optional<model::SelectedEvent> same_name(const traces::store::Trace& trace, model::SelectedEvent event,
+                                              bool forwards);
 
 // --- A search in the background: a thread searches for the latest text, and the search for an earlier one is
 // cancelled. Frame thread only (the worker is inside); no Dear ImGui.
@@ -68,15 +70,15 @@ class Finder {
 
     // Called every frame: the matches of this text in this trace; nullptr while the search runs and if the
     // text is empty.
-    std::shared_ptr<const FoundEvents> of(const TracePtr& trace, const std::string& text);
+    std::shared_ptr<const FoundEvents> of(const model::TracePtr& trace, const std::string& text);
     bool busy() const { return next_.valid(); }
     // Cancels the search in this trace and drops its matches; false: the search was in another trace.
-    bool forget(const traces::Trace& trace);
+    bool forget(const traces::store::Trace& trace);
 
   private:
     void stop();
 
-    TracePtr trace_;
+    model::TracePtr trace_;
     std::string text_;
     std::shared_ptr<const FoundEvents> found_;
     std::atomic<bool> cancel_{false};
@@ -86,14 +88,14 @@ class Finder {
 // --- Found events as a table: rows are made on demand, so that millions of matches cost nothing until they
 // are shown. No Dear ImGui; any thread.
 
-class MatchTable final : public LazyTable {
+class MatchTable final : public tables::LazyTable {
   public:
-    MatchTable(TracePtr trace, std::shared_ptr<const FoundEvents> found);
-    SelectedEvent event(std::size_t row) const { return found_->event(row); }
+    MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents> found);
+    model::SelectedEvent event(std::size_t row) const { return found_->event(row); }
 
   private:
-    TracePtr trace_;
+    model::TracePtr trace_;
     std::shared_ptr<const FoundEvents> found_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

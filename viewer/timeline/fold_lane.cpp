@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // Folds items [first, last), all shorter than a bar, into columns of the view.
-void fold_items(const Lane& lane, const LanePaints& paints, const TimeView& view, int columns,
+void fold_items(const Lane& lane, const LanePaints& paints, const model::TimeView& view, int columns,
                 std::size_t first, std::size_t last, std::vector<FoldedPixel>& out) {
     std::size_t i = first;
     std::int64_t column = -1;
@@ -86,20 +86,20 @@ Paint strip_paint(const std::vector<StripMember>& members, std::vector<std::size
     return *most > 0 ? static_cast<Paint>(most - times.begin()) : any;
 }
 
-std::int64_t shortest_bar(const TimeView& view, int columns) {
+std::int64_t shortest_bar(const model::TimeView& view, int columns) {
     const double ns_per_column = static_cast<double>(view.to - view.from) / columns;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(kShortestBar * ns_per_column)));
 }
 
 }  // namespace
 
-std::size_t events_in(const Lane& lane, const TimeView& view) {
+std::size_t events_in(const Lane& lane, const model::TimeView& view) {
     const std::size_t first = lane.first_ending_after(view.from);
     return lane.first_starting_from(first, view.to) - first;
 }
 
 std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMember>& members,
-                                    const TimeView& view, int columns) {
+                                    const model::TimeView& view, int columns) {
     std::vector<FoldedPixel> pixels;
     columns = std::max(1, columns);
     std::vector<std::size_t> at(members.size());
@@ -122,7 +122,7 @@ std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMem
     return pixels;
 }
 
-FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const LanePaints* given) {
+FoldedLane fold_lane(const Lane& lane, const model::TimeView& view, int columns, const LanePaints* given) {
     const LanePaints& paints = given != nullptr ? *given : lane.paints();
     FoldedLane folded;
     folded.columns = std::max(1, columns);
@@ -145,7 +145,8 @@ FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const 
     return folded;
 }
 
-std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const TimeView& view, double x) {
+std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const model::TimeView& view,
+                            double x) {
     const auto bar = std::partition_point(folded.bars.begin(), folded.bars.end(),
                                           [x](const Bar& b) { return static_cast<double>(b.x1) <= x; });
     if (bar != folded.bars.end() && static_cast<double>(bar->x0) <= x) return Hit{bar->item};
@@ -161,4 +162,4 @@ std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const Ti
     return Hit{static_cast<std::uint32_t>(item), events, pixel->share()};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

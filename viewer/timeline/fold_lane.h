@@ -11,7 +11,7 @@
 #include "viewer/model/time_view.h"
 #include "viewer/timeline/lane.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Bar {
     float x0 = 0, x1 = 0;    // pixels, clipped to the view
@@ -38,10 +38,11 @@ inline constexpr double kShortestBar = 3;  // columns; shorter events are folded
 
 // `columns` pixel columns share the view's width (one each, or fewer if a picture has too many lanes).
 // `paints`, if given, replace the lane's own.
-FoldedLane fold_lane(const Lane& lane, const TimeView& view, int columns, const LanePaints* paints = nullptr);
+FoldedLane fold_lane(const Lane& lane, const model::TimeView& view, int columns,
+                     const LanePaints* paints = nullptr);
 
 // The number of the lane's events that are visible in part or whole.
-std::size_t events_in(const Lane& lane, const TimeView& view);
+std::size_t events_in(const Lane& lane, const model::TimeView& view);
 
 // A lane that contributes to a summary strip.
 struct StripMember {
@@ -52,7 +53,7 @@ struct StripMember {
 // group's events, tracks.h) has an event, its paint the one with the most of the members' time in it. Exact
 // at every zoom: columns without any event are omitted.
 std::vector<FoldedPixel> fold_strip(const Lane& busy, const std::vector<StripMember>& members,
-                                    const TimeView& view, int columns);
+                                    const model::TimeView& view, int columns);
 
 // What is under a pixel: an event; and if it is one of several, their number and how busy they are.
 struct Hit {
@@ -60,6 +61,7 @@ struct Hit {
     int events = 1;   // more than 1: a folded column
     double busy = 1;  // share of that column's time
 };
-std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const TimeView& view, double x);
+std::optional<Hit> hit_lane(const Lane& lane, const FoldedLane& folded, const model::TimeView& view,
+                            double x);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

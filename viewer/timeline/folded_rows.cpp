@@ -6,7 +6,7 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr int kWidest = 64;  // greatest width of a column in pixels
@@ -59,7 +59,7 @@ FoldedRow FoldedRows::fold_row(const FoldRequest& request, const Row& row, int c
 }
 
 void FoldedRows::update(const FoldRequest& request) {
-    const TimeView& view = request.view;
+    const model::TimeView& view = request.view;
     if (tracks_ != &request.tracks || view_.from != view.from || view_.to != view.to ||
         view_.width != view.width || levels_ != request.levels || paints_ != request.paints) {
         clear();
@@ -93,7 +93,7 @@ void FoldedRows::fold_lanes(const FoldRequest& request, std::size_t room) {
                                .lanes[static_cast<std::size_t>(row->lane)];
         missing.emplace_back(kOfOne * events_in(lane, request.view), row);
     }
-    traces::sort_rows(missing, [](const auto& a, const auto& b) { return a.first < b.first; });
+    traces::schema::sort_rows(missing, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t m = 0; m < missing.size(); ++m) {
         const auto [at_most, row] = missing[m];
         const std::size_t share = room / (missing.size() - m);
@@ -185,4 +185,4 @@ void FoldedRows::clear() {
     tracks_ = nullptr;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // Neighbouring folded columns that look alike, drawn as one rectangle.
 struct FoldedRun {
@@ -40,7 +40,7 @@ struct FoldRequest {
     const Tracks& tracks;
     const RowLayout& layout;
     std::vector<const Row*> rows;  // visible lanes, and headings of collapsed groups
-    TimeView view;
+    model::TimeView view;
     int levels = 1;                             // as in strip_runs
     std::shared_ptr<const TrackPaints> paints;  // nullptr: by kind
     // The union of a group's events (busy_union()), nullptr while it is being computed.
@@ -66,11 +66,11 @@ class FoldedRows {
     void fold_strips(const FoldRequest& request, std::size_t room);
 
     const Tracks* tracks_ = nullptr;
-    TimeView view_;
+    model::TimeView view_;
     int levels_ = 0;
     std::shared_ptr<const TrackPaints> paints_;
     std::map<Key, FoldedRow> rows_;
     std::map<std::string, FoldedRow> strips_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

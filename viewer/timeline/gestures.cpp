@@ -7,7 +7,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/timeline/measure.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 float reach() {  // pixels within which an edge attracts the mouse
@@ -16,7 +16,7 @@ float reach() {  // pixels within which an edge attracts the mouse
 
 }  // namespace
 
-void Gestures::handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches,
+void Gestures::handle(model::Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches,
                       bool covered) {
     page.hovered = {};
     hit_.reset();
@@ -25,10 +25,10 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
     catches_ = catches;
     const TimelineArea& area = page.area;
     ImGui::SetCursorScreenPos(area.min);
-    place_button("timeline", {area.outer - area.min.x, area.max.y - area.min.y},
-                 ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
+    draw::place_button("timeline", {area.outer - area.min.x, area.max.y - area.min.y},
+                       ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
     const ImGuiIO& io = ImGui::GetIO();
-    OpenTrace& entry = *session.current();
+    model::OpenTrace& entry = *session.current();
     const bool over = ImGui::IsItemHovered();
     const ImVec2 mouse = io.MousePos;
     const bool in_names = mouse.x < area.left(), in_bar = mouse.x >= area.max.x;
@@ -52,13 +52,14 @@ void Gestures::handle(Session& session, TimelinePage& page, const std::vector<st
         ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
     }
     if (ImGui::IsItemDeactivated()) release(session, page, right_);
-    if (over && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && page.hovered.kind != EventKind::none) {
+    if (over && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
+        page.hovered.kind != model::EventKind::none) {
         const EventTime time = time_of(*page.trace, page.hovered);
         TimelinePage::show(entry, framed({time.start, time.end}, page.whole()));
     }
 }
 
-void Gestures::press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered) {
+void Gestures::press(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered) {
     moved_ = false;
     right_ = right;
     pressed_at_ = mouse;
@@ -69,14 +70,14 @@ void Gestures::press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool ri
         row == nullptr || mouse.y < page.area.top() ? -1 : static_cast<int>(row - page.layout().rows.data());
 }
 
-Gestures::Drag Gestures::drag_for(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse,
+Gestures::Drag Gestures::drag_for(const model::OpenTrace& entry, const TimelinePage& page, ImVec2 mouse,
                                   bool right) const {
     const TimelineArea& area = page.area;
     const ImGuiIO& io = ImGui::GetIO();
     if (mouse.x >= area.max.x) return Drag::scroll;
     const bool in_ruler = mouse.y < area.top();
     if (mouse.x < area.left()) return in_ruler || right ? Drag::none : Drag::name;
-    const TimeView view = page.view(entry);
+    const model::TimeView view = page.view(entry);
     const auto near = [&](std::int64_t time) { return std::abs(page.x_of(view, time) - mouse.x) <= reach(); };
     if (in_ruler && entry.limit && !right) {
         if (near(entry.limit->to)) return Drag::limit_to;
@@ -91,7 +92,7 @@ Gestures::Drag Gestures::drag_for(const OpenTrace& entry, const TimelinePage& pa
     return measuring ? Drag::measure : Drag::pan;
 }
 
-void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta) {
+void Gestures::go_on(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta) {
     if (ImGui::IsMouseDragging(right_ ? ImGuiMouseButton_Right : ImGuiMouseButton_Left,
                                ImGui::GetFontSize() * 0.25F)) {
         moved_ = true;
@@ -110,7 +111,7 @@ void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 
             page.scroll += delta.y * page.layout().height / std::max(1.0F, area.height());
             break;
         case Drag::limit:
-            entry.limit = TimeRange{std::min(drag_from_, time), std::max(drag_from_, time) + 1};
+            entry.limit = model::TimeRange{std::min(drag_from_, time), std::max(drag_from_, time) + 1};
             break;
         case Drag::limit_from:
             entry.limit->from = std::min(time, entry.limit->to - 1);
@@ -134,13 +135,13 @@ void Gestures::go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 
     }
 }
 
-void Gestures::release(Session& session, TimelinePage& page, bool right) {
+void Gestures::release(model::Session& session, TimelinePage& page, bool right) {
     const Drag drag = drag_;
     drag_ = Drag::none;
     if (moved_) return;
     if (right) {
         wants_menu_ = true;
-        if (page.hovered.kind != EventKind::none) page.select(session, page.hovered);
+        if (page.hovered.kind != model::EventKind::none) page.select(session, page.hovered);
         return;
     }
     const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -156,10 +157,10 @@ void Gestures::release(Session& session, TimelinePage& page, bool right) {
     }
     page.select(session, page.hovered);
     page.reveal = page.hovered;  // the details pane must not cover it
-    if (page.hovered.kind == EventKind::none) page.measure.reset();
+    if (page.hovered.kind == model::EventKind::none) page.measure.reset();
 }
 
-void Gestures::turn_wheel(OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
+void Gestures::turn_wheel(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
     const ImGuiIO& io = ImGui::GetIO();
     if (mouse.x < page.area.left() || mouse.x >= page.area.max.x || io.KeyShift) {
         page.scroll -= io.MouseWheel * ImGui::GetFontSize() * 4;
@@ -167,10 +168,10 @@ void Gestures::turn_wheel(OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
     }
     // Ctrl zooms in finer steps.
     const double notches = static_cast<double>(io.MouseWheel) * (io.KeyCtrl ? 0.25 : 1.0);
-    page.zoom(entry, page.time_at(entry, mouse.x), std::pow(kWheelStep, notches));
+    page.zoom(entry, page.time_at(entry, mouse.x), std::pow(model::kWheelStep, notches));
 }
 
-void Gestures::find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
+void Gestures::find_hovered(const model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse) {
     const Row* row = page.row_at(mouse.y);
     if (row == nullptr || row->kind != Row::Kind::lane) return;
     const FoldedRow* folded = page.folded_rows.find(row->track, row->lane);
@@ -182,7 +183,7 @@ void Gestures::find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 m
 
 // The mouse's instant, or an edge near it: of an event in the row under the mouse, else of a mark, else of an
 // event in any visible row.
-std::int64_t Gestures::caught(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const {
+std::int64_t Gestures::caught(const model::OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const {
     const std::int64_t time = page.time_at(entry, mouse.x);
     const auto far =
         static_cast<std::int64_t>(std::ceil(page.view(entry).ns_per_pixel() * static_cast<double>(reach())));
@@ -203,4 +204,4 @@ std::optional<int> Gestures::dragged_row() const {
     return drag_ == Drag::name && moved_ && pressed_row_ >= 0 ? std::optional(pressed_row_) : std::nullopt;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -13,7 +13,7 @@
 #include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class Gestures {
   public:
@@ -22,7 +22,8 @@ class Gestures {
     // Takes the area for the mouse and carries out its gestures. `catches`: instants apart from events that a
     // measure snaps to (marks). `covered`: an item that handles the mouse itself (a mark's tag) is under it;
     // what is beneath is neither hovered nor chosen.
-    void handle(Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches, bool covered);
+    void handle(model::Session& session, TimelinePage& page, const std::vector<std::int64_t>& catches,
+                bool covered);
 
     // What was requested in this frame, for the panel to handle.
     bool wants_menu() const { return wants_menu_; }  // right click
@@ -48,13 +49,13 @@ class Gestures {
         other  // pressed on an item over the rows
     };
 
-    void press(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered);
-    Drag drag_for(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse, bool right) const;
-    void go_on(OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta);
-    void release(Session& session, TimelinePage& page, bool right);
-    void turn_wheel(OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
-    void find_hovered(const OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
-    std::int64_t caught(const OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const;
+    void press(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, bool right, bool covered);
+    Drag drag_for(const model::OpenTrace& entry, const TimelinePage& page, ImVec2 mouse, bool right) const;
+    void go_on(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, ImVec2 delta);
+    void release(model::Session& session, TimelinePage& page, bool right);
+    void turn_wheel(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
+    void find_hovered(const model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
+    std::int64_t caught(const model::OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const;
 
     Drag drag_ = Drag::none;
     bool moved_ = false, right_ = false, over_time_ = false, wants_menu_ = false;
@@ -66,4 +67,4 @@ class Gestures {
     std::vector<std::int64_t> catches_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 void LanePaints::finish(const Lane& lane) {
     paint_.shrink_to_fit();
@@ -65,7 +65,7 @@ void Lane::reserve(std::size_t events) {
     blocks_.reserve(events / kBlock + 2);
 }
 
-bool Lane::add(std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint) {
+bool Lane::add(std::int64_t start, std::int64_t end, model::SelectedEvent event, Paint paint) {
     if (start < last_end_) return false;
     last_end_ = std::max(start, end);
     open_.push_back({start, last_end_});
@@ -169,4 +169,4 @@ std::size_t Lane::memory() const {
            wide_.capacity() * sizeof(Wide) + paints_.memory();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -17,7 +17,7 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // --- The look of a bar, as a small number: one of the kinds below or, if the timeline is not coloured by
 // kind, one of kHues hues (color_modes.h). Plain data.
@@ -25,8 +25,8 @@ namespace shardscope::viewer {
 using Paint = std::uint8_t;
 
 // By kind: device events, then host ranges, then the rest.
-inline constexpr int kFirstRangePaint = traces::kDeviceKinds;
-inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::kRangeKinds;
+inline constexpr int kFirstRangePaint = traces::store::kDeviceKinds;
+inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::store::kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
 inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked
 inline constexpr Paint kArrivalPaint = kRuntimePaint + 3;   // of a collective: until all ranks have arrived
@@ -39,10 +39,10 @@ inline constexpr Paint kFirstHue = kKindPaints;
 inline constexpr Paint kNoHue = kFirstHue + kHues;  // it has no module, no unit
 inline constexpr int kPaints = kNoHue + 1;
 
-constexpr Paint paint_of(traces::DeviceKind kind) {
+constexpr Paint paint_of(traces::store::DeviceKind kind) {
     return static_cast<Paint>(kind);
 }
-constexpr Paint paint_of(traces::RangeKind kind) {
+constexpr Paint paint_of(traces::store::RangeKind kind) {
     return static_cast<Paint>(kFirstRangePaint + static_cast<int>(kind));
 }
 
@@ -82,7 +82,7 @@ class Lane {
     void reserve(std::size_t events);
     // Events must be added in order of start; one that starts before the previous one's end is refused
     // (false), one that ends before it starts gets length zero. `event.index` is below 2^29.
-    bool add(std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint);
+    bool add(std::int64_t start, std::int64_t end, model::SelectedEvent event, Paint paint);
     // To be called after the last add(): computes the sums. Before it only size() and last_end() are valid.
     void finish();
 
@@ -96,9 +96,10 @@ class Lane {
     std::int64_t length(std::size_t i) const { return busy_before(i + 1) - busy_before(i); }
     Paint paint(std::size_t i) const { return paints_.paint(i); }
     const LanePaints& paints() const { return paints_; }
-    SelectedEvent event(std::size_t i) const {
-        const auto kind = static_cast<EventKind>(row_[i] >> kKindShift);
-        return kind == EventKind::none ? SelectedEvent{} : SelectedEvent{kind, row_[i] & kRowMask};
+    model::SelectedEvent event(std::size_t i) const {
+        const auto kind = static_cast<model::EventKind>(row_[i] >> kKindShift);
+        return kind == model::EventKind::none ? model::SelectedEvent{}
+                                              : model::SelectedEvent{kind, row_[i] & kRowMask};
     }
 
     // The first event that ends after `time`; size() if there is none.
@@ -155,4 +156,4 @@ class Lane {
     std::int64_t busy_ = 0, last_end_ = std::numeric_limits<std::int64_t>::min();
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -5,14 +5,14 @@
 
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
-using traces::RangeKind;
-using traces::Trace;
+using traces::store::RangeKind;
+using traces::store::Trace;
 
-SelectedEvent range_event(std::int64_t index) {
-    return {EventKind::range, index};
+model::SelectedEvent range_event(std::int64_t index) {
+    return {model::EventKind::range, index};
 }
 
 int rank_of_range(const Trace& trace, std::size_t range) {
@@ -31,7 +31,7 @@ bool inside_backward(const Trace& trace, std::size_t range) {
 // Our own traces link a module's backward to its forward by the module: the latest forward before it that is
 // not a recomputation inside a backward.
 std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const int rank = rank_of_range(trace, backward);
     for (std::size_t i = backward; i-- > 0;) {
         if (r.module[i] == r.module[backward] && r.kind[i] == RangeKind::module &&
@@ -43,7 +43,7 @@ std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
 }
 
 std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const int rank = rank_of_range(trace, forward);
     for (std::size_t i = forward + 1; i < r.size(); ++i) {
         if (r.module[i] != r.module[forward] || rank_of_range(trace, i) != rank) continue;
@@ -55,7 +55,7 @@ std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
 
 // The range, or the nearest one around it, that is linked to a forward.
 void link_backward(const Trace& trace, std::int64_t innermost, Links& links) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     for (std::int64_t at = innermost; at >= 0; at = r.parent[static_cast<std::size_t>(at)]) {
         const auto i = static_cast<std::size_t>(at);
         std::int64_t forward = r.forward.empty() ? -1 : r.forward[i];
@@ -69,7 +69,7 @@ void link_backward(const Trace& trace, std::int64_t innermost, Links& links) {
 }
 
 void link_forward(const Trace& trace, std::int64_t range, Links& links) {
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     const auto i = static_cast<std::size_t>(range);
     for (std::size_t j = 0; j < r.forward.size() && links.backwards.size() < kMostArrows; ++j) {
         if (r.forward[j] == range) links.backwards.push_back(range_event(static_cast<std::int64_t>(j)));
@@ -81,27 +81,28 @@ void link_forward(const Trace& trace, std::int64_t range, Links& links) {
     if (!links.backwards.empty()) links.forward = range_event(range);
 }
 
-void link_launch(const Trace& trace, SelectedEvent event, Links& links) {
-    if (event.kind == EventKind::runtime) {
+void link_launch(const Trace& trace, model::SelectedEvent event, Links& links) {
+    if (event.kind == model::EventKind::runtime) {
         links.launch = event;
         for (const std::int64_t e : launched_by(trace, event.index))
-            links.launched.push_back({EventKind::device, e});
+            links.launched.push_back({model::EventKind::device, e});
         if (links.launched.empty()) links.launch = {};
         return;
     }
     const std::int32_t call = trace.device.launch[static_cast<std::size_t>(event.index)];
     if (call < 0) return;
-    links.launch = {EventKind::runtime, call};
+    links.launch = {model::EventKind::runtime, call};
     links.launched.push_back(event);
 }
 
-void link_parts(const Trace& trace, SelectedEvent event, const CollectiveIndex& collectives, Links& links) {
-    const traces::CollectiveMatch* match = collectives.match_of(event.index);
+void link_parts(const Trace& trace, model::SelectedEvent event, const CollectiveIndex& collectives,
+                Links& links) {
+    const traces::analysis::CollectiveMatch* match = collectives.match_of(event.index);
     if (match == nullptr) return;
     std::int64_t last = INT64_MIN;
-    for (const traces::Communication& part : collectives.communications.of(*match)) {
+    for (const traces::analysis::Communication& part : collectives.communications.of(*match)) {
         if (part.event < 0) continue;
-        const SelectedEvent e{EventKind::device, part.event};
+        const model::SelectedEvent e{model::EventKind::device, part.event};
         links.parts.push_back(e);
         const std::int64_t start = trace.device.start[static_cast<std::size_t>(part.event)];
         if (start > last) {
@@ -113,7 +114,7 @@ void link_parts(const Trace& trace, SelectedEvent event, const CollectiveIndex& 
 
 }  // namespace
 
-const traces::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_event) const {
+const traces::analysis::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_event) const {
     const auto at = std::lower_bound(part_of.begin(), part_of.end(),
                                      std::pair(static_cast<std::int32_t>(device_event), std::int32_t{-1}));
     if (at == part_of.end() || at->first != device_event) return nullptr;
@@ -123,7 +124,7 @@ const traces::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_eve
 
 CollectiveIndex index_collectives(const Trace& trace) {
     CollectiveIndex index;
-    index.communications = traces::match_communications(trace);
+    index.communications = traces::analysis::match_communications(trace);
     const auto& parts = index.communications.parts;
     for (std::size_t p = 0; p < parts.size(); ++p) {
         if (parts[p].event >= 0) index.part_of.emplace_back(parts[p].event, static_cast<std::int32_t>(p));
@@ -132,19 +133,19 @@ CollectiveIndex index_collectives(const Trace& trace) {
     return index;
 }
 
-Links find_links(const Trace& trace, SelectedEvent event, const CollectiveIndex* collectives) {
+Links find_links(const Trace& trace, model::SelectedEvent event, const CollectiveIndex* collectives) {
     Links links;
     links.of = event;
     if (event.index < 0) return links;
-    if (event.kind == EventKind::range) {
+    if (event.kind == model::EventKind::range) {
         link_forward(trace, event.index, links);
         if (links.backwards.empty()) link_backward(trace, event.index, links);
         return links;
     }
-    if (event.kind != EventKind::device && event.kind != EventKind::runtime) return links;
+    if (event.kind != model::EventKind::device && event.kind != model::EventKind::runtime) return links;
     link_launch(trace, event, links);
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::device) {
+    if (event.kind == model::EventKind::device) {
         link_backward(trace, trace.device.range[i], links);
         if (collectives != nullptr) link_parts(trace, event, *collectives, links);
     } else {
@@ -155,18 +156,18 @@ Links find_links(const Trace& trace, SelectedEvent event, const CollectiveIndex*
 
 std::vector<Arrow> arrows_of(const Links& links) {
     std::vector<Arrow> arrows;
-    for (const SelectedEvent& event : links.launched) {
+    for (const model::SelectedEvent& event : links.launched) {
         if (arrows.size() >= kMostArrows) break;
         arrows.push_back({Arrow::Kind::launch, links.launch, event});
     }
     // The last arrival releases the others: arrows start from it.
-    for (const SelectedEvent& part : links.parts) {
+    for (const model::SelectedEvent& part : links.parts) {
         if (part != links.last_arrival && arrows.size() < kMostArrows * 2)
             arrows.push_back({Arrow::Kind::collective, links.last_arrival, part});
     }
-    for (const SelectedEvent& backward : links.backwards)
+    for (const model::SelectedEvent& backward : links.backwards)
         arrows.push_back({Arrow::Kind::backward, links.forward, backward});
     return arrows;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -10,41 +10,42 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // The collectives of a trace, indexed by the device event of each part.
 struct CollectiveIndex {
-    traces::Communications communications;
+    traces::analysis::Communications communications;
     std::vector<std::pair<std::int32_t, std::int32_t>> part_of;  // (device event, part), sorted by event
     // The match that contains a device event; nullptr if there is none.
-    const traces::CollectiveMatch* match_of(std::int64_t device_event) const;
+    const traces::analysis::CollectiveMatch* match_of(std::int64_t device_event) const;
 };
-CollectiveIndex index_collectives(const traces::Trace& trace);
+CollectiveIndex index_collectives(const traces::store::Trace& trace);
 
 struct Links {
-    SelectedEvent of;
-    SelectedEvent launch;                 // the call; for a call: itself
-    std::vector<SelectedEvent> launched;  // device events of the call, by time
-    std::vector<SelectedEvent> parts;     // of the collective, with this event, by rank; empty: none
-    SelectedEvent last_arrival;           // the part that started last: the one that others waited for
+    model::SelectedEvent of;
+    model::SelectedEvent launch;                 // the call; for a call: itself
+    std::vector<model::SelectedEvent> launched;  // device events of the call, by time
+    std::vector<model::SelectedEvent> parts;     // of the collective, with this event, by rank; empty: none
+    model::SelectedEvent last_arrival;           // the part that started last: the one that others waited for
     // Related ranges: a range of a backward has at most one pair, a forward any number of backwards.
-    SelectedEvent forward;
-    std::vector<SelectedEvent> backwards;
+    model::SelectedEvent forward;
+    std::vector<model::SelectedEvent> backwards;
     bool operator==(const Links&) const = default;
 };
 
 // `collectives` may be nullptr (not computed yet): then parts are unknown.
-Links find_links(const traces::Trace& trace, SelectedEvent event, const CollectiveIndex* collectives);
+Links find_links(const traces::store::Trace& trace, model::SelectedEvent event,
+                 const CollectiveIndex* collectives);
 
 // An arrow from one event's end to another's start.
 struct Arrow {
     enum class Kind { launch, collective, backward };
     Kind kind = Kind::launch;
-    SelectedEvent from, to;
+    model::SelectedEvent from, to;
     bool operator==(const Arrow&) const = default;
 };
 // At most kMostArrows: for a call that launched thousands, only the first ones are shown.
 inline constexpr std::size_t kMostArrows = 64;
 std::vector<Arrow> arrows_of(const Links& links);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -20,7 +20,7 @@
 #include "traces/schema/text.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 bool earlier(const Mark& a, const Mark& b) {
@@ -31,7 +31,7 @@ bool earlier(const Mark& a, const Mark& b) {
 
 MarkBook::MarkBook(std::vector<Mark> marks) : marks_(std::move(marks)) {
     for (Mark& mark : marks_) mark.to = std::max(mark.from, mark.to);
-    traces::sort_rows(marks_, earlier);
+    traces::schema::sort_rows(marks_, earlier);
 }
 
 std::size_t MarkBook::add(Mark mark) {
@@ -100,7 +100,8 @@ std::string state_path(const std::string& trace_path) {
     std::error_code error;
     const fs::path whole = fs::absolute(trace_path, error);
     return (folder / "shardscope" / "marks" /
-            fmt::format("{:016x}-{}.json", traces::hash_of(whole.string()), whole.filename().string()))
+            fmt::format("{:016x}-{}.json", traces::schema::hash_of(whole.string()),
+                        whole.filename().string()))
         .string();
 }
 
@@ -138,12 +139,12 @@ std::string marks_json(const MarkBook& marks, const std::string& trace_path) {
     }
     const OrderedJson file = {
         {"shardscope_marks", kVersion}, {"trace", trace_path}, {"marks", std::move(list)}};
-    return traces::dump_json(file, 2) + "\n";
+    return traces::schema::dump_json(file, 2) + "\n";
 }
 
 MarkBook parse_marks(std::string_view json) {
     try {
-        const OrderedJson file = traces::parse_ordered_json(json, traces::BadJson::throws);
+        const OrderedJson file = traces::schema::parse_ordered_json(json, traces::schema::BadJson::throws);
         if (!file.is_object() || !file.contains("shardscope_marks"))
             throw std::runtime_error("it has no key shardscope_marks");
         if (file.at("shardscope_marks").get<int>() > kVersion)
@@ -155,7 +156,7 @@ MarkBook parse_marks(std::string_view json) {
             mark.to = one.value("to_ns", mark.from);
             mark.text = one.value("text", std::string());
             for (const std::int64_t time : {mark.from, mark.to}) {
-                if (!is_viewable(time))
+                if (!model::is_viewable(time))
                     throw std::runtime_error(fmt::format(
                         "mark {} is at {} ns, more than 73 years from the start", marks.size() + 1, time));
             }
@@ -220,4 +221,4 @@ bool MarkFile::write(const std::string& path) const {
     return false;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Mark {
     std::int64_t from = 0, to = 0;  // equal: an instant
@@ -73,4 +73,4 @@ class MarkFile {
     bool locked_ = false;  // the existing file has an unknown format
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -11,7 +11,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 void MarksView::choose(const MarkFile& file, int index, bool edit) {
     const auto i = static_cast<std::size_t>(index);
@@ -24,10 +24,10 @@ void MarksView::choose(const MarkFile& file, int index, bool edit) {
     edit_ = edit;
 }
 
-void MarksView::go_to(Session& session, const TimelinePage& page, const MarkFile& file, int index) {
+void MarksView::go_to(model::Session& session, const TimelinePage& page, const MarkFile& file, int index) {
     choose(file, index);
     if (chosen_ < 0) return;
-    OpenTrace& entry = *session.current();
+    model::OpenTrace& entry = *session.current();
     const Mark& mark = file.marks.all()[static_cast<std::size_t>(index)];
     entry.cursor = mark.from;
     if (mark.is_range()) {
@@ -42,21 +42,22 @@ void MarksView::go_to(Session& session, const TimelinePage& page, const MarkFile
 void MarksView::update(const MarkFile& file) {
     if (model_ != nullptr && model_of_ == file.marks) return;
     model_of_ = file.marks;
-    auto cells = std::make_shared<CellTable>(std::vector<TableColumn>{
-        {"text", "Mark", "", TableColumn::Kind::text, 8},
-        {"from_ms", "From", "ms", TableColumn::Kind::number, 7},
-        {"length_us", "Length", "\u00b5s", TableColumn::Kind::number, 6},
+    auto cells = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        {"text", "Mark", "", tables::TableColumn::Kind::text, 8},
+        {"from_ms", "From", "ms", tables::TableColumn::Kind::number, 7},
+        {"length_us", "Length", "\u00b5s", tables::TableColumn::Kind::number, 6},
     });
     for (const Mark& mark : file.marks.all()) {
-        cells->add(
-            {text_cell(mark.text), decimal_cell(static_cast<double>(mark.from) / 1e6, 3),
-             mark.is_range() ? decimal_cell(static_cast<double>(mark.to - mark.from) / 1e3, 3) : no_cell()});
+        cells->add({tables::text_cell(mark.text),
+                    tables::decimal_cell(static_cast<double>(mark.from) / 1e6, 3),
+                    mark.is_range() ? tables::decimal_cell(static_cast<double>(mark.to - mark.from) / 1e3, 3)
+                                    : tables::no_cell()});
     }
     model_ = std::move(cells);
     table_.chosen.reset();
 }
 
-void MarksView::draw_editor(Session& session, MarkFile& file) {
+void MarksView::draw_editor(model::Session& session, MarkFile& file) {
     if (chosen_ < 0 || static_cast<std::size_t>(chosen_) >= file.marks.all().size()) {
         chosen_ = -1;
         return;
@@ -66,7 +67,7 @@ void MarksView::draw_editor(Session& session, MarkFile& file) {
     if (std::exchange(edit_, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(-1);
     ImGui::InputTextWithHint("##text", "text of the mark", &text_, ImGuiInputTextFlags_AutoSelectAll);
-    items::mark("timeline.marks.text", text_);
+    draw::items::mark("timeline.marks.text", text_);
     if (ImGui::IsItemDeactivatedAfterEdit()) {
         file.marks.rename(index, text_);
         file.save();
@@ -74,33 +75,33 @@ void MarksView::draw_editor(Session& session, MarkFile& file) {
     }
     const Mark& mark = file.marks.all()[index];
     if (mark.is_range()) {
-        if (named_button("Limit", "timeline.marks.limit"))
-            session.current()->limit = TimeRange{mark.from, mark.to};
+        if (draw::named_button("Limit", "timeline.marks.limit"))
+            session.current()->limit = model::TimeRange{mark.from, mark.to};
         ImGui::SameLine(0, font * 0.4F);
     }
-    if (named_button("Delete", "timeline.marks.delete")) {
+    if (draw::named_button("Delete", "timeline.marks.delete")) {
         file.marks.remove(index);
         file.save();
         chosen_ = -1;
     }
 }
 
-void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file) {
+void MarksView::draw(model::Session& session, const TimelinePage& page, MarkFile& file) {
     const float font = ImGui::GetFontSize();
     draw_editor(session, file);
     if (file.marks.all().empty()) {
-        note(
+        draw::note(
             "No marks yet. M marks the instant under the mouse, Shift+M the measure, the time filter or the "
             "selection as a range.");
     }
     update(file);
     if (!file.problem().empty()) {
-        wrapped_in(theme::bad(), file.problem());
+        draw::wrapped_in(theme::bad(), file.problem());
     }
     if (!file.marks.all().empty()) {
         const float below = file.path().empty() ? 0 : ImGui::GetTextLineHeightWithSpacing() + font * 0.3F;
         if (chosen_ >= 0) table_.chosen = static_cast<std::size_t>(chosen_);
-        const TableEvents events =
+        const tables::TableEvents events =
             draw_table("timeline.marks", model_, table_,
                        {.size = {0, std::max(font * 5, ImGui::GetContentRegionAvail().y - below)},
                         .filter = false,
@@ -108,8 +109,8 @@ void MarksView::draw(Session& session, const TimelinePage& page, MarkFile& file)
         if (events.clicked) go_to(session, page, file, static_cast<int>(*events.clicked));
     }
     if (file.problem().empty() && !file.path().empty() && !file.marks.all().empty()) {
-        text_fit_dim("Kept in " + file.path());
+        draw::text_fit_dim("Kept in " + file.path());
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -7,7 +7,7 @@
 
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // Keeps the nearer one; if they are equally near, the earlier.
@@ -41,7 +41,7 @@ std::optional<std::int64_t> nearest_of(std::span<const std::int64_t> times, std:
 }
 
 std::string instant_text(std::int64_t ns) {
-    return format_decimal(static_cast<double>(ns) / 1e6, 6) + " ms";
+    return draw::format_decimal(static_cast<double>(ns) / 1e6, 6) + " ms";
 }
 
 std::string measure_text(const Measure& measure) {
@@ -49,4 +49,4 @@ std::string measure_text(const Measure& measure) {
                        instant_text(measure.last()));
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -9,7 +9,7 @@
 
 #include "viewer/timeline/lane.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Measure {
     std::int64_t from = 0, to = 0;  // where the drag began; `to` may be before it
@@ -33,4 +33,4 @@ std::string measure_text(const Measure& measure);
 // An instant as on the ruler, to the nanosecond: "10.500000 ms".
 std::string instant_text(std::int64_t ns);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 // After the trace's end the memory is unknown.
-void clear_outside(std::vector<FoldedColumn>& columns, const TimeView& view, const traces::Trace& trace) {
+void clear_outside(std::vector<draw::FoldedColumn>& columns, const model::TimeView& view,
+                   const traces::store::Trace& trace) {
     const int count = static_cast<int>(columns.size());
     for (std::int64_t c = std::max<std::int64_t>(0, view.column_of(trace.last_ns, count) + 1); c < count; ++c)
         columns[static_cast<std::size_t>(c)] = {};
@@ -24,9 +25,9 @@ bool is_shown(const std::vector<const Row*>& rows, int rank) {
 
 }  // namespace
 
-void MemoryRows::update(AnalysisCache& analyses, const TracePtr& trace, const std::vector<const Row*>& rows,
-                        const TimeView& view) {
-    const bool moved = !(range_ == TimeRange{view.from, view.to}) || width_ != view.width;
+void MemoryRows::update(model::AnalysisCache& analyses, const model::TracePtr& trace,
+                        const std::vector<const Row*>& rows, const model::TimeView& view) {
+    const bool moved = !(range_ == model::TimeRange{view.from, view.to}) || width_ != view.width;
     range_ = {view.from, view.to};
     width_ = view.width;
     for (const Row* row : rows) {
@@ -52,7 +53,8 @@ const MemoryRow* MemoryRows::find(int rank_index) const {
     return found == rows_.end() ? nullptr : &found->second;
 }
 
-std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std::int64_t most, int height) {
+std::vector<MemoryRun> memory_runs(const std::vector<draw::FoldedColumn>& columns, std::int64_t most,
+                                   int height) {
     std::vector<MemoryRun> runs;
     if (most <= 0) return runs;
     const double scale = static_cast<double>(height) / static_cast<double>(most);
@@ -60,7 +62,7 @@ std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std
         return static_cast<int>(std::lround(static_cast<double>(bytes) * scale));
     };
     std::vector<std::int64_t> below(columns.size(), 0);
-    for (int category = 0; category < traces::kMemoryCategories; ++category) {
+    for (int category = 0; category < traces::schema::kMemoryCategories; ++category) {
         std::size_t solid = kNone, pale = kNone;  // the runs that the next column may extend
         const auto add = [&](std::size_t& last, MemoryRun run) {
             if (run.bottom >= run.top) {
@@ -73,7 +75,7 @@ std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std
             }
         };
         for (std::size_t i = 0; i < columns.size(); ++i) {
-            const FoldedColumn& column = columns[i];
+            const draw::FoldedColumn& column = columns[i];
             const std::int64_t bytes =
                 std::max<std::int64_t>(0, column.at_highest[static_cast<std::size_t>(category)]);
             const int bottom = pixels(below[i]), top = pixels(below[i] += bytes);
@@ -86,4 +88,4 @@ std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std
     return runs;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

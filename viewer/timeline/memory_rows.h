@@ -12,12 +12,12 @@
 #include "viewer/model/time_view.h"
 #include "viewer/timeline/rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct MemoryRow {
-    std::shared_ptr<const CategoryCurve> curve;
-    std::int64_t most = 0;              // of the whole curve: the row's full height
-    std::vector<FoldedColumn> columns;  // of the view; a pixel each
+    std::shared_ptr<const draw::CategoryCurve> curve;
+    std::int64_t most = 0;                    // of the whole curve: the row's full height
+    std::vector<draw::FoldedColumn> columns;  // of the view; a pixel each
 };
 
 // A rectangle of the row's picture: neighbouring columns in which a category covers the same pixels, counted
@@ -32,20 +32,21 @@ struct MemoryRun {
     }
 };
 // The categories at each column's highest moment, stacked; `most` bytes correspond to `height` pixels.
-std::vector<MemoryRun> memory_runs(const std::vector<FoldedColumn>& columns, std::int64_t most, int height);
+std::vector<MemoryRun> memory_runs(const std::vector<draw::FoldedColumn>& columns, std::int64_t most,
+                                   int height);
 
 class MemoryRows {
   public:
     // Folds visible rows that are missing; drops ranks that are not visible once the view moves.
-    void update(AnalysisCache& analyses, const TracePtr& trace, const std::vector<const Row*>& rows,
-                const TimeView& view);
+    void update(model::AnalysisCache& analyses, const model::TracePtr& trace,
+                const std::vector<const Row*>& rows, const model::TimeView& view);
     const MemoryRow* find(int rank_index) const;
     const std::map<int, MemoryRow>& all() const { return rows_; }
 
   private:
     std::map<int, MemoryRow> rows_;  // by index into Trace::ranks
-    TimeRange range_;
+    model::TimeRange range_;
     double width_ = 0;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

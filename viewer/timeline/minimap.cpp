@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // Adds stretches of time to slices.
 class Slices {
   public:
-    Slices(TimeSpan whole, int count)
+    Slices(model::TimeSpan whole, int count)
         : view_{whole.from, whole.to, static_cast<double>(count)},
           count_(count),
           ns_(static_cast<std::size_t>(count)) {}
@@ -35,7 +35,7 @@ class Slices {
     }
 
   private:
-    TimeView view_;
+    model::TimeView view_;
     int count_;
     std::vector<std::int64_t> ns_;
 };
@@ -68,7 +68,7 @@ void fill(Minimap& map, const Slices& all, const Slices& work, const Slices& ker
 
 }  // namespace
 
-Minimap make_minimap(const traces::Trace& trace, int count) {
+Minimap make_minimap(const traces::store::Trace& trace, int count) {
     Minimap map;
     map.whole = {trace.first_ns, std::max(trace.last_ns, trace.first_ns + 1)};
     count = static_cast<int>(std::clamp<std::int64_t>(map.whole.to - map.whole.from, 1, count));
@@ -77,19 +77,19 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
     Slices all(map.whole, count), work(map.whole, count), kernels(map.whole, count);
     if (map.of_devices) {
         BusyTimes any(trace.ranks.size()), working(trace.ranks.size()), computing(trace.ranks.size());
-        const traces::DeviceEvents& d = trace.device;
+        const traces::store::DeviceEvents& d = trace.device;
         for (std::size_t i = 0; i < d.size(); ++i) {
             any.add(all, d.rank[i], d.start[i], d.end[i]);
-            if (d.kind[i] != traces::DeviceKind::communication)
+            if (d.kind[i] != traces::store::DeviceKind::communication)
                 working.add(work, d.rank[i], d.start[i], d.end[i]);
-            if (d.kind[i] == traces::DeviceKind::kernel)
+            if (d.kind[i] == traces::store::DeviceKind::kernel)
                 computing.add(kernels, d.rank[i], d.start[i], d.end[i]);
         }
         fill(map, all, work, kernels, trace.ranks.size());
         return map;
     }
     BusyTimes any(trace.threads.size());
-    const traces::HostRanges& r = trace.ranges;
+    const traces::store::HostRanges& r = trace.ranges;
     std::vector<bool> used(trace.threads.size());
     for (std::size_t i = 0; i < r.size(); ++i) {
         if (r.thread[i] < used.size()) used[r.thread[i]] = true;
@@ -99,4 +99,4 @@ Minimap make_minimap(const traces::Trace& trace, int count) {
     return map;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -8,7 +8,7 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct MinimapSlice {
     float busy = 0;           // 0..1: share of the slice in which a rank had an event, mean over the ranks
@@ -18,12 +18,12 @@ struct MinimapSlice {
 };
 
 struct Minimap {
-    TimeSpan whole;
+    model::TimeSpan whole;
     std::vector<MinimapSlice> slices;  // of equal length, over `whole`
     bool of_devices = true;
 };
 
 // Exact: an instant with several events of a rank counts once.
-Minimap make_minimap(const traces::Trace& trace, int slices);
+Minimap make_minimap(const traces::store::Trace& trace, int slices);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -13,18 +13,18 @@
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/measure.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
-TimeView strip_view(const TimelinePage& page, ImVec2 min, ImVec2 max) {
-    const TimeSpan whole = page.whole();
+model::TimeView strip_view(const TimelinePage& page, ImVec2 min, ImVec2 max) {
+    const model::TimeSpan whole = page.whole();
     return {whole.from, whole.to, std::max(1.0, static_cast<double>(max.x - min.x))};
 }
 
 // Without device events the strip shows host ranges, of any kind.
-Color work_color(const Minimap& map) {
-    return map.of_devices ? kind_color(traces::DeviceKind::kernel)
-                          : range_color(traces::RangeKind::operation);
+theme::Color work_color(const Minimap& map) {
+    return map.of_devices ? theme::kind_color(traces::store::DeviceKind::kernel)
+                          : theme::range_color(traces::store::RangeKind::operation);
 }
 
 // The strip's contents at a place, and its colours: it has no legend of its own.
@@ -35,27 +35,28 @@ void slice_tip(const Minimap& map, std::int64_t time) {
                          static_cast<double>(std::max<std::int64_t>(1, map.whole.to - map.whole.from));
     const MinimapSlice& slice =
         map.slices[static_cast<std::size_t>(std::clamp(share * (last + 1), 0.0, last))];
-    items::value("timeline.minimap.tip", format_percent(100 * static_cast<double>(slice.busy)));
-    const auto percent = [](float part) { return format_percent(100 * static_cast<double>(part)); };
+    draw::items::value("timeline.minimap.tip", draw::format_percent(100 * static_cast<double>(slice.busy)));
+    const auto percent = [](float part) { return draw::format_percent(100 * static_cast<double>(part)); };
     if (!map.of_devices) {
-        begin_tip("The whole trace: host threads with a range");
-        tip_row("In a range", percent(slice.busy), work_color(map));
+        draw::begin_tip("The whole trace: host threads with a range");
+        draw::tip_row("In a range", percent(slice.busy), work_color(map));
     } else {
-        begin_tip("The whole trace: busy devices");
-        tip_row("Kernels", percent(slice.busy - slice.communication - slice.copies), work_color(map));
-        tip_row("Copies, fills alone", percent(slice.copies), kind_color(traces::DeviceKind::memcpy));
-        tip_row("Communication alone", percent(slice.communication),
-                kind_color(traces::DeviceKind::communication));
+        draw::begin_tip("The whole trace: busy devices");
+        draw::tip_row("Kernels", percent(slice.busy - slice.communication - slice.copies), work_color(map));
+        draw::tip_row("Copies, fills alone", percent(slice.copies),
+                      theme::kind_color(traces::store::DeviceKind::memcpy));
+        draw::tip_row("Communication alone", percent(slice.communication),
+                      theme::kind_color(traces::store::DeviceKind::communication));
     }
-    end_tip();
+    draw::end_tip();
 }
 
 void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) {
     const float height = max.y - min.y - 2;
     const float count = static_cast<float>(map.slices.size());
     const ImU32 work = work_color(map);
-    const ImU32 copies = kind_color(traces::DeviceKind::memcpy);
-    const ImU32 waits = kind_color(traces::DeviceKind::communication);
+    const ImU32 copies = theme::kind_color(traces::store::DeviceKind::memcpy);
+    const ImU32 waits = theme::kind_color(traces::store::DeviceKind::communication);
     // At most one rectangle per pixel: the mean of the slices in it, which preserves the busy time.
     const int pixels = std::max(1, static_cast<int>(max.x - min.x));
     const int columns = std::min(pixels, static_cast<int>(map.slices.size()));
@@ -93,13 +94,13 @@ float MinimapView::height() {
     return std::round(ImGui::GetFontSize() * 1.8F);
 }
 
-void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
-                       ImVec2 min, ImVec2 max) {
-    const TimeView view = strip_view(page, min, max);
+void MinimapView::draw(model::OpenTrace& entry, const TimelinePage& page, const Minimap* map,
+                       const MarkBook& marks, ImVec2 min, ImVec2 max) {
+    const model::TimeView view = strip_view(page, min, max);
     ImGui::SetCursorScreenPos(min);
-    place_button("minimap", {max.x - min.x, max.y - min.y});
-    items::mark("timeline.minimap",
-                fmt::format("{} to {}", instant_text(entry.visible.from), instant_text(entry.visible.to)));
+    draw::place_button("minimap", {max.x - min.x, max.y - min.y});
+    draw::items::mark("timeline.minimap", fmt::format("{} to {}", instant_text(entry.visible.from),
+                                                      instant_text(entry.visible.to)));
     const bool looked_at = ImGui::IsItemHovered() && !ImGui::IsItemActive();
     handle_mouse(entry, page, view, min);
     if (map != nullptr && looked_at)
@@ -122,7 +123,7 @@ void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap
         list.AddRectFilled({x_of(mark.from), min.y}, {x_of(mark.from) + 2, max.y}, theme::accent());
     if (entry.cursor) {
         const float x = std::floor(x_of(*entry.cursor));
-        list.AddRectFilled({x, min.y}, {x + 1, max.y}, faded(theme::text(), 0.6F));
+        list.AddRectFilled({x, min.y}, {x + 1, max.y}, draw::faded(theme::text(), 0.6F));
     }
     // The time outside the view is dimmed; a window too small to see is drawn three pixels wide.
     float x0 = x_of(entry.visible.from), x1 = x_of(entry.visible.to);
@@ -130,14 +131,15 @@ void MinimapView::draw(OpenTrace& entry, const TimelinePage& page, const Minimap
         x0 = std::clamp((x0 + x1) / 2 - 1.5F, min.x, max.x - 3);
         x1 = x0 + 3;
     }
-    const ImU32 veil = faded(theme::ground(), 0.6F);
+    const ImU32 veil = draw::faded(theme::ground(), 0.6F);
     list.AddRectFilled(min, {x0, max.y}, veil);
     list.AddRectFilled({x1, min.y}, max, veil);
     list.AddRect({x0, min.y}, {x1, max.y}, theme::text_dim());
     list.PopClipRect();
 }
 
-void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const TimeView& view, ImVec2 min) {
+void MinimapView::handle_mouse(model::OpenTrace& entry, const TimelinePage& page, const model::TimeView& view,
+                               ImVec2 min) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const auto time = view.time(static_cast<double>(mouse.x - min.x));
     const double edge = static_cast<double>(ImGui::GetFontSize()) * 0.35;
@@ -149,7 +151,7 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
     if (ImGui::IsItemHovered()) {
         if (at_from || at_to) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeEW);
         const float wheel = ImGui::GetIO().MouseWheel;
-        if (wheel != 0) page.zoom(entry, time, std::pow(kWheelStep, static_cast<double>(wheel)));
+        if (wheel != 0) page.zoom(entry, time, std::pow(model::kWheelStep, static_cast<double>(wheel)));
     }
     if (ImGui::IsItemActivated()) {
         anchor_ = time;
@@ -159,8 +161,8 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
         drag_ = ImGui::GetIO().KeyShift ? Drag::anew : at_from ? Drag::from : at_to ? Drag::to : Drag::move;
         if (drag_ == Drag::move && !inside) {  // the window jumps to the mouse and may be dragged on
             const std::int64_t half = entry.visible.length() / 2;
-            const TimeSpan there = panned({entry.visible.from, entry.visible.to}, page.whole(),
-                                          time - (entry.visible.from + half));
+            const model::TimeSpan there = panned({entry.visible.from, entry.visible.to}, page.whole(),
+                                                 time - (entry.visible.from + half));
             TimelinePage::show(entry, there);
             before_ = entry.visible;
         }
@@ -171,7 +173,7 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
     }
     if (ImGui::IsMouseDragging(ImGuiMouseButton_Left, 2)) moved_ = true;
     if (!moved_) return;
-    const std::int64_t shortest = kShortestView;
+    const std::int64_t shortest = model::kShortestView;
     switch (drag_) {
         case Drag::move:
             TimelinePage::show(entry, panned({before_.from, before_.to}, page.whole(), time - anchor_));
@@ -190,4 +192,4 @@ void MinimapView::handle_mouse(OpenTrace& entry, const TimelinePage& page, const
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -9,23 +9,24 @@
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class MinimapView {
   public:
     static float height();
     // Draws from `min` to `max` on the screen. `map` may be nullptr: then only the window is drawn.
-    void draw(OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
+    void draw(model::OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
               ImVec2 min, ImVec2 max);
 
   private:
     enum class Drag { none, move, from, to, anew };
-    void handle_mouse(OpenTrace& entry, const TimelinePage& page, const TimeView& view, ImVec2 min);
+    void handle_mouse(model::OpenTrace& entry, const TimelinePage& page, const model::TimeView& view,
+                      ImVec2 min);
 
     Drag drag_ = Drag::none;
     std::int64_t anchor_ = 0;  // the instant at which the drag began
-    TimeRange before_;         // the visible range at that time
+    model::TimeRange before_;  // the visible range at that time
     bool moved_ = false;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr float kLongestTag = 14;  // width of a mark's text, in font sizes
@@ -22,9 +22,9 @@ constexpr float kLongestTag = 14;  // width of a mark's text, in font sizes
 ImU32 arrow_color(Arrow::Kind kind) {
     switch (kind) {
         case Arrow::Kind::collective:
-            return kind_color(traces::DeviceKind::communication);
+            return theme::kind_color(traces::store::DeviceKind::communication);
         case Arrow::Kind::backward:
-            return range_color(traces::RangeKind::backward);
+            return theme::range_color(traces::store::RangeKind::backward);
         case Arrow::Kind::launch:
             break;
     }
@@ -41,10 +41,10 @@ class Overlays {
           font_(ImGui::GetFontSize()) {}
 
     void over_rows() {
-        for (const SelectedEvent& part : s_.page.links.parts) {
+        for (const model::SelectedEvent& part : s_.page.links.parts) {
             if (const auto box = s_.page.box_of(view_, part)) {
                 draw_.AddRect({box->x0 - 0.5F, box->y0 - 0.5F}, {box->x1 - 0.5F, box->y1 + 0.5F},
-                              faded(theme::accent(), 0.9F), 0, 0, 1.5F);
+                              draw::faded(theme::accent(), 0.9F), 0, 0, 1.5F);
             }
         }
         for (const Arrow& arrow : arrows_of(s_.page.links)) paint_arrow(arrow);
@@ -52,7 +52,7 @@ class Overlays {
         if (s_.page.measure) measure(*s_.page.measure);
         if (s_.entry.cursor) {
             const float x = std::floor(s_.page.x_of(view_, *s_.entry.cursor));
-            draw_.AddRectFilled({x, a_.top()}, {x + 1, a_.max.y}, faded(theme::text(), 0.35F));
+            draw_.AddRectFilled({x, a_.top()}, {x + 1, a_.max.y}, draw::faded(theme::text(), 0.35F));
         }
         for (std::size_t i = 0; i < s_.marks.all().size(); ++i) mark_tag(i);
     }
@@ -74,7 +74,7 @@ class Overlays {
         const Mark& mark = s_.marks.all()[index];
         const float x0 = s_.page.x_of(view_, mark.from), x1 = s_.page.x_of(view_, mark.to);
         if (x1 < a_.left() || x0 >= a_.max.x) return std::nullopt;
-        const std::string text = fit_text(mark.text, font_ * kLongestTag);
+        const std::string text = draw::fit_text(mark.text, font_ * kLongestTag);
         const float width = ImGui::CalcTextSize(text.c_str()).x + font_ * 0.6F;
         const float x = std::clamp(x0, a_.left(), std::max(a_.left(), a_.max.x - width));
         const float y = a_.top() + 1;
@@ -108,11 +108,11 @@ class Overlays {
         const float x0 = std::floor(s_.page.x_of(view_, mark.from)), x1 = s_.page.x_of(view_, mark.to);
         const ImU32 color = mark_color(index);
         if (mark.is_range())
-            draw_.AddRectFilled({x0, a_.top()}, {std::max(x0 + 1, x1), a_.max.y}, faded(color, 0.1F));
-        draw_.AddRectFilled({x0, a_.top()}, {x0 + 1, a_.max.y}, faded(color, 0.7F));
+            draw_.AddRectFilled({x0, a_.top()}, {std::max(x0 + 1, x1), a_.max.y}, draw::faded(color, 0.1F));
+        draw_.AddRectFilled({x0, a_.top()}, {x0 + 1, a_.max.y}, draw::faded(color, 0.7F));
         if (mark.is_range())
             draw_.AddRectFilled({std::floor(x1), a_.top()}, {std::floor(x1) + 1, a_.max.y},
-                                faded(color, 0.7F));
+                                draw::faded(color, 0.7F));
     }
 
     void mark_tag(std::size_t index) {
@@ -121,19 +121,19 @@ class Overlays {
         const ImU32 color = mark_color(index);
         draw_.AddRectFilled(tag->min, tag->max, color, 3, ImDrawFlags_RoundCornersBottom);
         draw_.AddText({std::floor(tag->min.x + font_ * 0.3F), std::floor(tag->min.y + font_ * 0.12F)},
-                      text_on(color), tag->text.c_str());
+                      draw::text_on(color), tag->text.c_str());
         const std::string& text = s_.marks.all()[index].text;
-        items::place("timeline.mark." + text, tag->min, tag->max, text);
+        draw::items::place("timeline.mark." + text, tag->min, tag->max, text);
     }
 
     void measure(const Measure& m) {
         const float x0 = s_.page.x_of(view_, m.first()), x1 = s_.page.x_of(view_, m.last());
         const ImU32 color = theme::peak();
-        draw_.AddRectFilled({x0, a_.top()}, {std::max(x0 + 1, x1), a_.max.y}, faded(color, 0.12F));
+        draw_.AddRectFilled({x0, a_.top()}, {std::max(x0 + 1, x1), a_.max.y}, draw::faded(color, 0.12F));
         for (const float x : {std::floor(x0), std::floor(x1)})
             draw_.AddRectFilled({x, a_.top()}, {x + 1, a_.max.y}, color);
         // The figures are in the middle of the visible part, a third down, where they cover little.
-        const std::string length = format_duration(static_cast<double>(m.length()));
+        const std::string length = draw::format_duration(static_cast<double>(m.length()));
         const std::string ends = fmt::format("{} to {}", instant_text(m.first()), instant_text(m.last()));
         const float width =
             std::max(ImGui::CalcTextSize(length.c_str()).x, ImGui::CalcTextSize(ends.c_str()).x) + font_;
@@ -150,9 +150,9 @@ class Overlays {
         draw_.AddText(
             {std::floor(x + (width - ImGui::CalcTextSize(ends.c_str()).x) / 2), std::floor(y + font_ * 1.5F)},
             theme::text_dim(), ends.c_str());
-        items::place("timeline.measure", {x, y}, max, measure_text(m));
-        items::place("timeline.measure.from", edge_box(m.from).min, edge_box(m.from).max);
-        items::place("timeline.measure.to", edge_box(m.to).min, edge_box(m.to).max);
+        draw::items::place("timeline.measure", {x, y}, max, measure_text(m));
+        draw::items::place("timeline.measure.from", edge_box(m.from).min, edge_box(m.from).max);
+        draw::items::place("timeline.measure.to", edge_box(m.to).min, edge_box(m.to).max);
     }
 
     // The area in the rows where the mouse can grab an edge.
@@ -169,26 +169,27 @@ class Overlays {
         const float out = from ? x - grip : x + grip;  // the grip is outside the range
         draw_.AddRectFilled({std::min(x, out), y0 + font_ * 0.3F}, {std::max(x, out) + 1, y0 + font_ * 1.3F},
                             theme::accent(), 3);
-        items::place(from ? "timeline.limit.from" : "timeline.limit.to", {x - 2, y0}, {x + 2, y1},
-                     instant_text(time));
+        draw::items::place(from ? "timeline.limit.from" : "timeline.limit.to", {x - 2, y0}, {x + 2, y1},
+                           instant_text(time));
     }
 
     void cursor_label(std::int64_t time) {
         const float x = s_.page.x_of(view_, time);
         if (x < a_.left() || x >= a_.max.x) return;
-        const std::string label = format_decimal(static_cast<double>(time) / 1e6, 3) + " ms";
+        const std::string label = draw::format_decimal(static_cast<double>(time) / 1e6, 3) + " ms";
         const float width = ImGui::CalcTextSize(label.c_str()).x + font_ * 0.6F;
         const float left = std::clamp(std::floor(x - width / 2), a_.left(), a_.max.x - width);
         draw_.AddRectFilled({left, a_.min.y}, {left + width, a_.min.y + font_ * 1.4F}, theme::accent(), 3);
         draw_.AddText({std::floor(left + font_ * 0.3F), std::floor(a_.min.y + font_ * 0.2F)},
-                      text_on(theme::accent()), label.c_str());
-        items::place("timeline.cursor", {left, a_.min.y}, {left + width, a_.min.y + font_ * 1.4F}, label);
+                      draw::text_on(theme::accent()), label.c_str());
+        draw::items::place("timeline.cursor", {left, a_.min.y}, {left + width, a_.min.y + font_ * 1.4F},
+                           label);
     }
 
     ImDrawList& draw_;
     const OverlayScene& s_;
     const TimelineArea& a_;
-    TimeView view_;
+    model::TimeView view_;
     float font_;
 };
 
@@ -221,4 +222,4 @@ int mark_at(const OverlayScene& scene, ImVec2 point) {
     return -1;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -8,10 +8,10 @@
 #include "viewer/timeline/marks.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct OverlayScene {
-    const OpenTrace& entry;
+    const model::OpenTrace& entry;
     const TimelinePage& page;
     const MarkBook& marks;
     int chosen_mark = -1;  // index into marks
@@ -24,4 +24,4 @@ void paint_ruler_overlays(ImDrawList& draw, const OverlayScene& scene);
 // The mark whose tag is at this point; -1: none.
 int mark_at(const OverlayScene& scene, ImVec2 point);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -15,7 +15,7 @@
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/details.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // --- Memory by category and counters as rows of the timeline. Exact in each pixel: the solid part holds
@@ -35,11 +35,12 @@ class CurvePainter : private Canvas {
         const int height = static_cast<int>(row.height) - 2;
         for (const MemoryRun& run : memory_runs(memory.columns, memory.most, height)) {
             const float x0 = p_.area.left() + step * static_cast<float>(run.first);
-            const Color color = category_color(static_cast<traces::MemoryCategory>(run.category));
+            const theme::Color color =
+                theme::category_color(static_cast<traces::schema::MemoryCategory>(run.category));
             draw_.AddRectFilled(
                 {x0, bottom - static_cast<float>(run.top)},
                 {x0 + step * static_cast<float>(run.count), bottom - static_cast<float>(run.bottom)},
-                faded(color, run.pale ? 0.45F : 0.9F));
+                draw::faded(color, run.pale ? 0.45F : 0.9F));
         }
     }
 
@@ -58,8 +59,9 @@ class CurvePainter : private Canvas {
             const float x0 = p_.area.left() + step * static_cast<float>(run.first);
             const float x1 = x0 + step * static_cast<float>(run.count);
             const float high = bottom - height(run.highest), low = bottom - height(run.lowest);
-            draw_.AddRectFilled({x0, high}, {x1, bottom}, faded(theme::accent(), 0.2F));
-            draw_.AddRectFilled({x0, high}, {x1, std::max(high + 1.5F, low)}, faded(theme::accent(), 0.8F));
+            draw_.AddRectFilled({x0, high}, {x1, bottom}, draw::faded(theme::accent(), 0.2F));
+            draw_.AddRectFilled({x0, high}, {x1, std::max(high + 1.5F, low)},
+                                draw::faded(theme::accent(), 0.8F));
         }
     }
 };
@@ -91,7 +93,8 @@ class RowPainter : private Canvas {
     }
 
     void outlines(bool pinned) {
-        if (p_.hovered != p_.session.selected) outline(p_.hovered, faded(theme::text(), 0.7F), 1, pinned);
+        if (p_.hovered != p_.session.selected)
+            outline(p_.hovered, draw::faded(theme::text(), 0.7F), 1, pinned);
         outline(p_.session.selected, theme::text(), 2, pinned);
     }
 
@@ -111,7 +114,7 @@ class RowPainter : private Canvas {
         const TimelineArea& a = p_.area;
         const float x0 = std::clamp(x_of(p_.limit->from), a.left(), a.max.x);
         const float x1 = std::clamp(x_of(p_.limit->to), a.left(), a.max.x);
-        const ImU32 veil = faded(theme::ground(), 0.62F);
+        const ImU32 veil = draw::faded(theme::ground(), 0.62F);
         draw_.AddRectFilled({a.left(), a.top()}, {x0, a.max.y}, veil);
         draw_.AddRectFilled({x1, a.top()}, {a.max.x, a.max.y}, veil);
     }
@@ -134,7 +137,7 @@ class RowPainter : private Canvas {
         const auto at = [&](int column) { return p_.area.left() + step * static_cast<float>(column); };
         for (const FoldedRun& run : folded.grounds) {
             draw_.AddRectFilled({at(run.first), y0}, {at(run.first + run.count), y1},
-                                faded(theme::text(), 0.05F));
+                                draw::faded(theme::text(), 0.05F));
         }
         for (const FoldedRun& run : folded.runs) {
             const float height =
@@ -164,27 +167,27 @@ class RowPainter : private Canvas {
         const float x0 = p_.area.left() + bar.x0, x1 = p_.area.left() + bar.x1;
         // A pixel of gap separates neighbours without an outline.
         const float right = x1 - x0 > 3 ? x1 - 1 : x1;
-        const Color color = paint_color(paint);
+        const theme::Color color = paint_color(paint);
         if (lane.paint(bar.item) == kArrivalPaint) return arrival(x0, right, y0, y1);
         draw_.AddRectFilled({x0, y0}, {right, y1}, color);
-        label(lane.event(bar.item), x0, right, (y0 + y1 - font_) / 2, text_on(color));
+        label(lane.event(bar.item), x0, right, (y0 + y1 - font_) / 2, draw::text_on(color));
     }
 
     // Nothing is transferred yet: a thin line to where the last rank arrives.
     void arrival(float x0, float x1, float y0, float y1) {
-        draw_.AddRectFilled({x0, y0}, {x1, y1}, faded(paint_color(kArrivalPaint), 0.25F));
+        draw_.AddRectFilled({x0, y0}, {x1, y1}, draw::faded(paint_color(kArrivalPaint), 0.25F));
         draw_.AddRectFilled({x0, std::max(y0, y1 - 3)}, {x1, y1}, paint_color(kArrivalPaint));
     }
 
-    void label(SelectedEvent event, float x0, float x1, float y, ImU32 color) {
+    void label(model::SelectedEvent event, float x0, float x1, float y, ImU32 color) {
         const float room = x1 - x0 - font_ * 0.5F;
         if (room < font_ * 1.5F) return;
         std::string text = bar_label(p_.trace, event);
         constexpr std::size_t kMostLetters = 400;  // bytes: more than any screen has room for
         if (text.size() > kMostLetters) text.resize(kMostLetters);
-        if (width_of(text) > room) {
+        if (draw::width_of(text) > room) {
             if (room < font_ * 5) return;  // two letters and dots would be useless
-            text = fit_text(text, room);
+            text = draw::fit_text(text, room);
         }
         put(x0 + font_ * 0.25F, y, color, text);
     }
@@ -192,14 +195,14 @@ class RowPainter : private Canvas {
     // --- steps -----------------------------------------------------------------------------------------
     // Lines at the edges of a rank's steps through its rows, from `top` to `bottom` on the screen.
     void step_lines(int rank, float top, float bottom) {
-        const std::span<const traces::Step> steps = steps_of(p_.trace, rank);
+        const std::span<const traces::store::Step> steps = model::steps_of(p_.trace, rank);
         if (!room_for_step_lines(steps)) return;
         float last = -kFar;
-        for (const traces::Step& step : steps) {
+        for (const traces::store::Step& step : steps) {
             for (const std::int64_t t : {step.start, step.end}) {
                 const float x = std::floor(x_of(t));
                 if (x < last + 4 || x < p_.area.left() || x >= p_.area.max.x) continue;
-                draw_.AddRectFilled({x, top}, {x + 1, bottom}, faded(theme::text(), 0.16F));
+                draw_.AddRectFilled({x, top}, {x + 1, bottom}, draw::faded(theme::text(), 0.16F));
                 last = x;
             }
         }
@@ -221,15 +224,15 @@ class RowPainter : private Canvas {
     }
 
     // Lines closer than a letter would look like a pattern.
-    bool room_for_step_lines(std::span<const traces::Step> steps) const {
+    bool room_for_step_lines(std::span<const traces::store::Step> steps) const {
         double ns = 0;
-        for (const traces::Step& step : steps) ns += static_cast<double>(step.end - step.start);
+        for (const traces::store::Step& step : steps) ns += static_cast<double>(step.end - step.start);
         const auto count = static_cast<double>(steps.size());
         return !steps.empty() && ns / count / p_.view.ns_per_pixel() >= static_cast<double>(font_);
     }
 
     // --- selection -------------------------------------------------------------------------------------
-    void outline(SelectedEvent event, ImU32 color, float thickness, bool pinned) {
+    void outline(model::SelectedEvent event, ImU32 color, float thickness, bool pinned) {
         const auto place = find_event(p_.trace, p_.tracks, event);
         if (!place) return;
         const Row* row = p_.layout.of_lane(place->track, place->lane);
@@ -262,4 +265,4 @@ void paint_rows(ImDrawList& draw, const TimelinePicture& picture) {
     draw.PopClipRect();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -21,7 +21,7 @@
 #include "viewer/timeline/memory_rows.h"
 #include "viewer/timeline/rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 inline constexpr float kFar = 1e5F;  // pixels: beyond this a screen coordinate only means "outside"
 
@@ -37,7 +37,7 @@ struct TimelineArea {
     float width() const { return max.x - left(); }
     float height() const { return max.y - top(); }
     // On the screen, limited to what a float represents exactly.
-    float x_of(const TimeView& view, std::int64_t time) const {
+    float x_of(const model::TimeView& view, std::int64_t time) const {
         const double x = static_cast<double>(left()) + view.pixel(time);
         return static_cast<float>(std::clamp(x, -static_cast<double>(kFar), static_cast<double>(kFar)));
     }
@@ -46,29 +46,29 @@ struct TimelineArea {
 // A step in one of the ruler's rows.
 struct RulerStep {
     std::int64_t number = 0;
-    TimeRange time;
+    model::TimeRange time;
 };
 
 struct TimelinePicture {
-    const traces::Trace& trace;
+    const traces::store::Trace& trace;
     const Tracks& tracks;
     const RowLayout& layout;
     const FoldedRows& folded;
     const std::map<int, MemoryRow>& memory;  // by index into Trace::ranks
     const CounterRows& counters;
     const TrackPaints* paints;  // nullptr: by kind
-    const Session& session;
-    TimeView view;
+    const model::Session& session;
+    model::TimeView view;
     TimelineArea area;
-    std::optional<TimeRange> limit;
-    SelectedEvent hovered;
-    bool with_windows = false;            // the ruler has a row for them, even before they are computed
-    std::vector<RulerStep> windows = {};  // of the chosen rank's steps
-    std::optional<TimeRange> lit = {};    // the window that another panel navigated to
+    std::optional<model::TimeRange> limit;
+    model::SelectedEvent hovered;
+    bool with_windows = false;                 // the ruler has a row for them, even before they are computed
+    std::vector<RulerStep> windows = {};       // of the chosen rank's steps
+    std::optional<model::TimeRange> lit = {};  // the window that another panel navigated to
 };
 
 void paint_rows(ImDrawList& draw, const TimelinePicture& picture);
 void paint_names(ImDrawList& draw, const TimelinePicture& picture);
 void paint_ruler(ImDrawList& draw, const TimelinePicture& picture);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

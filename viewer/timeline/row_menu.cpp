@@ -11,12 +11,12 @@
 #include "viewer/draw/items.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 bool menu_item(const char* label, const char* item, const char* keys = nullptr) {
     const bool chosen = ImGui::MenuItem(label, keys);
-    items::mark(fmt::format("timeline.menu.{}", item), label);
+    draw::items::mark(fmt::format("timeline.menu.{}", item), label);
     return chosen;
 }
 
@@ -36,7 +36,7 @@ const Row* row_called(const TimelinePage& page, const std::string& key) {
 
 }  // namespace
 
-std::string RowMenu::draw(Session& session, TimelinePage& page, const Gestures& gestures) {
+std::string RowMenu::draw(model::Session& session, TimelinePage& page, const Gestures& gestures) {
     drag(session, page, gestures);
     if (gestures.wants_menu()) {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -44,7 +44,7 @@ std::string RowMenu::draw(Session& session, TimelinePage& page, const Gestures& 
         if (mouse.x < page.area.left() && row != nullptr) {
             key_ = page.key_of(*row);
             ImGui::OpenPopup("row menu");
-        } else if (page.hovered.kind != EventKind::none) {
+        } else if (page.hovered.kind != model::EventKind::none) {
             ImGui::OpenPopup("event menu");
         }
     }
@@ -60,8 +60,8 @@ std::string RowMenu::draw(Session& session, TimelinePage& page, const Gestures& 
     return action;
 }
 
-void RowMenu::draw_row_menu(Session& session, TimelinePage& page) {
-    RowArrangement& rows = session.current()->rows;
+void RowMenu::draw_row_menu(model::Session& session, TimelinePage& page) {
+    model::RowArrangement& rows = session.current()->rows;
     const RowGroup* group = group_called(page.layout(), key_);
     ImGui::TextDisabled("%s", key_.c_str());
     ImGui::Separator();
@@ -77,14 +77,14 @@ void RowMenu::draw_row_menu(Session& session, TimelinePage& page) {
     if (!siblings.empty() && menu_item("Move to the top", "row_first"))
         rows.move(key_, siblings.front(), siblings);
     ImGui::Separator();
-    const bool by_rank = rows.grouping == RowArrangement::Grouping::rank;
+    const bool by_rank = rows.grouping == model::RowArrangement::Grouping::rank;
     if (menu_item(by_rank ? "All rows by kind" : "All rows by rank", "group_rows", "K"))
         act("group_rows", session, page);
     if (menu_item("Show all rows in their own order", "show_rows", "Shift+H"))
         act("show_rows", session, page);
 }
 
-std::string RowMenu::draw_event_menu(const Session& session) {
+std::string RowMenu::draw_event_menu(const model::Session& session) {
     struct Choice {
         const char *label, *action, *keys;
     };
@@ -106,11 +106,11 @@ std::string RowMenu::draw_event_menu(const Session& session) {
 }
 
 // A dragged name is placed before the row whose upper half it is over.
-void RowMenu::drag(Session& session, TimelinePage& page, const Gestures& gestures) {
+void RowMenu::drag(model::Session& session, TimelinePage& page, const Gestures& gestures) {
     const auto at = gestures.dragged_row();
     if (!at || static_cast<std::size_t>(*at) >= page.layout().rows.size()) {
         if (!dragged_.empty()) {
-            RowArrangement& rows = session.current()->rows;
+            model::RowArrangement& rows = session.current()->rows;
             if (before_ != dragged_) rows.move(dragged_, before_, page.layout().siblings(dragged_));
             dragged_.clear();
         }
@@ -140,7 +140,7 @@ void RowMenu::drag(Session& session, TimelinePage& page, const Gestures& gesture
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
 }
 
-const Row* RowMenu::row_meant(const Session& session, const TimelinePage& page) const {
+const Row* RowMenu::row_meant(const model::Session& session, const TimelinePage& page) const {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const TimelineArea& area = page.area;
     const bool over =
@@ -149,8 +149,8 @@ const Row* RowMenu::row_meant(const Session& session, const TimelinePage& page) 
     return row != nullptr ? row : page.row_of(session.selected);
 }
 
-bool RowMenu::act(std::string_view action, Session& session, TimelinePage& page) {
-    RowArrangement& rows = session.current()->rows;
+bool RowMenu::act(std::string_view action, model::Session& session, TimelinePage& page) {
+    model::RowArrangement& rows = session.current()->rows;
     if (action == "show_rows") {
         rows.show_all();
         rows.order.clear();
@@ -159,7 +159,7 @@ bool RowMenu::act(std::string_view action, Session& session, TimelinePage& page)
         return true;
     }
     if (action == "group_rows") {
-        using Grouping = RowArrangement::Grouping;
+        using Grouping = model::RowArrangement::Grouping;
         rows.grouping = rows.grouping == Grouping::rank ? Grouping::kind : Grouping::rank;
         return true;
     }
@@ -178,4 +178,4 @@ bool RowMenu::act(std::string_view action, Session& session, TimelinePage& page)
     return true;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -12,27 +12,27 @@
 #include "viewer/timeline/gestures.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class RowMenu {
   public:
     // Opens menus that gestures request, moves the dragged row, draws the open menu. Returns the id of an
     // action that was chosen from the event's menu, or empty.
-    std::string draw(Session& session, TimelinePage& page, const Gestures& gestures);
+    std::string draw(model::Session& session, TimelinePage& page, const Gestures& gestures);
 
     // "pin_row", "hide_row", "row_up", "row_down", "fold_row", "show_rows", "group_rows": applied to the row
     // under the mouse or, if there is none, the selected event's. True if `action` is one of these.
-    bool act(std::string_view action, Session& session, TimelinePage& page);
+    bool act(std::string_view action, model::Session& session, TimelinePage& page);
 
   private:
-    const Row* row_meant(const Session& session, const TimelinePage& page) const;
-    void drag(Session& session, TimelinePage& page, const Gestures& gestures);
-    void draw_row_menu(Session& session, TimelinePage& page);
-    static std::string draw_event_menu(const Session& session);
+    const Row* row_meant(const model::Session& session, const TimelinePage& page) const;
+    void drag(model::Session& session, TimelinePage& page, const Gestures& gestures);
+    void draw_row_menu(model::Session& session, TimelinePage& page);
+    static std::string draw_event_menu(const model::Session& session);
 
     std::string key_;      // of the row whose menu is open
     std::string dragged_;  // of the row that is being dragged
     std::string before_;   // the row before which it would be placed; empty: last
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

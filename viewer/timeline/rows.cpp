@@ -10,7 +10,7 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // A row before it has a place on the page.
@@ -24,19 +24,19 @@ struct CandidateGroup {
     std::vector<Candidate> rows;
 };
 
-std::string rank_key(const traces::Trace& trace, int rank) {
+std::string rank_key(const traces::store::Trace& trace, int rank) {
     if (rank < 0) return "other";
     return fmt::format("rank {}", trace.ranks[static_cast<std::size_t>(rank)].number);
 }
 
 // The thread's number, or its index if the trace does not contain it.
-std::int64_t thread_number(const traces::Trace& trace, std::size_t source) {
+std::int64_t thread_number(const traces::store::Trace& trace, std::size_t source) {
     return source < trace.threads.size() ? trace.threads[source].global_tid & 0xFFFFFF
                                          : static_cast<std::int64_t>(source);
 }
 
 // Identifies the track among those of its rank.
-std::string track_key(const traces::Trace& trace, const Track& track) {
+std::string track_key(const traces::store::Trace& trace, const Track& track) {
     const auto source = static_cast<std::size_t>(track.source);
     const std::string rank = rank_key(trace, track.rank);
     switch (track.kind) {
@@ -57,8 +57,10 @@ std::string track_key(const traces::Trace& trace, const Track& track) {
 
 class Rows {
   public:
-    Rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement)
-        : trace_(trace), tracks_(tracks), by_kind_(arrangement.grouping == RowArrangement::Grouping::kind) {}
+    Rows(const traces::store::Trace& trace, const Tracks& tracks, const model::RowArrangement& arrangement)
+        : trace_(trace),
+          tracks_(tracks),
+          by_kind_(arrangement.grouping == model::RowArrangement::Grouping::kind) {}
 
     std::vector<CandidateGroup> groups() {
         if (!by_kind_) {
@@ -86,7 +88,7 @@ class Rows {
     CandidateGroup& joined() { return group("collectives", "Collectives"); }
     CandidateGroup& group_of_rank(int rank) {
         if (rank < 0) return group("other", "Other threads");
-        const traces::Rank& r = trace_.ranks[static_cast<std::size_t>(rank)];
+        const traces::store::Rank& r = trace_.ranks[static_cast<std::size_t>(rank)];
         CandidateGroup& made = group(rank_key(trace_, rank), fmt::format("Rank {}", r.number), rank);
         made.group.note = r.device_name;
         return made;
@@ -97,13 +99,13 @@ class Rows {
         switch (track.kind) {
             case Track::Kind::stream:
                 switch (track.work) {
-                    case traces::DeviceKind::kernel:
+                    case traces::store::DeviceKind::kernel:
                         return group("kind kernel", "Kernel streams");
-                    case traces::DeviceKind::memcpy:
+                    case traces::store::DeviceKind::memcpy:
                         return group("kind memcpy", "Memcpy streams");
-                    case traces::DeviceKind::memset:
+                    case traces::store::DeviceKind::memset:
                         return group("kind memset", "Memset streams");
-                    case traces::DeviceKind::communication:
+                    case traces::store::DeviceKind::communication:
                         return group("kind communication", "Communication streams");
                 }
                 break;
@@ -159,7 +161,7 @@ class Rows {
         }
     }
 
-    const traces::Trace& trace_;
+    const traces::store::Trace& trace_;
     const Tracks& tracks_;
     bool by_kind_;
     std::vector<CandidateGroup> groups_;
@@ -223,23 +225,23 @@ class Page {
     const RowHeights& heights_;
 };
 
-bool is_filtered_out(const RowArrangement& a, const CandidateGroup& group, const Candidate& c) {
+bool is_filtered_out(const model::RowArrangement& a, const CandidateGroup& group, const Candidate& c) {
     return !a.filter.empty() &&
-           !matches_filter(c.entry.label + " " + group.group.label + " " + c.entry.key, a.filter);
+           !model::matches_filter(c.entry.label + " " + group.group.label + " " + c.entry.key, a.filter);
 }
 
 }  // namespace
 
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
-                      const RowHeights& heights) {
+RowLayout layout_rows(const traces::store::Trace& trace, const Tracks& tracks,
+                      const model::RowArrangement& arrangement, const RowHeights& heights) {
     RowLayout layout;
     std::vector<CandidateGroup> groups = Rows(trace, tracks, arrangement).groups();
     const Order order(arrangement.order);
-    traces::sort_rows(groups, [&](const CandidateGroup& a, const CandidateGroup& b) {
+    traces::schema::sort_rows(groups, [&](const CandidateGroup& a, const CandidateGroup& b) {
         return order(a.group.key) < order(b.group.key);
     });
     for (CandidateGroup& group : groups) {
-        traces::sort_rows(group.rows, [&](const Candidate& a, const Candidate& b) {
+        traces::schema::sort_rows(group.rows, [&](const Candidate& a, const Candidate& b) {
             return order(a.entry.key) < order(b.entry.key);
         });
         group.group.collapsed = arrangement.collapsed.contains(group.group.key);
@@ -283,7 +285,8 @@ RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const Ro
     return layout;
 }
 
-void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track) {
+void show_track(model::RowArrangement& arrangement, const traces::store::Trace& trace, const Tracks& tracks,
+                int track) {
     for (const CandidateGroup& group : Rows(trace, tracks, arrangement).groups()) {
         for (const Candidate& c : group.rows) {
             if (c.row.kind != Row::Kind::lane || c.row.track != track) continue;
@@ -354,8 +357,9 @@ std::vector<std::string> RowLayout::siblings(const std::string& key) const {
     return keys;
 }
 
-const RowLayout& KeptLayout::update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
-                                    const RowArrangement& arrangement, const RowHeights& heights) {
+const RowLayout& KeptLayout::update(const traces::store::Trace& trace,
+                                    const std::shared_ptr<const Tracks>& tracks,
+                                    const model::RowArrangement& arrangement, const RowHeights& heights) {
     if (tracks_ != tracks || !(arrangement_ == arrangement) || !(heights_ == heights)) {
         layout_ = layout_rows(trace, *tracks, arrangement, heights);
         tracks_ = tracks;
@@ -365,4 +369,4 @@ const RowLayout& KeptLayout::update(const traces::Trace& trace, const std::share
     return layout_;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

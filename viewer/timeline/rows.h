@@ -13,7 +13,7 @@
 #include "viewer/model/arrangement.h"
 #include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Row {
     enum class Kind : std::uint8_t { group, memory, lane, counter };
@@ -76,30 +76,31 @@ struct RowLayout {
     std::vector<std::string> siblings(const std::string& key) const;
 
   private:
-    friend RowLayout layout_rows(const traces::Trace&, const Tracks&, const RowArrangement&,
+    friend RowLayout layout_rows(const traces::store::Trace&, const Tracks&, const model::RowArrangement&,
                                  const RowHeights&);
     std::vector<std::pair<std::pair<int, int>, std::size_t>> lane_rows_;  // (track, lane) -> row, sorted
 };
 
-RowLayout layout_rows(const traces::Trace& trace, const Tracks& tracks, const RowArrangement& arrangement,
-                      const RowHeights& heights);
+RowLayout layout_rows(const traces::store::Trace& trace, const Tracks& tracks,
+                      const model::RowArrangement& arrangement, const RowHeights& heights);
 
 // Changes an arrangement so that the rows of a track are shown: unfolds their group unless they are pinned,
 // unhides them and it, and empties the filter if it removes them.
-void show_track(RowArrangement& arrangement, const traces::Trace& trace, const Tracks& tracks, int track);
+void show_track(model::RowArrangement& arrangement, const traces::store::Trace& trace, const Tracks& tracks,
+                int track);
 
 // Keeps the latest layout and rebuilds it only if something has changed: else a frame costs one comparison.
 class KeptLayout {
   public:
     // `tracks` are kept alive until others are passed.
-    const RowLayout& update(const traces::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
-                            const RowArrangement& arrangement, const RowHeights& heights);
+    const RowLayout& update(const traces::store::Trace& trace, const std::shared_ptr<const Tracks>& tracks,
+                            const model::RowArrangement& arrangement, const RowHeights& heights);
 
   private:
     std::shared_ptr<const Tracks> tracks_;
-    RowArrangement arrangement_;
+    model::RowArrangement arrangement_;
     RowHeights heights_;
     RowLayout layout_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -16,7 +16,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/canvas.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr float kStepRow = 1.45F;  // font sizes
@@ -39,14 +39,15 @@ class RulerPainter : private Canvas {
         const int most = std::clamp(static_cast<int>(a.width() / (font_ * 7)), 2, 24);
         const float y = a.min.y + font_ * 0.25F;
         float free_from = a.left();
-        for (const Tick& tick : make_ticks(static_cast<double>(p_.view.from), static_cast<double>(p_.view.to),
-                                           most, AxisUnit::nanoseconds)) {
+        for (const draw::Tick& tick :
+             make_ticks(static_cast<double>(p_.view.from), static_cast<double>(p_.view.to), most,
+                        draw::AxisUnit::nanoseconds)) {
             const float x = std::floor(x_of(static_cast<std::int64_t>(std::llround(tick.value))));
             if (x < a.left() || x >= a.max.x) continue;
             draw_.AddRectFilled({x, a.min.y + font_ * 1.25F}, {x + 1, a.min.y + font_ * 1.55F},
                                 theme::text_dim());
-            draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, faded(theme::text(), 0.05F));
-            const float width = width_of(tick.label);
+            draw_.AddRectFilled({x, a.top()}, {x + 1, a.max.y}, draw::faded(theme::text(), 0.05F));
+            const float width = draw::width_of(tick.label);
             const float at = std::clamp(x - width / 2, a.left() + 2, a.max.x - width - 2);
             if (at < free_from) continue;  // a label never touches its neighbour
             put(at, y, theme::text_dim(), tick.label);
@@ -59,21 +60,21 @@ class RulerPainter : private Canvas {
     // window, which ends with the device's work (docs/definitions.md).
     void ruler_steps() {
         std::vector<RulerStep> host;
-        for (const traces::Step& step : steps_of(p_.trace, p_.session.rank))
+        for (const traces::store::Step& step : model::steps_of(p_.trace, p_.session.rank))
             host.push_back({step.number, {step.start, step.end}});
         const auto rank = static_cast<std::size_t>(p_.session.rank);
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
         const float y = p_.area.min.y + font_ * 1.65F;
         if (!host.empty())
             row_of_steps(host, "host step", fmt::format("Host steps, rank {}", number), y,
-                         range_color(traces::RangeKind::step));
+                         theme::range_color(traces::store::RangeKind::step));
         if (p_.with_windows && !p_.windows.empty())
             row_of_steps(p_.windows, "window", fmt::format("Step windows, rank {}", number),
                          y + font_ * kStepRow, theme::hover(), true);
     }
 
     void row_of_steps(const std::vector<RulerStep>& steps, const char* word, const std::string& name,
-                      float y0, Color color, bool windows = false) {
+                      float y0, theme::Color color, bool windows = false) {
         const TimelineArea& a = p_.area;
         const float y1 = y0 + font_ * kStepRow - 2;
         std::vector<float> widths;
@@ -95,15 +96,16 @@ class RulerPainter : private Canvas {
                 draw_.AddRectFilled({from, y0}, {std::max(from + 1, to), y1}, lit ? theme::accent() : color);
                 last = x1;
             }
-            if (items::kept())
-                items::place(fmt::format("timeline.{}.{}", word, step.number), {x0, y0}, {x1, y1},
-                             StepLabels{word}.text(step) + (lit ? "  lit" : ""));
+            if (draw::items::kept())
+                draw::items::place(fmt::format("timeline.{}.{}", word, step.number), {x0, y0}, {x1, y1},
+                                   StepLabels{word}.text(step) + (lit ? "  lit" : ""));
             if (step.number % labels.every != 0) continue;
             std::string label = labels.text(step);
-            for (int form = labels.form; labels.every == 1 && form < 2 && width_of(label) + 4 > x1 - x0;) {
+            for (int form = labels.form;
+                 labels.every == 1 && form < 2 && draw::width_of(label) + 4 > x1 - x0;) {
                 label = StepLabels{word, ++form}.text(step);  // a step much shorter than the others
             }
-            const float width = width_of(label), at = (x0 + x1 - width) / 2;
+            const float width = draw::width_of(label), at = (x0 + x1 - width) / 2;
             const bool fits =
                 labels.every > 1 ? at >= free_from && at + width <= a.max.x : width + 4 <= x1 - x0;
             if (!fits) continue;
@@ -111,7 +113,7 @@ class RulerPainter : private Canvas {
             free_from = at + width + font_ * 0.6F;
         }
         // After the boxes: the label of every tenth step may extend over its neighbours.
-        const Color ink = text_on(color);
+        const theme::Color ink = draw::text_on(color);
         for (const auto& [at, label] : written) put(at, (y0 + y1 - font_) / 2, ink, label);
         put(a.min.x + font_ * 0.5F, (y0 + y1 - font_) / 2, theme::text_dim(), name);
     }
@@ -126,16 +128,16 @@ class RulerPainter : private Canvas {
             if (form == 2) return fmt::format("{}", step.number);
             if (form == 1) return fmt::format("{} {}", word, step.number);
             return fmt::format("{} {}  {}", word, step.number,
-                               format_duration(static_cast<double>(step.time.length())));
+                               draw::format_duration(static_cast<double>(step.time.length())));
         }
     };
     StepLabels choose_labels(const char* word, const RulerStep& longest, float room) const {
         StepLabels labels{word};
-        while (labels.form < 2 && width_of(labels.text(longest)) + font_ * 0.6F > room) ++labels.form;
+        while (labels.form < 2 && draw::width_of(labels.text(longest)) + font_ * 0.6F > room) ++labels.form;
         if (labels.form < 2 || room <= 0) return labels;
-        const float need = width_of(labels.text(longest)) + font_ * 0.6F;
+        const float need = draw::width_of(labels.text(longest)) + font_ * 0.6F;
         if (need > room)
-            labels.every = static_cast<std::int64_t>(nice_step(static_cast<double>(need / room)));
+            labels.every = static_cast<std::int64_t>(draw::nice_step(static_cast<double>(need / room)));
         return labels;
     }
 };
@@ -180,7 +182,7 @@ class NamePainter : private Canvas {
         }
         const bool chosen = group.rank >= 0 && group.rank == p_.session.rank;
         put(indent(), cy - font_ / 2, chosen ? theme::accent() : theme::text(),
-            fit_text(group.label, room()));
+            draw::fit_text(group.label, room()));
     }
 
     // On two lines if the row has room for them.
@@ -188,11 +190,11 @@ class NamePainter : private Canvas {
         const float y = y_of(row), middle = y + row.height / 2;
         pin(row, y);
         if (row.height < font_ * 2.2F) {
-            put(indent(), middle - font_ / 2, theme::text(), fit_text(name, room()));
+            put(indent(), middle - font_ / 2, theme::text(), draw::fit_text(name, room()));
             return;
         }
-        put(indent(), middle - font_ * 1.1F, theme::text(), fit_text(name, room()));
-        put(indent(), middle + font_ * 0.1F, theme::text_dim(), fit_text(what, room()));
+        put(indent(), middle - font_ * 1.1F, theme::text(), draw::fit_text(name, room()));
+        put(indent(), middle + font_ * 0.1F, theme::text_dim(), draw::fit_text(what, room()));
     }
 
     const std::string& label(const Row& row) const {
@@ -201,7 +203,8 @@ class NamePainter : private Canvas {
 
     void memory_name(const Row& row) {
         const auto it = p_.memory.find(row.rank);
-        two_lines(row, label(row), it == p_.memory.end() ? "..." : "max " + format_size(it->second.most));
+        two_lines(row, label(row),
+                  it == p_.memory.end() ? "..." : "max " + draw::format_size(it->second.most));
     }
 
     void counter_name(const Row& row) {
@@ -209,20 +212,21 @@ class NamePainter : private Canvas {
         two_lines(row, label(row), "max " + counter_value(counter, p_.trace));
     }
 
-    static std::string counter_value(const CounterTrack& counter, const traces::Trace& trace) {
+    static std::string counter_value(const CounterTrack& counter, const traces::store::Trace& trace) {
         const bool bytes =
             std::string_view(trace.strings[counter.name]).find("bytes") != std::string_view::npos;
-        return bytes ? format_size(static_cast<std::int64_t>(counter.most)) : format_decimal(counter.most, 2);
+        return bytes ? draw::format_size(static_cast<std::int64_t>(counter.most))
+                     : draw::format_decimal(counter.most, 2);
     }
 
     void track_name(const Row& row) {
         const Track& track = p_.tracks.tracks[static_cast<std::size_t>(row.track)];
         const float y = y_of(row);
         pin(row, y);
-        put(indent(), y + (row.height - font_) / 2, theme::text(), fit_text(label(row), room()));
+        put(indent(), y + (row.height - font_) / 2, theme::text(), draw::fit_text(label(row), room()));
         if (track.lanes.size() < 2) return;
         put(indent(), y + row.height + (row.height - font_) / 2, theme::text_dim(),
-            fit_text(what_is(track), room()));
+            draw::fit_text(what_is(track), room()));
     }
 
     std::string what_is(const Track& track) const {
@@ -268,4 +272,4 @@ void paint_names(ImDrawList& draw, const TimelinePicture& picture) {
     draw.AddRectFilled({a.left() - 1, a.min.y}, {a.left(), a.max.y}, theme::line());
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -13,7 +13,7 @@
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/timeline_parts.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 class Acts {
@@ -21,9 +21,9 @@ class Acts {
     Acts(TraceOnPage& on, TimelineParts& parts)
         : page_(on.page), marks_(on.marks), list_(on.marks_view), p_(parts) {}
 
-    void run(std::string_view action, Session& session) {
+    void run(std::string_view action, model::Session& session) {
         if (p_.row_menu.act(action, session, page_)) return;
-        static const std::map<std::string_view, void (Acts::*)(Session&)> kActs = {
+        static const std::map<std::string_view, void (Acts::*)(model::Session&)> kActs = {
             {"scroll_up", &Acts::scroll<-6>},
             {"scroll_down", &Acts::scroll<6>},
             {"page_up", &Acts::scroll<-25>},
@@ -64,47 +64,47 @@ class Acts {
   private:
     // --- actions ---------------------------------------------------------------------------------------
     template <int kLines>
-    void scroll(Session& /*session*/) {
+    void scroll(model::Session& /*session*/) {
         page_.scroll += ImGui::GetFontSize() * static_cast<float>(kLines);
     }
 
-    void show_again(Session& session, std::optional<TimeSpan> (ZoomHistory::*which)()) {
-        OpenTrace& entry = *session.current();
+    void show_again(model::Session& session, std::optional<model::TimeSpan> (ZoomHistory::*which)()) {
+        model::OpenTrace& entry = *session.current();
         ZoomHistory& history = page_.history;
         history.see({entry.visible.from, entry.visible.to});
         if (const auto span = (history.*which)()) TimelinePage::show(entry, *span);
     }
-    void back(Session& session) { show_again(session, &ZoomHistory::back); }
-    void forward(Session& session) { show_again(session, &ZoomHistory::forward); }
-    void fit(Session& session) { session.fit(); }
+    void back(model::Session& session) { show_again(session, &ZoomHistory::back); }
+    void forward(model::Session& session) { show_again(session, &ZoomHistory::forward); }
+    void fit(model::Session& session) { session.fit(); }
 
     // The selected time: an event's, else the measure's, else the chosen range's, else the limit's.
-    std::optional<TimeSpan> selected_time(const Session& session) const {
-        if (session.selected.kind != EventKind::none) {
+    std::optional<model::TimeSpan> selected_time(const model::Session& session) const {
+        if (session.selected.kind != model::EventKind::none) {
             const EventTime time = time_of(*page_.trace, session.selected);
-            return TimeSpan{time.start, time.end};
+            return model::TimeSpan{time.start, time.end};
         }
-        if (page_.measure) return TimeSpan{page_.measure->first(), page_.measure->last()};
+        if (page_.measure) return model::TimeSpan{page_.measure->first(), page_.measure->last()};
         const int chosen = list_.chosen();
         if (chosen >= 0 && static_cast<std::size_t>(chosen) < marks_.marks.all().size()) {
             const Mark& mark = marks_.marks.all()[static_cast<std::size_t>(chosen)];
-            if (mark.is_range()) return TimeSpan{mark.from, mark.to};
+            if (mark.is_range()) return model::TimeSpan{mark.from, mark.to};
         }
         if (session.current()->limit)
-            return TimeSpan{session.current()->limit->from, session.current()->limit->to};
+            return model::TimeSpan{session.current()->limit->from, session.current()->limit->to};
         return std::nullopt;
     }
-    void zoom_to(Session& session) {
+    void zoom_to(model::Session& session) {
         if (const auto time = selected_time(session))
             TimelinePage::show(*session.current(), framed(*time, page_.whole()));
     }
-    void limit_selected(Session& session) {
+    void limit_selected(model::Session& session) {
         if (const auto time = selected_time(session))
-            session.current()->limit = TimeRange{time->from, std::max(time->to, time->from + 1)};
+            session.current()->limit = model::TimeRange{time->from, std::max(time->to, time->from + 1)};
     }
 
     template <int kBy>
-    void step(Session& session) {
+    void step(model::Session& session) {
         TimelinePage& page = page_;
         if (page.tracks == nullptr) return;
         const auto place = find_event(*page.trace, *page.tracks, session.selected);
@@ -115,41 +115,41 @@ class Acts {
         page.go_to(session, lane.event(kBy < 0 ? place->item - 1 : place->item + 1));
     }
     template <bool kForwards>
-    void same(Session& session) {
+    void same(model::Session& session) {
         if (const auto next = same_name(*page_.trace, session.selected, kForwards))
             page_.go_to(session, *next);
     }
 
     // --- related events ---
-    void follow_launch(Session& session) {
+    void follow_launch(model::Session& session) {
         const Links& links = page_.links;
         if (links.launch != session.selected) return page_.go_to(session, links.launch);
         if (!links.launched.empty()) page_.go_to(session, links.launched.front());
     }
-    void next_part(Session& session) {
-        const std::vector<SelectedEvent> parts = page_.links.parts;
+    void next_part(model::Session& session) {
+        const std::vector<model::SelectedEvent> parts = page_.links.parts;
         const auto here = std::find(parts.begin(), parts.end(), session.selected);
         if (here == parts.end() || parts.size() < 2) return;
         page_.go_to(session, here + 1 == parts.end() ? parts.front() : *(here + 1));
     }
-    void follow_backward(Session& session) {
+    void follow_backward(model::Session& session) {
         const Links links = page_.links;
         if (links.forward != session.selected) return page_.go_to(session, links.forward);
         if (!links.backwards.empty()) page_.go_to(session, links.backwards.front());
     }
 
     // --- finding ---
-    void find(Session& /*session*/) { p_.find.focus(); }
+    void find(model::Session& /*session*/) { p_.find.focus(); }
     template <bool kForwards>
-    void find_next(Session& session) {
+    void find_next(model::Session& session) {
         p_.find.go(session, page_, kForwards);
     }
-    void find_same(Session& session) {
+    void find_same(model::Session& session) {
         p_.find.find(std::string(name_of(*page_.trace, session.selected)));
         p_.find.list = true;
     }
-    void filter_rows(Session& /*session*/) { p_.focus_filter = true; }
-    void find_list(Session& /*session*/) {
+    void filter_rows(model::Session& /*session*/) { p_.focus_filter = true; }
+    void find_list(model::Session& /*session*/) {
         if (!p_.find.empty()) p_.find.list = !p_.find.list;
     }
 
@@ -161,22 +161,22 @@ class Acts {
         list_.choose(marks_, static_cast<int>(at), true);
     }
     // At the mouse, else at the start of the selected event, else at the shared cursor or in the middle.
-    void mark(Session& session) {
-        const OpenTrace& entry = *session.current();
+    void mark(model::Session& session) {
+        const model::OpenTrace& entry = *session.current();
         std::int64_t time = entry.cursor.value_or(entry.visible.from + entry.visible.length() / 2);
-        if (!p_.gestures.over_time() && session.selected.kind != EventKind::none)
+        if (!p_.gestures.over_time() && session.selected.kind != model::EventKind::none)
             time = time_of(*page_.trace, session.selected).start;
         add_mark({time, time, {}});
     }
-    void mark_range(Session& session) {
-        std::optional<TimeSpan> time;
-        if (page_.measure) time = TimeSpan{page_.measure->first(), page_.measure->last()};
+    void mark_range(model::Session& session) {
+        std::optional<model::TimeSpan> time;
+        if (page_.measure) time = model::TimeSpan{page_.measure->first(), page_.measure->last()};
         if (!time) time = selected_time(session);
-        if (!time) time = TimeSpan{session.current()->visible.from, session.current()->visible.to};
+        if (!time) time = model::TimeSpan{session.current()->visible.from, session.current()->visible.to};
         add_mark({time->from, time->to, {}});
     }
-    void marks(Session& /*session*/) { list_.shown = !list_.shown; }
-    void go_to_mark(Session& session, bool forwards) {
+    void marks(model::Session& /*session*/) { list_.shown = !list_.shown; }
+    void go_to_mark(model::Session& session, bool forwards) {
         const MarkBook& book = marks_.marks;
         const int chosen = list_.chosen();
         if (book.all().empty()) return;
@@ -185,24 +185,24 @@ class Acts {
         if (chosen >= 0 && chosen < count) {
             next = (chosen + (forwards ? 1 : count - 1)) % count;
         } else {
-            const TimeRange& visible = session.current()->visible;
+            const model::TimeRange& visible = session.current()->visible;
             const std::int64_t middle = visible.from + visible.length() / 2;
             const auto found = forwards ? book.after(middle) : book.before(middle);
             next = found ? static_cast<int>(*found) : (forwards ? 0 : count - 1);
         }
         list_.go_to(session, page_, marks_, next);
     }
-    void next_mark(Session& session) { go_to_mark(session, true); }
-    void previous_mark(Session& session) { go_to_mark(session, false); }
-    void measure(Session& /*session*/) {
+    void next_mark(model::Session& session) { go_to_mark(session, true); }
+    void previous_mark(model::Session& session) { go_to_mark(session, false); }
+    void measure(model::Session& /*session*/) {
         p_.gestures.measuring = !p_.gestures.measuring;
         if (!p_.gestures.measuring) page_.measure.reset();
     }
-    void copy(Session& session) {
+    void copy(model::Session& session) {
         std::string copied;
         if (page_.measure) {
             copied = measure_text(*page_.measure);
-        } else if (session.selected.kind != EventKind::none) {
+        } else if (session.selected.kind != model::EventKind::none) {
             copied = p_.details.copied();
         } else {
             copied = measure_text({session.current()->visible.from, session.current()->visible.to});
@@ -210,15 +210,15 @@ class Acts {
         ImGui::SetClipboardText(copied.c_str());
     }
     // Escape: clears the timeline's own state.
-    void let_go(Session& session) {
+    void let_go(model::Session& session) {
         session.current()->lit.reset();
         page_.measure.reset();
         p_.gestures.measuring = false;
     }
-    void deselect(Session& session) { session.selected = {}; }
+    void deselect(model::Session& session) { session.selected = {}; }
 
     // --- rows ---
-    void fold_ranks(Session& session) {
+    void fold_ranks(model::Session& session) {
         std::set<std::string>& collapsed = session.current()->rows.collapsed;
         const bool collapse = collapsed.empty();
         collapsed.clear();
@@ -234,8 +234,9 @@ class Acts {
 
 }  // namespace
 
-void do_timeline_action(std::string_view action, Session& session, TraceOnPage& on, TimelineParts& parts) {
+void do_timeline_action(std::string_view action, model::Session& session, TraceOnPage& on,
+                        TimelineParts& parts) {
     Acts(on, parts).run(action, session);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -7,22 +7,22 @@
 
 #include "viewer/timeline/details.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
-TimeSpan span_of(const OpenTrace& entry) {
+model::TimeSpan span_of(const model::OpenTrace& entry) {
     return {entry.visible.from, entry.visible.to};
 }
 
 }  // namespace
 
-TimelinePage::TimelinePage(TracePtr opened) : trace(std::move(opened)) {}
+TimelinePage::TimelinePage(model::TracePtr opened) : trace(std::move(opened)) {}
 
-TimeSpan TimelinePage::whole() const {
+model::TimeSpan TimelinePage::whole() const {
     return {trace->first_ns, std::max(trace->last_ns, trace->first_ns + 1)};
 }
 
-TimeView TimelinePage::view(const OpenTrace& entry) const {
+model::TimeView TimelinePage::view(const model::OpenTrace& entry) const {
     return {entry.visible.from, std::max(entry.visible.to, entry.visible.from + 1),
             std::max(1.0, static_cast<double>(std::floor(area.width())))};
 }
@@ -40,13 +40,14 @@ const std::string& TimelinePage::key_of(const Row& row) const {
                           : layout().groups[static_cast<std::size_t>(row.group)].key;
 }
 
-const Row* TimelinePage::row_of(SelectedEvent event) const {
-    if (tracks == nullptr || rows == nullptr || event.kind == EventKind::none) return nullptr;
+const Row* TimelinePage::row_of(model::SelectedEvent event) const {
+    if (tracks == nullptr || rows == nullptr || event.kind == model::EventKind::none) return nullptr;
     const auto place = find_event(*trace, *tracks, event);
     return place ? layout().of_lane(place->track, place->lane) : nullptr;
 }
 
-std::optional<TimelinePage::Box> TimelinePage::box_of(const TimeView& view, SelectedEvent event) const {
+std::optional<TimelinePage::Box> TimelinePage::box_of(const model::TimeView& view,
+                                                      model::SelectedEvent event) const {
     const Row* row = row_of(event);
     if (row == nullptr) return std::nullopt;
     const EventTime time = time_of(*trace, event);
@@ -54,15 +55,15 @@ std::optional<TimelinePage::Box> TimelinePage::box_of(const TimeView& view, Sele
     return Box{x0, std::max(x0 + 2, x_of(view, time.end)), y + 1, y + row->height - 1};
 }
 
-void TimelinePage::zoom(OpenTrace& entry, std::int64_t anchor, double factor) const {
+void TimelinePage::zoom(model::OpenTrace& entry, std::int64_t anchor, double factor) const {
     show(entry, zoomed(span_of(entry), whole(), anchor, factor));
 }
 
-void TimelinePage::pan_pixels(OpenTrace& entry, double pixels) const {
+void TimelinePage::pan_pixels(model::OpenTrace& entry, double pixels) const {
     show(entry, panned(span_of(entry), whole(), std::llround(pixels * view(entry).ns_per_pixel())));
 }
 
-void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
+void TimelinePage::bring_into_sight(model::OpenTrace& entry, model::SelectedEvent event) {
     const EventTime time = time_of(*trace, event);
     if (time.start < entry.visible.from || time.end > entry.visible.to) {
         const std::int64_t length = time.end - time.start;
@@ -78,8 +79,8 @@ void TimelinePage::bring_into_sight(OpenTrace& entry, SelectedEvent event) {
     reveal = event;  // shows its row after the layout: the details may take room
 }
 
-bool TimelinePage::unfold_revealed(RowArrangement& arrangement) const {
-    if (!reveal || reveal->kind == EventKind::none) return false;
+bool TimelinePage::unfold_revealed(model::RowArrangement& arrangement) const {
+    if (!reveal || reveal->kind == model::EventKind::none) return false;
     const auto place = find_event(*trace, *tracks, *reveal);
     if (!place || layout().of_lane(place->track, place->lane) != nullptr) return false;
     show_track(arrangement, *trace, *tracks, place->track);
@@ -95,18 +96,18 @@ void TimelinePage::reveal_row() {
     if (row->y + row->height > scroll + area.height()) scroll = row->y + row->height * 2 - area.height();
 }
 
-void TimelinePage::select(Session& session, SelectedEvent event) const {
+void TimelinePage::select(model::Session& session, model::SelectedEvent event) const {
     session.selected = event;
-    session.selected_module = event.kind == EventKind::none ? -1 : module_of(*trace, event);
+    session.selected_module = event.kind == model::EventKind::none ? -1 : module_of(*trace, event);
 }
 
-void TimelinePage::go_to(Session& session, SelectedEvent event) {
-    if (event.kind == EventKind::none || session.current() == nullptr) return;
+void TimelinePage::go_to(model::Session& session, model::SelectedEvent event) {
+    if (event.kind == model::EventKind::none || session.current() == nullptr) return;
     select(session, event);
     bring_into_sight(*session.current(), event);
 }
 
-void TimelinePage::update_links(Session& session) {
+void TimelinePage::update_links(model::Session& session) {
     const auto collectives = session.analyses.get<CollectiveIndex>(
         "timeline collectives", {trace}, [](const auto& t) { return index_collectives(*t.front()); });
     if (links.of == session.selected && collectives == links_from) return;
@@ -114,4 +115,4 @@ void TimelinePage::update_links(Session& session) {
     links = find_links(*trace, session.selected, collectives.get());
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -20,12 +20,12 @@
 #include "viewer/timeline/rows.h"
 #include "viewer/timeline/zoom_history.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct TimelinePage {
-    explicit TimelinePage(TracePtr opened);
+    explicit TimelinePage(model::TracePtr opened);
 
-    TracePtr trace;
+    model::TracePtr trace;
     std::shared_ptr<const Tracks> tracks;  // nullptr while they are being computed
     KeptLayout kept;
     const RowLayout* rows = nullptr;  // of this frame; made before any query for a row's place
@@ -33,28 +33,29 @@ struct TimelinePage {
     FoldedRows folded_rows;
     MemoryRows memory;
     CounterRows counters;
-    std::shared_ptr<const traces::ExecutionSummary> summary;  // nullptr while computed, or if not needed
+    std::shared_ptr<const traces::analysis::ExecutionSummary>
+        summary;                                // nullptr while computed, or if not needed
     std::shared_ptr<const TrackPaints> paints;  // of the chosen colour mode; nullptr while computed
-    std::vector<LegendItem> legend;             // of `paints`
+    std::vector<draw::LegendItem> legend;       // of `paints`
     std::shared_ptr<const TrackPaints> legend_from;
     float scroll = 0;
     std::optional<int> scroll_to_rank;
-    SelectedEvent shown_event;            // the session's selection in the last frame
-    std::optional<SelectedEvent> reveal;  // its row is to be scrolled into sight in the next frame
-    int shown_rank = -1;                  // the session's rank in the last frame
-    bool read_again = false;              // the selection was in sight before the reload: not new
+    model::SelectedEvent shown_event;            // the session's selection in the last frame
+    std::optional<model::SelectedEvent> reveal;  // its row is to be scrolled into sight in the next frame
+    int shown_rank = -1;                         // the session's rank in the last frame
+    bool read_again = false;                     // the selection was in sight before the reload: not new
     ZoomHistory history;
     std::optional<Measure> measure;
-    SelectedEvent hovered;
+    model::SelectedEvent hovered;
     Links links;  // of the selected event
     std::shared_ptr<const CollectiveIndex> links_from;
 
-    TimeSpan whole() const;
-    TimeView view(const OpenTrace& entry) const;
-    std::int64_t time_at(const OpenTrace& entry, float x) const {
+    model::TimeSpan whole() const;
+    model::TimeView view(const model::OpenTrace& entry) const;
+    std::int64_t time_at(const model::OpenTrace& entry, float x) const {
         return view(entry).time(static_cast<double>(x - area.left()));
     }
-    float x_of(const TimeView& view, std::int64_t time) const { return area.x_of(view, time); }
+    float x_of(const model::TimeView& view, std::int64_t time) const { return area.x_of(view, time); }
     float y_of(const Row& row) const;
     const RowLayout& layout() const { return *rows; }
     // Whether there are steps whose device work does not end with their ranges on the host.
@@ -65,30 +66,30 @@ struct TimelinePage {
 
     // The arrangement's key: that of the row's entry, or of its group.
     const std::string& key_of(const Row& row) const;
-    const Row* row_of(SelectedEvent event) const;  // nullptr if it is folded or hidden
+    const Row* row_of(model::SelectedEvent event) const;  // nullptr if it is folded or hidden
 
     // The place of an event's bar; nullopt if its row is folded or hidden.
     struct Box {
         float x0 = 0, x1 = 0, y0 = 0, y1 = 0;
     };
-    std::optional<Box> box_of(const TimeView& view, SelectedEvent event) const;
+    std::optional<Box> box_of(const model::TimeView& view, model::SelectedEvent event) const;
 
     // --- moving ---
-    static void show(OpenTrace& entry, TimeSpan span) { entry.visible = {span.from, span.to}; }
-    void zoom(OpenTrace& entry, std::int64_t anchor, double factor) const;
-    void pan_pixels(OpenTrace& entry, double pixels) const;
+    static void show(model::OpenTrace& entry, model::TimeSpan span) { entry.visible = {span.from, span.to}; }
+    void zoom(model::OpenTrace& entry, std::int64_t anchor, double factor) const;
+    void pan_pixels(model::OpenTrace& entry, double pixels) const;
     // Moves the visible time, and the rows, no further than needed to show this event.
-    void bring_into_sight(OpenTrace& entry, SelectedEvent event);
+    void bring_into_sight(model::OpenTrace& entry, model::SelectedEvent event);
     // If the row for `reveal` is not laid out, though the trace has it, changes the arrangement so that it
     // will be, and returns true. To be called after the layout.
-    bool unfold_revealed(RowArrangement& arrangement) const;
+    bool unfold_revealed(model::RowArrangement& arrangement) const;
     void reveal_row();  // scrolls to `reveal`; to be called after the layout
 
     // --- choosing ---
-    void select(Session& session, SelectedEvent event) const;
+    void select(model::Session& session, model::SelectedEvent event) const;
     // Selects the event and shows it.
-    void go_to(Session& session, SelectedEvent event);
-    void update_links(Session& session);  // to be called once a frame
+    void go_to(model::Session& session, model::SelectedEvent event);
+    void update_links(model::Session& session);  // to be called once a frame
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/timeline/painter.h"
 #include "viewer/timeline/timeline_parts.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // --- The colours in the timeline of a trace, with their names. No Dear ImGui calls; any thread.
@@ -23,29 +23,29 @@ constexpr std::size_t kMost = 14;     // entries, so that they take a line or tw
 constexpr std::size_t kLongest = 18;  // letters
 
 // The names in the trace; if there are many, those with the most time.
-std::vector<LegendItem> make_legend(const TrackPaints& paints) {
-    std::vector<LegendItem> items;
+std::vector<draw::LegendItem> make_legend(const TrackPaints& paints) {
+    std::vector<draw::LegendItem> items;
     for (const PaintName& name : paints.legend()) {
         if (items.size() == kMost) break;
-        items.push_back({shorten_middle(name.name, kLongest), paint_color(name.paint)});
+        items.push_back({draw::shorten_middle(name.name, kLongest), paint_color(name.paint)});
     }
     return items;
 }
 
 // The windows of the chosen rank's kept steps.
-std::vector<RulerStep> windows_of(const Session& session, const TimelinePage& page) {
+std::vector<RulerStep> windows_of(const model::Session& session, const TimelinePage& page) {
     std::vector<RulerStep> windows;
     const auto rank = static_cast<std::size_t>(session.rank);
     if (page.summary == nullptr || rank >= page.trace->ranks.size()) return windows;
-    for (const traces::RankSummary& one : page.summary->ranks) {
+    for (const traces::analysis::RankSummary& one : page.summary->ranks) {
         if (one.rank != page.trace->ranks[rank].number) continue;
-        for (const traces::StepSummary& step : one.steps)
+        for (const traces::analysis::StepSummary& step : one.steps)
             windows.push_back({step.number, {step.window_start, step.window_end}});
     }
     return windows;
 }
 
-void fold(Session& session, TimelinePage& page, const TimeView& view) {
+void fold(model::Session& session, TimelinePage& page, const model::TimeView& view) {
     std::vector<const Row*> rows;
     for (const Row* row : page.rows_in_sight()) {
         const bool strip = row->kind == Row::Kind::group &&
@@ -66,14 +66,14 @@ void fold(Session& session, TimelinePage& page, const TimeView& view) {
 
 }  // namespace
 
-std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
+std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks) {
     return session.analyses.derived<TrackPaints>(
         fmt::format("timeline paints {}", static_cast<int>(session.color_by)), {trace},
         [tracks, by = session.color_by](const auto& t) { return TrackPaints(*t.front(), *tracks, by); });
 }
 
-std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
+std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group) {
     return session.analyses.derived<Lane>("timeline busy " + group.key, {trace},
                                           [tracks, ids = group.tracks](const auto& t) {
@@ -85,7 +85,7 @@ std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
                                           });
 }
 
-void update_paints(Session& session, TimelinePage& page) {
+void update_paints(model::Session& session, TimelinePage& page) {
     if (page.tracks == nullptr) return;
     page.paints = paints_of(session, page.trace, page.tracks);
     if (page.paints == nullptr || page.paints == page.legend_from) return;
@@ -93,9 +93,10 @@ void update_paints(Session& session, TimelinePage& page) {
     page.legend = make_legend(*page.paints);
 }
 
-void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene) {
-    const OpenTrace& entry = scene.entry;
-    const TimeView view = page.view(entry);
+void paint_timeline(ImDrawList& draw, model::Session& session, TimelinePage& page,
+                    const OverlayScene& scene) {
+    const model::OpenTrace& entry = scene.entry;
+    const model::TimeView view = page.view(entry);
     const RowLayout& layout = page.layout();
     page.memory.update(session.analyses, page.trace, page.rows_in_sight(), view);
     page.counters.update(*page.tracks, page.rows_in_sight(), view);
@@ -123,4 +124,4 @@ void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, cons
     paint_names(draw, picture);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -32,7 +32,7 @@
 #include "viewer/timeline/timeline_parts.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // --- Names of what the timeline shows, for scripts (draw/items.h): rows, and bars whose text is read.
@@ -56,7 +56,7 @@ class Names {
         const std::string& label = row.entry >= 0
                                        ? p_.layout().entries[static_cast<std::size_t>(row.entry)].label
                                        : p_.layout().groups[static_cast<std::size_t>(row.group)].label;
-        items::place("timeline.row." + key, {p_.area.min.x, y0}, {p_.area.left(), y1}, label);
+        draw::items::place("timeline.row." + key, {p_.area.min.x, y0}, {p_.area.left(), y1}, label);
     }
 
     void bars(const Row& row) {
@@ -70,8 +70,8 @@ class Names {
             const std::string label = bar_label(*p_.trace, lane.event(bar.item));
             const int n = ++seen_[label];
             const ImVec2 min{p_.area.left() + bar.x0, y0}, max{p_.area.left() + bar.x1, y1};
-            if (n == 1) items::place("timeline.event." + label, min, max, label);
-            items::place(fmt::format("timeline.event.{}.{}", label, n), min, max, label);
+            if (n == 1) draw::items::place("timeline.event." + label, min, max, label);
+            draw::items::place(fmt::format("timeline.event.{}.{}", label, n), min, max, label);
         }
     }
 
@@ -82,12 +82,12 @@ class Names {
 };
 
 // Does nothing unless names are kept.
-void name_timeline_items(const OpenTrace& entry, const TimelinePage& page) {
-    if (!items::kept()) return;
+void name_timeline_items(const model::OpenTrace& entry, const TimelinePage& page) {
+    if (!draw::items::kept()) return;
     const TimelineArea& a = page.area;
-    items::place("timeline.ruler", {a.left(), a.min.y}, {a.max.x, a.top()});
-    items::place("timeline.rows", {a.left(), a.top()}, {a.max.x, a.max.y},
-                 fmt::format("{} rows", page.layout().rows.size()));
+    draw::items::place("timeline.ruler", {a.left(), a.min.y}, {a.max.x, a.top()});
+    draw::items::place("timeline.rows", {a.left(), a.top()}, {a.max.x, a.max.y},
+                       fmt::format("{} rows", page.layout().rows.size()));
     if (entry.trace == nullptr) return;
     Names names(page);
     for (const Row* row : page.rows_in_sight()) {
@@ -98,38 +98,41 @@ void name_timeline_items(const OpenTrace& entry, const TimelinePage& page) {
 
 // --- Views of the one event under the mouse: the tooltip of an event or of a memory curve.
 
-void event_tip(const traces::Trace& trace, SelectedEvent event, const Hit& hit) {
+void event_tip(const traces::store::Trace& trace, model::SelectedEvent event, const Hit& hit) {
     const EventDetails details = describe(trace, event);
-    begin_tip(shorten_middle(details.title, 80));
+    draw::begin_tip(draw::shorten_middle(details.title, 80));
     if (hit.events > 1) {
-        tip_row("in this pixel",
-                fmt::format("{} events, {} busy", format_count(hit.events), format_percent(hit.busy * 100)));
+        draw::tip_row("in this pixel", fmt::format("{} events, {} busy", draw::format_count(hit.events),
+                                                   draw::format_percent(hit.busy * 100)));
     }
-    for (const Detail& detail : details.rows) tip_row(detail.label, shorten_middle(detail.value, 60));
-    end_tip();
+    for (const Detail& detail : details.rows)
+        draw::tip_row(detail.label, draw::shorten_middle(detail.value, 60));
+    draw::end_tip();
 }
 
-void memory_tip(const std::vector<traces::MemoryPoint>& curve, std::int64_t time) {
-    const traces::MemoryPoint* point = point_at(curve, time);
-    begin_tip(fmt::format("Allocated at {} ms", format_decimal(static_cast<double>(time) / 1e6, 3)));
-    tip_row("total", format_size(point ? point->total : 0));
+void memory_tip(const std::vector<traces::analysis::MemoryPoint>& curve, std::int64_t time) {
+    const traces::analysis::MemoryPoint* point = draw::point_at(curve, time);
+    draw::begin_tip(
+        fmt::format("Allocated at {} ms", draw::format_decimal(static_cast<double>(time) / 1e6, 3)));
+    draw::tip_row("total", draw::format_size(point ? point->total : 0));
     for (std::size_t c = 0; point != nullptr && c < point->bytes.size(); ++c) {
         if (point->bytes[c] == 0) continue;
-        tip_row(spaced(traces::kMemoryCategoryNames[c]), format_size(point->bytes[c]),
-                category_color(static_cast<traces::MemoryCategory>(c)));
+        draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                      draw::format_size(point->bytes[c]),
+                      theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
-    end_tip();
+    draw::end_tip();
 }
 
 constexpr int kMinimapSlices = 4096;
 
-class TimelinePanel final : public Panel {
+class TimelinePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "timeline"; }
     bool busy() const override { return parts_.find.busy(); }
 
     // The page of a reloaded trace's successor keeps the layout of the old one.
-    void closed(const traces::Trace& trace, const TracePtr& successor) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
         const auto old = traces_.find(&trace);
@@ -140,7 +143,7 @@ class TimelinePanel final : public Panel {
         traces_.erase(old);
     }
 
-    bool ready(Session& session, const TracePtr& successor) override {
+    bool ready(model::Session& session, const model::TracePtr& successor) override {
         const auto tracks = tracks_of(session, successor);
         const bool minimap = minimap_of(session, successor) != nullptr;
         if (tracks == nullptr || !minimap || paints_of(session, successor, tracks) == nullptr) return false;
@@ -152,10 +155,10 @@ class TimelinePanel final : public Panel {
         return all;
     }
 
-    void draw(Session& session, const Frame& /*frame*/) override {
+    void draw(model::Session& session, const model::Frame& /*frame*/) override {
         on_ = &on_page(session);
         TimelinePage& page = on_->page;
-        OpenTrace& entry = *session.current();
+        model::OpenTrace& entry = *session.current();
         page.history.see({entry.visible.from, entry.visible.to});
         page.tracks = tracks_of(session, page.trace);
         update_paints(session, page);
@@ -166,9 +169,9 @@ class TimelinePanel final : public Panel {
                                   {parts_.gestures.measuring, on_->marks_view.shown, parts_.focus_filter,
                                    on_->marks.marks.all().size()});
         if (!clicked.empty()) act(clicked, session);
-        if (page.tracks == nullptr) return draw_waiting(session, "the timeline");
+        if (page.tracks == nullptr) return widgets::draw_waiting(session, "the timeline");
         if (page.tracks->tracks.empty()) {
-            return note(
+            return draw::note(
                 "This trace holds no events with a duration; record kernels, ranges or calls to see a "
                 "timeline.");
         }
@@ -184,7 +187,7 @@ class TimelinePanel final : public Panel {
         paint(session, page, room);
         const std::string chosen = parts_.row_menu.draw(session, page, parts_.gestures);
         if (!chosen.empty()) act(chosen, session);
-        if (session.selected.kind != EventKind::none) {
+        if (session.selected.kind != model::EventKind::none) {
             ImGui::SetCursorScreenPos({room.min.x, page.area.max.y});
             const std::string wanted = parts_.details.draw(session, page, room.main - room.min.x);
             if (!wanted.empty()) act(wanted, session);
@@ -192,25 +195,25 @@ class TimelinePanel final : public Panel {
         draw_side(session, page, room);
     }
 
-    void act(std::string_view action, Session& session) override {
+    void act(std::string_view action, model::Session& session) override {
         if (on_ == nullptr || session.current() == nullptr || session.trace() != on_->page.trace) return;
         do_timeline_action(action, session, *on_, parts_);
     }
 
   private:
-    static std::shared_ptr<const Tracks> tracks_of(Session& session, const TracePtr& trace) {
+    static std::shared_ptr<const Tracks> tracks_of(model::Session& session, const model::TracePtr& trace) {
         return session.analyses.get<Tracks>("timeline tracks", {trace},
                                             [](const auto& t) { return make_tracks(*t.front()); });
     }
-    static std::shared_ptr<const Minimap> minimap_of(Session& session, const TracePtr& trace) {
+    static std::shared_ptr<const Minimap> minimap_of(model::Session& session, const model::TracePtr& trace) {
         return session.analyses.get<Minimap>("timeline minimap", {trace}, [](const auto& t) {
             return make_minimap(*t.front(), kMinimapSlices);
         });
     }
 
     // --- the traces on the page ------------------------------------------------------------------------
-    TraceOnPage& on_page(const Session& session) {
-        const OpenTrace& entry = *session.current();
+    TraceOnPage& on_page(const model::Session& session) {
+        const model::OpenTrace& entry = *session.current();
         auto& slot = traces_[entry.trace.get()];
         if (slot == nullptr) slot = std::make_unique<TraceOnPage>(entry.trace, entry.path);
         return *slot;
@@ -226,7 +229,7 @@ class TimelinePanel final : public Panel {
 
     bool has_list() const { return parts_.find.list || on_->marks_view.shown; }
 
-    Room share_out(const Session& session) const {
+    Room share_out(const model::Session& session) const {
         const float font = ImGui::GetFontSize();
         Room room;
         const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
@@ -234,13 +237,13 @@ class TimelinePanel final : public Panel {
         room.max = {std::floor(at.x + size.x), std::floor(at.y + size.y)};
         room.main = room.max.x;
         if (has_list()) room.main -= std::floor(std::clamp(size.x * 0.3F, font * 17, font * 30));
-        const bool details = session.selected.kind != EventKind::none;
+        const bool details = session.selected.kind != model::EventKind::none;
         room.bottom = room.max.y - (details ? DetailsView::height() : 0);
         room.bottom = std::max(room.bottom, room.min.y + MinimapView::height() + font * 8);
         return room;
     }
 
-    void lay_out(TimelinePage& page, RowArrangement& arrangement, Room& room) const {
+    void lay_out(TimelinePage& page, model::RowArrangement& arrangement, Room& room) const {
         const float font = ImGui::GetFontSize();
         const RowHeights heights{.rank = std::round(font * 1.5F),
                                  .memory = std::round(font * 2.8F),
@@ -271,7 +274,7 @@ class TimelinePanel final : public Panel {
     }
 
     // Scrolls to the rank when another one is chosen.
-    void follow_rank(const Session& session, TimelinePage& page) {
+    void follow_rank(const model::Session& session, TimelinePage& page) {
         if (std::exchange(page.read_again, false)) page.shown_event = session.selected;
         // Also scrolls to an event that another panel has chosen.
         if (session.selected != std::exchange(page.shown_event, session.selected))
@@ -283,8 +286,8 @@ class TimelinePanel final : public Panel {
 
     // --- mouse -----------------------------------------------------------------------------------------
     // `mark`: index of the one whose tag is under the mouse, -1 none.
-    void answer_mouse(Session& session, TimelinePage& page, int mark) {
-        OpenTrace& entry = *session.current();
+    void answer_mouse(model::Session& session, TimelinePage& page, int mark) {
+        model::OpenTrace& entry = *session.current();
         if (const Row* row = parts_.gestures.clicked_name(); row != nullptr && row->kind == Row::Kind::group)
             entry.rows.toggle_collapsed(page.key_of(*row));
         if (mark >= 0 && parts_.gestures.over_time()) {
@@ -296,7 +299,7 @@ class TimelinePanel final : public Panel {
             }
             return;
         }
-        if (page.hovered.kind != EventKind::none && parts_.gestures.hit()) {
+        if (page.hovered.kind != model::EventKind::none && parts_.gestures.hit()) {
             event_tip(*page.trace, page.hovered, *parts_.gestures.hit());
         } else if (parts_.gestures.over_time()) {
             tip_of_memory(entry, page);
@@ -304,16 +307,16 @@ class TimelinePanel final : public Panel {
     }
 
     static void mark_tip(const Mark& mark) {
-        begin_tip(mark.text);
-        tip_row(mark.is_range() ? "from" : "at", instant_text(mark.from));
+        draw::begin_tip(mark.text);
+        draw::tip_row(mark.is_range() ? "from" : "at", instant_text(mark.from));
         if (mark.is_range()) {
-            tip_row("to", instant_text(mark.to));
-            tip_row("length", format_duration(static_cast<double>(mark.to - mark.from)));
+            draw::tip_row("to", instant_text(mark.to));
+            draw::tip_row("length", draw::format_duration(static_cast<double>(mark.to - mark.from)));
         }
-        end_tip();
+        draw::end_tip();
     }
 
-    static void tip_of_memory(const OpenTrace& entry, const TimelinePage& page) {
+    static void tip_of_memory(const model::OpenTrace& entry, const TimelinePage& page) {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const Row* row = mouse.y >= page.area.top() ? page.row_at(mouse.y) : nullptr;
         if (row == nullptr || row->kind != Row::Kind::memory) return;
@@ -322,13 +325,13 @@ class TimelinePanel final : public Panel {
     }
 
     // --- picture ---------------------------------------------------------------------------------------
-    void paint(Session& session, TimelinePage& page, const Room& room) {
+    void paint(model::Session& session, TimelinePage& page, const Room& room) {
         const OverlayScene scene{*session.current(), page, on_->marks.marks, on_->marks_view.chosen()};
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         paint_timeline(draw, session, page, scene);
         paint_scrollbar(draw, page);
         const std::string whole =
-            "All " + format_duration(static_cast<double>(page.whole().to - page.whole().from));
+            "All " + draw::format_duration(static_cast<double>(page.whole().to - page.whole().from));
         draw.AddText({room.min.x + ImGui::GetFontSize() * 0.5F,
                       std::floor(room.min.y + (MinimapView::height() - ImGui::GetFontSize()) / 2)},
                      theme::text_dim(), whole.c_str());
@@ -346,34 +349,34 @@ class TimelinePanel final : public Panel {
                            parts_.gestures.dragging_scrollbar() ? theme::accent() : theme::hover(), 3);
     }
 
-    void draw_side(Session& session, const TimelinePage& page, const Room& room) {
+    void draw_side(model::Session& session, const TimelinePage& page, const Room& room) {
         if (!has_list()) return;
         const float gap = ImGui::GetFontSize() * 0.6F;
         ImGui::SetCursorScreenPos({room.main + gap, room.min.y});
         ImGui::BeginChild("side", {room.max.x - room.main - gap, room.max.y - room.min.y});
         if (on_->marks_view.shown) {
-            heading("Marks and ranges");
+            draw::heading("Marks and ranges");
             const float height = parts_.find.list ? ImGui::GetContentRegionAvail().y / 2 : 0;
             ImGui::BeginChild("marks", {0, height});
             on_->marks_view.draw(session, page, on_->marks);
             ImGui::EndChild();
         }
         if (parts_.find.list) {
-            heading("Found events");
+            draw::heading("Found events");
             parts_.find.draw_matches(session, on_->page);
         }
         ImGui::EndChild();
     }
 
-    std::map<const traces::Trace*, std::unique_ptr<TraceOnPage>> traces_;
+    std::map<const traces::store::Trace*, std::unique_ptr<TraceOnPage>> traces_;
     TraceOnPage* on_ = nullptr;  // of the active trace
     TimelineParts parts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_timeline_panel() {
+std::unique_ptr<model::Panel> make_timeline_panel() {
     return std::make_unique<TimelinePanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -19,13 +19,13 @@
 #include "viewer/timeline/row_menu.h"
 #include "viewer/timeline/timeline_page.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 // Everything that is kept for an open trace.
 struct TraceOnPage {
-    TraceOnPage(const TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
+    TraceOnPage(const model::TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
     // For a reloaded trace: keeps what does not depend on its events.
-    TraceOnPage(const TracePtr& trace, TraceOnPage&& before)
+    TraceOnPage(const model::TracePtr& trace, TraceOnPage&& before)
         : page(trace), marks(std::move(before.marks)), marks_view(std::move(before.marks_view)) {
         page.read_again = true;
         page.scroll = before.page.scroll;
@@ -53,7 +53,8 @@ struct TimelineParts {
 
 // Acts on the active trace, to which `on` belongs. Does nothing for an id that is not an action of the
 // timeline.
-void do_timeline_action(std::string_view action, Session& session, TraceOnPage& on, TimelineParts& parts);
+void do_timeline_action(std::string_view action, model::Session& session, TraceOnPage& on,
+                        TimelineParts& parts);
 
 // --- The two lines above the timeline: trace and rank, the names of rows, the colours of bars, finding,
 // measuring, marks; and below it the legend with the visible range.
@@ -66,20 +67,21 @@ struct ToolbarState {
 };
 
 // Returns the id of the action that was clicked ("back"), or empty.
-std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar& find, ToolbarState state);
+std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, FindBar& find,
+                                  ToolbarState state);
 
 // --- One picture of the timeline: missing parts are folded or requested, then everything is painted.
 
 // Computed in the background, nullptr until then: the paints of these tracks in the session's colour mode;
 // and the times when at least one of a group's tracks is busy, for its summary strip.
-std::shared_ptr<const TrackPaints> paints_of(Session& session, const TracePtr& trace,
+std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks);
-std::shared_ptr<const Lane> busy_of(Session& session, const TracePtr& trace,
+std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
 
 // Updates the page's colours; those by kind are used until others are ready.
-void update_paints(Session& session, TimelinePage& page);
+void update_paints(model::Session& session, TimelinePage& page);
 
-void paint_timeline(ImDrawList& draw, Session& session, TimelinePage& page, const OverlayScene& scene);
+void paint_timeline(ImDrawList& draw, model::Session& session, TimelinePage& page, const OverlayScene& scene);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -15,18 +15,18 @@
 #include "viewer/timeline/timeline_parts.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 struct ColorChoice {
-    ColorBy by;
+    model::ColorBy by;
     const char *label, *item;
 };
 constexpr std::array kColors = {
-    ColorChoice{ColorBy::kind, "Colour by kind", "kind"},
-    ColorChoice{ColorBy::name, "Colour by name", "name"},
-    ColorChoice{ColorBy::module, "Colour by module", "module"},
-    ColorChoice{ColorBy::unit, "Colour by FSDP unit", "unit"},
+    ColorChoice{model::ColorBy::kind, "Colour by kind", "kind"},
+    ColorChoice{model::ColorBy::name, "Colour by name", "name"},
+    ColorChoice{model::ColorBy::module, "Colour by module", "module"},
+    ColorChoice{model::ColorBy::unit, "Colour by FSDP unit", "unit"},
 };
 
 // Places the next item of the toolbar, `width` wide: on this line if it fits, else on a new one.
@@ -45,44 +45,46 @@ bool button(const char* label, const char* item, const char* help, bool on = fal
         ImGui::PushStyleColor(ImGuiCol_Button, theme::accent());
         ImGui::PushStyleColor(ImGuiCol_Text, theme::ground());
     }
-    const bool clicked = named_button(label, item);
+    const bool clicked = draw::named_button(label, item);
     if (on) ImGui::PopStyleColor(2);
     tip(help);
     return clicked;
 }
 
-void choose_color(Session& session) {
+void choose_color(model::Session& session) {
     next(ImGui::GetFontSize() * 11);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
     const ColorChoice& now = kColors[static_cast<std::size_t>(session.color_by)];
     const bool open = ImGui::BeginCombo("##color", now.label);
-    items::mark("timeline.color", now.item);
+    draw::items::mark("timeline.color", now.item);
     if (!open) return;
     for (const ColorChoice& choice : kColors) {
         if (ImGui::Selectable(choice.label, choice.by == session.color_by)) session.color_by = choice.by;
-        items::mark(fmt::format("timeline.color.{}", choice.item), choice.label);
+        draw::items::mark(fmt::format("timeline.color.{}", choice.item), choice.label);
     }
     ImGui::EndCombo();
 }
 
-void filter_rows(OpenTrace& entry, const TimelinePage& page, bool& focus) {
+void filter_rows(model::OpenTrace& entry, const TimelinePage& page, bool& focus) {
     const float width = ImGui::GetFontSize() * 9;
     next(width);
     if (std::exchange(focus, false)) ImGui::SetKeyboardFocusHere();
     ImGui::SetNextItemWidth(width);
     ImGui::InputTextWithHint("##rows", "Filter rows ( / )", &entry.rows.filter);
-    items::mark("timeline.filter", entry.rows.filter);
+    draw::items::mark("timeline.filter", entry.rows.filter);
     if (entry.rows.filter.empty() || page.rows == nullptr || page.layout().filtered_out == 0) return;
     const auto out = static_cast<std::int64_t>(page.layout().filtered_out);
     if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s row%s filtered out", format_count(out).c_str(), out == 1 ? " is" : "s are");
+        ImGui::SetTooltip("%s row%s filtered out", draw::format_count(out).c_str(),
+                          out == 1 ? " is" : "s are");
 }
 
 // "shows 12.3 ms, limit range 1.2 ms" at the right end of the legend's line, if there is room.
-void draw_shown(const OpenTrace& entry, float right) {
-    std::string shown = "shows " + format_duration(static_cast<double>(entry.visible.length()));
+void draw_shown(const model::OpenTrace& entry, float right) {
+    std::string shown = "shows " + draw::format_duration(static_cast<double>(entry.visible.length()));
     if (entry.limit) {
-        shown = fmt::format("filtered to {}, ", format_duration(static_cast<double>(entry.limit->length()))) +
+        shown = fmt::format("filtered to {}, ",
+                            draw::format_duration(static_cast<double>(entry.limit->length()))) +
                 shown;
     }
     const float width = ImGui::CalcTextSize(shown.c_str()).x;
@@ -90,35 +92,37 @@ void draw_shown(const OpenTrace& entry, float right) {
     if (fits) {
         ImGui::SameLine();
         ImGui::SetCursorScreenPos({right - width, ImGui::GetCursorScreenPos().y});
-        text_dim(shown);
+        draw::text_dim(shown);
     }
-    items::value("timeline.shown", shown);
-    items::value("timeline.visible",
-                 fmt::format("{} to {}", instant_text(entry.visible.from), instant_text(entry.visible.to)));
-    items::value("timeline.limit", entry.limit ? fmt::format("{} to {}", instant_text(entry.limit->from),
-                                                             instant_text(entry.limit->to))
-                                               : "none");
+    draw::items::value("timeline.shown", shown);
+    draw::items::value("timeline.visible", fmt::format("{} to {}", instant_text(entry.visible.from),
+                                                       instant_text(entry.visible.to)));
+    draw::items::value(
+        "timeline.limit",
+        entry.limit ? fmt::format("{} to {}", instant_text(entry.limit->from), instant_text(entry.limit->to))
+                    : "none");
 }
 
 }  // namespace
 
-std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar& find, ToolbarState state) {
+std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, FindBar& find,
+                                  ToolbarState state) {
     std::string action;
-    draw_choosers(session);
+    widgets::draw_choosers(session);
     if (button("<##back", "timeline.back", "Undo the last zoom or move ( Ctrl+Left, Backspace )"))
         action = "back";
     ImGui::SameLine(0, ImGui::GetFontSize() * 0.2F);
     if (button(">##forward", "timeline.forward", "Redo ( Ctrl+Right )")) action = "forward";
-    next(button_width("Fit"));
+    next(draw::button_width("Fit"));
     if (button("Fit", "timeline.fit", "Show the whole trace ( F )")) action = "fit";
-    next(button_width("Measure"));
+    next(draw::button_width("Measure"));
     if (button("Measure", "timeline.measuring",
                "Measure by dragging ( T; also Ctrl+drag or a drag with the right button )",
                state.measuring)) {
         state.measuring = !state.measuring;
     }
     const std::string marks = state.marks == 0 ? "Marks" : fmt::format("Marks {}", state.marks);
-    next(button_width(marks));
+    next(draw::button_width(marks));
     if (button((marks + "###marks").c_str(), "timeline.marks.show", "List marks and ranges ( B )",
                state.marks_shown)) {
         state.marks_shown = !state.marks_shown;
@@ -134,4 +138,4 @@ std::string draw_timeline_toolbar(Session& session, TimelinePage& page, FindBar&
     return action;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

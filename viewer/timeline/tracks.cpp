@@ -16,7 +16,7 @@
 #include "viewer/timeline/lane.h"
 #include "viewer/timeline/thread_titles.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // --- The lane in its track for each event, determined before the lanes are filled, so that their memory can
@@ -55,15 +55,15 @@ std::int64_t row(std::size_t i) {
 }
 
 // The device kind with the most time in a stream.
-traces::DeviceKind work_of(const Track& track) {
+traces::store::DeviceKind work_of(const Track& track) {
     PaintTimes times{};
     for (const Lane& lane : track.lanes) lane.paints().add_times(lane, 0, lane.size(), times);
-    const auto most = std::max_element(times.begin(), times.begin() + traces::kDeviceKinds);
-    return static_cast<traces::DeviceKind>(most - times.begin());
+    const auto most = std::max_element(times.begin(), times.begin() + traces::store::kDeviceKinds);
+    return static_cast<traces::store::DeviceKind>(most - times.begin());
 }
 
-std::vector<Track> stream_tracks(const traces::Trace& trace) {
-    const traces::DeviceEvents& device = trace.device;
+std::vector<Track> stream_tracks(const traces::store::Trace& trace) {
+    const traces::store::DeviceEvents& device = trace.device;
     std::vector<LanePlan> plans(trace.streams.size());
     std::vector<std::uint32_t> lane_of(device.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -72,7 +72,7 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
     }
     std::vector<Track> tracks(trace.streams.size());
     for (std::size_t s = 0; s < tracks.size(); ++s) {
-        const traces::DeviceStream& stream = trace.streams[s];
+        const traces::store::DeviceStream& stream = trace.streams[s];
         tracks[s].kind = Track::Kind::stream;
         tracks[s].rank = stream.rank;
         tracks[s].source = static_cast<int>(s);
@@ -81,8 +81,8 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
     }
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.stream[i] >= tracks.size()) continue;
-        tracks[device.stream[i]].lanes[lane_of[i]].add(device.start[i], device.end[i],
-                                                       {EventKind::device, row(i)}, paint_of(device.kind[i]));
+        tracks[device.stream[i]].lanes[lane_of[i]].add(
+            device.start[i], device.end[i], {model::EventKind::device, row(i)}, paint_of(device.kind[i]));
     }
     return tracks;
 }
@@ -90,8 +90,8 @@ std::vector<Track> stream_tracks(const traces::Trace& trace) {
 // Visits ranges and calls of all threads by start; of a range and a call that start together, the range comes
 // first, because it encloses the call.
 template <typename OnRange, typename OnCall>
-void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& calls, OnRange on_range,
-              OnCall on_call) {
+void in_order(const traces::store::HostRanges& ranges, const traces::store::RuntimeCalls& calls,
+              OnRange on_range, OnCall on_call) {
     std::size_t r = 0, c = 0;
     while (r < ranges.size() || c < calls.size()) {
         if (c == calls.size() || (r < ranges.size() && ranges.start[r] <= calls.start[c])) {
@@ -102,9 +102,9 @@ void in_order(const traces::HostRanges& ranges, const traces::RuntimeCalls& call
     }
 }
 
-std::vector<Track> thread_tracks(const traces::Trace& trace, const std::vector<std::string>& titles) {
-    const traces::HostRanges& ranges = trace.ranges;
-    const traces::RuntimeCalls& calls = trace.runtime;
+std::vector<Track> thread_tracks(const traces::store::Trace& trace, const std::vector<std::string>& titles) {
+    const traces::store::HostRanges& ranges = trace.ranges;
+    const traces::store::RuntimeCalls& calls = trace.runtime;
     std::vector<LanePlan> plans(trace.threads.size());
     std::vector<std::uint32_t> lane_of(ranges.size()), lane_of_call(calls.size());
     const auto below = [&](std::int32_t range) {  // the first lane under a range
@@ -124,7 +124,7 @@ std::vector<Track> thread_tracks(const traces::Trace& trace, const std::vector<s
         });
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t t = 0; t < tracks.size(); ++t) {
-        const traces::HostThread& thread = trace.threads[t];
+        const traces::store::HostThread& thread = trace.threads[t];
         tracks[t].kind = Track::Kind::thread;
         tracks[t].rank = thread.rank;
         tracks[t].source = static_cast<int>(t);
@@ -136,30 +136,31 @@ std::vector<Track> thread_tracks(const traces::Trace& trace, const std::vector<s
         [&](std::size_t r) {
             if (ranges.thread[r] >= tracks.size()) return;
             tracks[ranges.thread[r]].lanes[lane_of[r]].add(
-                ranges.start[r], ranges.end[r], {EventKind::range, row(r)}, paint_of(ranges.kind[r]));
+                ranges.start[r], ranges.end[r], {model::EventKind::range, row(r)}, paint_of(ranges.kind[r]));
         },
         [&](std::size_t c) {
             if (calls.thread[c] >= tracks.size()) return;
-            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(calls.start[c], calls.end[c],
-                                                               {EventKind::runtime, row(c)}, kRuntimePaint);
+            tracks[calls.thread[c]].lanes[lane_of_call[c]].add(
+                calls.start[c], calls.end[c], {model::EventKind::runtime, row(c)}, kRuntimePaint);
         });
     return tracks;
 }
 
-void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, SelectedEvent event, Paint paint) {
+void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, model::SelectedEvent event,
+                  Paint paint) {
     for (Lane& lane : track.lanes) {
         if (lane.add(start, end, event, paint)) return;
     }
     track.lanes.emplace_back().add(start, end, event, paint);
 }
 
-std::vector<Track> wait_tracks(const traces::Trace& trace) {
-    const traces::Synchronizations& waits = trace.synchronizations;
+std::vector<Track> wait_tracks(const traces::store::Trace& trace) {
+    const traces::store::Synchronizations& waits = trace.synchronizations;
     std::vector<Track> tracks(trace.ranks.size());
     for (std::size_t i = 0; i < waits.size(); ++i) {
         if (waits.rank[i] >= tracks.size()) continue;
         Track& track = tracks[waits.rank[i]];
-        add_to_lanes(track, waits.start[i], waits.end[i], {EventKind::wait, row(i)}, kWaitPaint);
+        add_to_lanes(track, waits.start[i], waits.end[i], {model::EventKind::wait, row(i)}, kWaitPaint);
     }
     for (std::size_t r = 0; r < tracks.size(); ++r) {
         tracks[r].kind = Track::Kind::waits;
@@ -170,12 +171,12 @@ std::vector<Track> wait_tracks(const traces::Trace& trace) {
     return tracks;
 }
 
-std::vector<Track> mark_tracks(const traces::Trace& trace, const std::vector<std::string>& titles) {
-    const traces::Marks& marks = trace.marks;
+std::vector<Track> mark_tracks(const traces::store::Trace& trace, const std::vector<std::string>& titles) {
+    const traces::store::Marks& marks = trace.marks;
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t i = 0; i < marks.size(); ++i) {
         if (marks.thread[i] >= tracks.size()) continue;
-        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {EventKind::mark, row(i)},
+        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {model::EventKind::mark, row(i)},
                      kMarkPaint);
     }
     for (std::size_t t = 0; t < tracks.size(); ++t) {
@@ -187,14 +188,14 @@ std::vector<Track> mark_tracks(const traces::Trace& trace, const std::vector<std
     return tracks;
 }
 
-CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
+draw::CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
     return {points.size(), [&](std::size_t i) { return points[i].first; },
             [&](std::size_t i) { return points[i].second; }};
 }
 
-std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
-    const traces::Counters& all = trace.counters;
-    std::map<std::pair<int, traces::StringId>, std::size_t> known;
+std::vector<CounterTrack> counter_tracks(const traces::store::Trace& trace) {
+    const traces::store::Counters& all = trace.counters;
+    std::map<std::pair<int, traces::schema::StringId>, std::size_t> known;
     std::vector<CounterTrack> tracks;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (std::isnan(all.value[i])) continue;
@@ -213,7 +214,7 @@ std::vector<CounterTrack> counter_tracks(const traces::Trace& trace) {
         track.points.shrink_to_fit();
         track.index = index_of(track.points);
     }
-    traces::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) {
+    traces::schema::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) {
         return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
     });
     return tracks;
@@ -265,7 +266,7 @@ Lane union_of_lanes(const std::vector<const Track*>& tracks) {
 
 }  // namespace
 
-Tracks make_tracks(const traces::Trace& trace) {
+Tracks make_tracks(const traces::store::Trace& trace) {
     Tracks result;
     const auto take = [&](std::vector<Track> part) {
         for (Track& track : part) {
@@ -282,7 +283,7 @@ Tracks make_tracks(const traces::Trace& trace) {
     take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
     take(mark_tracks(trace, titles));
-    traces::sort_rows(result.tracks, [](const Track& a, const Track& b) {
+    traces::schema::sort_rows(result.tracks, [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;
@@ -291,7 +292,7 @@ Tracks make_tracks(const traces::Trace& trace) {
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {
-        if (trace.memory.space[i] == traces::MemorySpace::device &&
+        if (trace.memory.space[i] == traces::schema::MemorySpace::device &&
             trace.memory.rank[i] < trace.ranks.size()) {
             result.has_memory[trace.memory.rank[i]] = true;
         }
@@ -309,7 +310,7 @@ std::size_t Tracks::memory() const {
     return bytes;
 }
 
-Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks) {
+Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track*>& tracks) {
     if (std::all_of(tracks.begin(), tracks.end(), [](const Track* t) {
             return t->kind != Track::Kind::stream && t->kind != Track::Kind::thread;
         }))
@@ -322,15 +323,15 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
             counts[static_cast<std::size_t>(track->source)] = true;
     }
     Union all;
-    const traces::DeviceEvents& device = trace.device;
+    const traces::store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; on_device && i < device.size(); ++i) {
         if (device.stream[i] < counts.size() && counts[device.stream[i]])
             all.put(device.start[i], device.end[i]);
     }
     if (!on_device) {
         // Ranges inside another range add nothing.
-        const traces::HostRanges& ranges = trace.ranges;
-        const traces::RuntimeCalls& calls = trace.runtime;
+        const traces::store::HostRanges& ranges = trace.ranges;
+        const traces::store::RuntimeCalls& calls = trace.runtime;
         in_order(
             ranges, calls,
             [&](std::size_t r) {
@@ -345,31 +346,32 @@ Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tra
     return all.take();
 }
 
-std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event) {
-    if (event.kind == EventKind::none || event.index < 0) return std::nullopt;
+std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tracks& tracks,
+                                     model::SelectedEvent event) {
+    if (event.kind == model::EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
     Track::Kind kind = Track::Kind::thread;
     int source = -1, rank = -1;
     switch (event.kind) {
-        case EventKind::device:
+        case model::EventKind::device:
             kind = Track::Kind::stream;
             source = trace.device.stream[i];
             break;
-        case EventKind::range:
+        case model::EventKind::range:
             source = trace.ranges.thread[i];
             break;
-        case EventKind::runtime:
+        case model::EventKind::runtime:
             source = trace.runtime.thread[i];
             break;
-        case EventKind::wait:
+        case model::EventKind::wait:
             kind = Track::Kind::waits;
             rank = trace.synchronizations.rank[i];
             break;
-        case EventKind::mark:
+        case model::EventKind::mark:
             kind = Track::Kind::marks;
             source = trace.marks.thread[i];
             break;
-        case EventKind::none:
+        case model::EventKind::none:
             return std::nullopt;
     }
     const std::int64_t start = time_of(trace, event).start;
@@ -387,7 +389,7 @@ std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& t
     return std::nullopt;
 }
 
-std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call) {
+std::vector<std::int64_t> launched_by(const traces::store::Trace& trace, std::int64_t call) {
     std::vector<std::int64_t> events;
     for (std::size_t i = 0; i < trace.device.size(); ++i) {
         if (trace.device.launch[i] == call) events.push_back(row(i));
@@ -395,4 +397,4 @@ std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t c
     return events;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -14,7 +14,7 @@
 #include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/lane.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 struct Track {
     // collectives: of one process group, each as a bar from the first rank's arrival to the last one's,
@@ -25,16 +25,17 @@ struct Track {
     int rank = -1;  // index into Trace::ranks, -1: no rank, or several
     int source =
         0;  // index into Trace::streams or Trace::threads; collectives: index into the groups; -1 none
-    traces::DeviceKind work = traces::DeviceKind::kernel;  // streams: the kind with the most busy time
+    traces::store::DeviceKind work =
+        traces::store::DeviceKind::kernel;  // streams: the kind with the most busy time
     std::string label;
     std::vector<Lane> lanes;  // top to bottom; at least one, none empty
 };
 
 struct CounterTrack {  // a counter of a rank over time
     int rank = -1;     // index into Trace::ranks, -1: its process is not a rank
-    traces::StringId name = traces::StringId::empty;
+    traces::schema::StringId name = traces::schema::StringId::empty;
     std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
-    CurveIndex<double> index;                             // of `points`
+    draw::CurveIndex<double> index;                       // of `points`
     double least = 0, most = 0;
 };
 
@@ -47,22 +48,23 @@ struct Tracks {
     std::size_t memory() const;    // approximate bytes on the heap
 };
 
-Tracks make_tracks(const traces::Trace& trace);
+Tracks make_tracks(const traces::store::Trace& trace);
 
 // The times when at least one of the tracks is busy: of the streams if there are any among them, else of the
 // host threads, else of all. It is the union of their events, so that a second in which two of them work
 // counts once. The tracks are needed only during the call.
-Lane busy_union(const traces::Trace& trace, const std::vector<const Track*>& tracks);
+Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track*>& tracks);
 
 // The place of an event; nullopt if it is not shown.
 struct EventPlace {
     int track = 0, lane = 0;
     std::size_t item = 0;
 };
-std::optional<EventPlace> find_event(const traces::Trace& trace, const Tracks& tracks, SelectedEvent event);
+std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tracks& tracks,
+                                     model::SelectedEvent event);
 
 // Device events launched by the runtime call with this index.
-std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t call);
+std::vector<std::int64_t> launched_by(const traces::store::Trace& trace, std::int64_t call);
 
 // --- One line for each process group with each of its collectives once, for any number of ranks: how long
 // the first rank waits for the last one to arrive, and how long the transfer takes from then on.
@@ -70,6 +72,6 @@ std::vector<std::int64_t> launched_by(const traces::Trace& trace, std::int64_t c
 // nanoseconds.
 
 // Lanes are filled but not finished. Only collectives with device events on at least two ranks are included.
-std::vector<Track> collective_tracks(const traces::Trace& trace);
+std::vector<Track> collective_tracks(const traces::store::Trace& trace);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

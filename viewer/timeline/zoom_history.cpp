@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 namespace {
 
 // Close enough to be part of the same step.
-bool near(TimeSpan a, TimeSpan b) {
+bool near(model::TimeSpan a, model::TimeSpan b) {
     const double la = static_cast<double>(a.to - a.from), lb = static_cast<double>(b.to - b.from);
     if (la > lb * 2 || lb > la * 2) return false;
     const double shared = static_cast<double>(std::min(a.to, b.to) - std::max(a.from, b.from));
@@ -16,7 +16,7 @@ bool near(TimeSpan a, TimeSpan b) {
 
 }  // namespace
 
-void ZoomHistory::see(TimeSpan shown) {
+void ZoomHistory::see(model::TimeSpan shown) {
     if (!now_) {
         now_ = shown;
         return;
@@ -30,7 +30,7 @@ void ZoomHistory::see(TimeSpan shown) {
     fresh_ = false;
 }
 
-std::optional<TimeSpan> ZoomHistory::back() {
+std::optional<model::TimeSpan> ZoomHistory::back() {
     if (past_.empty() || !now_) return std::nullopt;
     future_.push_back(*now_);
     now_ = past_.back();
@@ -39,7 +39,7 @@ std::optional<TimeSpan> ZoomHistory::back() {
     return now_;
 }
 
-std::optional<TimeSpan> ZoomHistory::forward() {
+std::optional<model::TimeSpan> ZoomHistory::forward() {
     if (future_.empty() || !now_) return std::nullopt;
     past_.push_back(*now_);
     now_ = future_.back();
@@ -48,4 +48,4 @@ std::optional<TimeSpan> ZoomHistory::forward() {
     return now_;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -10,22 +10,22 @@
 
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::timeline {
 
 class ZoomHistory {
   public:
     static constexpr std::size_t kMost = 200;  // the oldest are forgotten
 
     // Records the visible range; once a frame, and before back() or forward().
-    void see(TimeSpan shown);
+    void see(model::TimeSpan shown);
     // The range to show instead; nullopt if there is nothing to go back or forward to.
-    std::optional<TimeSpan> back();
-    std::optional<TimeSpan> forward();
+    std::optional<model::TimeSpan> back();
+    std::optional<model::TimeSpan> forward();
 
   private:
-    std::optional<TimeSpan> now_;
-    std::vector<TimeSpan> past_, future_;  // nearest last
-    bool fresh_ = true;                    // now_ was set by a jump, not by small moves
+    std::optional<model::TimeSpan> now_;
+    std::vector<model::TimeSpan> past_, future_;  // nearest last
+    bool fresh_ = true;                           // now_ was set by a jump, not by small moves
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::timeline

@@ -11,7 +11,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::widgets {
 
 bool on_button(const std::string& label, bool on) {
     ImGui::PushStyleColor(ImGuiCol_Button, on ? theme::accent() : theme::raised());
@@ -26,8 +26,8 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
     constexpr float kBetween = 2;
     bool changed = false;
     float width = -kBetween;
-    for (const std::string_view label : labels) width += button_width(label) + kBetween;
-    flow(width);
+    for (const std::string_view label : labels) width += draw::button_width(label) + kBetween;
+    draw::flow(width);
     ImGui::PushID(id.data(), id.data() + id.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
         if (i > 0) ImGui::SameLine(0, kBetween);
@@ -36,9 +36,9 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
             chosen = static_cast<int>(i);
             changed = true;
         }
-        if (items::kept())
-            items::mark(fmt::format("{}.{}", id, traces::snake_case(labels[i])),
-                        chosen == static_cast<int>(i) ? "on" : "off");
+        if (draw::items::kept())
+            draw::items::mark(fmt::format("{}.{}", id, traces::schema::snake_case(labels[i])),
+                              chosen == static_cast<int>(i) ? "on" : "off");
     }
     ImGui::PopID();
     return changed;
@@ -46,12 +46,12 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
 
 bool toggle_button(std::string_view id, std::string_view label, bool& on) {
     ImGui::PushID(id.data(), id.data() + id.size());
-    flow(button_width(label));
+    draw::flow(draw::button_width(label));
     const bool clicked = on_button(std::string(label), on);
     if (clicked) on = !on;
-    items::mark(id, on ? "on" : "off");
+    draw::items::mark(id, on ? "on" : "off");
     ImGui::PopID();
     return clicked;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::widgets

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::widgets {
 
 // A button that is highlighted while it is on; true: it was clicked.
 bool on_button(const std::string& label, bool on);
@@ -19,4 +19,4 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
 // One button that is on or off, with the same look. For scripts: "<id>".
 bool toggle_button(std::string_view id, std::string_view label, bool& on);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::widgets

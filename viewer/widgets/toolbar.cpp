@@ -13,20 +13,20 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::widgets {
 namespace {
 
 constexpr std::size_t kRankButtons = 8;  // more ranks than this are chosen from a list
 
-void choose_trace(Session& session) {
-    const OpenTrace* current = session.current();
+void choose_trace(model::Session& session) {
+    const model::OpenTrace* current = session.current();
     const std::string name = current != nullptr ? current->name : std::string();
     const float width = ImGui::GetFontSize() * 16;
     ImGui::SetNextItemWidth(width);
-    const std::string shown = fit_in_combo(name, width);
+    const std::string shown = draw::fit_in_combo(name, width);
     const bool open = ImGui::BeginCombo("##trace", shown.c_str());
-    if (!open && shown != name && ImGui::IsItemHovered()) full_text_tip(name);
-    items::mark("app.trace", shown);
+    if (!open && shown != name && ImGui::IsItemHovered()) draw::full_text_tip(name);
+    draw::items::mark("app.trace", shown);
     if (!open) return;
     for (std::size_t i = 0; i < session.open.size(); ++i) {
         if (session.open[i].trace == nullptr) continue;
@@ -37,7 +37,7 @@ void choose_trace(Session& session) {
     ImGui::EndCombo();
 }
 
-void choose_rank_by_button(Session& session, const traces::Trace& trace) {
+void choose_rank_by_button(model::Session& session, const traces::store::Trace& trace) {
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         const bool chosen = session.rank == static_cast<int>(i);
         if (i > 0) ImGui::SameLine(0, 2);
@@ -46,7 +46,7 @@ void choose_rank_by_button(Session& session, const traces::Trace& trace) {
     }
 }
 
-void choose_rank_by_list(Session& session, const traces::Trace& trace) {
+void choose_rank_by_list(model::Session& session, const traces::store::Trace& trace) {
     const auto index = std::min(static_cast<std::size_t>(std::max(0, session.rank)), trace.ranks.size() - 1);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
     if (!ImGui::BeginCombo("##rank", fmt::format("{}", trace.ranks[index].number).c_str())) return;
@@ -59,13 +59,13 @@ void choose_rank_by_list(Session& session, const traces::Trace& trace) {
 
 }  // namespace
 
-void draw_choosers(Session& session, bool with_rank) {
+void draw_choosers(model::Session& session, bool with_rank) {
     const float gap = ImGui::GetFontSize() * 1.2F;
     if (session.ready().size() > 1) {
         choose_trace(session);
         ImGui::SameLine(0, gap);
     }
-    const TracePtr trace = session.trace();
+    const model::TracePtr trace = session.trace();
     if (with_rank && trace != nullptr && trace->ranks.size() > 1) {
         ImGui::AlignTextToFramePadding();
         ImGui::TextDisabled("Rank");
@@ -79,26 +79,26 @@ void draw_choosers(Session& session, bool with_rank) {
     }
 }
 
-void draw_waiting(const Session& session, std::string_view what) {
+void draw_waiting(const model::Session& session, std::string_view what) {
     const std::string failure = session.analyses.failure();
-    note(failure.empty() ? fmt::format("Computing {} ...", what) : failure);
+    draw::note(failure.empty() ? fmt::format("Computing {} ...", what) : failure);
 }
 
-void draw_limit_note(const Session& session) {
-    const OpenTrace* entry = session.current();
+void draw_limit_note(const model::Session& session) {
+    const model::OpenTrace* entry = session.current();
     if (entry == nullptr || !entry->limit) return;
-    note(fmt::format("Only {} to {} of the trace: a time filter is set.",
-                     format_duration(static_cast<double>(entry->limit->from)),
-                     format_duration(static_cast<double>(entry->limit->to))));
+    draw::note(fmt::format("Only {} to {} of the trace: a time filter is set.",
+                           draw::format_duration(static_cast<double>(entry->limit->from)),
+                           draw::format_duration(static_cast<double>(entry->limit->to))));
 }
 
-void draw_shown_ranks(const traces::Trace& trace) {
-    std::string said = traces::shown_ranks_sentence(trace);
+void draw_shown_ranks(const traces::store::Trace& trace) {
+    std::string said = traces::analysis::shown_ranks_sentence(trace);
     if (said.empty()) return;
-    for (const std::string& like : traces::ranks_like_it(trace))
+    for (const std::string& like : traces::analysis::ranks_like_it(trace))
         said += (said.ends_with('.') ? " " : ". ") + like;
-    note(said);
-    items::mark("app.shown_ranks", said);
+    draw::note(said);
+    draw::items::mark("app.shown_ranks", said);
 }
 
 void draw_facts(std::string_view facts, bool dimmed) {
@@ -116,7 +116,7 @@ void draw_facts(std::string_view facts, bool dimmed) {
             to = end;
         }
         ImGui::SetCursorPosX(left);
-        text(facts.substr(from, to - from));
+        draw::text(facts.substr(from, to - from));
         from = std::min(facts.find_first_not_of(' ', to), facts.size());
     }
     ImGui::PopStyleVar();
@@ -129,13 +129,13 @@ void big_number(std::string_view t) {
     const ImFontAtlas& fonts = *ImGui::GetIO().Fonts;
     if (fonts.Fonts.Size > 1) {
         ImGui::PushFont(fonts.Fonts[1]);
-        text(t);
+        draw::text(t);
         ImGui::PopFont();
         return;
     }
     ImGui::SetWindowFontScale(1.9F);
-    text(t);
+    draw::text(t);
     ImGui::SetWindowFontScale(1);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::widgets

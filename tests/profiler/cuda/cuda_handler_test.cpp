@@ -88,7 +88,7 @@ TEST_F(CudaHandlerTest, counts_each_loss_once) {
 
 TEST_F(CudaHandlerTest, names_the_gpu_of_a_rank) {
     findings_.ranks[3] =
-        traces::RankRow{.rank = 3, .device = 3, .global_pid = 1, .device_name = "a processor"};
+        traces::schema::RankRow{.rank = 3, .device = 3, .global_pid = 1, .device_name = "a processor"};
     converter_.define_name(1, "A GPU");
     CudaDeviceRecord device{};
     device.header.name = 1;
@@ -99,7 +99,7 @@ TEST_F(CudaHandlerTest, names_the_gpu_of_a_rank) {
     ASSERT_EQ(got_.ranks.size(), 1u);
     EXPECT_EQ(got_.ranks[0].device_name, "A GPU");
     EXPECT_EQ(got_.ranks[0].device_memory, 1 << 30);
-    EXPECT_EQ(got_.ranks[0].global_pid, traces::global_pid(42));
+    EXPECT_EQ(got_.ranks[0].global_pid, traces::schema::global_pid(42));
 }
 
 // A program can overwrite its own records: whatever they contain then, nothing breaks.

@@ -27,8 +27,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using tools::Outcome;
-using traces::Database;
-using traces::Statement;
+using traces::store::Database;
+using traces::store::Statement;
 
 class CudaRecording : public ::testing::Test {
   protected:

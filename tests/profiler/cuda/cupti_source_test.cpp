@@ -93,11 +93,11 @@ TEST_F(CuptiSourceTest, attributes_a_kernel_to_the_work_that_launched_it) {
     fake().emit(0, kernel);
     finish();
     ASSERT_EQ(got_.kernels.size(), 1u);
-    const traces::KernelRow& row = got_.kernels[0];
+    const traces::schema::KernelRow& row = got_.kernels[0];
     EXPECT_EQ(row.device, 2);
     EXPECT_EQ(row.stream, 3);
     EXPECT_EQ(row.correlation, (std::int64_t{2} << 32) + 7);
-    EXPECT_EQ(row.global_pid, traces::global_pid(::getpid()));
+    EXPECT_EQ(row.global_pid, traces::schema::global_pid(::getpid()));
     EXPECT_EQ(row.end - row.start, 5000);
     EXPECT_EQ(got_.text(row.short_name), "fill");
     EXPECT_EQ(got_.text(row.demangled_name), "void at::native::fill<4, float>(int, float)");
@@ -132,7 +132,7 @@ TEST_F(CuptiSourceTest, keeps_bytes_and_kinds_of_copies_and_memsets) {
     launch(0, work_of(1, 4, 1), 21, "cudaMemcpyAsync_v3020");
     cupti::Memcpy copy{};
     copy.kind = cupti::kKindMemcpy;
-    copy.copy_kind = traces::kCopyHostToDevice;
+    copy.copy_kind = traces::schema::kCopyHostToDevice;
     copy.src_kind = 2;  // CUPTI's: pinned
     copy.dst_kind = 3;  // device
     copy.bytes = 4096;
@@ -161,8 +161,8 @@ TEST_F(CuptiSourceTest, keeps_bytes_and_kinds_of_copies_and_memsets) {
     finish();
     ASSERT_EQ(got_.memcpys.size(), 2u);
     EXPECT_EQ(got_.memcpys[0].bytes, 4096);
-    EXPECT_EQ(got_.memcpys[0].src_kind, traces::kMemKindPinned);
-    EXPECT_EQ(got_.memcpys[0].dst_kind, traces::kMemKindDevice);
+    EXPECT_EQ(got_.memcpys[0].src_kind, traces::schema::kMemKindPinned);
+    EXPECT_EQ(got_.memcpys[0].dst_kind, traces::schema::kMemKindDevice);
     EXPECT_EQ(got_.memcpys[0].stream, 4);
     EXPECT_EQ(got_.memcpys[1].bytes, 8192);
     EXPECT_EQ(got_.memcpys[1].device, 1);
@@ -170,7 +170,7 @@ TEST_F(CuptiSourceTest, keeps_bytes_and_kinds_of_copies_and_memsets) {
     EXPECT_EQ(got_.memsets[0].bytes, 512);
     EXPECT_EQ(got_.memsets[0].value, 255);
     EXPECT_EQ(got_.memsets[0].stream, 5);
-    EXPECT_EQ(got_.memsets[0].mem_kind, traces::kMemKindDevice);
+    EXPECT_EQ(got_.memsets[0].mem_kind, traces::schema::kMemKindDevice);
 }
 
 TEST_F(CuptiSourceTest, has_a_row_for_every_kernel_of_a_piece_of_work) {
@@ -208,7 +208,7 @@ TEST_F(CuptiSourceTest, distinguishes_ranks_on_one_device) {
     finish();
     ASSERT_EQ(got_.kernels.size(), std::size_t{kRanks} * kLaunches);
     std::set<std::int64_t> correlations;
-    for (const traces::KernelRow& row : got_.kernels) {
+    for (const traces::schema::KernelRow& row : got_.kernels) {
         correlations.insert(row.correlation);
         ASSERT_EQ(row.end - row.start, 1 + row.device);
         ASSERT_EQ(row.correlation >> 32, row.device);
@@ -244,7 +244,7 @@ TEST_F(CuptiSourceTest, reports_how_much_work_is_unattributed) {
     finish();
     EXPECT_THAT(got_.kernels, IsEmpty());
     ASSERT_THAT(diagnostics(), ElementsAre(HasSubstr("3 kernels, copies and memsets")));
-    EXPECT_EQ(got_.diagnostics[0].severity, traces::Severity::information);
+    EXPECT_EQ(got_.diagnostics[0].severity, traces::schema::Severity::information);
 }
 
 // The number of waiting records is bounded: the oldest are dropped.
@@ -258,7 +258,8 @@ TEST_F(CuptiSourceTest, bounds_the_number_of_waiting_records) {
     finish();
     ASSERT_EQ(got_.kernels.size(), 1u);
     EXPECT_EQ(got_.kernels[0].correlation, 2);
-    EXPECT_THAT(diagnostics(), ElementsAre(HasSubstr(traces::grouped(std::int64_t{last - 1}) + " kernels")));
+    EXPECT_THAT(diagnostics(),
+                ElementsAre(HasSubstr(traces::store::grouped(std::int64_t{last - 1}) + " kernels")));
 }
 
 TEST_F(CuptiSourceTest, reports_what_cupti_lost_and_could_not_time) {
@@ -294,7 +295,7 @@ TEST_P(CuptiSourceOfVersion, reads_its_records) {
     finish();
     ASSERT_EQ(got_.kernels.size(), 3u);
     for (std::int64_t i = 1; i <= 3; ++i) {
-        const traces::KernelRow& row = got_.kernels[static_cast<std::size_t>(i - 1)];
+        const traces::schema::KernelRow& row = got_.kernels[static_cast<std::size_t>(i - 1)];
         EXPECT_EQ(row.correlation, (std::int64_t{1} << 32) + i);
         EXPECT_EQ(row.end - row.start, i);
         EXPECT_EQ(row.cluster[0], version >= cupti::kVersion11_8 ? 2 : -1);

@@ -16,18 +16,19 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-traces::RangeRow range(RecentRows& rows, const std::string& text, std::int64_t start, std::int64_t end) {
-    traces::RangeRow row;
+traces::schema::RangeRow range(RecentRows& rows, const std::string& text, std::int64_t start,
+                               std::int64_t end) {
+    traces::schema::RangeRow row;
     row.text = rows.intern(text);
     row.start = start;
     row.end = end;
-    row.global_tid = traces::global_tid(1, 1);
+    row.global_tid = traces::schema::global_tid(1, 1);
     return row;
 }
 
 // The names of the ranges that would be written now.
 std::vector<std::string> written(RecentRows& rows) {
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     rows.write_to(sink);
     const auto trace = sink.take();
     std::vector<std::string> names;
@@ -52,7 +53,7 @@ TEST(RecentRows, are_as_they_were_however_long_nothing_happens) {
     rows.add(range(rows, "last", 0, kSecond));
     // The recorder's own samples go on for an hour.
     for (int s = 1; s < 3600; ++s) {
-        rows.add(traces::CounterRow{s * kSecond, 0, rows.intern("process_cpu_cores"), 1.0});
+        rows.add(traces::schema::CounterRow{s * kSecond, 0, rows.intern("process_cpu_cores"), 1.0});
         rows.commit();
     }
     EXPECT_THAT(written(rows), ElementsAre("last"));
@@ -69,11 +70,11 @@ TEST(RecentRows, believe_no_time_from_the_future) {
 
 TEST(RecentRows, keep_facts_for_good) {
     RecentRows rows(kSecond);
-    traces::RankRow rank;
+    traces::schema::RankRow rank;
     rank.rank = 3;
     rows.add(rank);
     for (int s = 0; s < 100; ++s) rows.add(range(rows, "x", s * kSecond, s * kSecond + 1));
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     rows.write_to(sink);
     const auto trace = sink.take();
     ASSERT_EQ(trace->ranks.size(), 1u);
@@ -84,9 +85,9 @@ TEST(RecentRows, keep_facts_for_good) {
 TEST(RecentRows, keep_the_first_and_the_last_of_many_diagnostics) {
     RecentRows rows(kSecond);
     for (int i = 0; i < 10'000; ++i) {
-        rows.add(traces::DiagnosticRow{i, traces::Severity::warning, std::to_string(i)});
+        rows.add(traces::schema::DiagnosticRow{i, traces::schema::Severity::warning, std::to_string(i)});
     }
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     rows.write_to(sink);
     const auto trace = sink.take();
     const auto& kept = trace->diagnostics;
@@ -112,7 +113,7 @@ TEST(RecentRows, let_the_oldest_go_when_they_are_too_many) {
 TEST(RecentRows, count_the_bytes_of_payloads) {
     RecentRows rows(1000 * kSecond, 1 << 20);
     for (int i = 0; i < 100; ++i) {
-        traces::RangeRow row = range(rows, "x", i * kSecond, i * kSecond + 1);
+        traces::schema::RangeRow row = range(rows, "x", i * kSecond, i * kSecond + 1);
         row.binary.assign(100'000, 'b');
         rows.add(row);
     }
@@ -123,7 +124,7 @@ TEST(RecentRows, count_the_bytes_of_payloads) {
 // A job that runs for a long time and gives every range its own name.
 TEST(RecentRows, forget_unused_strings) {
     RecentRows rows(kSecond, 4 << 20);
-    const traces::StringId held = rows.intern("held by an open range");
+    const traces::schema::StringId held = rows.intern("held by an open range");
     rows.set_other_users([held](const RecentRows::Visit& visit) { visit(held); });
     for (int i = 0; i < 300'000; ++i) {
         const std::int64_t time = i * (kSecond / 1000);
@@ -134,11 +135,11 @@ TEST(RecentRows, forget_unused_strings) {
     const auto names = written(rows);
     EXPECT_EQ(names.size(), 1001u);
     EXPECT_EQ(names.back(), "aten::mm, seq = 299999");
-    traces::RangeRow open;
+    traces::schema::RangeRow open;
     open.text = held;
     open.start = 0;
     open.end = 300 * kSecond;
-    traces::ColumnSink sink;
+    traces::store::ColumnSink sink;
     rows.translator(sink)->add(open);
     const auto trace = sink.take();
     EXPECT_EQ(trace->strings[trace->ranges.name.at(0)], "held by an open range");

@@ -41,12 +41,12 @@ void record_for_ever(tools::ThreadMoments& moments, Event event) {
 }
 
 void record_in_process(tools::JobMoments& moments, const char* path) {
-    traces::WriterOptions writer;
+    traces::store::WriterOptions writer;
     writer.path = path;
     writer.start_system_ns = profiler::monotonic_ns();
     profiler::RecorderOptions options;
     options.start_system_ns = writer.start_system_ns;
-    profiler::Recorder recorder(std::make_unique<traces::DatabaseWriter>(writer), {}, options);
+    profiler::Recorder recorder(std::make_unique<traces::store::DatabaseWriter>(writer), {}, options);
     std::vector<std::thread> threads;
     for (int t = 0; t < tools::kJobThreads; ++t) {
         threads.emplace_back([&, t] {

@@ -29,8 +29,8 @@ namespace shardscope::tools {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
-using traces::Database;
-using traces::Statement;
+using traces::store::Database;
+using traces::store::Statement;
 namespace fs = std::filesystem;
 
 constexpr int kAtOnce = 4;
@@ -99,7 +99,7 @@ Stored stored(Database& database, const Numbering& numbering, int thread) {
 }
 
 std::vector<Stored> all_stored(const std::string& path, const Numbering& numbering) {
-    Database database = traces::open_trace(path);
+    Database database = traces::store::open_trace(path);
     std::vector<Stored> all;
     for (int t = 0; t < kJobThreads; ++t) all.push_back(stored(database, numbering, t));
     return all;
@@ -108,7 +108,7 @@ std::vector<Stored> all_stored(const std::string& path, const Numbering& numberi
 // The age in seconds of the last committed event. Fails the test if the file is damaged.
 double expect_whole_up_to_the_last_commit(const std::string& path, const Numbering& numbering,
                                           const JobMoments& job) {
-    Database database = traces::open_trace(path);
+    Database database = traces::store::open_trace(path);
     {
         Statement integrity(database, "PRAGMA integrity_check");
         EXPECT_TRUE(integrity.step());
@@ -155,7 +155,7 @@ void expect_check_to_finalize(const std::string& path, const Numbering& numberin
         EXPECT_EQ(after[t].count, before[t].count);
         EXPECT_EQ(after[t].last_end, before[t].last_end);
     }
-    EXPECT_TRUE(traces::load_trace(path)->ended);
+    EXPECT_TRUE(traces::store::load_trace(path)->ended);
 }
 
 class CrashTest : public ::testing::Test {

@@ -177,7 +177,7 @@ using NvtxProgram = RecordTool;
 TEST_P(NvtxProgram, becomes_a_trace_with_its_ranges) {
     const Outcome outcome = record({GetParam(), "every_call"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    const auto trace = traces::load_trace(out_);
+    const auto trace = traces::store::load_trace(out_);
     const auto& ranges = trace->ranges;
     std::vector<std::string> texts;
     for (const auto text : ranges.name) texts.emplace_back(trace->strings[text]);
@@ -220,7 +220,7 @@ TEST_P(NvtxProgram, of_many_events_is_kept_completely) {
 
 TEST_P(NvtxProgram, under_a_launcher_is_a_rank) {
     ASSERT_EQ(record({"sh", "-c", "RANK=0 \"$0\" exits; RANK=1 \"$0\" exits", GetParam()}).status, 3);
-    const auto trace = traces::load_trace(out_);
+    const auto trace = traces::store::load_trace(out_);
     ASSERT_EQ(trace->ranks.size(), 2u);
     EXPECT_EQ(trace->ranks[1].number, 1);
     EXPECT_EQ(run_command({kTrace, "info", out_}).status, 0);

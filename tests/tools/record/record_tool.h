@@ -19,9 +19,9 @@ inline const std::string kJob = SHARDSCOPE_JOB;  // job_program.cpp
 
 // The single value of a query on a trace, as text.
 inline std::string value_in(const std::string& file, const std::string& sql) {
-    const auto results = traces::run_query(file, sql);
+    const auto results = traces::store::run_query(file, sql);
     if (results.size() != 1 || results[0].rows.size() != 1) return "(not one row)";
-    const traces::QueryValue& v = results[0].rows[0][0];
+    const traces::store::QueryValue& v = results[0].rows[0][0];
     if (const auto* number = std::get_if<std::int64_t>(&v)) return std::to_string(*number);
     if (const auto* real = std::get_if<double>(&v)) return std::to_string(*real);
     if (const auto* text = std::get_if<std::string>(&v)) return *text;

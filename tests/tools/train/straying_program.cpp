@@ -74,7 +74,7 @@ class StrayingDevice final : public Device {
     void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) override {
         device_->use_product_workspaces(rank, both, bytes);
     }
-    void describe(traces::RankRow& row) const override { device_->describe(row); }
+    void describe(traces::schema::RankRow& row) const override { device_->describe(row); }
     const char* engine() const override { return device_->engine(); }
     bool records_collectives() const override { return device_->records_collectives(); }
     bool announces_collectives() const override { return device_->announces_collectives(); }

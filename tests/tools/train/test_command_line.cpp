@@ -22,7 +22,7 @@ TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
     const Outcome outcome = train({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-train " SHARDSCOPE_VERSION " (trace schema " +
-                               std::to_string(traces::kSchemaVersion) + ")\n");
+                               std::to_string(traces::schema::kSchemaVersion) + ")\n");
     EXPECT_EQ(outcome.err, "");
 }
 

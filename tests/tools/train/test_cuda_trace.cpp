@@ -75,16 +75,16 @@ std::int64_t clock_ns(clockid_t clock) {
 }
 
 void record_played(const trainer::Job& job, const std::string& path) {
-    traces::WriterOptions options;
+    traces::store::WriterOptions options;
     options.path = path;
     options.start_utc_ns = clock_ns(CLOCK_REALTIME);
     options.start_system_ns = clock_ns(CLOCK_MONOTONIC);
     profiler::RecorderOptions recorder_options;
     recorder_options.start_system_ns = options.start_system_ns;
     profiler::Recorder recorder(
-        std::make_unique<traces::DatabaseWriter>(options),
-        [](traces::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
-            static_cast<traces::DatabaseWriter&>(sink).finish(duration_ns, dropped);
+        std::make_unique<traces::store::DatabaseWriter>(options),
+        [](traces::store::EventSink& sink, std::int64_t duration_ns, std::int64_t dropped) {
+            static_cast<traces::store::DatabaseWriter&>(sink).finish(duration_ns, dropped);
         },
         recorder_options);
     {

@@ -104,12 +104,12 @@ TEST_P(NcclJoin, FindsTheTrainersCollectivesAgain) {
         "sequence";
     const auto known_order = rows(copy, order);
     {
-        traces::Database database(copy, traces::Database::Mode::read_write);
+        traces::store::Database database(copy, traces::store::Database::Mode::read_write);
         database.execute(
             "INSERT INTO SHARD_NCCL_COMMUNICATORS (communicator, globalPid, rank, ranks) "
             "SELECT DISTINCT groupId, 0, 0, groupSize FROM SHARD_COLLECTIVES;"
             "DELETE FROM SHARD_COLLECTIVES");
-        traces::join_nccl_collectives(database);
+        traces::store::join_nccl_collectives(database);
     }
     EXPECT_EQ(rows(copy, selected), known);
     EXPECT_EQ(rows(copy, order), known_order);

@@ -66,7 +66,7 @@ class EndlessRun {
         while (std::chrono::steady_clock::now() < deadline) {
             try {
                 if (number(trace_, "SELECT count(*) FROM SHARD_STEPS") > 0) return;
-            } catch (const traces::StoreError&) {  // not written yet
+            } catch (const traces::store::StoreError&) {  // not written yet
             }
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
         }

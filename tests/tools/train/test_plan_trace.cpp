@@ -96,7 +96,7 @@ TEST_F(PlanTrace, ARowIsWrittenAsItsTraceAndAllAsADatabase) {
     EXPECT_EQ(trace_tool({"check", other}).status, 0);
     EXPECT_EQ(trace_json({"memory", other}).at("ranks").at(0).at("peak_bytes"), row.at("peak_bytes"));
     EXPECT_EQ(trace_tool({"check", plan}).status, 0);
-    const auto loaded = traces::load_trace(plan);
+    const auto loaded = traces::store::load_trace(plan);
     ASSERT_EQ(loaded->plan.size(), rows.at("rows").size());
     EXPECT_EQ(loaded->plan[1].trace, other);
     EXPECT_EQ(loaded->plan[1].peak_bytes, row.at("peak_bytes").get<std::int64_t>());

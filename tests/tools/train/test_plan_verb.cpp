@@ -128,9 +128,9 @@ TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
     EXPECT_GT(plan.at("fits").get<int>(), 0);
     EXPECT_GT(plan.at("too_large").get<int>(), 0);
     EXPECT_EQ(trace_tool({"check", file}).status, 0);
-    const auto loaded = traces::load_trace(file);
+    const auto loaded = traces::store::load_trace(file);
     ASSERT_EQ(loaded->plan.size(), plan.at("rows").size());
-    for (const traces::PlanRow& own : loaded->plan) {
+    for (const traces::schema::PlanRow& own : loaded->plan) {
         const Json& expected = row(plan, own.number);
         EXPECT_EQ(own.outcome, expected.at("outcome"));
         EXPECT_EQ(Json::parse(own.settings), expected.at("settings"));

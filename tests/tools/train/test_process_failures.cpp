@@ -75,7 +75,7 @@ class ProcessFailures : public ::testing::Test {
         EXPECT_TRUE(within(60, [&] {
             try {
                 return number(part(rank), "SELECT count(DISTINCT step) FROM SHARD_STEPS") >= 3;
-            } catch (const traces::StoreError&) {
+            } catch (const traces::store::StoreError&) {
                 return false;  // not written yet
             }
         }));

@@ -58,7 +58,7 @@ class Running {
 std::int64_t steps_in(const std::string& trace) {
     try {
         return number(trace, "SELECT count(DISTINCT step) FROM SHARD_STEPS");
-    } catch (const traces::StoreError&) {
+    } catch (const traces::store::StoreError&) {
         return 0;  // not written yet
     }
 }

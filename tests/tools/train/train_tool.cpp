@@ -70,8 +70,8 @@ std::string losses_text(const std::string& json) {
     return json.substr(start + kKey.size(), end - start - kKey.size());
 }
 
-std::vector<std::vector<traces::QueryValue>> rows(const std::string& trace, const std::string& sql) {
-    auto results = traces::run_query(trace, sql);
+std::vector<std::vector<traces::store::QueryValue>> rows(const std::string& trace, const std::string& sql) {
+    auto results = traces::store::run_query(trace, sql);
     if (results.size() != 1) throw std::logic_error("not one statement: " + sql);
     return std::move(results[0].rows);
 }

@@ -36,7 +36,7 @@ Json trace_json(Words arguments);
 std::string losses_text(const std::string& json);
 
 // The rows of one statement; a number from a statement with one row of one column.
-std::vector<std::vector<traces::QueryValue>> rows(const std::string& trace, const std::string& sql);
+std::vector<std::vector<traces::store::QueryValue>> rows(const std::string& trace, const std::string& sql);
 std::int64_t number(const std::string& trace, const std::string& sql);
 std::vector<std::string> texts(const std::string& trace, const std::string& sql);  // the first column
 

@@ -215,11 +215,11 @@ TEST_F(ViewScripts, WindowsChooseFilesSaveAndFindCommands) {
 
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
     const std::string plan = folder_ / "plan.sqlite";
-    traces::DatabaseWriter writer({.path = plan});
+    traces::store::DatabaseWriter writer({.path = plan});
     viewer::add_plan_sample(writer);
     writer.finish(0, 0);
     std::string script = "set size 1400x820\nopen " + kLinear + " " + kRoot + "\nwait\n";
-    for (const viewer::PanelEntry& panel : viewer::panel_table()) {
+    for (const viewer::panels::PanelEntry& panel : viewer::panels::panel_table()) {
         const std::string name(panel.name);
         // The plan is a separate file.
         if (name == "plan") script += "open " + plan + "\nwait\nset trace plan.sqlite\n";
@@ -229,7 +229,7 @@ TEST_F(ViewScripts, EveryPanelHasAPicture) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     constexpr int kRail = 260, kMenus = 60, kStatus = 30;  // pixels around every panel, with a margin
     std::map<std::vector<std::uint32_t>, std::string_view> seen;
-    for (const viewer::PanelEntry& panel : viewer::panel_table()) {
+    for (const viewer::panels::PanelEntry& panel : viewer::panels::panel_table()) {
         Picture picture = read_png(folder_ / (std::string(panel.name) + ".png"));
         EXPECT_EQ(picture.width, 1400) << panel.name;
         ASSERT_EQ(picture.height, 820) << panel.name;

@@ -41,7 +41,7 @@ class ViewTest : public testing::Test {
         write(linear_, true);
     }
     static void write(const std::string& path, bool per_linear) {
-        traces::DatabaseWriter writer({.path = path});
+        traces::store::DatabaseWriter writer({.path = path});
         viewer::write_mlp_sample({.per_linear = per_linear}, writer);
         writer.finish(20'000'000, 0);
     }
@@ -62,7 +62,7 @@ TEST_F(ViewTest, PrintsItsVersionAndTheSchemas) {
     const Outcome outcome = view({"--version"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.out, "shardscope-view " SHARDSCOPE_VERSION " (schema " +
-                               std::to_string(traces::kSchemaVersion) + ")\n");
+                               std::to_string(traces::schema::kSchemaVersion) + ")\n");
 }
 
 TEST_F(ViewTest, HelpNamesEveryOptionAndPanel) {

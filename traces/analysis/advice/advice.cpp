@@ -11,7 +11,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr double kSeriousPercent = 20, kNotablePercent = 5;  // of a step
@@ -57,7 +57,7 @@ std::span<const AdviceRule> advice_rules() {
     return kAll;
 }
 
-AdviceReport advice(const Trace& trace, const Selection& selection) {
+AdviceReport advice(const store::Trace& trace, const Selection& selection) {
     AdviceReport report;
     const std::optional<WarmUp> warm_up = find_warm_up(trace, find_steps(trace), selection);
     if (warm_up) report.notes.push_back(sentence(*warm_up));
@@ -74,7 +74,7 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
             if (trace.steps.empty()) name_no_step(finding);
         }
     }
-    sort_rows(report.findings, [](const Finding& a, const Finding& b) {
+    schema::sort_rows(report.findings, [](const Finding& a, const Finding& b) {
         // Findings that are serious whatever they gain come first.
         const auto key = [](const Finding& f) {
             const bool gains = f.weight != FindingWeight::serious || f.gain_us.has_value();
@@ -89,7 +89,7 @@ AdviceReport advice(const Trace& trace, const Selection& selection) {
 
 namespace {
 
-Cell figures_text(const Finding& finding) {
+store::Cell figures_text(const Finding& finding) {
     std::string text;
     for (const AdviceFigure& figure : finding.figures) {
         text += fmt::format("{}{}={}{}{}", text.empty() ? "" : "; ", figure.name, figure.value,
@@ -121,4 +121,4 @@ Fields<Finding> finding_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -14,9 +14,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct AdviceFigure {
     std::string name;
@@ -56,7 +58,7 @@ struct AdviceReport {
     std::vector<std::string> notes;  // sentences: what was excluded, and what is unknown and why
 };
 
-AdviceReport advice(const Trace& trace, const Selection& selection = {});
+AdviceReport advice(const store::Trace& trace, const Selection& selection = {});
 
 struct AdviceFacts;
 
@@ -70,4 +72,4 @@ struct AdviceRule {
 // All rules: faults first, then time, then memory.
 std::span<const AdviceRule> advice_rules();
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 #include "traces/analysis/advice/advice_links.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Findings = std::vector<Finding>;
@@ -49,7 +49,7 @@ void exposed_communication(const AdviceFacts& f, Findings& found) {
         finding.pytorch = "DistributedDataParallel(model, gradient_as_bucket_view=True)";
     } else {
         std::set<std::string_view> hosts;
-        for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);
+        for (const store::Rank& rank : f.trace.ranks) hosts.insert(rank.host);
         const bool hybrid = f.config("fsdp.sharding_strategy").find("HYBRID") != std::string_view::npos;
         if (hosts.size() > 1 && !hybrid) settings.add("fsdp.sharding_strategy", "HYBRID_SHARD");
         finding.pytorch = bf16 ? "fully_shard(model, mesh=mesh_2d)"
@@ -113,7 +113,7 @@ std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective)
 // Whether the row is the unit that a step uses first, whose gather no compute can hide.
 bool first_of_forward(const AdviceFacts& f, const UnitPhase& row) {
     const auto first = std::find_if(f.units.all_ranks.begin(), f.units.all_ranks.end(), [](const auto& r) {
-        return r.phase == Phase::forward && r.sum.gathers > 0;
+        return r.phase == schema::Phase::forward && r.sum.gathers > 0;
     });
     return first != f.units.all_ranks.end() && &*first == &row;
 }
@@ -126,7 +126,7 @@ struct BackwardGathers {
 BackwardGathers backward_gathers(const AdviceFacts& f) {
     BackwardGathers sum;
     for (const UnitPhase& row : f.units.all_ranks) {
-        if (row.phase != Phase::backward) continue;
+        if (row.phase != schema::Phase::backward) continue;
         sum.all += row.sum.gather_ns;
         sum.exposed += row.sum.gather_exposed_ns;
     }
@@ -147,7 +147,7 @@ void backward_prefetch(const AdviceFacts& f, std::string_view setting, std::stri
     finding.change = "Gather the next unit before this one's gradients; this keeps one more unit in memory.";
     finding.job_setting = "fsdp.backward_prefetch = \"BACKWARD_PRE\"";
     finding.pytorch = "FSDP(model, backward_prefetch=BackwardPrefetch.BACKWARD_PRE)";
-    predict_early(f, finding, [](const UnitCollective& c) { return c.phase == Phase::backward; });
+    predict_early(f, finding, [](const UnitCollective& c) { return c.phase == schema::Phase::backward; });
     if (f.percent_of_step(*finding.gain_us) < kWorthPercent) return;
     found.push_back(std::move(finding));
 }
@@ -165,7 +165,7 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
     if (f.config("fsdp.backward_prefetch") == "NONE") return;  // handled by prefetch-off
     const UnitPhase* worst = nullptr;
     std::int64_t exposed = 0, limiter = 0;
-    std::set<std::pair<std::string_view, Phase>> rows;
+    std::set<std::pair<std::string_view, schema::Phase>> rows;
     for (const UnitPhase& row : f.units.all_ranks) {
         if (row.sum.gathers == 0 || row.sum.gather_ns <= 0 || row.name == "(no unit)") continue;
         if (first_of_forward(f, row)) continue;
@@ -190,7 +190,7 @@ void gather_never_hidden(const AdviceFacts& f, Findings& found) {
     finding.figures = {{"units_never_hidden", static_cast<double>(rows.size()), ""},
                        {"exposed_gathers", us, "us/step"},
                        {"limiter_before_them", f.per_step_us(limiter), "us/step"}};
-    const bool forward = worst->phase == Phase::forward;
+    const bool forward = worst->phase == schema::Phase::forward;
     finding.change = "Gather earlier, or split the unit so that others compute while its parts are gathered.";
     if (forward) {
         finding.job_setting = Settings(f).add("fsdp.forward_prefetch", "true").text;
@@ -339,4 +339,4 @@ std::span<const AdviceRule> communication_rules() {
     return kCommunicationRules;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

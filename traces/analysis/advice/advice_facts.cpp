@@ -14,7 +14,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr double kNoGainPercent = 0.5;  // of a step
@@ -27,7 +27,7 @@ const RankPath* main_path(const CriticalPathReport& report) {
 
 // A collective's time from the moment when all its ranks take part to its end.
 Interval transfer_of(const AdviceFacts& f, std::size_t event) {
-    const DeviceEvents& device = f.trace.device;
+    const store::DeviceEvents& device = f.trace.device;
     const std::int32_t all = f.replay.sources().joined_of[event];
     std::int64_t length = device.end[event] - device.start[event];
     if (all >= 0)
@@ -36,7 +36,7 @@ Interval transfer_of(const AdviceFacts& f, std::size_t event) {
 }
 
 void add_transfers(AdviceFacts& f) {
-    const Trace& trace = f.trace;
+    const store::Trace& trace = f.trace;
     const TraceSteps& steps = f.replay.sources().steps;
     const std::vector<bool> selected = selected_events(trace, steps, f.selection);
     const UnitCollectives of_units(trace, f.unit_ranges);
@@ -47,9 +47,9 @@ void add_transfers(AdviceFacts& f) {
     std::vector<IntervalSet> compute(ranks);
     for (std::size_t i = 0; i < trace.device.size(); ++i) {
         const std::uint16_t rank = trace.device.rank[i];
-        if (trace.device.kind[i] == DeviceKind::kernel)
+        if (trace.device.kind[i] == store::DeviceKind::kernel)
             append_merged(compute[rank], {trace.device.start[i], trace.device.end[i]});
-        if (trace.device.kind[i] != DeviceKind::communication || !selected[i]) continue;
+        if (trace.device.kind[i] != store::DeviceKind::communication || !selected[i]) continue;
         const std::optional<UnitCollective> known = of_units.of_event(i);
         if (known) f.collectives.push_back(*known);
         const Purpose part = !known ? others : known->gather ? gathers : reductions;
@@ -78,7 +78,7 @@ void add_transfers(AdviceFacts& f) {
     f.exposed = {f.per_step_us(all), f.per_step_us(gathered), f.per_step_us(reduced)};
 }
 
-HostCommunication communication_on_host(const Trace& trace, const TraceSteps& steps,
+HostCommunication communication_on_host(const store::Trace& trace, const TraceSteps& steps,
                                         const Selection& selection) {
     struct HostSums {
         IntervalSet time;  // grows in order of start
@@ -90,7 +90,7 @@ HostCommunication communication_on_host(const Trace& trace, const TraceSteps& st
     for (const auto& [c, in_step] :
          selected_host_collectives(trace, steps, match_communications(trace), selection)) {
         if (!in_step) continue;
-        const StringId name = trace.ranges.name[static_cast<std::size_t>(c.range)];
+        const schema::StringId name = trace.ranges.name[static_cast<std::size_t>(c.range)];
         if (found.library.empty()) found.library = host_library(trace.strings[name]);
         HostSums& own = sums[c.rank];
         append_merged(own.time, {c.start, c.end});
@@ -138,7 +138,7 @@ std::vector<bool> events_of_kept_steps(const AdviceFacts& f) {
 
 }  // namespace
 
-AdviceFacts::AdviceFacts(const Trace& t, const Selection& s)
+AdviceFacts::AdviceFacts(const store::Trace& t, const Selection& s)
     : trace(t),
       selection(s),
       summary(summarize(t, s)),
@@ -209,7 +209,7 @@ std::vector<IntervalSet> AdviceFacts::host_time(const std::function<bool(std::si
 }
 
 std::vector<IntervalSet> AdviceFacts::loader_time() const {
-    return host_time([this](std::size_t i) { return trace.ranges.kind[i] == RangeKind::data_loader; });
+    return host_time([this](std::size_t i) { return trace.ranges.kind[i] == store::RangeKind::data_loader; });
 }
 
 void AdviceFacts::predict(Finding& finding, const PathChange& change, std::string_view were,
@@ -301,7 +301,7 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
             waiting->rank, latest ? fmt::format("rank {} arrives last", *latest) : "no rank arrives last"));
     }
     std::set<std::string_view> hosts;
-    for (const Rank& rank : f.trace.ranks) hosts.insert(rank.host);
+    for (const store::Rank& rank : f.trace.ranks) hosts.insert(rank.host);
     const bool matters = f.percent_of_step(f.exposed.all_us) > kLinkPercent;
     if (matters && hosts.size() > 1 && !f.links.judged) {
         notes.emplace_back(
@@ -323,4 +323,4 @@ void suggest_less_memory(const AdviceFacts& f, Finding& finding) {
     finding.pytorch = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; checkpoint_wrapper(block)";
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

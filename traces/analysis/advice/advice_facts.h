@@ -22,7 +22,7 @@
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/summary.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // Communication that no compute kernel of its rank hides, from the moment when all ranks take part (without
 // the wait for the last rank), in us per step of one rank.
@@ -42,9 +42,9 @@ struct HostCommunication {
 };
 
 struct AdviceFacts {
-    AdviceFacts(const Trace& trace, const Selection& selection);
+    AdviceFacts(const store::Trace& trace, const Selection& selection);
 
-    const Trace& trace;
+    const store::Trace& trace;
     Selection selection;
     ExecutionSummary summary;
     UnitsReport units;
@@ -77,7 +77,7 @@ struct AdviceFacts {
 
     // The rank with the highest peak; null if no allocation is recorded.
     const RankMemory* highest_peak() const;
-    std::int64_t at_peak(const RankMemory& rank, MemoryCategory category) const {
+    std::int64_t at_peak(const RankMemory& rank, schema::MemoryCategory category) const {
         return rank.at_peak[static_cast<std::size_t>(category)];
     }
 
@@ -146,4 +146,4 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);
 // Writes what to change if memory does not suffice: the finding's sentence, settings and line of PyTorch.
 void suggest_less_memory(const AdviceFacts& facts, Finding& finding);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,7 +11,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int64_t kLargeBytes = 4 << 20;
@@ -36,10 +36,10 @@ struct GroupPlace {
     }
 };
 
-std::map<std::int64_t, GroupPlace> places(const Trace& trace) {
+std::map<std::int64_t, GroupPlace> places(const store::Trace& trace) {
     std::map<std::int64_t, std::set<std::uint16_t>> members;
     std::map<std::int64_t, int> sizes;
-    const Collectives& all = trace.collectives;
+    const store::Collectives& all = trace.collectives;
     for (std::size_t i = 0; i < all.size(); ++i) {
         members[all.group[i]].insert(all.rank[i]);
         sizes[all.group[i]] = std::max(sizes[all.group[i]], static_cast<int>(all.group_size[i]));
@@ -57,7 +57,7 @@ std::map<std::int64_t, GroupPlace> places(const Trace& trace) {
     return found;
 }
 
-double nominal(const Trace& trace, std::string_view key) {
+double nominal(const store::Trace& trace, std::string_view key) {
     const std::string_view text = trace.config_value(key);
     double value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
@@ -67,7 +67,7 @@ double nominal(const Trace& trace, std::string_view key) {
 struct Large {
     std::size_t match = 0;
     std::int64_t group = 0, bytes = 0, transfer = 0;
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     const GroupPlace* place = nullptr;
     double expected = 0;  // ns; 0: unknown
 };
@@ -77,7 +77,7 @@ double expected_ns(const Large& c, double intra, double inter) {
     const double p = c.place->ranks, m = static_cast<double>(c.place->hosts.size()), k = p / m;
     const auto n = static_cast<double>(c.bytes);
     // A tree carries all bytes of an all-reduce up and down.
-    const bool all = c.operation == Operation::all_reduce;
+    const bool all = c.operation == schema::Operation::all_reduce;
     double seconds = 0;
     if (m > 1) {
         if (inter <= 0) return 0;
@@ -94,7 +94,7 @@ bool is_selected(const Communication& part, const std::vector<bool>& selected) {
     return part.event >= 0 && selected[static_cast<std::size_t>(part.event)];
 }
 
-std::vector<Large> large_collectives(const Trace& trace, const Communications& communications,
+std::vector<Large> large_collectives(const store::Trace& trace, const Communications& communications,
                                      const std::vector<bool>& selected,
                                      const std::map<std::int64_t, GroupPlace>& groups) {
     const double intra = nominal(trace, kIntraBandwidth), inter = nominal(trace, kInterBandwidth);
@@ -108,8 +108,9 @@ std::vector<Large> large_collectives(const Trace& trace, const Communications& c
                          [&](const Communication& of_rank) { return is_selected(of_rank, selected); })) {
             continue;
         }
-        if (part.operation != Operation::all_gather && part.operation != Operation::reduce_scatter &&
-            part.operation != Operation::all_reduce) {
+        if (part.operation != schema::Operation::all_gather &&
+            part.operation != schema::Operation::reduce_scatter &&
+            part.operation != schema::Operation::all_reduce) {
             continue;
         }
         const auto row = static_cast<std::size_t>(part.row);
@@ -128,14 +129,14 @@ std::vector<Large> large_collectives(const Trace& trace, const Communications& c
 
 // Expects the fastest group's time for the same collective, if several groups have it.
 void expect_as_other_groups(std::vector<Large>& all) {
-    std::map<std::tuple<Operation, std::int64_t, int, std::size_t>,
+    std::map<std::tuple<schema::Operation, std::int64_t, int, std::size_t>,
              std::map<std::int64_t, std::vector<std::int64_t>>>
         times;
     const auto key = [](const Large& c) {
         return std::tuple(c.operation, c.bytes, c.place->ranks, c.place->hosts.size());
     };
     for (const Large& c : all) times[key(c)][c.group].push_back(c.transfer);
-    std::map<std::tuple<Operation, std::int64_t, int, std::size_t>, double> fastest;
+    std::map<std::tuple<schema::Operation, std::int64_t, int, std::size_t>, double> fastest;
     for (auto& [same, groups] : times) {
         if (groups.size() < 2) continue;
         for (auto& [group, own] : groups) {
@@ -150,7 +151,7 @@ void expect_as_other_groups(std::vector<Large>& all) {
     }
 }
 
-void judge(const Trace& trace, const Communications& communications, const std::vector<bool>& selected,
+void judge(const store::Trace& trace, const Communications& communications, const std::vector<bool>& selected,
            const std::vector<Large>& all, double slow, bool by_groups, LinkReport& report) {
     // Judges links within a host and between hosts separately.
     for (const bool between : {false, true}) {
@@ -187,7 +188,7 @@ void judge(const Trace& trace, const Communications& communications, const std::
 
 }  // namespace
 
-LinkReport link_report(const Trace& trace, const std::vector<bool>& selected) {
+LinkReport link_report(const store::Trace& trace, const std::vector<bool>& selected) {
     LinkReport report;
     const Communications communications = match_communications(trace);
     const std::map<std::int64_t, GroupPlace> groups = places(trace);
@@ -199,4 +200,4 @@ LinkReport link_report(const Trace& trace, const std::vector<bool>& selected) {
     return report;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct LinkReport {
     bool judged = false;  // there was something to compare with
@@ -26,6 +28,6 @@ inline constexpr const char* kIntraBandwidth = "sim.intra_bandwidth";
 inline constexpr const char* kInterBandwidth = "sim.inter_bandwidth";
 
 // Judges the collectives whose device events are in `selected`.
-LinkReport link_report(const Trace& trace, const std::vector<bool>& selected);
+LinkReport link_report(const store::Trace& trace, const std::vector<bool>& selected);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Findings = std::vector<Finding>;
@@ -24,7 +24,7 @@ double share_of(std::int64_t part, std::int64_t whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-const UnitRow* largest_unit(const Trace& trace) {
+const schema::UnitRow* largest_unit(const store::Trace& trace) {
     const auto most = std::max_element(trace.units.begin(), trace.units.end(),
                                        [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
     return most == trace.units.end() || most->bytes <= 0 ? nullptr : &*most;
@@ -44,7 +44,7 @@ void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
     if (rank == nullptr) return;
     const std::string_view checkpointing = f.config("memory.activation_checkpointing");
     if (!checkpointing.empty() && checkpointing != "none") return;  // already enabled
-    const std::int64_t bytes = f.at_peak(*rank, MemoryCategory::activations);
+    const std::int64_t bytes = f.at_peak(*rank, schema::MemoryCategory::activations);
     const double share = share_of(bytes, rank->peak_bytes);
     if (share <= kActivationShare) return;
     Finding finding;
@@ -62,7 +62,7 @@ void activations_make_the_peak(const AdviceFacts& f, Findings& found) {
 void optimizer_is_peak(const AdviceFacts& f, Findings& found) {
     const RankMemory* rank = f.highest_peak();
     if (rank == nullptr) return;
-    const std::int64_t bytes = f.at_peak(*rank, MemoryCategory::optimizer_state);
+    const std::int64_t bytes = f.at_peak(*rank, schema::MemoryCategory::optimizer_state);
     const double share = share_of(bytes, rank->peak_bytes);
     if (share <= kOptimizerShare) return;
     Finding finding;
@@ -89,9 +89,9 @@ void optimizer_is_peak(const AdviceFacts& f, Findings& found) {
 
 void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
     const RankMemory* rank = f.highest_peak();
-    const UnitRow* unit = largest_unit(f.trace);
+    const schema::UnitRow* unit = largest_unit(f.trace);
     if (rank == nullptr || unit == nullptr) return;
-    const std::int64_t bytes = f.at_peak(*rank, MemoryCategory::unsharded_gradients);
+    const std::int64_t bytes = f.at_peak(*rank, schema::MemoryCategory::unsharded_gradients);
     // The weights' gradients and the flat gradient that they are copied into: twice the unit.
     if (2 * bytes < 3 * unit->bytes || share_of(bytes, rank->peak_bytes) <= kGradientShare) return;
     const std::string_view layout = f.config("fsdp.layout");
@@ -112,7 +112,7 @@ void gradient_double_buffer(const AdviceFacts& f, Findings& found) {
 }
 
 void near_the_limit(const AdviceFacts& f, Findings& found) {
-    if (f.memory.space != MemorySpace::device) return;  // the host's memory size is unknown
+    if (f.memory.space != schema::MemorySpace::device) return;  // the host's memory size is unknown
     const RankMemory* worst = nullptr;
     double share = 0;
     std::int64_t limit = 0;
@@ -151,7 +151,7 @@ void fragmented(const AdviceFacts& f, Findings& found) {
     finding.what = fmt::format(
         "At rank {}'s peak the allocator has reserved {}, of which {} are free in {}; the largest has {}.",
         worst->rank, bytes_text(pool.held_bytes), bytes_text(pool.free_bytes),
-        counted(pool.free_blocks, "piece", "pieces"), bytes_text(pool.largest_free));
+        store::counted(pool.free_blocks, "piece", "pieces"), bytes_text(pool.largest_free));
     finding.figures = {{"held", static_cast<double>(pool.held_bytes), "bytes"},
                        {"free_in_pieces", static_cast<double>(pool.free_bytes), "bytes"},
                        {"fragmentation", pool.percent(), "%"}};
@@ -165,14 +165,14 @@ void fragmented(const AdviceFacts& f, Findings& found) {
 
 // Device memory outside the trace's allocators: counters of the process or device minus the pool's.
 void untracked_memory(const AdviceFacts& f, Findings& found) {
-    if (f.memory.space != MemorySpace::device) return;
+    if (f.memory.space != schema::MemorySpace::device) return;
     auto used = f.trace.strings.find("gpu_memory_used_bytes");  // the recorder's
     if (!used) used = f.trace.strings.find("memory_used_bytes");
     if (!used) return;
     std::map<int, double> most;
-    const Counters& counters = f.trace.counters;
+    const store::Counters& counters = f.trace.counters;
     for (std::size_t i = 0; i < counters.time.size(); ++i) {
-        if (counters.name[i] != *used || counters.rank[i] == kNoRank) continue;
+        if (counters.name[i] != *used || counters.rank[i] == store::kNoRank) continue;
         double& value = most[f.trace.ranks[counters.rank[i]].number];
         value = std::max(value, counters.value[i]);
     }
@@ -214,4 +214,4 @@ std::span<const AdviceRule> memory_rules() {
     return kMemoryRules;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

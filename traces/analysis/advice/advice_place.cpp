@@ -12,7 +12,7 @@
 #include "traces/analysis/time/idle.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Place = std::optional<AdvicePlace>;
@@ -24,30 +24,31 @@ void keep_longer(Place& best, std::int64_t& longest, std::int64_t length, Advice
     best = std::move(place);
 }
 
-AdvicePlace place_of_event(const Trace& trace, std::size_t event, std::string_view what) {
-    const DeviceEvents& device = trace.device;
+AdvicePlace place_of_event(const store::Trace& trace, std::size_t event, std::string_view what) {
+    const store::DeviceEvents& device = trace.device;
     return {device.rank[event], device.start[event], device.end[event], static_cast<std::int32_t>(event), -1,
             std::string(what)};
 }
 
-bool moves_parameters(const Trace& trace, std::size_t event) {
+bool moves_parameters(const store::Trace& trace, std::size_t event) {
     const std::int32_t at = trace.device.collective[event];
-    return at >= 0 && trace.collectives.operation[static_cast<std::size_t>(at)] == Operation::all_gather;
+    return at >= 0 &&
+           trace.collectives.operation[static_cast<std::size_t>(at)] == schema::Operation::all_gather;
 }
 
 // The collective with the most exposed time: no compute of its rank runs at the same time.
-Place exposed_collective(const Trace& trace, const Selection& selection, bool gathers_only) {
-    const DeviceEvents& device = trace.device;
+Place exposed_collective(const store::Trace& trace, const Selection& selection, bool gathers_only) {
+    const store::DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     std::vector<IntervalSet> compute(trace.ranks.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] == DeviceKind::kernel)
+        if (device.kind[i] == store::DeviceKind::kernel)
             append_merged(compute[device.rank[i]], {device.start[i], device.end[i]});
     }
     Place best;
     std::int64_t longest = 0;
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] != DeviceKind::communication || !counts[i]) continue;
+        if (device.kind[i] != store::DeviceKind::communication || !counts[i]) continue;
         if (device.end[i] - device.start[i] <= longest || (gathers_only && !moves_parameters(trace, i)))
             continue;
         const Interval window{device.start[i], device.end[i]};
@@ -58,7 +59,7 @@ Place exposed_collective(const Trace& trace, const Selection& selection, bool ga
     return best;
 }
 
-Place longest_gap(const Trace& trace, const Selection& selection, std::optional<GapKind> kind,
+Place longest_gap(const store::Trace& trace, const Selection& selection, std::optional<GapKind> kind,
                   std::string_view what) {
     Place best;
     std::int64_t longest = 0;
@@ -75,7 +76,8 @@ Place longest_gap(const Trace& trace, const Selection& selection, std::optional<
     return best;
 }
 
-Place longest_piece(const Trace& trace, const Selection& selection, PathKind kind, std::string_view what) {
+Place longest_piece(const store::Trace& trace, const Selection& selection, PathKind kind,
+                    std::string_view what) {
     Place best;
     std::int64_t longest = 0;
     const CriticalPathReport path = critical_path(trace, selection, {}, true);
@@ -89,15 +91,15 @@ Place longest_piece(const Trace& trace, const Selection& selection, PathKind kin
     return best;
 }
 
-Place longest_load(const Trace& trace, const Selection& selection) {
+Place longest_load(const store::Trace& trace, const Selection& selection) {
     Place best;
     std::int64_t longest = 0;
     const TraceSteps steps = find_steps(trace);
     const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const int rank = trace.threads[ranges.thread[i]].rank;
-        if (ranges.kind[i] != RangeKind::data_loader || rank < 0) continue;
+        if (ranges.kind[i] != store::RangeKind::data_loader || rank < 0) continue;
         if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
         keep_longer(best, longest, ranges.end[i] - ranges.start[i],
                     {rank, ranges.start[i], ranges.end[i], -1, static_cast<std::int32_t>(i),
@@ -106,7 +108,7 @@ Place longest_load(const Trace& trace, const Selection& selection) {
     return best;
 }
 
-Place longest_host_collective(const Trace& trace, const Selection& selection) {
+Place longest_host_collective(const store::Trace& trace, const Selection& selection) {
     Place best;
     std::int64_t longest = 0;
     for (const auto& [c, in_step] :
@@ -118,16 +120,16 @@ Place longest_host_collective(const Trace& trace, const Selection& selection) {
     return best;
 }
 
-Place emptiest_kernel(const Trace& trace, const Selection& selection) {
+Place emptiest_kernel(const store::Trace& trace, const Selection& selection) {
     constexpr float kLowOccupancyPercent = 25;
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     if (device.occupancy.empty()) return {};
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     Place best;
     std::int64_t longest = 0;
     for (std::size_t i = 0; i < device.size(); ++i) {
         const bool low = device.occupancy[i] >= 0 && device.occupancy[i] < kLowOccupancyPercent;
-        if (device.kind[i] != DeviceKind::kernel || !low || !counts[i]) continue;
+        if (device.kind[i] != store::DeviceKind::kernel || !low || !counts[i]) continue;
         keep_longer(
             best, longest, device.end[i] - device.start[i],
             place_of_event(trace, i, "the longest kernel that occupies less than a quarter of the device"));
@@ -136,7 +138,7 @@ Place emptiest_kernel(const Trace& trace, const Selection& selection) {
 }
 
 // The highest peak, in the middle of a hundredth of the trace.
-Place highest_peak(const Trace& trace, const Selection& selection) {
+Place highest_peak(const store::Trace& trace, const Selection& selection) {
     const MemoryReport report = memory_report(trace, selection, space_in_use(trace));
     Place best;
     std::int64_t most = 0;
@@ -157,7 +159,7 @@ bool any_of(std::string_view rule, std::initializer_list<std::string_view> rules
 
 }  // namespace
 
-std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& selection,
+std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selection& selection,
                                         std::string_view rule) {
     if (any_of(rule, {"prefetch-off", "prefetch-miss", "prefetch-mistarget", "limiter-stall",
                       "wasted-regather", "checkpoint-regather", "wrap-too-fine"})) {
@@ -183,4 +185,4 @@ std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& sel
     return {};  // a rule about the configuration has no place
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,11 @@
 
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct AdvicePlace {
     int rank = 0;  // index into Trace::ranks
@@ -22,7 +24,7 @@ struct AdvicePlace {
 
 // Returns none if the finding is about the whole run (its configuration), or if the selection contains
 // nothing of its kind. `rule`: Finding::id.
-std::optional<AdvicePlace> advice_place(const Trace& trace, const Selection& selection,
+std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selection& selection,
                                         std::string_view rule);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

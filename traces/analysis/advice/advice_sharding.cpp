@@ -15,7 +15,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Findings = std::vector<Finding>;
@@ -40,12 +40,13 @@ std::int64_t rank_steps(const AdviceFacts& f) {
 struct Line {
     double alpha_us = 0, beta_us_per_byte = 0;
 };
-std::optional<Line> gather_line(const Trace& trace) {
+std::optional<Line> gather_line(const store::Trace& trace) {
     std::map<std::int64_t, std::int64_t> shortest;  // bytes -> ns
     const Communications communications = match_communications(trace);
     for (const CollectiveMatch& match : communications.matches) {
         const Communication& part = communications.parts[match.begin];
-        if (part.row < 0 || part.operation != Operation::all_gather || match.transfer_ns < 0) continue;
+        if (part.row < 0 || part.operation != schema::Operation::all_gather || match.transfer_ns < 0)
+            continue;
         const std::int64_t bytes = trace.collectives.bytes[static_cast<std::size_t>(part.row)];
         if (bytes <= 0) continue;
         const auto [at, first] = shortest.try_emplace(bytes, match.transfer_ns);
@@ -76,11 +77,11 @@ std::string_view unit_name_of(const AdviceFacts& f, const UnitCollective& collec
 
 // How many units a wrap by blocks would make: the largest number of modules of one class that contain
 // others.
-int block_count(const Trace& trace) {
+int block_count(const store::Trace& trace) {
     std::set<int> parents;
-    for (const ModuleRow& module : trace.modules) parents.insert(module.parent);
+    for (const schema::ModuleRow& module : trace.modules) parents.insert(module.parent);
     std::map<std::string_view, int> blocks, leaves;
-    for (const ModuleRow& module : trace.modules) {
+    for (const schema::ModuleRow& module : trace.modules) {
         if (module.class_name == "FullyShardedDataParallel") continue;
         ++(parents.contains(module.id) ? blocks : leaves)[module.class_name];
     }
@@ -94,8 +95,8 @@ int block_count(const Trace& trace) {
 // Fires if one unit has most of the parameters, and causes the peak or has exposed collectives.
 void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
     std::int64_t all = 0;
-    const UnitRow* unit = nullptr;
-    for (const UnitRow& row : f.trace.units) {
+    const schema::UnitRow* unit = nullptr;
+    for (const schema::UnitRow& row : f.trace.units) {
         all += row.bytes;
         if (unit == nullptr || row.bytes > unit->bytes) unit = &row;
     }
@@ -110,8 +111,8 @@ void wrap_too_coarse(const AdviceFacts& f, Findings& found) {
     const RankMemory* rank = f.highest_peak();
     const std::int64_t unsharded = rank == nullptr
                                        ? 0
-                                       : f.at_peak(*rank, MemoryCategory::unsharded_parameters) +
-                                             f.at_peak(*rank, MemoryCategory::unsharded_gradients);
+                                       : f.at_peak(*rank, schema::MemoryCategory::unsharded_parameters) +
+                                             f.at_peak(*rank, schema::MemoryCategory::unsharded_gradients);
     const bool of_peak = rank != nullptr &&
                          static_cast<double>(unsharded) > kUnitShare * static_cast<double>(rank->peak_bytes);
     const bool of_time = f.percent_of_step(exposed_us) > kLargestExposedPercent;
@@ -226,7 +227,7 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
     PathChange change;  // without its gathers in the backward
     change.events.assign(f.trace.device.size(), 1);
     for (const UnitCollective& c : f.collectives) {
-        if (c.gather && c.phase != Phase::forward && unit_name_of(f, c) == worst->name)
+        if (c.gather && c.phase != schema::Phase::forward && unit_name_of(f, c) == worst->name)
             change.events[c.event] = 0;
     }
     f.predict(finding, change, "If it were kept,");
@@ -235,15 +236,15 @@ void wasted_regather(const AdviceFacts& f, Findings& found) {
 }
 
 void regather_by_checkpointing(const AdviceFacts& f, Findings& found) {
-    std::map<std::string_view, std::array<std::int64_t, kPhases>> gathers;
+    std::map<std::string_view, std::array<std::int64_t, schema::kPhases>> gathers;
     for (const UnitPhase& row : f.units.all_ranks) {
         gathers[row.name][static_cast<std::size_t>(row.phase)] += row.sum.gathers;
     }
     std::string_view unit;
     std::int64_t twice = 0;
     for (const auto& [name, phases] : gathers) {
-        const std::int64_t again = std::min(phases[static_cast<std::size_t>(Phase::recompute)],
-                                            phases[static_cast<std::size_t>(Phase::backward)]);
+        const std::int64_t again = std::min(phases[static_cast<std::size_t>(schema::Phase::recompute)],
+                                            phases[static_cast<std::size_t>(schema::Phase::backward)]);
         if (again > twice) {
             twice = again;
             unit = name;
@@ -259,8 +260,8 @@ void regather_by_checkpointing(const AdviceFacts& f, Findings& found) {
     change.events.assign(f.trace.device.size(), 1);
     for (const UnitCollective& c : f.collectives) {
         const auto phases = gathers.find(unit_name_of(f, c));
-        if (c.gather && c.phase == Phase::backward && phases != gathers.end() &&
-            phases->second[static_cast<std::size_t>(Phase::recompute)] > 0) {
+        if (c.gather && c.phase == schema::Phase::backward && phases != gathers.end() &&
+            phases->second[static_cast<std::size_t>(schema::Phase::recompute)] > 0) {
             change.events[c.event] = 0;
         }
     }
@@ -305,8 +306,8 @@ void padding(const AdviceFacts& f, Findings& found) {
 void empty_shard(const AdviceFacts& f, Findings& found) {
     const auto ranks = static_cast<std::int64_t>(f.trace.ranks.size());
     std::int64_t units = 0;
-    const UnitRow* worst = nullptr;
-    for (const UnitRow& unit : f.trace.units) {
+    const schema::UnitRow* worst = nullptr;
+    for (const schema::UnitRow& unit : f.trace.units) {
         const std::int64_t shard =
             unit.shard_bytes > 0 && unit.bytes > 0
                 ? static_cast<std::int64_t>(std::llround(static_cast<double>(unit.padded_elements) *
@@ -322,8 +323,8 @@ void empty_shard(const AdviceFacts& f, Findings& found) {
     Finding finding;
     finding.what =
         fmt::format("{} so small that some rank's shard of {} is only padding; the smallest, {}, has {}.",
-                    counted(units, "unit is", "units are"), units == 1 ? "it" : "them", shown(worst->name),
-                    counted(worst->elements, "element", "elements"));
+                    store::counted(units, "unit is", "units are"), units == 1 ? "it" : "them",
+                    shown(worst->name), store::counted(worst->elements, "element", "elements"));
     finding.figures = {{"units", static_cast<double>(units), ""},
                        {"elements", static_cast<double>(worst->elements), ""}};
     finding.change = "Wrap coarser, or leave such modules to the unit around them.";
@@ -389,4 +390,4 @@ std::span<const AdviceRule> sharding_rules() {
     return kShardingRules;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,7 +12,7 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Findings = std::vector<Finding>;
@@ -37,7 +37,7 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
     const std::size_t ranks = f.trace.ranks.size();
     std::array<std::vector<double>, kPathKinds> times;
     for (auto& kind : times) kind.resize(ranks);
-    const DeviceEvents& device = f.trace.device;
+    const store::DeviceEvents& device = f.trace.device;
     const std::vector<bool> selected = selected_events(f.trace, f.replay.sources().steps, f.selection);
     const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
         return times[static_cast<std::size_t>(kind)][rank];
@@ -47,8 +47,9 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
         steps[r] = static_cast<double>(std::max<std::size_t>(
             1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (!selected[i] || device.kind[i] == DeviceKind::communication) continue;
-        const PathKind kind = device.kind[i] == DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
+        if (!selected[i] || device.kind[i] == store::DeviceKind::communication) continue;
+        const PathKind kind =
+            device.kind[i] == store::DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
         const std::size_t rank = device.rank[i];
         kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
     }
@@ -164,8 +165,8 @@ void host_bound(const AdviceFacts& f, Findings& found) {
         percent_text(share), us_text(f.on_path_us(PathKind::host)), f.a_step(),
         percent_text(f.percent_of_step(f.on_path_us(PathKind::host))));
     finding.figures = {{"host_wait", share, "%"}, {"host_on_path", f.on_path_us(PathKind::host), "us/step"}};
-    const RuntimeCalls& calls = f.trace.runtime;
-    const auto graph = std::find_if(calls.name.begin(), calls.name.end(), [&](StringId name) {
+    const store::RuntimeCalls& calls = f.trace.runtime;
+    const auto graph = std::find_if(calls.name.begin(), calls.name.end(), [&](schema::StringId name) {
         return f.trace.strings[name].find("GraphLaunch") != std::string_view::npos;
     });
     const bool captured = graph != calls.name.end();
@@ -183,7 +184,7 @@ void host_bound(const AdviceFacts& f, Findings& found) {
     PathChange change;
     change.factors[static_cast<std::size_t>(PathKind::host)] = 0.5;
     change.apart = f.host_time([&](std::size_t i) {
-        return f.trace.ranges.kind[i] == RangeKind::data_loader || (offloads(f) && is_optimizer(f, i));
+        return f.trace.ranges.kind[i] == store::RangeKind::data_loader || (offloads(f) && is_optimizer(f, i));
     });
     f.predict(finding, change, "If the host were twice as fast,");
     found.push_back(std::move(finding));
@@ -318,4 +319,4 @@ std::span<const AdviceRule> time_rules() {
     return kTimeRules;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,17 +12,18 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Findings = std::vector<Finding>;
 
 // Whether the rank allocated after its last failure: then the run caught the failure and continued.
 bool went_on(const AdviceFacts& f, const RankMemory& rank) {
-    const MemoryEvents& memory = f.trace.memory;
+    const store::MemoryEvents& memory = f.trace.memory;
     for (std::size_t i = 0; i < memory.size(); ++i) {
         if (memory.bytes[i] > 0 && memory.time[i] > rank.failures.back().time_ns &&
-            memory.space[i] == MemorySpace::device && f.trace.ranks[memory.rank[i]].number == rank.rank)
+            memory.space[i] == schema::MemorySpace::device &&
+            f.trace.ranks[memory.rank[i]].number == rank.rank)
             return true;
     }
     return false;
@@ -55,10 +56,10 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
             failed = &rank;
     }
     std::string text = failed != nullptr ? failed->failures.back().text : std::string();
-    for (const DiagnosticRow& note : f.trace.diagnostics) {
-        const bool memory =
-            note.severity != Severity::information &&
-            (note.text.find("out of memory") != std::string::npos || note.text.starts_with(kOutOfMemory));
+    for (const schema::DiagnosticRow& note : f.trace.diagnostics) {
+        const bool memory = note.severity != schema::Severity::information &&
+                            (note.text.find("out of memory") != std::string::npos ||
+                             note.text.starts_with(store::kOutOfMemory));
         if (memory && text.empty()) text = note.text;
     }
     if (text.empty()) return;
@@ -70,8 +71,8 @@ void out_of_memory(const AdviceFacts& f, Findings& found) {
     if (rank != nullptr && rank->peak_bytes > 0) {
         finding.figures = {{"peak", static_cast<double>(rank->peak_bytes), "bytes"}};
         const auto most = std::max_element(rank->at_peak.begin(), rank->at_peak.end());
-        const auto category = static_cast<MemoryCategory>(most - rank->at_peak.begin());
-        if (category != MemoryCategory::other) largest = name(category);
+        const auto category = static_cast<schema::MemoryCategory>(most - rank->at_peak.begin());
+        if (category != schema::MemoryCategory::other) largest = name(category);
         finding.what +=
             fmt::format(" Rank {} had {} allocated at its peak", rank->rank, bytes_text(rank->peak_bytes));
         if (!largest.empty()) finding.what += fmt::format(", {} of it {}", bytes_text(*most), largest);
@@ -104,7 +105,7 @@ void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
     const std::string_view wrap = f.config("fsdp.wrap");
     if (f.config("parallel.mode") != "fsdp" || wrap.empty() || wrap == "root" || f.trace.units.size() != 1)
         return;
-    const UnitRow& unit = f.trace.units.front();
+    const schema::UnitRow& unit = f.trace.units.front();
     Finding finding;
     finding.what = fmt::format(
         "The wrap policy {} made no unit: the root holds all {} of the parameters, and all of them are "
@@ -113,7 +114,7 @@ void policy_matched_nothing(const AdviceFacts& f, Findings& found) {
         shown(wrap), bytes_text(unit.bytes));
     finding.figures = {{"units", 1, ""}, {"largest_unit", static_cast<double>(unit.bytes), "bytes"}};
     std::set<std::string> classes;
-    for (const ModuleRow& module : f.trace.modules) {
+    for (const schema::ModuleRow& module : f.trace.modules) {
         if (!module.class_name.empty() && module.class_name != "FullyShardedDataParallel") {
             classes.insert(module.class_name);
         }
@@ -134,7 +135,7 @@ struct RangeUse {
 };
 template <typename Accept>
 RangeUse communication_inside(const AdviceFacts& f, Accept accept) {
-    const Trace& trace = f.trace;
+    const store::Trace& trace = f.trace;
     std::vector<std::int8_t> named(trace.strings.size(), -1);
     std::vector<std::int8_t> state(trace.ranges.size(), 0);  // 1: named, 2: with communication
     RangeUse use;
@@ -147,7 +148,7 @@ RangeUse communication_inside(const AdviceFacts& f, Accept accept) {
     }
     if (use.ranges == 0) return use;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != DeviceKind::communication) continue;
+        if (trace.device.kind[e] != store::DeviceKind::communication) continue;
         std::int32_t range = launching_range(trace, e);
         for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
             std::int8_t& at = state[static_cast<std::size_t>(range)];
@@ -171,7 +172,7 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
     finding.what = fmt::format(
         "Gradients are sharded, but no call of clip_grad_norm_ communicates ({}): each rank clips by the "
         "norm of its own shards.",
-        counted(use.ranges, "call", "calls"));
+        store::counted(use.ranges, "call", "calls"));
     finding.figures = {{"calls", static_cast<double>(use.ranges), ""}};
     finding.change = "Clip by the norm over all ranks.";
     finding.job_setting = "train.clip_norm = 1.0";
@@ -185,11 +186,11 @@ void clip_mismatch(const AdviceFacts& f, Findings& found) {
 // reduction averages twice. (FSDP's pre- and postdivide factors, which together divide once, use plain
 // sums.)
 void double_average(const AdviceFacts& f, Findings& found) {
-    const Trace& trace = f.trace;
+    const store::Trace& trace = f.trace;
     std::vector<std::int8_t> averages(trace.strings.size(), -1);
     std::int64_t reductions = 0;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.kind[e] != DeviceKind::communication) continue;
+        if (trace.device.kind[e] != store::DeviceKind::communication) continue;
         std::int8_t& known = averages[static_cast<std::size_t>(trace.device.name[e])];
         if (known < 0) {
             const std::string_view name = trace.strings[trace.device.name[e]];
@@ -219,7 +220,8 @@ void double_average(const AdviceFacts& f, Findings& found) {
     finding.what = fmt::format(
         "{} in the kernel, and the post-backward hooks divide {} more: gradients may be averaged twice "
         "(optimizers of Adam's kind hide it).",
-        counted(reductions, "reduction averages", "reductions average"), counted(divisions, "time", "times"));
+        store::counted(reductions, "reduction averages", "reductions average"),
+        store::counted(divisions, "time", "times"));
     finding.figures = {{"averaging_reductions", static_cast<double>(reductions), ""},
                        {"divisions", static_cast<double>(divisions), ""}};
     finding.change = "Average once: reduce with a sum where the loss or a hook divides already.";
@@ -240,4 +242,4 @@ std::span<const AdviceRule> wrong_rules() {
     return kWrongRules;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 void append_merged(IntervalSet& set, Interval next) {
     if (next.end <= next.start) return;
@@ -92,4 +92,4 @@ std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span
     return inside;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 struct Interval {
     std::int64_t start = 0, end = 0;
@@ -30,4 +30,4 @@ std::int64_t length_within(std::span<const Interval> set, Interval window);
 // For each of the windows (sorted by start, disjoint; empty ones allowed): how much of the set lies in it.
 std::vector<std::int64_t> length_inside(std::span<const Interval> set, std::span<const Interval> windows);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

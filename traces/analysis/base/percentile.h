@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // The value below which the share `p` (0..1) of the values lies, by linear interpolation between the two
 // nearest ranks (the default of NumPy and of SQL's percentile_cont); 0 for no values. Reorders the values;
@@ -48,4 +48,4 @@ double mean_over(const Rows& rows, Value value) {
     return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 struct UnitLook {
@@ -39,7 +39,7 @@ UnitLook look_of(Unit unit) {
     return {"", 1, 2};
 }
 
-bool is_something(const Cell& cell) {
+bool is_something(const store::Cell& cell) {
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return *whole != 0;
     if (const auto* real = std::get_if<double>(&cell)) return *real != 0;
     if (const auto* text = std::get_if<std::string>(&cell)) return !text->empty();
@@ -50,12 +50,12 @@ template <class Number>
 std::string digits_of(const ResultColumn& column, Number value) {
     if constexpr (std::is_integral_v<Number>) {
         if (column.unit == Unit::index) return std::to_string(value);
-        if (column.unit == Unit::count || column.unit == Unit::number) return grouped(value);
+        if (column.unit == Unit::count || column.unit == Unit::number) return store::grouped(value);
     }
     const auto real = static_cast<double>(value);
     if (column.unit == Unit::digits6) return fmt::format("{:.6g}", real);
     const UnitLook look = look_of(column.unit);
-    return grouped(real / look.of, column.decimals >= 0 ? column.decimals : look.decimals);
+    return store::grouped(real / look.of, column.decimals >= 0 ? column.decimals : look.decimals);
 }
 
 template <class Number>
@@ -80,7 +80,7 @@ std::string header_text(const ResultColumn& column) {
     return fmt::format("{} ({})", column.title, unit);
 }
 
-std::string cell_text(const ResultColumn& column, const Cell& cell) {
+std::string cell_text(const ResultColumn& column, const store::Cell& cell) {
     if (const auto* text = std::get_if<std::string>(&cell)) return text->empty() ? "-" : *text;
     if (const auto* yes = std::get_if<bool>(&cell)) return *yes ? "yes" : "no";
     if (const auto* whole = std::get_if<std::int64_t>(&cell)) return number_text(column, *whole);
@@ -93,7 +93,7 @@ bool shown_in_table(const ResultTable& table, std::size_t column) {
     if ((c.shown & in_table) == 0) return false;
     return !c.where_known ||
            std::any_of(table.rows.begin(), table.rows.end(),
-                       [&](const std::vector<Cell>& row) { return is_something(row[column]); });
+                       [&](const std::vector<store::Cell>& row) { return is_something(row[column]); });
 }
 
 ResultTable without(ResultTable table, std::initializer_list<std::string_view> keys) {
@@ -104,7 +104,7 @@ ResultTable without(ResultTable table, std::initializer_list<std::string_view> k
 }
 
 ResultTable chosen(const ResultTable& table, std::initializer_list<ColumnChoice> choices) {
-    ResultTable picked{{}, std::vector<std::vector<Cell>>(table.rows.size()), table.rules};
+    ResultTable picked{{}, std::vector<std::vector<store::Cell>>(table.rows.size()), table.rules};
     for (const ColumnChoice& choice : choices) {
         const auto has_key = [&](const ResultColumn& column) { return column.key == choice.key; };
         const auto first = table.columns.begin(), last = table.columns.end();
@@ -125,4 +125,4 @@ ResultTable chosen(const ResultTable& table, std::initializer_list<ColumnChoice>
     return picked;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

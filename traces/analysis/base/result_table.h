@@ -14,7 +14,7 @@
 
 #include "traces/store/cell.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 enum class Unit : std::uint8_t {
     text,
@@ -56,23 +56,23 @@ std::string_view symbol(Unit unit);
 // The title followed by the unit: "Mean (us)". A title that begins with the unit ("MB/step") stays as it is.
 std::string header_text(const ResultColumn& column);
 // The value in the column's unit, formatted: "1,234.5"; "-" if it is unknown or an empty text.
-std::string cell_text(const ResultColumn& column, const Cell& cell);
+std::string cell_text(const ResultColumn& column, const store::Cell& cell);
 
 template <class Row>
 struct Field : ResultColumn {
-    Cell (*of)(const Row&) = nullptr;
+    store::Cell (*of)(const Row&) = nullptr;
 };
 template <class Row>
 using Fields = std::span<const Field<Row>>;
 
 struct ResultTable {
     std::vector<ResultColumn> columns;
-    std::vector<std::vector<Cell>> rows;  // a cell for each column
-    std::vector<std::size_t> rules;       // rows with a rule above them
+    std::vector<std::vector<store::Cell>> rows;  // a cell for each column
+    std::vector<std::size_t> rules;              // rows with a rule above them
 };
 
 template <class Value>
-Cell to_cell(const Value& value) {
+store::Cell to_cell(const Value& value) {
     if constexpr (std::is_same_v<Value, bool> || std::is_floating_point_v<Value>) {
         return value;
     } else if constexpr (std::is_integral_v<Value>) {
@@ -82,44 +82,44 @@ Cell to_cell(const Value& value) {
     }
 }
 template <class Value>
-Cell to_cell(const std::optional<Value>& value) {
-    return value ? to_cell(*value) : Cell();
+store::Cell to_cell(const std::optional<Value>& value) {
+    return value ? to_cell(*value) : store::Cell();
 }
 // For numbers where 0 means unknown.
 template <class Number>
-Cell known_cell(Number value) {
-    return value > 0 ? to_cell(value) : Cell();
+store::Cell known_cell(Number value) {
+    return value > 0 ? to_cell(value) : store::Cell();
 }
-inline Cell us_cell(double ns) {
+inline store::Cell us_cell(double ns) {
     return ns * 1e-3;
 }
 // For tables: blank if a value does not apply, unlike "-" for an unknown one.
-inline Cell blank_cell() {
+inline store::Cell blank_cell() {
     return std::string(" ");
 }
 
 // Common ways to get a value.
 template <auto Member, class Row>
-Cell value_of(const Row& row) {
+store::Cell value_of(const Row& row) {
     return to_cell(row.*Member);
 }
 template <auto Member, class Row>
-Cell known_value_of(const Row& row) {
+store::Cell known_value_of(const Row& row) {
     return known_cell(row.*Member);
 }
 template <auto Member, class Row>
-Cell micros_of(const Row& row) {
+store::Cell micros_of(const Row& row) {
     return us_cell(static_cast<double>(row.*Member));
 }
 
 // For a key whose JSON value is an object or a list: the printer replaces the null by it.
 template <class Row>
-Cell nested(const Row& /*row*/) {
+store::Cell nested(const Row& /*row*/) {
     return {};
 }
 
 template <class Row>
-void add_cells(std::vector<Cell>& cells, Fields<Row> fields, const Row& row) {
+void add_cells(std::vector<store::Cell>& cells, Fields<Row> fields, const Row& row) {
     for (const Field<Row>& field : fields) cells.push_back(field.of(row));
 }
 
@@ -167,4 +167,4 @@ ResultTable by_rank(Fields<Row> fields, const std::vector<Rank>& ranks, std::vec
     return table;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // A rank index: the place of a rank in Trace::ranks. A rank number, which the job gave the rank, is a plain
 // int.
@@ -29,4 +29,4 @@ struct Selection {
     }
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

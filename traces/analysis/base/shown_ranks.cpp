@@ -6,14 +6,14 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
 // A simulation stores sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." for each kind of rank.
 constexpr std::string_view kAsRank = "sim.ranks_as_rank_";
 
-bool is_simulated(const Trace& trace) {
+bool is_simulated(const store::Trace& trace) {
     return std::any_of(trace.config.begin(), trace.config.end(),
                        [](const auto& fact) { return fact.first.starts_with(kAsRank); });
 }
@@ -36,7 +36,7 @@ std::string with_separators(std::string_view text) {
 
 }  // namespace
 
-int ranks_of_run(const Trace& trace) {
+int ranks_of_run(const store::Trace& trace) {
     const auto shown = static_cast<int>(trace.ranks.size());
     const std::string_view text = trace.config_value("run.ranks");
     int ranks = 0;
@@ -44,11 +44,11 @@ int ranks_of_run(const Trace& trace) {
     return std::max(shown, ranks);
 }
 
-bool shows_some_ranks(const Trace& trace) {
+bool shows_some_ranks(const store::Trace& trace) {
     return is_simulated(trace) && static_cast<int>(trace.ranks.size()) < ranks_of_run(trace);
 }
 
-std::string shown_ranks_sentence(const Trace& trace) {
+std::string shown_ranks_sentence(const store::Trace& trace) {
     if (!shows_some_ranks(trace)) return "";
     return fmt::format(
         "{} of the {} ranks that were simulated are shown in full: each of the others did what one of these "
@@ -57,7 +57,7 @@ std::string shown_ranks_sentence(const Trace& trace) {
         with_separators(std::to_string(ranks_of_run(trace))));
 }
 
-std::vector<std::string> ranks_like_it(const Trace& trace) {
+std::vector<std::string> ranks_like_it(const store::Trace& trace) {
     std::vector<std::string> sentences;
     for (const auto& [key, value] : trace.config) {
         if (key.starts_with(kAsRank))
@@ -67,4 +67,4 @@ std::vector<std::string> ranks_like_it(const Trace& trace) {
     return sentences;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

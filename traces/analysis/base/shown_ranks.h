@@ -7,19 +7,19 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // Number of ranks of the run according to its configuration; at least the number that the trace shows.
-int ranks_of_run(const Trace& trace);
+int ranks_of_run(const store::Trace& trace);
 
 // Whether a simulated run has more ranks than the trace shows; one of each kind is shown.
-bool shows_some_ranks(const Trace& trace);
+bool shows_some_ranks(const store::Trace& trace);
 
 // "8 of the 1,024 ranks that were simulated are shown in full: ..."; empty if all are shown.
-std::string shown_ranks_sentence(const Trace& trace);
+std::string shown_ranks_sentence(const store::Trace& trace);
 
 // Which ranks each shown rank represents, one sentence each: "Rank 0 represents 1,024 of 1,024 ranks: peak
 // ..."; empty for a run that was not simulated.
-std::vector<std::string> ranks_like_it(const Trace& trace);
+std::vector<std::string> ranks_like_it(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

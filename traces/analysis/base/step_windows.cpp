@@ -6,7 +6,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -18,7 +18,7 @@ struct DeviceSpan {
 };
 
 // The extent of all events of a rank, for a trace without steps.
-std::vector<Interval> extents(const Trace& trace) {
+std::vector<Interval> extents(const store::Trace& trace) {
     std::vector<Interval> all(trace.ranks.size(), {kNever, std::numeric_limits<std::int64_t>::min()});
     const auto grow = [&](int rank, std::int64_t start, std::int64_t end) {
         if (rank < 0) return;
@@ -26,21 +26,21 @@ std::vector<Interval> extents(const Trace& trace) {
         extent.start = std::min(extent.start, start);
         extent.end = std::max(extent.end, end);
     };
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) grow(device.rank[i], device.start[i], device.end[i]);
     const auto rank_of = [&](std::uint16_t thread) { return trace.threads[thread].rank; };
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         grow(rank_of(ranges.thread[i]), ranges.start[i], ranges.end[i]);
     }
-    const RuntimeCalls& calls = trace.runtime;
+    const store::RuntimeCalls& calls = trace.runtime;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         grow(rank_of(calls.thread[i]), calls.start[i], calls.end[i]);
     }
     return all;
 }
 
-void add_host_steps(const Trace& trace, TraceSteps& result) {
+void add_host_steps(const store::Trace& trace, TraceSteps& result) {
     if (trace.steps.empty()) {
         const std::vector<Interval> all = extents(trace);
         for (std::size_t r = 0; r < all.size(); ++r) {
@@ -49,7 +49,7 @@ void add_host_steps(const Trace& trace, TraceSteps& result) {
         }
         return;
     }
-    for (const Step& step : trace.steps) {
+    for (const store::Step& step : trace.steps) {
         const Interval host{step.start, std::max(step.start, step.end)};
         result.ranks[static_cast<std::size_t>(step.rank)].steps.push_back(
             {.number = step.number, .host = host, .window = host});
@@ -71,8 +71,8 @@ std::int64_t count_cut(const std::vector<StepWindow>& steps) {
 // Work that was launched before the recording began and was still queued or running then: no call or
 // operator of the trace launched it, and it ended before the first work that one of them launched. It
 // belongs to no step.
-std::vector<bool> backlog_of(const Trace& trace) {
-    const DeviceEvents& device = trace.device;
+std::vector<bool> backlog_of(const store::Trace& trace) {
+    const store::DeviceEvents& device = trace.device;
     std::vector<std::int64_t> first_launched(trace.ranks.size(), std::numeric_limits<std::int64_t>::min());
     std::vector<bool> is_backlog(device.size(), false);
     const auto launched = [&](std::size_t i) { return device.launch[i] >= 0 || device.range[i] >= 0; };
@@ -87,7 +87,7 @@ std::vector<bool> backlog_of(const Trace& trace) {
 
 }  // namespace
 
-std::int64_t count_backlog(const Trace& trace) {
+std::int64_t count_backlog(const store::Trace& trace) {
     const std::vector<bool> backlog = backlog_of(trace);
     return std::count(backlog.begin(), backlog.end(), true);
 }
@@ -111,24 +111,25 @@ const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t n
     return at == steps.end() ? nullptr : &*at;
 }
 
-std::optional<std::int64_t> warm_up_step(const Trace& trace) {
-    const auto first = std::min_element(trace.steps.begin(), trace.steps.end(),
-                                        [](const Step& a, const Step& b) { return a.number < b.number; });
+std::optional<std::int64_t> warm_up_step(const store::Trace& trace) {
+    const auto first =
+        std::min_element(trace.steps.begin(), trace.steps.end(),
+                         [](const store::Step& a, const store::Step& b) { return a.number < b.number; });
     return first != trace.steps.end() ? std::optional(first->number) : std::nullopt;
 }
 
-std::int64_t launched_at(const Trace& trace, std::size_t device_event) {
+std::int64_t launched_at(const store::Trace& trace, std::size_t device_event) {
     const std::int32_t launch = trace.device.launch[device_event];
     return launch >= 0 ? trace.runtime.start[static_cast<std::size_t>(launch)]
                        : trace.device.start[device_event];
 }
 
-TraceSteps find_steps(const Trace& trace) {
+TraceSteps find_steps(const store::Trace& trace) {
     TraceSteps result;
     result.ranks.resize(trace.ranks.size());
     add_host_steps(trace, result);
 
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     result.event.assign(device.size(), -1);
     const std::vector<bool> backlog = backlog_of(trace);
     std::vector<std::vector<DeviceSpan>> spans(trace.ranks.size());
@@ -167,14 +168,14 @@ TraceSteps find_steps(const Trace& trace) {
     return result;
 }
 
-std::optional<RankPlace> rank_of_number(const Trace& trace, int number) {
+std::optional<RankPlace> rank_of_number(const store::Trace& trace, int number) {
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
         if (trace.ranks[r].number == number) return RankPlace(r);
     }
     return std::nullopt;
 }
 
-std::vector<RankPlace> selected_ranks(const Trace& trace, const Selection& selection) {
+std::vector<RankPlace> selected_ranks(const store::Trace& trace, const Selection& selection) {
     std::vector<RankPlace> indices;
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
         if (!selection.rank || trace.ranks[r].number == *selection.rank) indices.emplace_back(r);
@@ -187,7 +188,7 @@ Interval selected_time(const Selection& selection) {
             selection.to_ns.value_or(kNever)};
 }
 
-std::vector<IntervalSet> selected_host_times(const Trace& trace, const TraceSteps& steps,
+std::vector<IntervalSet> selected_host_times(const store::Trace& trace, const TraceSteps& steps,
                                              const Selection& selection) {
     std::vector<IntervalSet> times(trace.ranks.size());
     for (const RankPlace rank : selected_ranks(trace, selection))
@@ -218,10 +219,11 @@ std::vector<StepWindow> selected_windows(const RankSteps& steps, const Selection
     return selected;
 }
 
-std::vector<bool> selected_events(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+std::vector<bool> selected_events(const store::Trace& trace, const TraceSteps& steps,
+                                  const Selection& selection) {
     const Interval time = selected_time(selection);
     const bool by_step = selection.first_step || selection.last_step;
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     std::vector<bool> selected(device.size(), false);
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (selection.rank && trace.ranks[device.rank[i]].number != *selection.rank) continue;
@@ -237,4 +239,4 @@ std::vector<bool> selected_events(const Trace& trace, const TraceSteps& steps, c
     return selected;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,11 @@
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // A step has two lengths, its host step and its window; every output says which one it shows.
 struct StepWindow {
@@ -36,11 +38,11 @@ struct TraceSteps {
 };
 
 // In a trace without steps each rank has one step (number 0), from its first to its last event.
-TraceSteps find_steps(const Trace& trace);
+TraceSteps find_steps(const store::Trace& trace);
 
 // The number of the trace's first step, which warms up (memory pools, caches, compilation); none in a trace
 // without steps. Headline medians exclude it if at least two other steps are kept.
-std::optional<std::int64_t> warm_up_step(const Trace& trace);
+std::optional<std::int64_t> warm_up_step(const store::Trace& trace);
 
 // The first step with that number, nullptr if there is none. O(log n) if the numbers rise, as they usually
 // do, else O(n).
@@ -48,16 +50,16 @@ const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t n
 
 // Device events that were launched before the recording began and ended before the rank's first work that was
 // launched in it: they belong to no step and delay the first.
-std::int64_t count_backlog(const Trace& trace);
+std::int64_t count_backlog(const store::Trace& trace);
 
 // When a device event was launched; its own start if no launch is known.
-std::int64_t launched_at(const Trace& trace, std::size_t device_event);
+std::int64_t launched_at(const store::Trace& trace, std::size_t device_event);
 
 // --- selection -------------------------------------------------------------------------------------
 
-std::vector<RankPlace> selected_ranks(const Trace& trace, const Selection& selection);
+std::vector<RankPlace> selected_ranks(const store::Trace& trace, const Selection& selection);
 // The rank with that number; none if the trace does not have it.
-std::optional<RankPlace> rank_of_number(const Trace& trace, int number);
+std::optional<RankPlace> rank_of_number(const store::Trace& trace, int number);
 
 // The selection's time range; open ends extend to the limits of time.
 Interval selected_time(const Selection& selection);
@@ -66,7 +68,7 @@ Interval selected_time(const Selection& selection);
 IntervalSet selected_host_time(const RankSteps& steps, const Selection& selection);
 
 // The same for each rank; empty for ranks that are not selected.
-std::vector<IntervalSet> selected_host_times(const Trace& trace, const TraceSteps& steps,
+std::vector<IntervalSet> selected_host_times(const store::Trace& trace, const TraceSteps& steps,
                                              const Selection& selection);
 
 // The selected kept steps of a rank, their windows clipped to the time range; steps outside it are omitted.
@@ -74,6 +76,7 @@ std::vector<StepWindow> selected_windows(const RankSteps& steps, const Selection
 
 // Which device events are selected: those of a selected rank, launched in a selected step (any if no step is
 // selected), that start in the time range.
-std::vector<bool> selected_events(const Trace& trace, const TraceSteps& steps, const Selection& selection);
+std::vector<bool> selected_events(const store::Trace& trace, const TraceSteps& steps,
+                                  const Selection& selection);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr double kWarmUpTimes = 1.5;      // a warm-up step takes this many times the others' median
@@ -16,7 +16,8 @@ constexpr std::size_t kStepsToJudge = 3;  // with fewer steps the first one is n
 
 }  // namespace
 
-std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+std::optional<WarmUp> find_warm_up(const store::Trace& trace, const TraceSteps& steps,
+                                   const Selection& selection) {
     if (trace.steps.empty() || selection.first_step || selection.last_step || selection.from_ns ||
         selection.to_ns) {
         return {};
@@ -46,4 +47,4 @@ std::string sentence(const WarmUp& warm_up) {
                        warm_up.step, warm_up.times);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/base/step_windows.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct WarmUp {
     std::int64_t step = 0;   // its number
@@ -21,7 +23,8 @@ struct WarmUp {
 
 // The warm-up step that an analysis excludes; none if the trace has no steps, or steps or a time range are
 // selected.
-std::optional<WarmUp> find_warm_up(const Trace& trace, const TraceSteps& steps, const Selection& selection);
+std::optional<WarmUp> find_warm_up(const store::Trace& trace, const TraceSteps& steps,
+                                   const Selection& selection);
 
 // The selection without the warm-up step, if there is one.
 Selection without_warm_up(Selection selection, const std::optional<WarmUp>& warm_up);
@@ -29,4 +32,4 @@ Selection without_warm_up(Selection selection, const std::optional<WarmUp>& warm
 // "Step 1 is excluded as warm-up: it takes 3.1 times as long as the others' median."
 std::string sentence(const WarmUp& warm_up);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -26,20 +26,21 @@ double cpu_seconds() {
     return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
-std::unique_ptr<Trace> made_step(std::int64_t events, int ranks) {
-    ColumnSink sink;
-    const StringId launch = sink.intern("cudaLaunchKernel"), wait = sink.intern("cudaStreamWaitEvent"),
-                   block = sink.intern("cudaEventSynchronize"), gemm = sink.intern("gemm"),
-                   gather = sink.intern("ncclDevKernel_AllGather");
+std::unique_ptr<store::Trace> made_step(std::int64_t events, int ranks) {
+    store::ColumnSink sink;
+    const schema::StringId launch = sink.intern("cudaLaunchKernel"),
+                           wait = sink.intern("cudaStreamWaitEvent"),
+                           block = sink.intern("cudaEventSynchronize"), gemm = sink.intern("gemm"),
+                           gather = sink.intern("ncclDevKernel_AllGather");
     std::int64_t id = 0;
     for (int r = 0; r < ranks; ++r) {
-        const std::int64_t pid = global_pid(100 + r), tid = global_tid(100 + r, 100 + r);
-        sink.add(RankRow{
+        const std::int64_t pid = schema::global_pid(100 + r), tid = schema::global_tid(100 + r, 100 + r);
+        sink.add(schema::RankRow{
             .rank = r, .device = r, .global_pid = pid, .global_tid = tid, .host = {}, .device_name = {}});
         std::int64_t host = 0, ends[3] = {};
-        const auto call = [&](StringId name, std::int64_t start, std::int64_t end) {
-            sink.add(
-                RuntimeRow{.start = start, .end = end, .global_tid = tid, .correlation = ++id, .name = name});
+        const auto call = [&](schema::StringId name, std::int64_t start, std::int64_t end) {
+            sink.add(schema::RuntimeRow{
+                .start = start, .end = end, .global_tid = tid, .correlation = ++id, .name = name});
         };
         for (std::int64_t e = 0; e < events / ranks; ++e) {
             const bool collective = e % 40 == 0;
@@ -55,24 +56,24 @@ std::unique_ptr<Trace> made_step(std::int64_t events, int ranks) {
             if (e % 20 == 1) start = std::max(start, ends[1] + 400);
             const std::int64_t end = start + (collective ? 60'000 : 4'000 + 7 * (e % 1'000)) + 900 * r;
             ends[stream] = end;
-            sink.add(KernelRow{.start = start,
-                               .end = end,
-                               .device = r,
-                               .stream = 7 + stream,
-                               .correlation = id,
-                               .global_pid = pid,
-                               .short_name = collective ? gather : gemm});
-            if (collective) {
-                sink.add(CollectiveRow{.rank = r,
+            sink.add(schema::KernelRow{.start = start,
+                                       .end = end,
+                                       .device = r,
+                                       .stream = 7 + stream,
                                        .correlation = id,
-                                       .operation = Operation::all_gather,
-                                       .bytes = 1 << 20,
-                                       .group_size = ranks,
-                                       .sequence = e});
+                                       .global_pid = pid,
+                                       .short_name = collective ? gather : gemm});
+            if (collective) {
+                sink.add(schema::CollectiveRow{.rank = r,
+                                               .correlation = id,
+                                               .operation = schema::Operation::all_gather,
+                                               .bytes = 1 << 20,
+                                               .group_size = ranks,
+                                               .sequence = e});
             }
             host += 3'500;
         }
-        sink.add(StepRow{.rank = r, .step = 0, .start = 0, .end = host, .global_tid = tid});
+        sink.add(schema::StepRow{.rank = r, .step = 0, .start = 0, .end = host, .global_tid = tid});
     }
     return sink.take();
 }
@@ -87,16 +88,16 @@ int main(int argc, char** argv) {
         return 2;
     }
     const auto trace = made_step(events, ranks);
-    const TraceSteps steps = find_steps(*trace);
-    const GraphSources sources(*trace, steps);
+    const analysis::TraceSteps steps = analysis::find_steps(*trace);
+    const analysis::GraphSources sources(*trace, steps);
     const std::size_t nodes = build_step_graph(sources, 0).size();
 
-    PathFactors half = kUnscaled;
-    half[static_cast<std::size_t>(PathKind::communication)] = 0.5;
+    analysis::PathFactors half = analysis::kUnscaled;
+    half[static_cast<std::size_t>(analysis::PathKind::communication)] = 0.5;
     const double begin = cpu_seconds();
-    const CriticalPathReport plain = critical_path(*trace);
+    const analysis::CriticalPathReport plain = analysis::critical_path(*trace);
     const double middle = cpu_seconds();
-    const CriticalPathReport scaled = critical_path(*trace, {}, half);
+    const analysis::CriticalPathReport scaled = analysis::critical_path(*trace, {}, half);
     const double end = cpu_seconds();
     fmt::print("nodes            {}\ncritical path    {:.3f} s CPU\nwith a what-if   {:.3f} s CPU\n", nodes,
                middle - begin, end - middle);

@@ -35,6 +35,7 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::schema;
 namespace fs = std::filesystem;
 
 constexpr int kRanks = 8, kLayers = 100;
@@ -59,7 +60,7 @@ std::int64_t resident_bytes() {
 // operators launch kernels; each gathers its unit on a separate stream.
 class Job {
   public:
-    explicit Job(DatabaseWriter& to) : to_(to) {
+    explicit Job(store::DatabaseWriter& to) : to_(to) {
         for (int r = 0; r < kRanks; ++r) {
             to.add(RankRow{.rank = r,
                            .device = r,
@@ -212,7 +213,7 @@ class Job {
         to_.add(copy);
     }
 
-    DatabaseWriter& to_;
+    store::DatabaseWriter& to_;
     std::vector<std::string> names_;
     std::vector<StringId> kernels_, operators_, modules_;
     StringId launch_{}, wait_{}, nccl_{}, nccl_call_{}, nccl_domain_{}, buffer_{};
@@ -246,11 +247,11 @@ constexpr Scan kScans[] = {
 };
 
 // Steps through every row and reads every value; the sum keeps the reads from being optimized away.
-std::int64_t bare_scan(Database& database, std::int64_t& rows) {
+std::int64_t bare_scan(store::Database& database, std::int64_t& rows) {
     std::int64_t sum = 0;
     for (const Scan& scan : kScans) {
         if (!database.has_table(scan.table)) continue;
-        Statement statement(database, fmt::format("SELECT {} FROM {}", scan.columns, scan.table));
+        store::Statement statement(database, fmt::format("SELECT {} FROM {}", scan.columns, scan.table));
         const int columns = statement.column_count();
         sqlite3_stmt* bare = statement.handle();
         while (sqlite3_step(bare) == SQLITE_ROW) {
@@ -277,7 +278,7 @@ void measure(const std::string& path) {
     std::int64_t rows = 0, sum = 0;
     const auto scan_once = [&] {
         rows = 0;
-        Database database = open_trace(path);
+        store::Database database = store::open_trace(path);
         sum += bare_scan(database, rows);
     };
     scan_once();  // puts the file into the system's cache
@@ -288,8 +289,8 @@ void measure(const std::string& path) {
 
     ::malloc_trim(0);
     const std::int64_t before = resident_bytes();
-    std::unique_ptr<Trace> trace;
-    double all = timed([&] { trace = load_trace(path); });
+    std::unique_ptr<store::Trace> trace;
+    double all = timed([&] { trace = store::load_trace(path); });
     print("load", all, scan);
     ::malloc_trim(0);
     const std::int64_t resident = resident_bytes() - before;
@@ -298,12 +299,12 @@ void measure(const std::string& path) {
         print(what, seconds, scan);
         all += seconds;
     };
-    analysis("summary", [&] { (void)summarize(*trace); });
-    analysis("modules", [&] { (void)module_view(*trace); });
-    analysis("memory", [&] { (void)memory_report(*trace); });
-    analysis("overlap", [&] { (void)overlap_report(*trace); });
-    analysis("idle", [&] { (void)idle_report(*trace); });
-    analysis("units", [&] { (void)units_report(*trace); });
+    analysis("summary", [&] { (void)analysis::summarize(*trace); });
+    analysis("modules", [&] { (void)analysis::module_view(*trace); });
+    analysis("memory", [&] { (void)analysis::memory_report(*trace); });
+    analysis("overlap", [&] { (void)analysis::overlap_report(*trace); });
+    analysis("idle", [&] { (void)analysis::idle_report(*trace); });
+    analysis("units", [&] { (void)analysis::units_report(*trace); });
     scan = (scan + timed(scan_once)) / 2;  // measured before and after, under the same conditions
     print("bare scan, mean of two", scan, scan);
     print("all", all, scan);
@@ -342,7 +343,7 @@ int main(int argc, char** argv) {
         const bool make = file.empty();
         if (make) {
             file = made.empty() ? folder + "/bench_load.sqlite" : made;
-            DatabaseWriter writer({.path = file, .overwrite = true});
+            store::DatabaseWriter writer({.path = file, .overwrite = true});
             print("writing the run", timed([&] { Job(writer).run(rows); }), 0);
         }
         if (!made.empty()) return 0;

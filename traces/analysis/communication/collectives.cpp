@@ -16,7 +16,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
@@ -29,10 +29,10 @@ struct Sums {
     IntervalSet when;  // union of the device events
 };
 
-using OperationSums = std::array<Sums, kOperations>;
+using OperationSums = std::array<Sums, schema::kOperations>;
 
-void add(const Trace& trace, const Communication& part, const CollectiveMatch& match, Sums& sums) {
-    const Collectives& collectives = trace.collectives;
+void add(const store::Trace& trace, const Communication& part, const CollectiveMatch& match, Sums& sums) {
+    const store::Collectives& collectives = trace.collectives;
     const std::int64_t bytes = part.row >= 0 ? collectives.bytes[static_cast<std::size_t>(part.row)] : 0;
     ++sums.stats.count;
     sums.stats.bytes += bytes;
@@ -87,23 +87,23 @@ OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_
 
 }  // namespace
 
-double bus_factor(Operation operation, int ranks) {
+double bus_factor(schema::Operation operation, int ranks) {
     const double n = ranks > 0 ? ranks : std::numeric_limits<double>::quiet_NaN();
     switch (operation) {
-        case Operation::all_gather:
-        case Operation::reduce_scatter:
-        case Operation::all_to_all:
-        case Operation::gather:
-        case Operation::scatter:
+        case schema::Operation::all_gather:
+        case schema::Operation::reduce_scatter:
+        case schema::Operation::all_to_all:
+        case schema::Operation::gather:
+        case schema::Operation::scatter:
             return (n - 1) / n;
-        case Operation::all_reduce:
+        case schema::Operation::all_reduce:
             return 2 * (n - 1) / n;
-        case Operation::broadcast:
-        case Operation::reduce:
-        case Operation::send:
-        case Operation::recv:
-        case Operation::barrier:
-        case Operation::other:
+        case schema::Operation::broadcast:
+        case schema::Operation::reduce:
+        case schema::Operation::send:
+        case schema::Operation::recv:
+        case schema::Operation::barrier:
+        case schema::Operation::other:
             return 1;
     }
     return 1;
@@ -114,7 +114,7 @@ double gbps_or_unknown(double bytes, std::int64_t ns) {
     return std::isfinite(gbps) ? gbps : 0;
 }
 
-std::vector<MatchedCollective> match_collectives(const Trace& trace) {
+std::vector<MatchedCollective> match_collectives(const store::Trace& trace) {
     const Communications all = match_communications(trace);
     std::vector<MatchedCollective> matched(trace.collectives.size());
     for (const Communication& part : all.parts) {
@@ -128,8 +128,8 @@ std::vector<MatchedCollective> match_collectives(const Trace& trace) {
     return matched;
 }
 
-CollectivesReport collectives_report(const Trace& trace, const Selection& selection) {
-    const Collectives& collectives = trace.collectives;
+CollectivesReport collectives_report(const store::Trace& trace, const Selection& selection) {
+    const store::Collectives& collectives = trace.collectives;
     const TraceSteps steps = find_steps(trace);
     const std::vector<bool> selected = selected_events(trace, steps, selection);
     const Communications all = match_communications(trace);
@@ -138,7 +138,7 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
 
     std::vector<OperationSums> sums(trace.ranks.size());
     std::vector<std::int64_t> unmatched(trace.ranks.size(), 0);
-    std::vector<Operation> operation_of(trace.device.size(), Operation::other);
+    std::vector<schema::Operation> operation_of(trace.device.size(), schema::Operation::other);
     for (const Communication& part : all.parts) {
         const auto at = static_cast<std::size_t>(part.event);
         if (part.event >= 0) operation_of[at] = part.operation;
@@ -155,9 +155,9 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         if (part.row >= 0) operation.stepped_bytes += collectives.bytes[static_cast<std::size_t>(part.row)];
         operation.stepped_ns += duration(trace, part);
     }
-    const DeviceEvents& device = trace.device;  // sorted by start, as append_merged requires
+    const store::DeviceEvents& device = trace.device;  // sorted by start, as append_merged requires
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] != DeviceKind::communication || !selected[i]) continue;
+        if (device.kind[i] != store::DeviceKind::communication || !selected[i]) continue;
         Sums& operation = sums[device.rank[i]][static_cast<std::size_t>(operation_of[i])];
         append_merged(operation.when, {device.start[i], device.end[i]});
     }
@@ -173,11 +173,11 @@ CollectivesReport collectives_report(const Trace& trace, const Selection& select
         RankCollectives result;
         result.rank = trace.ranks[at].number;
         result.unmatched = unmatched[at];
-        for (int o = 0; o < kOperations; ++o) {
+        for (int o = 0; o < schema::kOperations; ++o) {
             Sums& operation = sums[at][static_cast<std::size_t>(o)];
             if (operation.stats.count == 0) continue;
-            operation.stats.operation = static_cast<Operation>(o);
-            result.operations.push_back(finish(operation, of(unions[at], DeviceKind::kernel), kept));
+            operation.stats.operation = static_cast<schema::Operation>(o);
+            result.operations.push_back(finish(operation, of(unions[at], store::DeviceKind::kernel), kept));
         }
         report.ranks.push_back(std::move(result));
     }
@@ -200,7 +200,7 @@ Fields<OperationStats> collective_fields() {
          value_of<&O::waiting_us>},
         {{"exposed_us", "Exposed", Unit::us,
           "Their union outside compute kernels; unknown if host threads executed them."},
-         [](const O& o) { return o.on_host ? Cell() : Cell(o.exposed_us); }},
+         [](const O& o) { return o.on_host ? store::Cell() : store::Cell(o.exposed_us); }},
         {{"on", "", Unit::text, "\"device\", or \"host\" if host threads executed them.", in_json},
          [](const O& o) { return to_cell(o.on_host ? "host" : "device"); }},
         {{"algbw_gbps", "algbw", Unit::gbps, "Algorithm bandwidth as nccl-tests defines it."},
@@ -209,7 +209,7 @@ Fields<OperationStats> collective_fields() {
          known_value_of<&O::busbw_gbps>},
         {{"count_per_step", "Count/step", Unit::count, "Mean count per step."}, value_of<&O::count_per_step>},
         {{"bytes_per_step", "MB/step", Unit::bytes, "Mean bytes per step."},
-         [](const O& o) { return o.bytes > 0 ? Cell(o.bytes_per_step) : Cell(); }},
+         [](const O& o) { return o.bytes > 0 ? store::Cell(o.bytes_per_step) : store::Cell(); }},
         {{"us_per_step", "", Unit::us, "Mean time per step.", in_programs}, value_of<&O::us_per_step>},
     };
     return kFields;
@@ -240,10 +240,10 @@ class ComputeTime {
     std::vector<std::int64_t> before_;
 };
 
-std::vector<ComputeTime> compute_of_ranks(const Trace& trace) {
+std::vector<ComputeTime> compute_of_ranks(const store::Trace& trace) {
     std::vector<ComputeTime> compute(trace.ranks.size());
     for (std::size_t i = 0; i < trace.device.size(); ++i) {
-        if (trace.device.kind[i] == DeviceKind::kernel)
+        if (trace.device.kind[i] == store::DeviceKind::kernel)
             compute[trace.device.rank[i]].add({trace.device.start[i], trace.device.end[i]});
     }
     for (ComputeTime& rank : compute) rank.finish();
@@ -252,7 +252,7 @@ std::vector<ComputeTime> compute_of_ranks(const Trace& trace) {
 
 }  // namespace
 
-std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection& selection) {
+std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<bool> selected = selected_events(trace, steps, selection);
     const Communications all = match_communications(trace);
@@ -290,7 +290,7 @@ std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection
         if (c.ranks < 2) c.last_rank = -1;
         if (first.row >= 0) {
             const auto row = static_cast<std::size_t>(first.row);
-            const Collectives& rows = trace.collectives;
+            const store::Collectives& rows = trace.collectives;
             c.phase = rows.phase[row];
             c.group = rows.group[row];
             c.sequence = rows.sequence[row];
@@ -306,8 +306,8 @@ std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection
         }
         list.push_back(c);
     }
-    sort_rows(list, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    schema::sort_rows(list, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
     return list;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

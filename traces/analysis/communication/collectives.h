@@ -12,12 +12,14 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct OperationStats {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     bool on_host = false;  // carried out by host threads (host_collectives.h): exposed time is unknown
     std::int64_t count = 0;
     std::int64_t bytes = 0;  // sum of full-buffer bytes, of those whose bytes are known; 0: none known
@@ -47,7 +49,7 @@ struct CollectivesReport {
 // trace) count with their time but without bytes. Their operation is taken from their name or the ranges
 // around their launch, and they are matched by order (matching.h). Ranks whose devices did not communicate
 // have the collectives of their host threads.
-CollectivesReport collectives_report(const Trace& trace, const Selection& selection = {});
+CollectivesReport collectives_report(const store::Trace& trace, const Selection& selection = {});
 
 // One collective of one rank, compared with its counterparts on the other ranks.
 struct MatchedCollective {
@@ -58,17 +60,17 @@ struct MatchedCollective {
 };
 
 // By row of Trace::collectives: the result of match_communications (matching.h).
-std::vector<MatchedCollective> match_collectives(const Trace& trace);
+std::vector<MatchedCollective> match_collectives(const store::Trace& trace);
 
 // busbw / algbw of nccl-tests for n ranks; NaN if it depends on n and n is unknown (0).
-double bus_factor(Operation operation, int ranks);
+double bus_factor(schema::Operation operation, int ranks);
 // 0 (unknown) if the value is not a number or there is no time.
 double gbps_or_unknown(double bytes, std::int64_t ns);
 
 // One collective of all its ranks; each send or receive is a collective of its own.
 struct CollectiveTimes {
-    Operation operation = Operation::other;
-    Phase phase = Phase::none;
+    schema::Operation operation = schema::Operation::other;
+    schema::Phase phase = schema::Phase::none;
     std::int32_t unit = -1;   // index into Trace::units, -1 none
     std::int64_t group = -1;  // -1 unknown, as below
     std::int64_t sequence = -1, bytes = -1;
@@ -88,6 +90,6 @@ struct CollectiveTimes {
 // In order of start: every collective with at least one selected event (by step and time), with all its
 // parts. With a rank selected, only the collectives that it takes part in. Collectives without a device event
 // are omitted.
-std::vector<CollectiveTimes> collective_list(const Trace& trace, const Selection& selection = {});
+std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -17,7 +17,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 int size_class(std::int64_t bytes) {
@@ -44,7 +44,7 @@ struct TrafficSums {
 
 class DistributedAnalysis {
   public:
-    DistributedAnalysis(const Trace& trace, const Selection& selection)
+    DistributedAnalysis(const store::Trace& trace, const Selection& selection)
         : trace_(trace),
           selection_(selection),
           steps_(find_steps(trace)),
@@ -231,11 +231,12 @@ class DistributedAnalysis {
         if (report_.slowest.size() >= 8 * kMostSlow) keep_slowest();
     }
     void keep_slowest() {
-        sort_rows(report_.slowest, [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
+        schema::sort_rows(report_.slowest,
+                          [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
         if (report_.slowest.size() > kMostSlow) report_.slowest.resize(kMostSlow);
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const Selection& selection_;
     const TraceSteps steps_;
     const std::vector<bool> selected_;
@@ -243,13 +244,13 @@ class DistributedAnalysis {
     HostsAnalysis hosts_;
     std::vector<bool> has_device_;  // by rank index
     std::vector<int> rank_place_;
-    std::map<std::tuple<bool, bool, std::int64_t, Operation, int>, TrafficSums> traffic_;
+    std::map<std::tuple<bool, bool, std::int64_t, schema::Operation, int>, TrafficSums> traffic_;
     DistributedReport report_;
 };
 
 }  // namespace
 
-DistributedReport distributed_report(const Trace& trace, const Selection& selection) {
+DistributedReport distributed_report(const store::Trace& trace, const Selection& selection) {
     return DistributedAnalysis(trace, selection).report();
 }
 
@@ -291,29 +292,30 @@ bool knows_collectives(const RankTraffic& r) {
 }
 
 // The mean per step in us, if known.
-Cell mean_us(const RankTraffic& r, std::int64_t ns, bool known) {
+store::Cell mean_us(const RankTraffic& r, std::int64_t ns, bool known) {
     return known ? us_cell(static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(r.steps, 1)))
-                 : Cell();
+                 : store::Cell();
 }
 template <std::int64_t OverlapParts::*Part>
-Cell overlap_of(const RankTraffic& r) {
+store::Cell overlap_of(const RankTraffic& r) {
     return mean_us(r, r.parts.*Part, knows_overlap(r));
 }
-Cell sum_us(const RankTraffic& r, std::int64_t ns) {
-    return knows_collectives(r) ? us_cell(static_cast<double>(ns)) : Cell();
+store::Cell sum_us(const RankTraffic& r, std::int64_t ns) {
+    return knows_collectives(r) ? us_cell(static_cast<double>(ns)) : store::Cell();
 }
 // The mean is an integer if the sum is divisible.
-Cell mean_of(const RankTraffic& r, std::int64_t sum) {
+store::Cell mean_of(const RankTraffic& r, std::int64_t sum) {
     const std::int64_t steps = std::max<std::int64_t>(r.steps, 1);
-    return sum % steps == 0 ? Cell(sum / steps) : Cell(static_cast<double>(sum) / static_cast<double>(steps));
+    return sum % steps == 0 ? store::Cell(sum / steps)
+                            : store::Cell(static_cast<double>(sum) / static_cast<double>(steps));
 }
 
 template <class Row>
-Cell group_of(const Row& row) {
-    return row.group == -1 ? Cell() : Cell(row.group);
+store::Cell group_of(const Row& row) {
+    return row.group == -1 ? store::Cell() : store::Cell(row.group);
 }
 template <class Row>
-Cell carried_by(const Row& row) {
+store::Cell carried_by(const Row& row) {
     return to_cell(row.on_host ? "host" : "device");
 }
 
@@ -321,7 +323,7 @@ std::string size_text(std::int64_t bytes) {
     return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
 }
 // "64 KB - 1 MB".
-Cell size_of(const Traffic& traffic) {
+store::Cell size_of(const Traffic& traffic) {
     constexpr int kClasses = static_cast<int>(std::size(kSizeClasses));
     const int size = traffic.size_class;
     if (size < 0) return to_cell("unknown");
@@ -359,18 +361,20 @@ Fields<RankTraffic> rank_traffic_fields() {
          overlap_of<&OverlapParts::other>},
         {{"overlap_percent", "", Unit::percent, "Share of communication that overlaps compute kernels.",
           in_json},
-         [](const R& r) { return r.parts.communication() > 0 ? Cell(r.parts.overlap_percent()) : Cell(); }},
+         [](const R& r) {
+             return r.parts.communication() > 0 ? store::Cell(r.parts.overlap_percent()) : store::Cell();
+         }},
         {{"collectives", "Collectives", Unit::count, "Collectives; mean per step.", in_table},
-         [](const R& r) { return knows_collectives(r) ? mean_of(r, r.collectives) : Cell(); }},
+         [](const R& r) { return knows_collectives(r) ? mean_of(r, r.collectives) : store::Cell(); }},
         {{"bytes", "MB", Unit::bytes, "Full buffers; mean per step.", in_table},
-         [](const R& r) { return r.bytes > 0 ? mean_of(r, r.bytes) : Cell(); }},
+         [](const R& r) { return r.bytes > 0 ? mean_of(r, r.bytes) : store::Cell(); }},
         {{"transfer_us", "Transfer", Unit::us, "Shortest duration among the ranks of each; mean per step.",
           in_table},
          [](const R& r) { return mean_us(r, r.transfer_ns, knows_collectives(r)); }},
         {{"waiting_us", "Waiting", Unit::us, "Durations without the transfer; mean per step.", in_table},
          [](const R& r) { return mean_us(r, r.ns - r.transfer_ns, knows_collectives(r)); }},
         {{"collectives", "", Unit::count, "Collectives.", in_json},
-         [](const R& r) { return knows_collectives(r) ? Cell(r.collectives) : Cell(); }},
+         [](const R& r) { return knows_collectives(r) ? store::Cell(r.collectives) : store::Cell(); }},
         {{"bytes", "", Unit::bytes, "Full buffers.", in_json}, known_value_of<&R::bytes>},
         {{"us", "", Unit::us, "Durations.", in_json}, [](const R& r) { return sum_us(r, r.ns); }},
         {{"transfer_us", "", Unit::us, "Shortest duration among the ranks of each.", in_json},
@@ -391,7 +395,7 @@ Fields<Traffic> traffic_fields() {
         {{"nodes", "", Unit::count, "Hosts that the group spans.", in_programs}, known_value_of<&T::nodes>},
         {{"within", "Within", Unit::text, "Hosts that the group spans.", in_table},
          [](const T& t) {
-             if (t.nodes == 0) return Cell();
+             if (t.nodes == 0) return store::Cell();
              return to_cell(t.nodes == 1 ? "one node" : fmt::format("{} nodes", t.nodes));
          }},
         {{"size", "Size", Unit::text, "Class of the full buffer's size."}, size_of},
@@ -403,7 +407,7 @@ Fields<Traffic> traffic_fields() {
         {{"wait_part_us", "Wait/part", Unit::us, "Waiting of one rank's part, a mean.", in_table},
          [](const T& t) {
              return t.parts > 0 ? us_cell(static_cast<double>(t.waiting_ns) / static_cast<double>(t.parts))
-                                : Cell();
+                                : store::Cell();
          }},
         {{"parts", "", Unit::count, "Ranks' parts with a time.", in_programs}, value_of<&T::parts>},
         {{"unmatched", "", Unit::count, "Parts without a counterpart.", in_programs},
@@ -423,7 +427,7 @@ Fields<SlowCollective> slow_collective_fields() {
         {kCarriedBy, carried_by<S>},
         {kGroup, group_of<S>},
         {{"sequence", "Number", Unit::count, "Its number in the group."},
-         [](const S& s) { return s.sequence >= 0 ? Cell(s.sequence) : Cell(); }},
+         [](const S& s) { return s.sequence >= 0 ? store::Cell(s.sequence) : store::Cell(); }},
         {{"start_ns", "Start", Unit::ns, "When the first rank began it."}, value_of<&S::start_ns>},
         {kBytes, known_value_of<&S::bytes>},
         {{"ranks", "Ranks", Unit::index, "Ranks that took part."}, value_of<&S::ranks>},
@@ -436,4 +440,4 @@ Fields<SlowCollective> slow_collective_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -13,9 +13,11 @@
 #include "traces/analysis/time/overlap.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // Bounds of the size classes of a collective's full buffer: the first is [0, 4 KiB), the last is unbounded.
 inline constexpr std::int64_t kSizeClasses[] = {std::int64_t{4} << 10, std::int64_t{64} << 10,
@@ -41,7 +43,7 @@ Fields<RankTraffic> rank_traffic_fields();
 
 // Collectives of one kind in one group. A collective counts once, however many ranks it has.
 struct Traffic {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t group = 0;
     int group_size = 0;   // 0 unknown
     int size_class = -1;  // index into kSizeClasses, or its size: unbounded; -1 bytes unknown
@@ -59,7 +61,7 @@ Fields<Traffic> traffic_fields();
 
 // A collective in which ranks waited.
 struct SlowCollective {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t group = 0, sequence = -1, bytes = 0;
     int ranks = 0;
     std::int64_t start_ns = 0;  // start on the first rank, by that rank's clock
@@ -85,7 +87,7 @@ inline constexpr std::size_t kMostSlow = 100;
 
 // With a rank selected, only the collectives that it takes part in, and only its own parts in the sums;
 // counterparts are found on all ranks. Sends and receives have no counterpart: all of their time is transfer.
-DistributedReport distributed_report(const Trace& trace, const Selection& selection = {});
+DistributedReport distributed_report(const store::Trace& trace, const Selection& selection = {});
 
 // How much the ranks differ.
 struct RankSkew {
@@ -98,4 +100,4 @@ struct RankSkew {
 // Needs at least two ranks, all with kept steps; otherwise all values are unknown.
 RankSkew rank_skew(const DistributedReport& report);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -16,12 +16,12 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
-using ToldGroups = std::map<std::pair<int, std::string>, DumpedGroup>;  // by rank and group
+using ToldGroups = std::map<std::pair<int, std::string>, schema::DumpedGroup>;  // by rank and group
 
-ToldGroups told_groups(const Trace& trace) {
+ToldGroups told_groups(const store::Trace& trace) {
     ToldGroups told;
     for (const auto& [key, value] : trace.config) {
         // Merged files prefix keys whose values differ with "part.N.".
@@ -32,7 +32,7 @@ ToldGroups told_groups(const Trace& trace) {
             if (c < '0' || c > '9' || rank > 100'000'000) return told;
             rank = rank * 10 + (c - '0');
         }
-        for (auto& [name, group] : parse_dumped_groups(value)) told[{rank, name}] = std::move(group);
+        for (auto& [name, group] : schema::parse_dumped_groups(value)) told[{rank, name}] = std::move(group);
     }
     return told;
 }
@@ -54,7 +54,8 @@ using GroupRecords = std::map<int, RankRecords>;  // by rank
 
 class Flights {
   public:
-    Flights(const Trace& trace, const Selection& selection) : trace_(trace), told_(told_groups(trace)) {
+    Flights(const store::Trace& trace, const Selection& selection)
+        : trace_(trace), told_(told_groups(trace)) {
         std::set<int> ranks;
         for (const auto& [key, told] : told_) {
             ranks.insert(key.first);
@@ -63,7 +64,7 @@ class Flights {
             group[key.first].completed = told.completed.value_or(-1);
         }
         for (std::size_t i = 0; i < trace.flight.size(); ++i) {
-            const FlightRow& row = trace.flight[i];
+            const schema::FlightRow& row = trace.flight[i];
             ranks.insert(row.rank);
             last_of_rank_[row.rank] = i;  // rows are sorted by (rank, id)
             if (selection.from_ns && row.created < *selection.from_ns) continue;
@@ -89,8 +90,8 @@ class Flights {
             if (group.last_sequence < 0 && group.pending.empty()) continue;
             report_.groups.push_back(std::move(group));
         }
-        sort_rows(report_.groups,
-                  [](const FlightGroup& a, const FlightGroup& b) { return a.stopped > b.stopped; });
+        schema::sort_rows(report_.groups,
+                          [](const FlightGroup& a, const FlightGroup& b) { return a.stopped > b.stopped; });
         find_who_holds_up();
         tell();
         return std::move(report_);
@@ -104,7 +105,7 @@ class Flights {
     }
 
     FlightPlace place(std::size_t row) const {
-        const FlightRow& r = trace_.flight[row];
+        const schema::FlightRow& r = trace_.flight[row];
         FlightPlace place;
         place.rank = r.rank;
         place.sequence = r.sequence;
@@ -129,7 +130,7 @@ class Flights {
         });
     }
     bool complete(const std::vector<std::size_t>& rows) const {
-        return trace_.flight[slowest(rows)].state == FlightState::completed;
+        return trace_.flight[slowest(rows)].state == schema::FlightState::completed;
     }
 
     FlightGroup look_at(const GroupKey& key, const GroupRecords& records) const {
@@ -142,7 +143,8 @@ class Flights {
                 group.description = told->second.description;
             for (const auto& [sequence, rows] : own.collectives) sequences.insert(sequence);
             for (const std::size_t row : own.point_to_point) {
-                if (trace_.flight[row].state != FlightState::completed) group.pending.push_back(place(row));
+                if (trace_.flight[row].state != schema::FlightState::completed)
+                    group.pending.push_back(place(row));
             }
         }
         for (const int member : key.second) {
@@ -193,7 +195,8 @@ class Flights {
                 stop.name = here.name;
                 stop.operation = here.operation;
             }
-            (here.state == FlightState::completed ? stop.completed : stop.waiting).push_back(std::move(here));
+            (here.state == schema::FlightState::completed ? stop.completed : stop.waiting)
+                .push_back(std::move(here));
         }
         return stop;
     }
@@ -209,13 +212,13 @@ class Flights {
     // --- mismatches --------------------------------------------------------------------------------------
 
     // Whether all ranks share the sizes of such a collective; in the others each rank may have its own.
-    static bool sizes_agree(Operation operation) {
+    static bool sizes_agree(schema::Operation operation) {
         switch (operation) {
-            case Operation::all_gather:
-            case Operation::reduce_scatter:
-            case Operation::all_reduce:
-            case Operation::broadcast:
-            case Operation::reduce:
+            case schema::Operation::all_gather:
+            case schema::Operation::reduce_scatter:
+            case schema::Operation::all_reduce:
+            case schema::Operation::broadcast:
+            case schema::Operation::reduce:
                 return true;
             default:
                 return false;
@@ -260,7 +263,7 @@ class Flights {
             counts[firsts[i]] = all[i]->size();
             parts = std::min(parts, all[i]->size());
         }
-        const auto count = [&](const FlightRow& row) {
+        const auto count = [&](const schema::FlightRow& row) {
             return fmt::format("{} part(s)", counts[static_cast<std::size_t>(&row - trace_.flight.data())]);
         };
         if (differs(firsts, "count", count, group)) return;
@@ -268,25 +271,27 @@ class Flights {
             std::vector<std::size_t> rows;
             rows.reserve(all.size());
             for (const auto* own : all) rows.push_back((*own)[part]);
-            const auto operation = [&](const FlightRow& row) {
-                return row.operation == Operation::other ? std::string(trace_.strings[row.name])
-                                                         : std::string(name(row.operation));
+            const auto operation = [&](const schema::FlightRow& row) {
+                return row.operation == schema::Operation::other ? std::string(trace_.strings[row.name])
+                                                                 : std::string(name(row.operation));
             };
             if (differs(rows, "operation", operation, group)) return;
-            const auto type = [&](const FlightRow& row) {
+            const auto type = [&](const schema::FlightRow& row) {
                 return std::string(trace_.strings[row.data_type]);
             };
             if (differs(rows, "type", type, group)) return;
             if (!sizes_agree(trace_.flight[rows.front()].operation)) continue;
             // Shapes may differ if the bytes are the same.
-            const auto same = [&](std::int64_t FlightRow::*bytes) {
+            const auto same = [&](std::int64_t schema::FlightRow::*bytes) {
                 return std::all_of(rows.begin(), rows.end(), [&](std::size_t row) {
                     return trace_.flight[row].*bytes >= 0 &&
                            trace_.flight[row].*bytes == trace_.flight[rows.front()].*bytes;
                 });
             };
-            if (same(&FlightRow::input_bytes) && same(&FlightRow::output_bytes)) continue;
-            const auto size = [&](const FlightRow& row) { return std::string(trace_.strings[row.sizes]); };
+            if (same(&schema::FlightRow::input_bytes) && same(&schema::FlightRow::output_bytes)) continue;
+            const auto size = [&](const schema::FlightRow& row) {
+                return std::string(trace_.strings[row.sizes]);
+            };
             if (differs(rows, "size", size, group)) return;
         }
     }
@@ -364,7 +369,7 @@ class Flights {
         report_.verdict.insert(report_.verdict.end(), effects.begin(), effects.end());
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     ToldGroups told_;
     std::map<GroupKey, GroupRecords> groups_;
     std::map<int, std::size_t> last_of_rank_;
@@ -373,15 +378,15 @@ class Flights {
 
 }  // namespace
 
-FlightReport flight_report(const Trace& trace, const Selection& selection) {
+FlightReport flight_report(const store::Trace& trace, const Selection& selection) {
     return Flights(trace, selection).report();
 }
 
-bool has_flight_records(const Trace& trace) {
+bool has_flight_records(const store::Trace& trace) {
     if (!trace.flight.empty()) return true;
     return std::any_of(trace.config.begin(), trace.config.end(), [](const auto& fact) {
         return fact.first.find("flight_recorder.rank") != std::string::npos;
     });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -15,18 +15,20 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // One rank's record of a collective, a send or a receive.
 struct FlightPlace {
     int rank = 0;
     std::int64_t sequence = -1;  // -1: the rank has no record here
     std::string group;           // name of the group
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::string name;  // "nccl:_all_gather_base"
-    FlightState state = FlightState::scheduled;
+    schema::FlightState state = schema::FlightState::scheduled;
     std::string sizes, data_type;
     std::int64_t input_bytes = -1, output_bytes = -1;  // -1 unknown
     std::int64_t created_ns = 0, timeout_ms = -1;
@@ -36,7 +38,7 @@ struct FlightPlace {
 // Where a group stopped.
 struct FlightStop {
     std::int64_t sequence = -1;
-    Operation operation = Operation::other;  // as recorded by the ranks that reached it
+    schema::Operation operation = schema::Operation::other;  // as recorded by the ranks that reached it
     std::string name;
     std::vector<FlightPlace> missing;    // ranks that never reached it, with the latest record of each
     std::vector<FlightPlace> waiting;    // ranks that reached it and did not complete it
@@ -81,9 +83,9 @@ struct FlightReport {
 };
 
 // Covers the selected rank's groups and the records created in the selected range; ignores selected steps.
-FlightReport flight_report(const Trace& trace, const Selection& selection = {});
+FlightReport flight_report(const store::Trace& trace, const Selection& selection = {});
 
 // Whether there is anything to report.
-bool has_flight_records(const Trace& trace);
+bool has_flight_records(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,7 +10,7 @@
 #include "traces/store/columns/tensor_sizes.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
@@ -22,22 +22,22 @@ Role role_of(std::string_view name) {
 }
 
 // Rows by rank and operation, in order of start.
-using RowsInOrder = std::map<std::pair<std::uint16_t, Operation>, std::vector<std::size_t>>;
+using RowsInOrder = std::map<std::pair<std::uint16_t, schema::Operation>, std::vector<std::size_t>>;
 
-bool gathers(Operation operation) {
-    return operation == Operation::all_gather || operation == Operation::gather;
+bool gathers(schema::Operation operation) {
+    return operation == schema::Operation::all_gather || operation == schema::Operation::gather;
 }
 
 // Matches by order, if all ranks that have the operation have the same count. The counterpart of a send or
 // receive is another operation: each is a match of its own, and all of its time is transfer.
 void match_by_order(const RowsInOrder& rows, std::vector<HostCollective>& all) {
     std::int32_t matches = 0;
-    for (int o = 0; o < kOperations; ++o) {
+    for (int o = 0; o < schema::kOperations; ++o) {
         std::vector<const std::vector<std::size_t>*> of_ranks;
         for (const auto& [key, own] : rows) {
-            if (key.second == static_cast<Operation>(o)) of_ranks.push_back(&own);
+            if (key.second == static_cast<schema::Operation>(o)) of_ranks.push_back(&own);
         }
-        const bool pair = is_point_to_point(static_cast<Operation>(o));
+        const bool pair = is_point_to_point(static_cast<schema::Operation>(o));
         const bool agree = !pair && std::all_of(of_ranks.begin(), of_ranks.end(), [&](const auto* own) {
             return own->size() == of_ranks.front()->size();
         });
@@ -67,12 +67,12 @@ std::string_view host_library(std::string_view range_name) {
     return range_name.starts_with("mpi:") ? "MPI" : "";
 }
 
-std::vector<HostCollective> host_collectives(const Trace& trace) {
-    const HostRanges& ranges = trace.ranges;
+std::vector<HostCollective> host_collectives(const store::Trace& trace) {
+    const store::HostRanges& ranges = trace.ranges;
     std::vector<Role> roles(trace.strings.size(), Role::unread);
     std::vector<HostCollective> found;
     RowsInOrder carried_out;
-    std::map<std::pair<std::uint16_t, Operation>, std::vector<std::int64_t>> asked;  // full buffers
+    std::map<std::pair<std::uint16_t, schema::Operation>, std::vector<std::int64_t>> asked;  // full buffers
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const std::string_view name = trace.strings[ranges.name[i]];
         Role& role = roles[static_cast<std::size_t>(ranges.name[i])];
@@ -80,10 +80,10 @@ std::vector<HostCollective> host_collectives(const Trace& trace) {
         const int rank = trace.threads[ranges.thread[i]].rank;
         if (role == Role::none || rank < 0) continue;
         const auto r = static_cast<std::uint16_t>(rank);
-        const Operation operation = operation_of_range(name);
+        const schema::Operation operation = operation_of_range(name);
         const std::string_view detail =
             ranges.detail.empty() ? std::string_view() : trace.strings[ranges.detail[i]];
-        const TensorSizes sizes = input_tensors(detail).value_or(TensorSizes());
+        const store::TensorSizes sizes = store::input_tensors(detail).value_or(store::TensorSizes());
         if (role == Role::asks) {
             if (gathers(operation)) asked[{r, operation}].push_back(sizes.tensors > 1 ? sizes.largest : 0);
             continue;
@@ -106,7 +106,8 @@ std::vector<HostCollective> host_collectives(const Trace& trace) {
     return found;
 }
 
-std::vector<SelectedHostCollective> selected_host_collectives(const Trace& trace, const TraceSteps& steps,
+std::vector<SelectedHostCollective> selected_host_collectives(const store::Trace& trace,
+                                                              const TraceSteps& steps,
                                                               const Communications& on_devices,
                                                               const Selection& selection) {
     std::vector<bool> on_device(trace.ranks.size());
@@ -126,4 +127,4 @@ std::vector<SelectedHostCollective> selected_host_collectives(const Trace& trace
     return found;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

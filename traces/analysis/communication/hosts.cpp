@@ -11,14 +11,14 @@
 #include "traces/analysis/communication/collectives.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Where = HostTraffic::Where;
 constexpr std::size_t kPlaces = 3;
 
 // Converts a fact of the merge from us to ns.
-std::optional<std::int64_t> fact_ns(const Trace& trace, const char* key) {
+std::optional<std::int64_t> fact_ns(const store::Trace& trace, const char* key) {
     const std::string text(trace.config_value(key));
     char* end = nullptr;
     const double us = std::strtod(text.c_str(), &end);
@@ -26,7 +26,7 @@ std::optional<std::int64_t> fact_ns(const Trace& trace, const char* key) {
     return std::llround(us * 1e3);
 }
 
-std::optional<ClockAgreement> clock_agreement(const Trace& trace) {
+std::optional<ClockAgreement> clock_agreement(const store::Trace& trace) {
     const auto residual = fact_ns(trace, "merge.residual_us");
     if (!residual) return {};
     return ClockAgreement{.collectives = std::strtoll(
@@ -42,10 +42,10 @@ const char* name(Where where) {
     return where == Where::within ? "within" : where == Where::between ? "between" : "unknown";
 }
 
-std::vector<HostPlace> hosts_of(const Trace& trace) {
+std::vector<HostPlace> hosts_of(const store::Trace& trace) {
     std::vector<HostPlace> hosts;
     std::map<std::string_view, std::size_t> places;
-    for (const Rank& rank : trace.ranks) {
+    for (const store::Rank& rank : trace.ranks) {
         const auto [place, is_new] = places.emplace(rank.host, hosts.size());
         if (is_new) hosts.push_back({.name = rank.host, .ranks = {}});
         hosts[place->second].ranks.push_back({rank.number, rank.local_rank, rank.cpus});
@@ -53,12 +53,13 @@ std::vector<HostPlace> hosts_of(const Trace& trace) {
     return hosts;
 }
 
-HostsAnalysis::HostsAnalysis(const Trace& trace) : trace_(trace), sums_(kPlaces * kOperations) {
+HostsAnalysis::HostsAnalysis(const store::Trace& trace)
+    : trace_(trace), sums_(kPlaces * schema::kOperations) {
     report_.hosts = hosts_of(trace);
     report_.known = trace.device.size() > 0 || trace.collectives.size() > 0;
     std::map<std::string_view, std::size_t> places;
     for (std::size_t h = 0; h < report_.hosts.size(); ++h) places.emplace(report_.hosts[h].name, h);
-    for (const Rank& rank : trace.ranks) host_of_.push_back(places.at(rank.host));
+    for (const store::Rank& rank : trace.ranks) host_of_.push_back(places.at(rank.host));
     late_.resize(report_.hosts.size());
     complete_.resize(report_.hosts.size());
     report_.clocks = clock_agreement(trace);
@@ -67,7 +68,7 @@ HostsAnalysis::HostsAnalysis(const Trace& trace) : trace_(trace), sums_(kPlaces 
 
 void HostsAnalysis::find_groups() {
     std::map<std::int64_t, std::pair<std::set<std::uint16_t>, int>> groups;
-    const Collectives& all = trace_.collectives;
+    const store::Collectives& all = trace_.collectives;
     auto last = groups.end();  // rows of one group are mostly consecutive
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (last == groups.end() || last->first != all.group[i])
@@ -113,8 +114,8 @@ void HostsAnalysis::add(std::span<const Communication> parts, const CollectiveMa
         group->bytes += bytes;
     }
     const Where where = nodes == 0 ? Where::unknown : nodes == 1 ? Where::within : Where::between;
-    Sums& sums =
-        sums_[static_cast<std::size_t>(where) * kOperations + static_cast<std::size_t>(first.operation)];
+    Sums& sums = sums_[static_cast<std::size_t>(where) * schema::kOperations +
+                       static_cast<std::size_t>(first.operation)];
     HostTraffic& traffic = sums.traffic;
     traffic.where = where;
     traffic.operation = first.operation;
@@ -198,4 +199,4 @@ Fields<HostTraffic> host_traffic_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,9 +12,11 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct HostPlace {
     std::string name;  // "" unknown
@@ -41,7 +43,7 @@ struct RankGroup {
 // bytes of its full buffer; no algorithm is assumed.
 struct HostTraffic {
     enum class Where : std::uint8_t { within, between, unknown } where = Where::unknown;
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t count = 0, bytes = 0;
     std::int64_t transfer_ns = 0, waiting_ns = 0;  // as in Traffic
     double algbw_gbps = 0, busbw_gbps = 0;
@@ -68,12 +70,12 @@ struct HostsReport {
 };
 
 // The hosts with their ranks, in the order of their first rank; the other fields are not set.
-std::vector<HostPlace> hosts_of(const Trace& trace);
+std::vector<HostPlace> hosts_of(const store::Trace& trace);
 
 // Built by adding the collectives of an analysis one by one.
 class HostsAnalysis {
   public:
-    explicit HostsAnalysis(const Trace& trace);
+    explicit HostsAnalysis(const store::Trace& trace);
 
     // Number of hosts of a group's ranks; 0 if a host is unknown or some ranks are not in the trace.
     int nodes_of(std::int64_t group) const;
@@ -89,7 +91,7 @@ class HostsAnalysis {
     void find_groups();
     void add_skew(std::span<const Communication> parts);
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     std::vector<std::size_t> host_of_;  // by rank index: index into report_.hosts
     std::vector<Sums> sums_;            // by place and operation
     std::vector<std::int64_t> skews_;
@@ -98,4 +100,4 @@ class HostsAnalysis {
     HostsReport report_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

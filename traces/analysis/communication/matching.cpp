@@ -13,14 +13,14 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // The sort key of a part; counterparts become neighbours.
 struct Key {
     bool bare = false;  // without metadata
     std::int64_t group = 0;
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t sequence = 0;
     bool by_order = true;    // `sequence` is the place in the rank's order, assigned here
     std::int64_t place = 0;  // among the rank's parts with the same number
@@ -38,12 +38,12 @@ struct Key {
 
 // A kernel with an unknown operation has no counterpart that could be found by order.
 bool never_matched(const Key& key) {
-    return is_point_to_point(key.operation) || (key.bare && key.operation == Operation::other);
+    return is_point_to_point(key.operation) || (key.bare && key.operation == schema::Operation::other);
 }
 
-std::vector<Key> all_keys(const Trace& trace) {
-    const Collectives& collectives = trace.collectives;
-    const DeviceEvents& device = trace.device;
+std::vector<Key> all_keys(const store::Trace& trace) {
+    const store::Collectives& collectives = trace.collectives;
+    const store::DeviceEvents& device = trace.device;
     std::vector<Key> keys;
     keys.reserve(collectives.size());
     for (std::size_t i = 0; i < collectives.size(); ++i) {
@@ -61,7 +61,7 @@ std::vector<Key> all_keys(const Trace& trace) {
     }
     const KernelOperations operations(trace);
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] != DeviceKind::communication || device.collective[i] >= 0) continue;
+        if (device.kind[i] != store::DeviceKind::communication || device.collective[i] >= 0) continue;
         Key key;
         key.bare = true;
         key.operation = operations.of_event(i);
@@ -135,84 +135,86 @@ void part_by_order(std::vector<Key>& keys) {
 
 }  // namespace
 
-Operation operation_of_range(std::string_view name) {
+schema::Operation operation_of_range(std::string_view name) {
     const bool spoken = name.starts_with("nccl") || name.starts_with("rccl") || name.starts_with("gloo:") ||
                         name.starts_with("mpi:") || name.starts_with("c10d::") || name.starts_with("FSDP::");
-    if (!spoken) return Operation::other;
-    std::string text = lower_case(name.substr(0, 80));
+    if (!spoken) return schema::Operation::other;
+    std::string text = schema::lower_case(name.substr(0, 80));
     if (name.starts_with("FSDP::")) {
         // "(layers.3)" is a module's name, not the operation.
         text.resize(std::min(text.size(), text.find(" (")));
-        if (text.find("copy") != text.npos) return Operation::other;
-        if (text.find("post_backward_reduce") != text.npos) return Operation::reduce_scatter;
+        if (text.find("copy") != text.npos) return schema::Operation::other;
+        if (text.find("post_backward_reduce") != text.npos) return schema::Operation::reduce_scatter;
     }
     // Longer names precede those that they contain.
-    constexpr std::array<std::pair<std::string_view, Operation>, 21> kWords = {{
-        {"all_gather", Operation::all_gather},
-        {"allgather", Operation::all_gather},
-        {"reduce_scatter", Operation::reduce_scatter},
-        {"reducescatter", Operation::reduce_scatter},
-        {"all_reduce", Operation::all_reduce},
-        {"allreduce", Operation::all_reduce},
-        {"all_to_all", Operation::all_to_all},
-        {"alltoall", Operation::all_to_all},
-        {"broadcast", Operation::broadcast},
-        {"barrier", Operation::barrier},
-        {"reduce", Operation::reduce},
-        {"gather", Operation::gather},
-        {"scatter", Operation::scatter},
-        {"nccl:send", Operation::send},
-        {"nccl:recv", Operation::recv},
-        {"ncclsend", Operation::send},
-        {"ncclrecv", Operation::recv},
-        {"c10d::send", Operation::send},
-        {"c10d::recv", Operation::recv},
-        {"gloo:send", Operation::send},
-        {"gloo:recv", Operation::recv},
+    constexpr std::array<std::pair<std::string_view, schema::Operation>, 21> kWords = {{
+        {"all_gather", schema::Operation::all_gather},
+        {"allgather", schema::Operation::all_gather},
+        {"reduce_scatter", schema::Operation::reduce_scatter},
+        {"reducescatter", schema::Operation::reduce_scatter},
+        {"all_reduce", schema::Operation::all_reduce},
+        {"allreduce", schema::Operation::all_reduce},
+        {"all_to_all", schema::Operation::all_to_all},
+        {"alltoall", schema::Operation::all_to_all},
+        {"broadcast", schema::Operation::broadcast},
+        {"barrier", schema::Operation::barrier},
+        {"reduce", schema::Operation::reduce},
+        {"gather", schema::Operation::gather},
+        {"scatter", schema::Operation::scatter},
+        {"nccl:send", schema::Operation::send},
+        {"nccl:recv", schema::Operation::recv},
+        {"ncclsend", schema::Operation::send},
+        {"ncclrecv", schema::Operation::recv},
+        {"c10d::send", schema::Operation::send},
+        {"c10d::recv", schema::Operation::recv},
+        {"gloo:send", schema::Operation::send},
+        {"gloo:recv", schema::Operation::recv},
     }};
     for (const auto& [word, operation] : kWords) {
         if (text.find(word) != text.npos) return operation;
     }
-    return Operation::other;
+    return schema::Operation::other;
 }
 
-std::int32_t launching_range(const Trace& trace, std::size_t device_event) {
+std::int32_t launching_range(const store::Trace& trace, std::size_t device_event) {
     if (!trace.device.range.empty()) return trace.device.range[device_event];
     const std::int32_t launch = trace.device.launch[device_event];
     return launch >= 0 ? trace.runtime.range[static_cast<std::size_t>(launch)] : -1;
 }
 
-KernelOperations::KernelOperations(const Trace& trace)
+KernelOperations::KernelOperations(const store::Trace& trace)
     : trace_(trace), by_kernel_(trace.strings.size(), -1), by_range_(trace.strings.size(), -1) {}
 
-Operation KernelOperations::of_event(std::size_t device_event) const {
-    const StringId kernel = trace_.device.name[device_event];
+schema::Operation KernelOperations::of_event(std::size_t device_event) const {
+    const schema::StringId kernel = trace_.device.name[device_event];
     std::int8_t& known = by_kernel_[static_cast<std::size_t>(kernel)];
-    if (known < 0) known = static_cast<std::int8_t>(operation_of_kernel(trace_.strings[kernel]));
-    if (static_cast<Operation>(known) != Operation::other) return static_cast<Operation>(known);
+    if (known < 0) known = static_cast<std::int8_t>(store::operation_of_kernel(trace_.strings[kernel]));
+    if (static_cast<schema::Operation>(known) != schema::Operation::other)
+        return static_cast<schema::Operation>(known);
     constexpr int kMostLevels = 8;  // from NCCL's own range out to the range that requested it
     std::int32_t range = launching_range(trace_, device_event);
     for (int level = 0; range >= 0 && level < kMostLevels; ++level) {
-        const StringId name = trace_.ranges.name[static_cast<std::size_t>(range)];
+        const schema::StringId name = trace_.ranges.name[static_cast<std::size_t>(range)];
         std::int8_t& told = by_range_[static_cast<std::size_t>(name)];
         if (told < 0) told = static_cast<std::int8_t>(operation_of_range(trace_.strings[name]));
-        if (static_cast<Operation>(told) != Operation::other) return static_cast<Operation>(told);
+        if (static_cast<schema::Operation>(told) != schema::Operation::other)
+            return static_cast<schema::Operation>(told);
         range = trace_.ranges.parent[static_cast<std::size_t>(range)];
     }
-    return Operation::other;
+    return schema::Operation::other;
 }
 
-std::int64_t duration(const Trace& trace, const Communication& part) {
+std::int64_t duration(const store::Trace& trace, const Communication& part) {
     if (part.event < 0) return -1;
     const auto at = static_cast<std::size_t>(part.event);
     return trace.device.end[at] - trace.device.start[at];
 }
 
-Communications match_communications(const Trace& trace) {
+Communications match_communications(const store::Trace& trace) {
     std::vector<Key> keys = all_keys(trace);
     number_by_order(keys);
     part_by_order(keys);
-    const Collectives& collectives = trace.collectives;
+    const store::Collectives& collectives = trace.collectives;
     // If a simulated trace shows one rank of each kind, a collective of all ranks has no parts but theirs.
     const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
     Communications result;
@@ -248,4 +250,4 @@ Communications match_communications(const Trace& trace) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,11 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // One rank's part of a collective: a row of Trace::collectives, or a communication kernel without one (an
 // export without NCCL's ranges, Kineto before 2022).
@@ -20,7 +22,7 @@ struct Communication {
     std::int32_t event = -1;  // index into DeviceEvents, -1 none
     std::int32_t match = -1;  // index into Communications::matches
     std::uint16_t rank = 0;   // index into Trace::ranks
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
 };
 
 // The parts of all ranks in one collective.
@@ -44,28 +46,28 @@ struct Communications {
 // by order within (group, operation) if there are no sequence numbers. Matching by order requires that the
 // ranks' counts agree. Kernels without metadata are matched by order within their operation. A part that
 // cannot be matched, and every send or receive, is a match of its own.
-Communications match_communications(const Trace& trace);
+Communications match_communications(const store::Trace& trace);
 
 // A part's duration on the device, -1 without a device event.
-std::int64_t duration(const Trace& trace, const Communication& part);
+std::int64_t duration(const store::Trace& trace, const Communication& part);
 
 // The operations of communication kernels without metadata: from the kernel's name or, if that does not
 // identify it (SendRecv, Generic), from the ranges around its launch: PyTorch's "nccl:all_to_all",
 // "c10d::_allgather_base_", "FSDP::all_gather (layers.3)", NCCL's "ncclAllGather".
 class KernelOperations {
   public:
-    explicit KernelOperations(const Trace& trace);
-    Operation of_event(std::size_t device_event) const;
+    explicit KernelOperations(const store::Trace& trace);
+    schema::Operation of_event(std::size_t device_event) const;
 
   private:
-    const Trace& trace_;
+    const store::Trace& trace_;
     mutable std::vector<std::int8_t> by_kernel_, by_range_;  // by StringId; -1 not evaluated yet
 };
 
 // The communication operation that a range's name contains, `other` if none.
-Operation operation_of_range(std::string_view name);
+schema::Operation operation_of_range(std::string_view name);
 
 // The innermost host range around the launch of a device event, -1 unknown.
-std::int32_t launching_range(const Trace& trace, std::size_t device_event);
+std::int32_t launching_range(const store::Trace& trace, std::size_t device_event);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -14,7 +14,7 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // "0,2-5" -> {0, 2, 3, 4, 5}; the format that merge writes.
@@ -38,7 +38,7 @@ std::set<int> numbers_of(std::string_view list) {
 }
 
 // The ranks that had not ended, as recorded by the merge; repeated merges keep the earlier records.
-std::optional<std::set<int>> unended_ranks(const Trace& trace) {
+std::optional<std::set<int>> unended_ranks(const store::Trace& trace) {
     std::optional<std::set<int>> ranks;
     for (const auto& [key, value] : trace.config) {
         if (!key.ends_with("merge.unended_ranks")) continue;
@@ -50,7 +50,7 @@ std::optional<std::set<int>> unended_ranks(const Trace& trace) {
 
 class Search {
   public:
-    explicit Search(const Trace& trace) : trace_(trace) {}
+    explicit Search(const store::Trace& trace) : trace_(trace) {}
 
     StopReport run() {
         find_ends();
@@ -58,13 +58,13 @@ class Search {
         if (first < 0 && trace_.stops.empty()) return {};
         report_.stopped = true;
         report_.first_rank = first;
-        if (const Rank* rank = rank_of(first)) report_.host = rank->host;
+        if (const store::Rank* rank = rank_of(first)) report_.host = rank->host;
         find_waiting();
         return std::move(report_);
     }
 
   private:
-    const Rank* rank_of(int number) const {
+    const store::Rank* rank_of(int number) const {
         const auto at = rank_of_number(trace_, number);
         return at ? &trace_.ranks[at->at()] : nullptr;
     }
@@ -74,7 +74,7 @@ class Search {
     void find_ends() {
         const bool cut = !trace_.ended || !trace_.config_value("finalized").empty();
         const std::optional<std::set<int>> unended = unended_ranks(trace_);
-        for (const Rank& rank : trace_.ranks) {
+        for (const store::Rank& rank : trace_.ranks) {
             RankAtEnd& end = report_.ranks.emplace_back();
             end.rank = rank.number;
             end.host = rank.host;
@@ -93,7 +93,7 @@ class Search {
             saw(of_thread(trace_.runtime.thread[i]), trace_.runtime.end[i]);
         for (std::size_t i = 0; i < trace_.ranges.size(); ++i)
             saw(of_thread(trace_.ranges.thread[i]), trace_.ranges.end[i]);
-        for (const Step& step : trace_.steps) {
+        for (const store::Step& step : trace_.steps) {
             RankAtEnd& end = report_.ranks[static_cast<std::size_t>(step.rank)];
             end.last_step = std::max(end.last_step, step.number);
         }
@@ -101,7 +101,7 @@ class Search {
     }
 
     void find_last_collectives() {
-        const Collectives& all = trace_.collectives;
+        const store::Collectives& all = trace_.collectives;
         std::vector<std::int64_t> last(trace_.ranks.size(), INT64_MIN);
         std::vector<std::int64_t> row(trace_.ranks.size(), -1);
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -117,7 +117,7 @@ class Search {
     }
 
     std::string text_of(std::size_t row) const {
-        const Collectives& all = trace_.collectives;
+        const store::Collectives& all = trace_.collectives;
         std::string text(name(all.operation[row]));
         if (all.sequence[row] >= 0) text += fmt::format(" {}", all.sequence[row]);
         return text + fmt::format(" of group {}", all.group[row]);
@@ -129,16 +129,16 @@ class Search {
     // was reported first.
     int told() {
         std::map<int, int> votes;
-        for (const StopRow& row : trace_.stops) ++votes[row.first_rank];
-        const StopRow* best = nullptr;
-        for (const StopRow& row : trace_.stops) {
+        for (const schema::StopRow& row : trace_.stops) ++votes[row.first_rank];
+        const schema::StopRow* best = nullptr;
+        for (const schema::StopRow& row : trace_.stops) {
             if (best == nullptr || votes[row.first_rank] > votes[best->first_rank]) best = &row;
         }
         report_.told = true;
         report_.at_ns = best->at_ns;
         report_.reason = best->reason;
         report_.lost = best->lost;
-        for (const StopRow& row : trace_.stops) {  // the rank's own report is more precise
+        for (const schema::StopRow& row : trace_.stops) {  // the rank's own report is more precise
             if (row.rank != best->first_rank || row.first_rank != row.rank) continue;
             report_.reason = row.reason;
             report_.lost = row.lost;
@@ -170,17 +170,17 @@ class Search {
     // --- what the others waited in
 
     void find_waiting() {
-        for (const StopRow& row : trace_.stops) {
+        for (const schema::StopRow& row : trace_.stops) {
             for (RankAtEnd& rank : report_.ranks) {
                 if (rank.rank != row.rank) continue;
                 rank.waiting = row.waiting;
                 rank.said = true;
             }
         }
-        const Rank* first = rank_of(report_.first_rank);
+        const store::Rank* first = rank_of(report_.first_rank);
         if (first == nullptr) return;
         const auto index = static_cast<std::uint16_t>(first - trace_.ranks.data());
-        const Collectives& all = trace_.collectives;
+        const store::Collectives& all = trace_.collectives;
         std::set<std::int64_t> groups;  // groups of the rank that stopped
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (all.rank[i] == index) groups.insert(all.group[i]);
@@ -205,13 +205,13 @@ class Search {
         }
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     StopReport report_;
 };
 
 }  // namespace
 
-StopReport stop_report(const Trace& trace) {
+StopReport stop_report(const store::Trace& trace) {
     // Nearly every trace ended normally; its events need not be read.
     if (trace.stops.empty() && trace.ended && trace.config_value("finalized").empty() &&
         !unended_ranks(trace))
@@ -230,4 +230,4 @@ std::string stop_sentence(const StopReport& report) {
                        report.first_rank, on);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // The longest time between commits of a process's data: ends that are closer together may have been
 // simultaneous.
@@ -39,9 +41,9 @@ struct StopReport {
     std::vector<RankAtEnd> ranks;
 };
 
-StopReport stop_report(const Trace& trace);
+StopReport stop_report(const store::Trace& trace);
 
 // "Rank 2 on node1 was the first to stop: (process 4711 on host node1) has ended." Empty if no rank stopped.
 std::string stop_sentence(const StopReport& report);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,7 +11,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 struct ArrivalSums {
@@ -51,7 +51,8 @@ void add(std::span<const Part> parts, ArrivalSums& sums) {
     }
 }
 
-std::vector<Arrivals> latest_first(const Trace& trace, const ArrivalSums& sums, const Selection& selection) {
+std::vector<Arrivals> latest_first(const store::Trace& trace, const ArrivalSums& sums,
+                                   const Selection& selection) {
     std::vector<Arrivals> ranks;
     for (std::size_t r = 0; r < sums.ranks.size(); ++r) {
         if (sums.ranks[r].collectives == 0) continue;
@@ -59,7 +60,7 @@ std::vector<Arrivals> latest_first(const Trace& trace, const ArrivalSums& sums, 
         ranks.push_back(sums.ranks[r]);
         ranks.back().rank = trace.ranks[r].number;
     }
-    sort_rows(ranks, [](const Arrivals& a, const Arrivals& b) { return a.late_ns > b.late_ns; });
+    schema::sort_rows(ranks, [](const Arrivals& a, const Arrivals& b) { return a.late_ns > b.late_ns; });
     return ranks;
 }
 
@@ -75,7 +76,7 @@ std::optional<int> latest_rank(const StragglersReport& report) {
     return report.ranks.front().rank;
 }
 
-StragglersReport straggler_report(const Trace& trace, const Selection& selection) {
+StragglersReport straggler_report(const store::Trace& trace, const Selection& selection) {
     StragglersReport report;
     if (has_flight_records(trace)) report.flight = flight_report(trace, selection);
     report.trace_ranks = static_cast<int>(trace.ranks.size());
@@ -86,7 +87,7 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
     const std::vector<bool> selected = selected_events(trace, steps, without_warm_up(when, report.warm_up));
     const Communications all = match_communications(trace);
     const std::vector<Arrivals> none(trace.ranks.size());
-    std::array<ArrivalSums, kOperations> kinds;
+    std::array<ArrivalSums, schema::kOperations> kinds;
     ArrivalSums whole{.collectives = 0, .ranks = none};
     std::vector<Part> parts;
     for (const CollectiveMatch& match : all.matches) {
@@ -112,8 +113,8 @@ StragglersReport straggler_report(const Trace& trace, const Selection& selection
     report.ranks = latest_first(trace, whole, selection);
     for (std::size_t o = 0; o < kinds.size(); ++o) {
         if (kinds[o].collectives == 0) continue;
-        report.kinds.push_back(
-            {static_cast<Operation>(o), kinds[o].collectives, latest_first(trace, kinds[o], selection)});
+        report.kinds.push_back({static_cast<schema::Operation>(o), kinds[o].collectives,
+                                latest_first(trace, kinds[o], selection)});
     }
     return report;
 }
@@ -128,9 +129,9 @@ Fields<Arrivals> arrival_fields() {
         {{"last", "Last", Unit::count, "Collectives in which it alone arrived last."}, value_of<&A::last>},
         {{"last_percent", "Last", Unit::percent, "Share of the collectives.", in_table},
          [](const A& a) {
-             return Cell(a.collectives > 0
-                             ? 100.0 * static_cast<double>(a.last) / static_cast<double>(a.collectives)
-                             : 0.0);
+             return store::Cell(a.collectives > 0
+                                    ? 100.0 * static_cast<double>(a.last) / static_cast<double>(a.collectives)
+                                    : 0.0);
          }},
         {{"late_us", "Behind the first", Unit::us, "Sum of how long after the first rank it came."},
          micros_of<&A::late_ns>},
@@ -148,4 +149,4 @@ Fields<Arrivals> arrival_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -14,9 +14,11 @@
 #include "traces/analysis/communication/flight.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // How late one rank arrived at collectives.
 struct Arrivals {
@@ -35,7 +37,7 @@ Fields<Arrivals> arrival_fields();
 bool equally_late(const std::vector<Arrivals>& ranks);
 
 struct KindStragglers {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t collectives = 0;
     std::vector<Arrivals> ranks;  // latest first
 };
@@ -51,9 +53,9 @@ struct StragglersReport {
 };
 
 // `selection` selects collectives by step and time; a selected rank only limits the rows shown.
-StragglersReport straggler_report(const Trace& trace, const Selection& selection = {});
+StragglersReport straggler_report(const store::Trace& trace, const Selection& selection = {});
 
 // The number of the rank that arrives last; none if fewer than two are compared, or all are equally late.
 std::optional<int> latest_rank(const StragglersReport& report);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

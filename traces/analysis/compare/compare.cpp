@@ -18,7 +18,7 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -51,10 +51,11 @@ std::vector<StepFigures> rank_figures(const RankSummary& summary, const KindUnio
     std::vector<Interval> windows;
     for (const StepSummary& step : summary.steps) windows.push_back({step.window_start, step.window_end});
     const bool hosts = !on_host.empty();
-    const IntervalSet& communication = hosts ? on_host : of(unions, DeviceKind::communication);
+    const IntervalSet& communication = hosts ? on_host : of(unions, store::DeviceKind::communication);
     const auto communicating = length_inside(communication, windows);
-    const auto exposed = length_inside(subtract(communication, of(unions, DeviceKind::kernel)), windows);
-    const auto copying = length_inside(of(unions, DeviceKind::memcpy), windows);
+    const auto exposed =
+        length_inside(subtract(communication, of(unions, store::DeviceKind::kernel)), windows);
+    const auto copying = length_inside(of(unions, store::DeviceKind::memcpy), windows);
     const auto working = length_inside(busy(unions), windows);
     const auto us = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-3; };
     const auto on_device = [&](double value) { return summary.on_device ? value : kUnknown; };
@@ -110,7 +111,7 @@ constexpr std::array<StepFigure, 3> kStepFigures = {{
 }};
 
 // Time of host threads' collectives, by rank: empty if the rank communicated on its device.
-std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Selection& selection) {
+std::vector<IntervalSet> communication_of_hosts(const store::Trace& trace, const Selection& selection) {
     std::vector<std::vector<Interval>> all(trace.ranks.size());
     for (const SelectedHostCollective& part :
          selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection))
@@ -121,7 +122,7 @@ std::vector<IntervalSet> communication_of_hosts(const Trace& trace, const Select
     return unions;
 }
 
-void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) {
+void fill_times(const store::Trace& trace, const Selection& selection, RunColumn& run) {
     const ExecutionSummary summary = summarize(trace, selection);
     const std::vector<RankPlace> selected = selected_ranks(trace, selection);  // in the summary's order
     run.ranks = static_cast<int>(selected.size());
@@ -170,7 +171,7 @@ void fill_times(const Trace& trace, const Selection& selection, RunColumn& run) 
     run.spread_step_us = step.spread;
 }
 
-void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run) {
+void fill_memory(const store::Trace& trace, const Selection& selection, RunColumn& run) {
     const MemoryReport memory = memory_report(trace, selection, space_in_use(trace));
     run.space = memory.space;
     const auto most = std::max_element(
@@ -183,12 +184,12 @@ void fill_memory(const Trace& trace, const Selection& selection, RunColumn& run)
     run.predicted_peak_bytes = whole ? most->predicted_peak_bytes : most->predicted_of_steps;
 }
 
-void fill_collectives(const Trace& trace, const Selection& selection, RunColumn& run) {
+void fill_collectives(const store::Trace& trace, const Selection& selection, RunColumn& run) {
     const CollectivesReport report = collectives_report(trace, selection);
     if (report.ranks.empty()) return;
     const double share = 1.0 / static_cast<double>(report.ranks.size());
-    std::map<Operation, OperationStats> means;
-    std::map<Operation, double> alg_bytes,
+    std::map<schema::Operation, OperationStats> means;
+    std::map<schema::Operation, double> alg_bytes,
         bus_bytes;  // for the bandwidth: bytes moved in the transfers
     for (const RankCollectives& rank : report.ranks) {
         for (const OperationStats& stats : rank.operations) {
@@ -220,7 +221,7 @@ void fill_collectives(const Trace& trace, const Selection& selection, RunColumn&
     }
 }
 
-const std::string* find_value(const Trace& trace, std::string_view key) {
+const std::string* find_value(const store::Trace& trace, std::string_view key) {
     for (const auto& [name, value] : trace.config) {
         if (name == key) return &value;
     }
@@ -229,13 +230,13 @@ const std::string* find_value(const Trace& trace, std::string_view key) {
 
 }  // namespace
 
-std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces) {
+std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces) {
     std::vector<std::string> differing;
     std::set<std::string, std::less<>> seen = {"run.trace", "run.overwrite"};
-    for (const Trace* trace : traces) {
+    for (const store::Trace* trace : traces) {
         for (const auto& pair : trace->config) {
             if (!seen.insert(pair.first).second) continue;
-            const bool same = std::all_of(traces.begin(), traces.end(), [&pair](const Trace* other) {
+            const bool same = std::all_of(traces.begin(), traces.end(), [&pair](const store::Trace* other) {
                 const std::string* value = find_value(*other, pair.first);
                 return value != nullptr && *value == pair.second;
             });
@@ -251,15 +252,15 @@ Spread spread_of(std::vector<double> values) {
     return {quantile(0.5), (quantile(0.75) - quantile(0.25)) / 2};
 }
 
-Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection) {
+Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection) {
     return compare(traces, std::vector<Selection>(traces.size(), selection));
 }
 
-Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections) {
+Comparison compare(const std::vector<const store::Trace*>& traces, const std::vector<Selection>& selections) {
     Comparison comparison;
     const std::vector<std::string> keys = differing_keys(traces);
     for (std::size_t i = 0; i < traces.size(); ++i) {
-        const Trace& trace = *traces[i];
+        const store::Trace& trace = *traces[i];
         const Selection& selection = selections[i];
         RunColumn run;
         run.file = trace.path;
@@ -275,7 +276,7 @@ Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Se
 namespace {
 
 template <Spread RunColumn::*Of>
-Cell spread_cell(const RunColumn& run) {
+store::Cell spread_cell(const RunColumn& run) {
     return (run.*Of).spread;
 }
 
@@ -306,7 +307,7 @@ Fields<RunColumn> run_fields() {
         {{"predicted_peak_bytes", "", Unit::bytes, "That rank's peak as the memory account predicts it.",
           in_json},
          [](const R& run) {
-             return run.predicted_peak_bytes >= 0 ? Cell(run.predicted_peak_bytes) : Cell();
+             return run.predicted_peak_bytes >= 0 ? store::Cell(run.predicted_peak_bytes) : store::Cell();
          }},
         {{"communication_us", "", Unit::us, "Union of communication in a step."},
          value_of<&R::communication_us>},
@@ -340,7 +341,7 @@ std::optional<double> ComparedValue::change_percent(const ComparedValue& first) 
 }
 
 bool ComparedValue::inside_spread(const ComparedValue& first) const {
-    return traces::inside_spread(mean, spread, first.mean, first.spread);
+    return analysis::inside_spread(mean, spread, first.mean, first.spread);
 }
 
 namespace {
@@ -395,19 +396,19 @@ class FigureList {
             return {run.peak_bytes > 0 ? static_cast<double>(of) : kUnknown, 0};
         };
         add("Peak memory (MB)", Unit::bytes, [&](const RunColumn& r) { return bytes(r, r.peak_bytes); });
-        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c) {
+        for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c) {
             if (any([c](const RunColumn& r) { return r.at_peak[c] != 0; }))
-                add(fmt::format("  {} (MB)", kMemoryCategoryNames[c]), Unit::bytes,
+                add(fmt::format("  {} (MB)", schema::kMemoryCategoryNames[c]), Unit::bytes,
                     [&](const RunColumn& r) { return bytes(r, r.at_peak[c]); });
         }
     }
 
     void add_collectives() {
         group_ = ComparedFigure::Group::collectives;
-        for (int o = 0; o < kOperations; ++o) {
+        for (int o = 0; o < schema::kOperations; ++o) {
             const auto of = [o](const RunColumn& run) -> const OperationStats* {
                 for (const OperationStats& stats : run.collectives) {
-                    if (stats.operation == static_cast<Operation>(o)) return &stats;
+                    if (stats.operation == static_cast<schema::Operation>(o)) return &stats;
                 }
                 return nullptr;
             };
@@ -416,7 +417,8 @@ class FigureList {
                 continue;
             const auto figure = [&](std::string_view what, Unit unit, double OperationStats::*member) {
                 add(
-                    fmt::format("{} ({}{})", name(static_cast<Operation>(o)), what, stepped_ ? "/step" : ""),
+                    fmt::format("{} ({}{})", name(static_cast<schema::Operation>(o)), what,
+                                stepped_ ? "/step" : ""),
                     unit,
                     [&](const RunColumn& r) -> ComparedValue {
                         const OperationStats* stats = of(r);
@@ -472,4 +474,4 @@ bool inside_spread(const RunColumn& a, const RunColumn& b) {
     return inside_spread(a.median_step_us, a.spread_step_us, b.median_step_us, b.spread_step_us);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

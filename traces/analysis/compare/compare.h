@@ -14,9 +14,11 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/time/summary.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // The spread of a mean: the median of the per-step values and half their interquartile range. A step's value
 // is the mean over the ranks that kept the step.
@@ -34,8 +36,9 @@ struct RunColumn {
     double average_step_us = 0, median_step_us = 0, spread_step_us = 0;
     bool first_left_out = false;
     std::array<double, kTimeCategories> categories_us{};
-    MemorySpace space = MemorySpace::device;  // of the memory below: the host's if no device allocated
-    std::int64_t peak_bytes = 0;              // of the rank with the largest; 0: the run has no memory events
+    schema::MemorySpace space =
+        schema::MemorySpace::device;  // of the memory below: the host's if no device allocated
+    std::int64_t peak_bytes = 0;      // of the rank with the largest; 0: the run has no memory events
     CategoryBytes at_peak{};
     double communication_us = 0;  // per step: union of communication; without a device, that of host threads
     double exposed_communication_us = 0;      // per step: outside compute
@@ -85,13 +88,13 @@ std::vector<ComparedFigure> compared_figures(const Comparison& comparison);
 
 // Keys that name the output of a run ("run.trace", "run.overwrite") do not count as differences between runs.
 // `selection` applies to each run.
-Comparison compare(const std::vector<const Trace*>& traces, const Selection& selection = {});
+Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection = {});
 // The same with one selection per run.
-Comparison compare(const std::vector<const Trace*>& traces, const std::vector<Selection>& selections);
+Comparison compare(const std::vector<const store::Trace*>& traces, const std::vector<Selection>& selections);
 
 // Configuration keys that differ or are missing in some run, in the order in which the runs list them,
 // without those that name the output.
-std::vector<std::string> differing_keys(const std::vector<const Trace*>& traces);
+std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces);
 
 // True if the medians' |a - b| is within the larger spread of the two runs, so that no difference can be
 // claimed.
@@ -102,4 +105,4 @@ bool inside_spread(double a, double a_spread, double b, double b_spread);
 // Median and half the interquartile range (quartiles by linear interpolation); zeros for no values.
 Spread spread_of(std::vector<double> values);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -19,7 +19,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // Some reports read the whole trace: the spread of their parts is taken from at most this many steps.
@@ -41,7 +41,7 @@ struct PartSums {
 using RunParts = std::map<std::string, PartSums>;
 
 // How many selected ranks kept each selected step; a trace without steps has one, number 0.
-std::map<std::int64_t, int> kept_steps(const Trace& trace, const TraceSteps& steps,
+std::map<std::int64_t, int> kept_steps(const store::Trace& trace, const TraceSteps& steps,
                                        const Selection& selection) {
     std::map<std::int64_t, int> kept;
     for (const RankPlace rank : selected_ranks(trace, selection)) {
@@ -54,7 +54,7 @@ std::map<std::int64_t, int> kept_steps(const Trace& trace, const TraceSteps& ste
 // Sums device events under integer keys, one for each part, so that names are not handled per event.
 class EventSums {
   public:
-    EventSums(const Trace& trace, const TraceSteps& steps, const Selection& selection)
+    EventSums(const store::Trace& trace, const TraceSteps& steps, const Selection& selection)
         : trace_(trace), steps_(steps), selected_(selected_events(trace, steps, selection)) {}
 
     // Counts `event` for the part `key` if its step is kept.
@@ -94,48 +94,50 @@ class EventSums {
         std::int64_t last_number = 0;
         double* last_step = nullptr;  // points into total.by_step
     };
-    const Trace& trace_;
+    const store::Trace& trace_;
     const TraceSteps& steps_;
     const std::vector<bool> selected_;
     std::unordered_map<std::uint64_t, Sum> sums_;
 };
 
-RunParts kernels_of(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+RunParts kernels_of(const store::Trace& trace, const TraceSteps& steps, const Selection& selection) {
     EventSums sums(trace, steps, selection);
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] != DeviceKind::kernel && device.kind[i] != DeviceKind::communication) continue;
+        if (device.kind[i] != store::DeviceKind::kernel && device.kind[i] != store::DeviceKind::communication)
+            continue;
         sums.add(i, static_cast<std::uint64_t>(device.name[i]), 0);
     }
     return sums.named(
-        [&](std::uint64_t key) { return std::string(trace.strings[static_cast<StringId>(key)]); });
+        [&](std::uint64_t key) { return std::string(trace.strings[static_cast<schema::StringId>(key)]); });
 }
 
-RunParts collectives_of(const Trace& trace, const TraceSteps& steps, const Selection& selection) {
+RunParts collectives_of(const store::Trace& trace, const TraceSteps& steps, const Selection& selection) {
     EventSums sums(trace, steps, selection);
     const KernelOperations operations(trace);
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
-        if (device.kind[i] != DeviceKind::communication) continue;
+        if (device.kind[i] != store::DeviceKind::communication) continue;
         const std::int32_t row = device.collective[i];
         const auto at = static_cast<std::size_t>(row);
-        const Operation operation = row >= 0 ? trace.collectives.operation[at] : operations.of_event(i);
+        const schema::Operation operation =
+            row >= 0 ? trace.collectives.operation[at] : operations.of_event(i);
         const std::int32_t unit = row >= 0 ? trace.collectives.unit[at] : -1;
         sums.add(i, static_cast<std::uint64_t>(operation) << 32 | static_cast<std::uint32_t>(unit),
                  row >= 0 ? trace.collectives.bytes[at] : 0);
     }
     return sums.named([&](std::uint64_t key) {
         const auto unit = static_cast<std::int32_t>(static_cast<std::uint32_t>(key));
-        std::string text(name(static_cast<Operation>(key >> 32)));
+        std::string text(name(static_cast<schema::Operation>(key >> 32)));
         const auto row = std::find_if(trace.units.begin(), trace.units.end(),
-                                      [unit](const UnitRow& u) { return u.id == unit; });
+                                      [unit](const schema::UnitRow& u) { return u.id == unit; });
         if (unit >= 0 && row != trace.units.end()) text += ", " + row->name;
         return text;
     });
 }
 
 // Adds the collectives of ranks whose devices did not communicate.
-void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Selection& selection,
+void add_host_collectives(const store::Trace& trace, const TraceSteps& steps, const Selection& selection,
                           RunParts& parts) {
     for (const auto& [c, in_step] :
          selected_host_collectives(trace, steps, match_communications(trace), selection)) {
@@ -151,7 +153,7 @@ void add_host_collectives(const Trace& trace, const TraceSteps& steps, const Sel
     }
 }
 
-RunParts units_of(const Trace& trace, const Selection& selection) {
+RunParts units_of(const store::Trace& trace, const Selection& selection) {
     RunParts parts;
     for (const RankUnits& rank : units_report(trace, selection).ranks) {
         for (const UnitPhase& row : rank.rows) {
@@ -181,8 +183,8 @@ void each_module(const std::vector<ModuleNode>& nodes, const std::string& path, 
 // kSampledSteps of them for the spread. `add(selection, take)` passes every part of such a report to
 // `take(name, ns, times)`.
 template <typename Add>
-RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
-                 const Add& add) {
+RunParts sampled(const store::Trace& trace, const std::map<std::int64_t, int>& kept,
+                 const Selection& selection, const Add& add) {
     RunParts parts;
     if (kept.empty()) return parts;
     Selection all = selection;
@@ -209,8 +211,8 @@ RunParts sampled(const Trace& trace, const std::map<std::int64_t, int>& kept, co
     return parts;
 }
 
-RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
-                    Clock clock) {
+RunParts modules_of(const store::Trace& trace, const std::map<std::int64_t, int>& kept,
+                    const Selection& selection, Clock clock) {
     std::map<int, JoinedPaths> joined;  // by rank: of all kept steps, which are added first
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         for (const RankModules& rank : module_view(trace, part).ranks) {
@@ -227,8 +229,8 @@ RunParts modules_of(const Trace& trace, const std::map<std::int64_t, int>& kept,
     });
 }
 
-RunParts operators_of(const Trace& trace, const std::map<std::int64_t, int>& kept, const Selection& selection,
-                      Clock clock) {
+RunParts operators_of(const store::Trace& trace, const std::map<std::int64_t, int>& kept,
+                      const Selection& selection, Clock clock) {
     return sampled(trace, kept, selection, [&](const Selection& part, const auto& take) {
         const OperatorsReport report = operators_report(trace, part);
         for (const RankOperators& rank : report.ranks) {
@@ -260,7 +262,7 @@ PartFigures figures(const PartSums& sums, const std::map<std::int64_t, int>& kep
     return result;
 }
 
-RunParts parts_of(const Trace& trace, CompareBy by, const TraceSteps& steps,
+RunParts parts_of(const store::Trace& trace, CompareBy by, const TraceSteps& steps,
                   const std::map<std::int64_t, int>& kept, const Selection& selection, Clock clock) {
     switch (by) {
         case CompareBy::module:
@@ -291,17 +293,17 @@ double ComparedPart::largest_difference() const {
     return largest;
 }
 
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+PartsComparison compare_parts(const std::vector<const store::Trace*>& traces, CompareBy by,
                               const Selection& selection) {
     return compare_parts(traces, by, std::vector<Selection>(traces.size(), selection));
 }
 
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+PartsComparison compare_parts(const std::vector<const store::Trace*>& traces, CompareBy by,
                               const std::vector<Selection>& selections) {
     PartsComparison result;
     result.whole = compare(traces, selections);
     result.by = by;
-    const auto on_device = [](const Trace* trace) { return trace->device.size() > 0; };
+    const auto on_device = [](const store::Trace* trace) { return trace->device.size() > 0; };
     result.on_host = std::none_of(traces.begin(), traces.end(), on_device);
     std::map<std::string, ComparedPart> parts;
     for (std::size_t run = 0; run < traces.size(); ++run) {
@@ -322,7 +324,7 @@ PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy
         part.name = name;
         result.parts.push_back(std::move(part));
     }
-    sort_rows(result.parts, [](const ComparedPart& a, const ComparedPart& b) {
+    schema::sort_rows(result.parts, [](const ComparedPart& a, const ComparedPart& b) {
         return std::abs(a.largest_difference()) > std::abs(b.largest_difference());
     });
     return result;
@@ -339,13 +341,13 @@ Fields<PartFigures> part_fields() {
     static constexpr Field<P> kFields[] = {
         {{"us", "", Unit::us, "Mean over the ranks and kept steps."}, value_of<&P::us>},
         {{"median_us", "", Unit::us, "Median over the steps."},
-         [](const P& part) { return Cell(part.spread.median); }},
+         [](const P& part) { return store::Cell(part.spread.median); }},
         {{"spread_us", "", Unit::us, "Half the interquartile range of the steps."},
-         [](const P& part) { return Cell(part.spread.spread); }},
+         [](const P& part) { return store::Cell(part.spread.spread); }},
         {{"times", "", Unit::number, "Mean number of times."}, value_of<&P::times>},
         {{"bytes", "", Unit::bytes, "Mean bytes, of collectives and units."}, value_of<&P::bytes>},
     };
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,9 +11,11 @@
 
 #include "traces/analysis/compare/compare.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // module: device time launched in the module itself, without children ("GPT_0/Block_3/Linear_1", joined as in
 // module_join.h; "... [FSDP]": launched by the wrapper). kernel: device time by kernel name. collective:
@@ -49,12 +51,12 @@ struct PartsComparison {
     std::vector<ComparedPart> parts;  // largest difference first, then by name
 };
 
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+PartsComparison compare_parts(const std::vector<const store::Trace*>& traces, CompareBy by,
                               const Selection& selection = {});
 // The same with one selection per run.
-PartsComparison compare_parts(const std::vector<const Trace*>& traces, CompareBy by,
+PartsComparison compare_parts(const std::vector<const store::Trace*>& traces, CompareBy by,
                               const std::vector<Selection>& selections);
 
 std::optional<CompareBy> compare_by(std::string_view name);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -13,22 +13,22 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // 0 if the key is missing or its value is not a number above 0.
-std::int64_t number(const Trace& trace, std::string_view key) {
-    return std::max<std::int64_t>(number_of<std::int64_t>(trace.config_value(key)).value_or(0), 0);
+std::int64_t number(const store::Trace& trace, std::string_view key) {
+    return std::max<std::int64_t>(schema::number_of<std::int64_t>(trace.config_value(key)).value_or(0), 0);
 }
 
-int ranks_of_job(const Trace& trace) {
+int ranks_of_job(const store::Trace& trace) {
     std::int64_t ranks =
         std::max<std::int64_t>(static_cast<std::int64_t>(trace.ranks.size()), number(trace, "run.ranks"));
     for (const std::int32_t size : trace.collectives.group_size) ranks = std::max<std::int64_t>(ranks, size);
     return static_cast<int>(std::min<std::int64_t>(ranks, 1 << 30));
 }
 
-void add_samples(const Trace& trace, ScalingRun& run) {
+void add_samples(const store::Trace& trace, ScalingRun& run) {
     const std::int64_t batch = number(trace, "data.batch");
     if (batch == 0) return;
     const std::int64_t accumulation = std::max<std::int64_t>(number(trace, "train.accumulation"), 1);
@@ -39,7 +39,7 @@ void add_samples(const Trace& trace, ScalingRun& run) {
         run.tokens_per_step = run.samples_per_step * static_cast<double>(number(trace, "model.context"));
 }
 
-void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) {
+void add_times(const store::Trace& trace, const Selection& selection, ScalingRun& run) {
     const ExecutionSummary summary = summarize(trace, selection);
     double ranks = 0;
     std::array<double, kTimeCategories> known{};  // number of ranks
@@ -59,7 +59,7 @@ void add_times(const Trace& trace, const Selection& selection, ScalingRun& run) 
     for (std::size_t c = 0; c < known.size(); ++c) run.categories_us[c] /= known[c];  // NaN without ranks
 }
 
-void add_operations(const Trace& trace, const Selection& selection, ScalingRun& run) {
+void add_operations(const store::Trace& trace, const Selection& selection, ScalingRun& run) {
     const CollectivesReport report = collectives_report(trace, selection);
     if (report.ranks.empty()) return;
     const double share = 1.0 / static_cast<double>(report.ranks.size());
@@ -90,14 +90,14 @@ bool is_of_the_job(std::string_view key) {
                        [key](std::string_view p) { return key.starts_with(p); });
 }
 
-std::int64_t parameters_of(const Trace& trace) {
+std::int64_t parameters_of(const store::Trace& trace) {
     std::int64_t sum = 0;
-    for (const ModuleRow& module : trace.modules) sum += module.parameters;
+    for (const schema::ModuleRow& module : trace.modules) sum += module.parameters;
     return sum;
 }
 
 // A value that only one of the two runs has is not reported.
-void tell_differences(const Trace& base, const Trace& trace, ScalingRun& run) {
+void tell_differences(const store::Trace& base, const store::Trace& trace, ScalingRun& run) {
     const auto add = [&](std::string_view key, std::string_view first, std::string_view own) {
         run.differs.push_back(
             fmt::format("{} ({}, {})", key, first.empty() ? "-" : first, own.empty() ? "-" : own));
@@ -134,11 +134,13 @@ void compare_with(const ScalingRun& base, ScalingRun& run) {
 
 }  // namespace
 
-ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection) {
+ScalingReport scaling_report(const std::vector<const store::Trace*>& traces, const Selection& selection) {
     ScalingReport report;
-    std::vector<const Trace*> by_ranks = traces;
-    sort_rows(by_ranks, [](const Trace* a, const Trace* b) { return ranks_of_job(*a) < ranks_of_job(*b); });
-    for (const Trace* trace : by_ranks) {
+    std::vector<const store::Trace*> by_ranks = traces;
+    sort_rows(by_ranks, [](const store::Trace* a, const store::Trace* b) {
+        return ranks_of_job(*a) < ranks_of_job(*b);
+    });
+    for (const store::Trace* trace : by_ranks) {
         ScalingRun run;
         run.file = trace->path;
         run.ranks_in_trace = static_cast<int>(trace->ranks.size());
@@ -155,7 +157,7 @@ ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Sele
     return report;
 }
 
-double ScalingRun::us_of(Operation operation) const {
+double ScalingRun::us_of(schema::Operation operation) const {
     for (const OperationTime& o : operations) {
         if (o.operation == operation) return o.us;
     }
@@ -185,7 +187,7 @@ Fields<ScalingRun> scaling_fields() {
          [](const S& run) {
              return run.ranks == run.ranks_in_trace
                         ? to_cell(run.ranks)
-                        : Cell(fmt::format("{} ({} here)", run.ranks, run.ranks_in_trace));
+                        : store::Cell(fmt::format("{} ({} here)", run.ranks, run.ranks_in_trace));
          }},
         {{"file", "Run", Unit::text, "The trace."}, value_of<&S::file>},
         {{"ranks", "", Unit::index, "Ranks of the job.", in_programs}, value_of<&S::ranks>},
@@ -213,16 +215,17 @@ Fields<ScalingRun> scaling_fields() {
         {{"grew", "Grew most", Unit::text, "The category that grew most over the smallest run.",
           in_json | in_table},
          [](const S& run) {
-             return run.grew >= 0 ? to_cell(kTimeCategoryNames[static_cast<std::size_t>(run.grew)]) : Cell();
+             return run.grew >= 0 ? to_cell(kTimeCategoryNames[static_cast<std::size_t>(run.grew)])
+                                  : store::Cell();
          }},
         {{"grew_us", "", Unit::us, "Growth per step.", in_json},
-         [](const S& run) { return run.same_model ? Cell(run.grew_us) : Cell(); }},
+         [](const S& run) { return run.same_model ? store::Cell(run.grew_us) : store::Cell(); }},
         {{"grew_us", "by", Unit::us, "Growth per step.", in_table, -1, false, true},
-         [](const S& run) { return run.grew >= 0 ? Cell(run.grew_us) : blank_cell(); }},
+         [](const S& run) { return run.grew >= 0 ? store::Cell(run.grew_us) : blank_cell(); }},
         {{"categories_us", "", Unit::us, "Each category's time in a step.", in_json}, nested<S>},
         {{"operations", "", Unit::text, "The collectives of a step.", in_json}, nested<S>},
     };
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,12 +12,14 @@
 #include "traces/analysis/time/summary.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct OperationTime {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     double count = 0, bytes = 0, us = 0, transfer_us = 0;  // of one rank in a step
 };
 
@@ -43,7 +45,7 @@ struct ScalingRun {
     int grew = -1;          // TimeCategory that grew most per step over the baseline; -1: none grew
     double grew_us = 0;
 
-    double us_of(Operation operation) const;  // per step
+    double us_of(schema::Operation operation) const;  // per step
     double samples_per_second() const { return step_us > 0 ? samples_per_step / step_us * 1e6 : 0; }
     double tokens_per_second() const { return step_us > 0 ? tokens_per_step / step_us * 1e6 : 0; }
 };
@@ -59,6 +61,6 @@ Fields<OperationTime> operation_time_fields();
 // Samples of a step = batch x ranks x accumulation ("data.batch", "train.accumulation" of the run's
 // configuration); tokens = samples x "model.context" for a text model. The number of ranks of a job is the
 // largest of those of the trace, of its configuration and of its largest communicator.
-ScalingReport scaling_report(const std::vector<const Trace*>& traces, const Selection& selection = {});
+ScalingReport scaling_report(const std::vector<const store::Trace*>& traces, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -14,7 +14,7 @@
 #include "traces/store/grouped.h"
 #include "traces/store/sqlite/no_space.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Faults = std::vector<std::string>;
@@ -23,9 +23,9 @@ std::string at_ms(std::int64_t ns) {
     return fmt::format("{:.3f} ms", static_cast<double>(ns) * 1e-6);
 }
 
-void check_recording(const Trace& trace, Faults& faults) {
+void check_recording(const store::Trace& trace, Faults& faults) {
     if (!trace.ended) {
-        const std::string_view why = trace.config_value(kStoppedBecause);
+        const std::string_view why = trace.config_value(store::kStoppedBecause);
         faults.push_back(fmt::format(
             "The run did not end ({}): what it did after the last commit, {} after its start, is missing; "
             "shardscope-trace check --finalize makes a finished file of the rest.",
@@ -36,22 +36,22 @@ void check_recording(const Trace& trace, Faults& faults) {
             fmt::format("{} lost while recording (a buffer was full, or the device reported invalid "
                         "timestamps): times and "
                         "counts are too low; record fewer steps.",
-                        counted(trace.dropped, "event was", "events were")));
+                        store::counted(trace.dropped, "event was", "events were")));
     }
     if (trace.invalid_events > 0) {
         faults.push_back(fmt::format("{} ignored: an end before the start, or an impossible time or size.",
-                                     counted(trace.invalid_events, "event is", "events are")));
+                                     store::counted(trace.invalid_events, "event is", "events are")));
     }
-    for (const DiagnosticRow& row : trace.diagnostics) {
-        if (row.severity == Severity::error) {
+    for (const schema::DiagnosticRow& row : trace.diagnostics) {
+        if (row.severity == schema::Severity::error) {
             faults.push_back(
                 fmt::format("At {} the recorder reported an error: {}", at_ms(row.time), row.text));
         }
     }
 }
 
-void check_launches(const Trace& trace, Faults& faults) {
-    const DeviceEvents& device = trace.device;
+void check_launches(const store::Trace& trace, Faults& faults) {
+    const store::DeviceEvents& device = trace.device;
     std::int64_t missing = 0;
     std::size_t first = 0;
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -72,14 +72,14 @@ void check_launches(const Trace& trace, Faults& faults) {
         where = "each is counted in the step in which it starts and in no module";
     }
     faults.push_back(fmt::format("{} no launching call in the trace, the first is {} of rank {} at {}: {}.",
-                                 counted(missing, "device event has", "device events have"),
+                                 store::counted(missing, "device event has", "device events have"),
                                  trace.strings[device.name[first]], trace.ranks[device.rank[first]].number,
                                  at_ms(device.start[first]), where));
 }
 
 // A stream runs one piece of work at a time: work that starts before the previous one has ended overlaps.
-void check_streams(const Trace& trace, Faults& faults) {
-    const DeviceEvents& device = trace.device;
+void check_streams(const store::Trace& trace, Faults& faults) {
+    const store::DeviceEvents& device = trace.device;
     struct Stream {
         std::int64_t latest_end = INT64_MIN, overlaps = 0;
         std::size_t latest = 0;
@@ -101,25 +101,25 @@ void check_streams(const Trace& trace, Faults& faults) {
     }
     for (const auto& [key, stream] : streams) {
         if (stream.overlaps == 0) continue;
-        const DeviceStream& row = trace.streams[static_cast<std::size_t>(key.second)];
+        const store::DeviceStream& row = trace.streams[static_cast<std::size_t>(key.second)];
         faults.push_back(fmt::format(
             "{} on stream {} of rank {} before the one before it has ended, the first is {} "
             "at {} inside {}.",
-            counted(stream.overlaps, "device event starts", "device events start"),
+            store::counted(stream.overlaps, "device event starts", "device events start"),
             row.name.empty() ? std::to_string(row.id) : row.name,
             trace.ranks[static_cast<std::size_t>(key.first)].number, trace.strings[device.name[stream.first]],
             at_ms(device.start[stream.first]), trace.strings[device.name[stream.first_other]]));
     }
 }
 
-std::string describe_collective(const Trace& trace, std::size_t row) {
-    const Collectives& c = trace.collectives;
+std::string describe_collective(const store::Trace& trace, std::size_t row) {
+    const store::Collectives& c = trace.collectives;
     return fmt::format("{} {} of group {} on rank {}", name(c.operation[row]), c.sequence[row], c.group[row],
                        trace.ranks[c.rank[row]].number);
 }
 
-void check_collectives(const Trace& trace, Faults& faults) {
-    const Collectives& collectives = trace.collectives;
+void check_collectives(const store::Trace& trace, Faults& faults) {
+    const store::Collectives& collectives = trace.collectives;
     const std::vector<MatchedCollective> matched = match_collectives(trace);
     struct Fault {
         std::int64_t count = 0;
@@ -138,7 +138,7 @@ void check_collectives(const Trace& trace, Faults& faults) {
     }
     if (no_event.count > 0) {
         faults.push_back(fmt::format("{} no device event, the first is {}: its time is unknown.",
-                                     counted(no_event.count, "collective has", "collectives have"),
+                                     store::counted(no_event.count, "collective has", "collectives have"),
                                      describe_collective(trace, no_event.first)));
     }
     const bool parts_missing = largest_group > static_cast<int>(trace.ranks.size());
@@ -147,7 +147,7 @@ void check_collectives(const Trace& trace, Faults& faults) {
     if (unmatched.count > 0 && !meant) {
         faults.push_back(fmt::format(
             "{} no counterpart on another rank, the first is {}{}.",
-            counted(unmatched.count, "collective has", "collectives have"),
+            store::counted(unmatched.count, "collective has", "collectives have"),
             describe_collective(trace, unmatched.first),
             parts_missing ? fmt::format(": the trace contains {} of at least {} ranks; merge the parts",
                                         trace.ranks.size(), largest_group)
@@ -156,14 +156,14 @@ void check_collectives(const Trace& trace, Faults& faults) {
     if (differing.count > 0) {
         faults.push_back(
             fmt::format("{} other bytes than a counterpart on another rank, the first is {} with {}.",
-                        counted(differing.count, "collective has", "collectives have"),
+                        store::counted(differing.count, "collective has", "collectives have"),
                         describe_collective(trace, differing.first), collectives.bytes[differing.first]));
     }
 }
 
 // Allocations and frees of an address must alternate and have the same size.
-void check_memory(const Trace& trace, Faults& faults) {
-    const MemoryEvents& memory = trace.memory;
+void check_memory(const store::Trace& trace, Faults& faults) {
+    const store::MemoryEvents& memory = trace.memory;
     std::vector<std::uint32_t> order(memory.size());
     std::iota(order.begin(), order.end(), 0u);
     const auto place = [&](std::uint32_t i) {
@@ -208,24 +208,24 @@ void check_memory(const Trace& trace, Faults& faults) {
     for (const Fault* fault : {&not_live, &already_live, &size_differs, &category_differs}) {
         if (fault->count == 0) continue;
         const std::uint32_t row = fault->first;
-        faults.push_back(
-            fmt::format("{}, the first is {} ({} bytes of {}, {}) of rank {} at {}.",
-                        counted(fault->count, fault->one, fault->many),
-                        memory.name[row] == StringId::empty ? std::string_view("a buffer without a name")
-                                                            : trace.strings[memory.name[row]],
-                        std::abs(memory.bytes[row]), name(memory.category[row]), name(memory.space[row]),
-                        trace.ranks[memory.rank[row]].number, at_ms(memory.time[row])));
+        faults.push_back(fmt::format(
+            "{}, the first is {} ({} bytes of {}, {}) of rank {} at {}.",
+            store::counted(fault->count, fault->one, fault->many),
+            memory.name[row] == schema::StringId::empty ? std::string_view("a buffer without a name")
+                                                        : trace.strings[memory.name[row]],
+            std::abs(memory.bytes[row]), name(memory.category[row]), name(memory.space[row]),
+            trace.ranks[memory.rank[row]].number, at_ms(memory.time[row])));
     }
 }
 
-void check_memory_totals(const Trace& trace, Faults& faults) {
-    const MemoryEvents& memory = trace.memory;
-    constexpr std::size_t kTotals = std::size_t{kMemorySpaces} * kMemoryCategories;
+void check_memory_totals(const store::Trace& trace, Faults& faults) {
+    const store::MemoryEvents& memory = trace.memory;
+    constexpr std::size_t kTotals = std::size_t{schema::kMemorySpaces} * schema::kMemoryCategories;
     std::vector<std::array<std::int64_t, kTotals>> live(trace.ranks.size());
     std::vector<std::array<bool, kTotals>> said(trace.ranks.size());
     for (std::size_t i = 0; i < memory.size(); ++i) {
         const std::size_t rank = memory.rank[i];
-        const std::size_t at = static_cast<std::size_t>(memory.space[i]) * kMemoryCategories +
+        const std::size_t at = static_cast<std::size_t>(memory.space[i]) * schema::kMemoryCategories +
                                static_cast<std::size_t>(memory.category[i]);
         live[rank][at] += memory.bytes[i];
         if (live[rank][at] >= 0 || said[rank][at]) continue;
@@ -236,10 +236,10 @@ void check_memory_totals(const Trace& trace, Faults& faults) {
     }
 }
 
-void check_steps(const Trace& trace, Faults& faults) {
+void check_steps(const store::Trace& trace, Faults& faults) {
     for (std::size_t i = 1; i < trace.steps.size(); ++i) {
-        const Step& before = trace.steps[i - 1];
-        const Step& step = trace.steps[i];
+        const store::Step& before = trace.steps[i - 1];
+        const store::Step& step = trace.steps[i];
         if (step.rank != before.rank || step.start >= before.end) continue;
         faults.push_back(fmt::format("Step {} of rank {} starts at {}, before step {} has ended.",
                                      step.number, trace.ranks[static_cast<std::size_t>(step.rank)].number,
@@ -248,17 +248,17 @@ void check_steps(const Trace& trace, Faults& faults) {
 }
 
 // Units, modules and buffers each sum to the predicted peak; no step exceeds it.
-void check_prediction_parts(const Trace& trace, Faults& faults) {
-    std::map<std::pair<int, PredictionPart>, std::int64_t> found;  // for steps: the largest
-    for (const PredictionPartRow& part : trace.prediction_parts) {
+void check_prediction_parts(const store::Trace& trace, Faults& faults) {
+    std::map<std::pair<int, schema::PredictionPart>, std::int64_t> found;  // for steps: the largest
+    for (const schema::PredictionPartRow& part : trace.prediction_parts) {
         std::int64_t& bytes = found[{part.rank, part.kind}];
-        bytes = part.kind == PredictionPart::step ? std::max(bytes, part.bytes) : bytes + part.bytes;
+        bytes = part.kind == schema::PredictionPart::step ? std::max(bytes, part.bytes) : bytes + part.bytes;
     }
-    for (const PredictionRow& row : trace.predictions) {
-        for (int p = 0; p < kPredictionParts; ++p) {
-            const auto kind = static_cast<PredictionPart>(p);
+    for (const schema::PredictionRow& row : trace.predictions) {
+        for (int p = 0; p < schema::kPredictionParts; ++p) {
+            const auto kind = static_cast<schema::PredictionPart>(p);
             const auto at = found.find({row.rank, kind});
-            const bool step = kind == PredictionPart::step;
+            const bool step = kind == schema::PredictionPart::step;
             if (at == found.end() || at->second == row.peak_bytes) continue;
             if (step && at->second < row.peak_bytes) continue;  // the peak may lie in a validation
             faults.push_back(fmt::format("The predicted peak of rank {} is {} bytes, but its {}s {} {}.",
@@ -268,8 +268,8 @@ void check_prediction_parts(const Trace& trace, Faults& faults) {
     }
 }
 
-void check_predictions(const Trace& trace, Faults& faults) {
-    for (const PredictionRow& row : trace.predictions) {
+void check_predictions(const store::Trace& trace, Faults& faults) {
+    for (const schema::PredictionRow& row : trace.predictions) {
         const std::int64_t sum =
             std::accumulate(std::begin(row.at_peak), std::end(row.at_peak), std::int64_t{0});
         if (sum == row.peak_bytes) continue;
@@ -281,19 +281,19 @@ void check_predictions(const Trace& trace, Faults& faults) {
 }
 
 // Whether the run was killed, and the file finished afterwards.
-bool was_cut(const Trace& trace) {
+bool was_cut(const store::Trace& trace) {
     return !trace.config_value("finalized").empty();
 }
 
 // Related records that different threads wrote: after a kill, one may be present without the other.
-void check_pairs(const Trace& trace, Faults& faults) {
+void check_pairs(const store::Trace& trace, Faults& faults) {
     check_launches(trace, faults);
     check_collectives(trace, faults);
 }
 
 }  // namespace
 
-std::vector<std::string> check_notes(const Trace& trace) {
+std::vector<std::string> check_notes(const store::Trace& trace) {
     std::vector<std::string> notes;
     if (was_cut(trace)) check_pairs(trace, notes);
     if (const StopReport stopped = stop_report(trace); stopped.stopped)
@@ -302,15 +302,15 @@ std::vector<std::string> check_notes(const Trace& trace) {
         notes.push_back(shown + ".");
         for (std::string& like : ranks_like_it(trace)) notes.push_back(std::move(like));
     }
-    for (const DiagnosticRow& row : trace.diagnostics) {
-        if (row.severity == Severity::warning) {
+    for (const schema::DiagnosticRow& row : trace.diagnostics) {
+        if (row.severity == schema::Severity::warning) {
             notes.push_back(fmt::format("At {} the recorder reported: {}", at_ms(row.time), row.text));
         }
     }
     return notes;
 }
 
-std::vector<std::string> check_trace(const Trace& trace) {
+std::vector<std::string> check_trace(const store::Trace& trace) {
     Faults faults;
     check_recording(trace, faults);
     if (!was_cut(trace)) check_pairs(trace, faults);
@@ -322,4 +322,4 @@ std::vector<std::string> check_trace(const Trace& trace) {
     return faults;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

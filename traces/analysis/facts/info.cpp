@@ -14,23 +14,23 @@
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
 // The selected host time of each rank.
 class HostSelection {
   public:
-    HostSelection(const Trace& trace, const TraceSteps& steps, const Selection& selection)
+    HostSelection(const store::Trace& trace, const TraceSteps& steps, const Selection& selection)
         : ranks_(selected_host_times(trace, steps, selection)),
           all_ranks_(!selection.rank),
           any_(selected_time(selection)) {}
     bool has_rank(int rank) const {
-        return rank < 0 || rank == kNoRank ? all_ranks_ : !time_of(rank).empty();
+        return rank < 0 || rank == store::kNoRank ? all_ranks_ : !time_of(rank).empty();
     }
     // A negative rank or kNoRank means no rank: selected if all ranks are, and the time is in the range.
     bool has(int rank, std::int64_t time) const {
-        if (rank < 0 || rank == kNoRank) return all_ranks_ && time >= any_.start && time < any_.end;
+        if (rank < 0 || rank == store::kNoRank) return all_ranks_ && time >= any_.start && time < any_.end;
         const IntervalSet& set = time_of(rank);
         const auto at =
             std::partition_point(set.begin(), set.end(), [time](const Interval& i) { return i.end <= time; });
@@ -50,17 +50,19 @@ class HostSelection {
 
 }  // namespace
 
-std::vector<bool> recorded_memory_events(const Trace& trace) {
-    const MemoryEvents& memory = trace.memory;
+std::vector<bool> recorded_memory_events(const store::Trace& trace) {
+    const store::MemoryEvents& memory = trace.memory;
     std::vector<bool> recorded(memory.size(), true);
-    const auto before = trace.strings.find(kBeforeTheTrace), missed = trace.strings.find(kNotInTheTrace);
+    const auto before = trace.strings.find(store::kBeforeTheTrace),
+               missed = trace.strings.find(store::kNotInTheTrace);
     for (std::size_t i = 0; i < memory.size(); ++i) {
         recorded[i] = memory.address[i] != 0 || (memory.name[i] != before && memory.name[i] != missed);
     }
     return recorded;
 }
 
-std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace, const Selection& selection) {
+std::vector<std::pair<std::string, std::int64_t>> row_counts(const store::Trace& trace,
+                                                             const Selection& selection) {
     std::vector<std::pair<std::string, std::int64_t>> counts = trace_info(trace).counts;
     const bool all = !selection.rank && !selection.first_step && !selection.last_step && !selection.from_ns &&
                      !selection.to_ns;
@@ -69,7 +71,7 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
     const HostSelection host(trace, steps, selection);
     const std::vector<bool> selected = selected_events(trace, steps, selection);
 
-    std::array<std::int64_t, kDeviceKinds> kinds{};
+    std::array<std::int64_t, store::kDeviceKinds> kinds{};
     std::int64_t collectives = 0;
     for (std::size_t i = 0; i < selected.size(); ++i) {
         if (!selected[i]) continue;
@@ -87,10 +89,10 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
         return count;
     };
     const auto thread_rank = [&](std::uint16_t thread) { return trace.threads[thread].rank; };
-    set("kernels", kinds[static_cast<std::size_t>(DeviceKind::kernel)]);
-    set("communication", kinds[static_cast<std::size_t>(DeviceKind::communication)]);
-    set("memcpys", kinds[static_cast<std::size_t>(DeviceKind::memcpy)]);
-    set("memsets", kinds[static_cast<std::size_t>(DeviceKind::memset)]);
+    set("kernels", kinds[static_cast<std::size_t>(store::DeviceKind::kernel)]);
+    set("communication", kinds[static_cast<std::size_t>(store::DeviceKind::communication)]);
+    set("memcpys", kinds[static_cast<std::size_t>(store::DeviceKind::memcpy)]);
+    set("memsets", kinds[static_cast<std::size_t>(store::DeviceKind::memset)]);
     set("collectives", collectives);
     set("runtime_calls", count_if(trace.runtime.size(), [&](std::size_t i) {
             return host.has(thread_rank(trace.runtime.thread[i]), trace.runtime.start[i]);
@@ -106,14 +108,15 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const Trace& trace,
             return host.has(trace.counters.rank[i], trace.counters.time[i]);
         }));
     std::unordered_map<std::int64_t, int> rank_of_thread;
-    for (const HostThread& thread : trace.threads) rank_of_thread.emplace(thread.global_tid, thread.rank);
+    for (const store::HostThread& thread : trace.threads)
+        rank_of_thread.emplace(thread.global_tid, thread.rank);
     set("profiler_overheads", count_if(trace.profiler_overheads.size(), [&](std::size_t i) {
-            const ProfilerOverheadRow& row = trace.profiler_overheads[i];
+            const schema::ProfilerOverheadRow& row = trace.profiler_overheads[i];
             const auto thread = rank_of_thread.find(row.global_tid);
             return host.has(thread != rank_of_thread.end() ? thread->second : -1, row.start);
         }));
     set("steps", count_if(trace.steps.size(), [&](std::size_t i) {
-            const Step& step = trace.steps[i];
+            const store::Step& step = trace.steps[i];
             return selection.has_step(step.number) && host.has(step.rank, step.start);
         }));
     set("streams",
@@ -135,10 +138,10 @@ std::string iso_8601(std::int64_t utc_ns) {
 }
 
 // The devices' names without repetition, in rank order.
-std::string device_names(const Trace& trace) {
+std::string device_names(const store::Trace& trace) {
     std::string names;
     std::set<std::string_view> seen;
-    for (const Rank& rank : trace.ranks) {
+    for (const store::Rank& rank : trace.ranks) {
         if (rank.device_name.empty() || !seen.insert(rank.device_name).second) continue;
         if (!names.empty()) names += ", ";
         names += rank.device_name;
@@ -147,7 +150,7 @@ std::string device_names(const Trace& trace) {
 }
 
 // For the trainer's devices that are not GPUs; its configuration names them.
-std::string device_note(const Trace& trace) {
+std::string device_note(const store::Trace& trace) {
     const std::string_view device = trace.config_value("run.device");
     if (device == "cpu") {
         return "The device is the trainer's own on the processor. Its kernels, streams, runtime calls and "
@@ -163,16 +166,17 @@ std::string device_note(const Trace& trace) {
 }
 
 // Number of steps of the run: the most that any rank has.
-std::int64_t steps_of_run(const Trace& trace) {
+std::int64_t steps_of_run(const store::Trace& trace) {
     std::vector<std::int64_t> counts(trace.ranks.size(), 0);
     std::int64_t most = 0;
-    for (const Step& step : trace.steps) most = std::max(most, ++counts[static_cast<std::size_t>(step.rank)]);
+    for (const store::Step& step : trace.steps)
+        most = std::max(most, ++counts[static_cast<std::size_t>(step.rank)]);
     return most;
 }
 
 }  // namespace
 
-TraceInfo trace_info(const Trace& trace) {
+TraceInfo trace_info(const store::Trace& trace) {
     TraceInfo info;
     info.file = trace.path;
     info.schema_version = trace.schema_version;
@@ -188,15 +192,15 @@ TraceInfo trace_info(const Trace& trace) {
     info.stopped = stop_report(trace);
     info.config = trace.config;
 
-    std::array<std::int64_t, kDeviceKinds> kinds{};
-    for (const DeviceKind kind : trace.device.kind) ++kinds[static_cast<std::size_t>(kind)];
+    std::array<std::int64_t, store::kDeviceKinds> kinds{};
+    for (const store::DeviceKind kind : trace.device.kind) ++kinds[static_cast<std::size_t>(kind)];
     const auto rows = [](const auto& columns) { return static_cast<std::int64_t>(columns.size()); };
     const std::vector<bool> recorded = recorded_memory_events(trace);
     info.counts = {
-        {"kernels", kinds[static_cast<std::size_t>(DeviceKind::kernel)]},
-        {"communication", kinds[static_cast<std::size_t>(DeviceKind::communication)]},
-        {"memcpys", kinds[static_cast<std::size_t>(DeviceKind::memcpy)]},
-        {"memsets", kinds[static_cast<std::size_t>(DeviceKind::memset)]},
+        {"kernels", kinds[static_cast<std::size_t>(store::DeviceKind::kernel)]},
+        {"communication", kinds[static_cast<std::size_t>(store::DeviceKind::communication)]},
+        {"memcpys", kinds[static_cast<std::size_t>(store::DeviceKind::memcpy)]},
+        {"memsets", kinds[static_cast<std::size_t>(store::DeviceKind::memset)]},
         {"collectives", rows(trace.collectives)},
         {"runtime_calls", rows(trace.runtime)},
         {"ranges", rows(trace.ranges)},
@@ -211,11 +215,11 @@ TraceInfo trace_info(const Trace& trace) {
         {"diagnostics", rows(trace.diagnostics)},
         {"invalid_events", trace.invalid_events},
     };
-    for (const DiagnosticRow& row : trace.diagnostics) {
+    for (const schema::DiagnosticRow& row : trace.diagnostics) {
         info.noted.push_back({static_cast<double>(row.time) * 1e-6, row.text});
     }
-    sort_rows(info.noted, [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
+    schema::sort_rows(info.noted, [](const auto& a, const auto& b) { return a.time_ms < b.time_ms; });
     return info;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,9 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-HookOrder::HookOrder(const Trace& trace, UnitTable& units, bool second_generation)
+HookOrder::HookOrder(const store::Trace& trace, UnitTable& units, bool second_generation)
     : trace_(trace),
       units_(units),
       pattern_(second_generation ? "FSDP unit {}" : "FullyShardedDataParallel_{}") {}
@@ -130,4 +130,4 @@ void HookOrder::give(std::vector<MarkedRange*>& hooks, Order order, bool outer_f
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

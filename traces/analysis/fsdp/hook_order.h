@@ -12,9 +12,11 @@
 
 #include "traces/analysis/fsdp/unit_names.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 inline constexpr std::int32_t kUnnamed = -1;
 // Limit on units that are entered and not left; more cannot be a nesting of modules.
@@ -49,7 +51,7 @@ class UnitTable {
 // backward.
 class HookOrder {
   public:
-    HookOrder(const Trace& trace, UnitTable& units, bool second_generation);
+    HookOrder(const store::Trace& trace, UnitTable& units, bool second_generation);
 
     void add(MarkedRange& mark);  // `mark` must stay in place until the pass has ended
     void finish();                // ends the last pass
@@ -70,7 +72,7 @@ class HookOrder {
     // enclose others get none; with more, the outermost gets one for each of its outputs (`outer_first`).
     void give(std::vector<MarkedRange*>& hooks, Order order, bool outer_first) const;
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     UnitTable& units_;
     std::string pattern_;
     std::vector<Open> open_;
@@ -83,4 +85,4 @@ class HookOrder {
     bool backward_ = false;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -13,7 +13,7 @@
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int64_t kEarliest = std::numeric_limits<std::int64_t>::min();
@@ -39,7 +39,7 @@ struct Facts {
 
 class Sweep {
   public:
-    explicit Sweep(const Trace& trace)
+    explicit Sweep(const store::Trace& trace)
         : trace_(trace),
           ranges_(find_units(trace)),
           uses_(unit_uses(trace)),
@@ -53,9 +53,9 @@ class Sweep {
         }
         if (ranges_.names.empty()) return;
         for (std::size_t i = 0; i < trace.device.size(); ++i) {
-            if (trace.device.kind[i] == DeviceKind::kernel) {
+            if (trace.device.kind[i] == store::DeviceKind::kernel) {
                 add_kernel(i);
-            } else if (trace.device.kind[i] == DeviceKind::communication) {
+            } else if (trace.device.kind[i] == store::DeviceKind::communication) {
                 add_collective(i);
             }
         }
@@ -72,7 +72,7 @@ class Sweep {
     }
 
     void add_kernel(std::size_t i) {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         const std::int32_t range = launching_range(trace_, i);
         if (range >= 0 && uses_[static_cast<std::size_t>(range)] != UnitUse::computes) return;
         const std::int64_t launched = launched_at(trace_, i);
@@ -99,7 +99,7 @@ class Sweep {
     }
 
     void add_collective(std::size_t i) {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         const auto found = collectives_.of_event(i);
         if (!found || found->unit < 0) return;
         Facts& facts = facts_of(device.rank[i], found->unit);
@@ -110,7 +110,7 @@ class Sweep {
     }
 
     void add_allocations() {
-        const MemoryEvents& memory = trace_.memory;
+        const store::MemoryEvents& memory = trace_.memory;
         struct Live {
             std::int64_t since;
             std::size_t facts;
@@ -121,8 +121,8 @@ class Sweep {
             return memory.address[i] ^ (std::uint64_t{memory.rank[i]} << 48);
         };
         for (std::size_t i = 0; i < memory.size(); ++i) {
-            if (memory.category[i] != MemoryCategory::unsharded_parameters ||
-                memory.space[i] != MemorySpace::device)
+            if (memory.category[i] != schema::MemoryCategory::unsharded_parameters ||
+                memory.space[i] != schema::MemorySpace::device)
                 continue;
             if (memory.bytes[i] > 0) {
                 const auto place = place_of_unit_.find(memory.unit[i]);
@@ -143,7 +143,7 @@ class Sweep {
         std::int32_t unit = -1;
         std::int64_t end = kEarliest / 2;
     };
-    const Trace& trace_;
+    const store::Trace& trace_;
     UnitRanges ranges_;
     std::vector<UnitUse> uses_;  // by host range
     UnitCollectives collectives_;
@@ -304,7 +304,7 @@ Interval UnitHistory::span(std::int64_t time) const {
             after == changes.end() ? kLatest : after->time};
 }
 
-ShardStates shard_states(const Trace& trace) {
+ShardStates shard_states(const store::Trace& trace) {
     Sweep sweep(trace);
     ShardStates result;
     result.units = std::move(sweep.names());
@@ -319,4 +319,4 @@ ShardStates shard_states(const Trace& trace) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

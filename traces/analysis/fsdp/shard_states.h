@@ -11,9 +11,11 @@
 
 #include "traces/analysis/base/intervals.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // The state of one unit on a rank, as its device sees it:
 //   sharded    the rank has only its shard
@@ -80,6 +82,6 @@ struct ShardStates {
 // reduced and never gathered is always whole (NO_SHARD). A gather that no compute uses and no allocation
 // covers counts as freed at its end, unless the unit's next gather was launched before that end (a unit made
 // of several collectives).
-ShardStates shard_states(const Trace& trace);
+ShardStates shard_states(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,9 +6,9 @@
 #include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-UnitCollectives::UnitCollectives(const Trace& trace, const UnitRanges& ranges)
+UnitCollectives::UnitCollectives(const store::Trace& trace, const UnitRanges& ranges)
     : trace_(trace), ranges_(ranges), operations_(trace) {
     for (std::size_t u = 0; u < trace.units.size(); ++u)
         place_of_unit_.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
@@ -21,10 +21,10 @@ std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const
     const UnitRanges::Place place = ranges_.at(trace_, launching_range(trace_, event), result.launched);
     result.unit = place.unit;
     result.phase = place.phase;
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     if (const std::int32_t row = trace_.device.collective[event]; row >= 0) {
         const auto at = static_cast<std::size_t>(row);
-        const Collectives& all = trace_.collectives;
+        const store::Collectives& all = trace_.collectives;
         operation = all.operation[at];
         result.bytes = all.bytes[at];
         result.padding = all.padding[at];
@@ -33,17 +33,18 @@ std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const
             const auto unit = place_of_unit_.find(all.unit[at]);
             result.unit = unit != place_of_unit_.end() ? unit->second : -1;
         }
-        if (all.phase[at] != Phase::none) result.phase = all.phase[at];
+        if (all.phase[at] != schema::Phase::none) result.phase = all.phase[at];
     }
-    if (operation == Operation::other) operation = operations_.of_event(event);
-    result.gather = operation == Operation::all_gather;
-    const bool reduction = operation == Operation::reduce_scatter || operation == Operation::all_reduce ||
-                           operation == Operation::reduce;
+    if (operation == schema::Operation::other) operation = operations_.of_event(event);
+    result.gather = operation == schema::Operation::all_gather;
+    const bool reduction = operation == schema::Operation::reduce_scatter ||
+                           operation == schema::Operation::all_reduce ||
+                           operation == schema::Operation::reduce;
     if (!result.gather && !reduction) return std::nullopt;
     return result;
 }
 
-std::vector<UnitUse> unit_uses(const Trace& trace) {
+std::vector<UnitUse> unit_uses(const store::Trace& trace) {
     std::vector<std::int8_t> by_name(trace.strings.size(), -1);  // a UnitMark, -1 not evaluated
     std::vector<UnitUse> result(trace.ranges.size(), UnitUse::computes);
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -61,4 +62,4 @@ std::vector<UnitUse> unit_uses(const Trace& trace) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,9 +10,12 @@
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
+
 struct UnitRanges;
 
 struct UnitCollective {
@@ -21,7 +24,7 @@ struct UnitCollective {
     std::int64_t bytes = 0, padding = 0;
     std::int32_t unit = -1;  // index into UnitRanges::names, -1 none
     std::int32_t group_size = 0;
-    Phase phase = Phase::none;
+    schema::Phase phase = schema::Phase::none;
     bool gather = false;  // an all-gather; else a reduce-scatter, all-reduce or reduce
 };
 
@@ -29,13 +32,13 @@ struct UnitCollective {
 // launched them.
 class UnitCollectives {
   public:
-    UnitCollectives(const Trace& trace, const UnitRanges& ranges);
+    UnitCollectives(const store::Trace& trace, const UnitRanges& ranges);
 
     // The collective of a device event; none if it is neither a gather nor a reduction.
     std::optional<UnitCollective> of_event(std::size_t event) const;
 
   private:
-    const Trace& trace_;
+    const store::Trace& trace_;
     const UnitRanges& ranges_;
     KernelOperations operations_;
     std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;  // by UnitRow::id
@@ -48,6 +51,6 @@ enum class UnitUse : std::uint8_t {
 };
 
 // By host range: how kernels launched in it use their unit's whole parameters.
-std::vector<UnitUse> unit_uses(const Trace& trace);
+std::vector<UnitUse> unit_uses(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

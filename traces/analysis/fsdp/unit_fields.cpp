@@ -4,7 +4,7 @@
 
 #include "traces/analysis/fsdp/units.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 struct UnitFigure {
@@ -12,22 +12,22 @@ struct UnitFigure {
     std::string_view title;      // of the mean in tables
     Unit unit = Unit::us;
     std::string_view meaning;
-    Cell (*of)(const UnitCosts&) = nullptr;
+    store::Cell (*of)(const UnitCosts&) = nullptr;
     std::int64_t UnitCosts::*collectives = nullptr;  // if there are none, tables leave the figure blank
 };
 
 template <std::int64_t UnitCosts::*Ns>
-Cell time_of(const UnitCosts& c) {
+store::Cell time_of(const UnitCosts& c) {
     return us_cell(static_cast<double>(c.*Ns));
 }
 template <std::int64_t UnitCosts::*Count>
-Cell count_of(const UnitCosts& c) {
+store::Cell count_of(const UnitCosts& c) {
     return c.*Count;
 }
 // Collectives without known bytes have no sum.
 template <std::int64_t UnitCosts::*Bytes, std::int64_t UnitCosts::*Count>
-Cell bytes_of(const UnitCosts& c) {
-    return c.*Count > 0 && c.*Bytes == 0 ? Cell() : Cell(c.*Bytes);
+store::Cell bytes_of(const UnitCosts& c) {
+    return c.*Count > 0 && c.*Bytes == 0 ? store::Cell() : store::Cell(c.*Bytes);
 }
 
 using C = UnitCosts;
@@ -74,7 +74,7 @@ constexpr std::array<UnitFigure, 17> kFigures = {{
      "From that end to the unit's next gather in the step.", time_of<&C::freed_ns>, kGathers},
 }};
 
-Cell mean_of(const Cell& sum, std::int64_t steps) {
+store::Cell mean_of(const store::Cell& sum, std::int64_t steps) {
     if (steps <= 0) return {};
     const auto n = static_cast<double>(steps);
     if (const auto* whole = std::get_if<std::int64_t>(&sum)) return static_cast<double>(*whole) / n;
@@ -83,19 +83,19 @@ Cell mean_of(const Cell& sum, std::int64_t steps) {
 }
 
 template <std::size_t Figure>
-Cell sum_cell(const UnitMeans& m) {
+store::Cell sum_cell(const UnitMeans& m) {
     return kFigures[Figure].of(m.row.sum);
 }
 template <std::size_t Figure>
-Cell mean_cell(const UnitMeans& m) {
+store::Cell mean_cell(const UnitMeans& m) {
     return mean_of(sum_cell<Figure>(m), m.steps);
 }
 // A mean that is whole has no decimals.
 template <std::size_t Figure>
-Cell table_cell(const UnitMeans& m) {
+store::Cell table_cell(const UnitMeans& m) {
     constexpr auto kCollectives = kFigures[Figure].collectives;
     if (kCollectives != nullptr && m.row.sum.*kCollectives == 0) return blank_cell();
-    const Cell sum = sum_cell<Figure>(m);
+    const store::Cell sum = sum_cell<Figure>(m);
     const auto* count = kFigures[Figure].unit == Unit::count ? std::get_if<std::int64_t>(&sum) : nullptr;
     if (count != nullptr && m.steps > 0 && *count % m.steps == 0) return *count / m.steps;
     return mean_of(sum, m.steps);
@@ -118,12 +118,13 @@ constexpr auto kFigureFields = figure_fields(std::make_index_sequence<kFigures.s
 // `where`: beside the sums in CSV, last in JSON.
 std::array<Field<UnitMeans>, 2> hidden_fields(std::uint8_t where) {
     using M = UnitMeans;
-    return {{{{"hidden_by", "Hidden mostly by", Unit::text, "The unit whose compute overlapped most of it.",
-               where},
-              [](const M& m) { return m.row.hidden_by.empty() ? Cell() : Cell(m.row.hidden_by); }},
-             {{"hidden_us", "", Unit::us, "How long that unit overlapped it.",
-               static_cast<std::uint8_t>(where & in_programs)},
-              [](const M& m) { return us_cell(static_cast<double>(m.row.hidden_ns)); }}}};
+    return {
+        {{{"hidden_by", "Hidden mostly by", Unit::text, "The unit whose compute overlapped most of it.",
+           where},
+          [](const M& m) { return m.row.hidden_by.empty() ? store::Cell() : store::Cell(m.row.hidden_by); }},
+         {{"hidden_us", "", Unit::us, "How long that unit overlapped it.",
+           static_cast<std::uint8_t>(where & in_programs)},
+          [](const M& m) { return us_cell(static_cast<double>(m.row.hidden_ns)); }}}};
 }
 
 std::vector<Field<UnitMeans>> make_unit_fields() {
@@ -134,7 +135,7 @@ std::vector<Field<UnitMeans>> make_unit_fields() {
         {{"phase", "Phase", Unit::text, "The phase of the step."},
          [](const M& m) { return to_cell(name(m.row.phase)); }},
         {{"steps", "", Unit::count, "Kept steps of the rank.", in_csv},
-         [](const M& m) { return Cell(m.steps); }},
+         [](const M& m) { return store::Cell(m.steps); }},
     };
     const auto add = [&](const auto& more) { fields.insert(fields.end(), more.begin(), more.end()); };
     add(unit_sum_fields());
@@ -144,11 +145,11 @@ std::vector<Field<UnitMeans>> make_unit_fields() {
     return fields;
 }
 
-Cell known_size(std::int64_t bytes) {
-    return bytes >= 0 ? Cell(bytes) : Cell();
+store::Cell known_size(std::int64_t bytes) {
+    return bytes >= 0 ? store::Cell(bytes) : store::Cell();
 }
 template <std::int64_t UnitCosts::*Ns>
-Cell rank_mean(const RankUnits& rank) {
+store::Cell rank_mean(const RankUnits& rank) {
     return mean_of(time_of<Ns>(rank.sum), rank.steps);
 }
 
@@ -208,4 +209,4 @@ Fields<RankUnits> unit_rank_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

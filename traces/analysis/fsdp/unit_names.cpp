@@ -7,7 +7,7 @@
 
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::string_view kModuleName = "FullyShardedDataParallel_", kFsdp1 = "FullyShardedDataParallel.",
@@ -77,9 +77,9 @@ UnitName unit_name(std::string_view range) {
     const std::string_view text = without_numbers(range);
     if (text.starts_with(kFsdp2)) return fsdp2(text.substr(kFsdp2.size()));
     if (text.starts_with(kFsdp1)) return fsdp1(text.substr(kFsdp1.size()));
-    if (text.starts_with(kModulePrefix)) {
-        const std::string_view module = text.substr(kModulePrefix.size());
-        if (!module.starts_with(kModuleName) || module.ends_with(kBackwardSuffix)) return {};
+    if (text.starts_with(store::kModulePrefix)) {
+        const std::string_view module = text.substr(store::kModulePrefix.size());
+        if (!module.starts_with(kModuleName) || module.ends_with(store::kBackwardSuffix)) return {};
         return {UnitMark::module_frame, std::string(module)};
     }
     if (text.starts_with("autograd::engine::evaluate_function")) return {UnitMark::autograd, {}};
@@ -89,4 +89,4 @@ UnitName unit_name(std::string_view range) {
     return {};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

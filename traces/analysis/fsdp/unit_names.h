@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 enum class UnitMark : std::uint8_t {
     none,
@@ -34,4 +34,4 @@ struct UnitName {
 // "FSDP::all_gather (layers.3) [pg=1], seq = 4" -> other, "layers.3".
 UnitName unit_name(std::string_view range);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,20 +11,20 @@
 #include "traces/analysis/fsdp/unit_names.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // By module id: the unit that gathers the module, its own or its nearest ancestor's, as an index into
 // Trace::units; -1 none. Ids beyond the end have no unit.
-std::vector<std::int32_t> units_of_modules(const Trace& trace) {
+std::vector<std::int32_t> units_of_modules(const store::Trace& trace) {
     std::int32_t size = 0;
-    for (const ModuleRow& module : trace.modules) size = std::max(size, module.id + 1);
+    for (const schema::ModuleRow& module : trace.modules) size = std::max(size, module.id + 1);
     std::vector<std::int32_t> unit(static_cast<std::size_t>(size), -1), parent(unit);
     std::unordered_map<int, std::int32_t> place;
     for (std::size_t u = 0; u < trace.units.size(); ++u)
         place.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
     const auto known = [&](int module) { return module >= 0 && module < size; };
-    for (const ModuleRow& module : trace.modules) {
+    for (const schema::ModuleRow& module : trace.modules) {
         if (!known(module.id)) continue;
         if (known(module.parent)) parent[static_cast<std::size_t>(module.id)] = module.parent;
         if (const auto it = place.find(module.unit); module.unit >= 0 && it != place.end())
@@ -50,7 +50,7 @@ std::vector<std::int32_t> units_of_modules(const Trace& trace) {
 struct HookStack {
     struct Entry {
         std::int32_t unit;
-        Phase phase;
+        schema::Phase phase;
         std::int64_t since;
     };
     std::vector<Entry> entries;
@@ -60,7 +60,7 @@ struct HookStack {
             std::find_if(entries.rbegin(), entries.rend(), [&](const Entry& e) { return e.unit == unit; });
         if (it != entries.rend()) entries.erase(std::next(it).base());
     }
-    void enter(std::int32_t unit, Phase phase, std::int64_t since) {
+    void enter(std::int32_t unit, schema::Phase phase, std::int64_t since) {
         leave(unit);
         if (entries.size() >= kMostOpenUnits) entries.erase(entries.begin());
         entries.push_back({unit, phase, since});
@@ -69,7 +69,7 @@ struct HookStack {
 
 class Finder {
   public:
-    explicit Finder(const Trace& trace)
+    explicit Finder(const store::Trace& trace)
         : trace_(trace),
           ours_(!trace.units.empty()),
           modules_(ours_ ? units_of_modules(trace) : std::vector<std::int32_t>{}),
@@ -78,10 +78,10 @@ class Finder {
     UnitRanges find() {
         const std::size_t size = trace_.ranges.size();
         result_.unit.assign(size, -1);
-        result_.phase.assign(size, Phase::none);
+        result_.phase.assign(size, schema::Phase::none);
         result_.changes.resize(trace_.threads.size());
         result_.changes_inside.assign(size, false);
-        for (const UnitRow& unit : trace_.units) result_.names.push_back(unit.name);
+        for (const schema::UnitRow& unit : trace_.units) result_.names.push_back(unit.name);
         read_names();
         if (!ours_) {
             if (marks_.empty()) return std::move(result_);
@@ -94,7 +94,7 @@ class Finder {
   private:
     // Interprets each name once.
     const UnitName& name_of(std::size_t range) {
-        const StringId id = trace_.ranges.name[range];
+        const schema::StringId id = trace_.ranges.name[range];
         std::int32_t& known = known_[static_cast<std::size_t>(id)];
         if (known < 0) {
             UnitName name = unit_name(trace_.strings[id]);
@@ -163,16 +163,16 @@ class Finder {
 
     // Finds the unit and phase of each range from those before it: ranges are sorted, parents first.
     void place() {
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         std::vector<HookStack> stacks(trace_.threads.size());
         std::size_t next_mark = 0;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             HookStack& stack = stacks[ranges.thread[i]];
             inherit(i, stack);
             const UnitMark kind = name_of(i).mark;
-            if (kind == UnitMark::autograd) result_.phase[i] = Phase::backward;
-            if (kind == UnitMark::recompute) result_.phase[i] = Phase::recompute;
-            if (kind == UnitMark::outside || ranges.kind[i] == RangeKind::step) stack.entries.clear();
+            if (kind == UnitMark::autograd) result_.phase[i] = schema::Phase::backward;
+            if (kind == UnitMark::recompute) result_.phase[i] = schema::Phase::recompute;
+            if (kind == UnitMark::outside || ranges.kind[i] == store::RangeKind::step) stack.entries.clear();
             if (ours_) continue;
             if (next_mark == marks_.size() || marks_[next_mark].range != i) continue;
             const MarkedRange& mark = marks_[next_mark++];
@@ -198,16 +198,16 @@ class Finder {
     }
 
     void inherit(std::size_t i, const HookStack& stack) {
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         const std::int32_t parent = ranges.parent[i];
         if (parent >= 0) {
             result_.unit[i] = result_.unit[static_cast<std::size_t>(parent)];
             result_.phase[i] = result_.phase[static_cast<std::size_t>(parent)];
         }
         if (ours_) {
-            if (ranges.kind[i] == RangeKind::backward) result_.phase[i] = Phase::backward;
-            if (ranges.kind[i] == RangeKind::module && result_.phase[i] == Phase::none)
-                result_.phase[i] = Phase::forward;
+            if (ranges.kind[i] == store::RangeKind::backward) result_.phase[i] = schema::Phase::backward;
+            if (ranges.kind[i] == store::RangeKind::module && result_.phase[i] == schema::Phase::none)
+                result_.phase[i] = schema::Phase::forward;
             const auto module = static_cast<std::size_t>(ranges.module[i]);
             if (ranges.module[i] >= 0 && module < modules_.size()) result_.unit[i] = modules_[module];
             return;
@@ -223,7 +223,7 @@ class Finder {
         if (forward >= 0 && static_cast<std::size_t>(forward) < i &&
             result_.unit[static_cast<std::size_t>(forward)] >= 0) {
             result_.unit[i] = result_.unit[static_cast<std::size_t>(forward)];
-            result_.phase[i] = Phase::backward;
+            result_.phase[i] = schema::Phase::backward;
         }
     }
 
@@ -234,35 +234,35 @@ class Finder {
         switch (mark.kind) {
             case UnitMark::module_frame:
             case UnitMark::forward:
-                result_.phase[i] = mark.again ? Phase::recompute : Phase::forward;
+                result_.phase[i] = mark.again ? schema::Phase::recompute : schema::Phase::forward;
                 break;
             case UnitMark::pre_forward:
-                result_.phase[i] = mark.again ? Phase::recompute : Phase::forward;
+                result_.phase[i] = mark.again ? schema::Phase::recompute : schema::Phase::forward;
                 stack.enter(mark.unit, result_.phase[i], start);
                 break;
             case UnitMark::post_forward:
                 stack.leave(mark.unit);
                 break;
             case UnitMark::pre_backward:
-                result_.phase[i] = Phase::backward;
-                if (mark.unit >= 0) stack.enter(mark.unit, Phase::backward, start);
+                result_.phase[i] = schema::Phase::backward;
+                if (mark.unit >= 0) stack.enter(mark.unit, schema::Phase::backward, start);
                 break;
             case UnitMark::post_backward:
-                result_.phase[i] = Phase::backward;
+                result_.phase[i] = schema::Phase::backward;
                 stack.leave(mark.unit);
                 break;
             case UnitMark::forward_prefetch:
-                result_.phase[i] = Phase::forward;
+                result_.phase[i] = schema::Phase::forward;
                 break;
             case UnitMark::backward_prefetch:
-                result_.phase[i] = Phase::backward;
+                result_.phase[i] = schema::Phase::backward;
                 break;
             case UnitMark::copy_out:
             case UnitMark::other:
-                if (result_.phase[i] == Phase::none) {
+                if (result_.phase[i] == schema::Phase::none) {
                     const bool backward =
                         trace_.strings[trace_.ranges.name[i]].find("backward") != std::string_view::npos;
-                    result_.phase[i] = backward ? Phase::backward : Phase::forward;
+                    result_.phase[i] = backward ? schema::Phase::backward : schema::Phase::forward;
                 }
                 break;
             default:
@@ -270,7 +270,7 @@ class Finder {
         }
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const bool ours_;
     const std::vector<std::int32_t> modules_;
     std::vector<std::int32_t> known_;  // by StringId: index into names_, -1 not evaluated
@@ -282,7 +282,7 @@ class Finder {
 
 }  // namespace
 
-UnitRanges::Place UnitRanges::at(const Trace& trace, std::int32_t range, std::int64_t time) const {
+UnitRanges::Place UnitRanges::at(const store::Trace& trace, std::int32_t range, std::int64_t time) const {
     if (range < 0) return {};
     const auto r = static_cast<std::size_t>(range);
     if (changes_inside[r]) {
@@ -295,8 +295,8 @@ UnitRanges::Place UnitRanges::at(const Trace& trace, std::int32_t range, std::in
     return {unit[r], phase[r]};
 }
 
-UnitRanges find_units(const Trace& trace) {
+UnitRanges find_units(const store::Trace& trace) {
     return Finder(trace).find();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

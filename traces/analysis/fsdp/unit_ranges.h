@@ -10,30 +10,32 @@
 
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct UnitRanges {
     std::vector<std::string> names;      // names of the units; in the order of UnitRows if the trace has them
     std::vector<std::int32_t> unit;      // by host range: index into names, -1 none
-    std::vector<Phase> phase;            // by host range: forward, backward, recompute, or none
+    std::vector<schema::Phase> phase;    // by host range: forward, backward, recompute, or none
     std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers blocked the host
 
     struct Change {  // of a thread's unit or phase, by a hook
         std::int64_t time = 0;
         std::int32_t unit = -1;
-        Phase phase = Phase::none;
+        schema::Phase phase = schema::Phase::none;
     };
     std::vector<std::vector<Change>> changes;  // by thread, sorted by time
     std::vector<bool> changes_inside;          // by host range: a hook ran in it
 
     struct Place {
         std::int32_t unit = -1;
-        Phase phase = Phase::none;
+        schema::Phase phase = schema::Phase::none;
     };
     // The unit and phase of work launched at `time` with `range` as its innermost range (-1: none).
-    Place at(const Trace& trace, std::int32_t range, std::int64_t time) const;
+    Place at(const store::Trace& trace, std::int32_t range, std::int64_t time) const;
 };
 
 // In our own traces the module of a range decides: its unit is its own or its nearest ancestor's. In
@@ -43,6 +45,6 @@ struct UnitRanges {
 // to the unit of its forward. FSDP1's hooks do not name units: they run in the reverse order of the
 // forwards (pre-backward hooks in that of their ends, post-backward hooks in that of their starts), where
 // units without parameters of their own, which only enclose others, may be missing.
-UnitRanges find_units(const Trace& trace);
+UnitRanges find_units(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,14 +6,14 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-BlockingCalls::BlockingCalls(const Trace& trace, std::span<const std::int32_t> left_out)
+BlockingCalls::BlockingCalls(const store::Trace& trace, std::span<const std::int32_t> left_out)
     : trace_(trace), by_thread_(trace.threads.size()) {
     std::vector<std::int8_t> blocking(trace.strings.size(), -1);
     std::vector<bool> no(trace.ranges.size(), false);
     for (const std::int32_t range : left_out) no[static_cast<std::size_t>(range)] = true;
-    const RuntimeCalls& calls = trace.runtime;
+    const store::RuntimeCalls& calls = trace.runtime;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         std::int8_t& known = blocking[static_cast<std::size_t>(calls.name[i])];
         if (known < 0) known = trace.strings[calls.name[i]].find("Synchronize") != std::string_view::npos;
@@ -59,7 +59,7 @@ std::int64_t UnitCompute::overlap(Interval time,
     return sum;
 }
 
-UnitResidencies::UnitResidencies(const Trace& trace, std::size_t units, const BlockingCalls& blocking)
+UnitResidencies::UnitResidencies(const store::Trace& trace, std::size_t units, const BlockingCalls& blocking)
     : trace_(trace), blocking_(blocking), units_(units), by_rank_and_unit_(trace.ranks.size() * units) {}
 
 UnitResidencies::Unit& UnitResidencies::of(std::size_t event, std::int32_t unit) {
@@ -83,7 +83,7 @@ void UnitResidencies::add_kernel(std::size_t event, std::int32_t unit, std::int6
     const auto before = std::find_if(all.gathers.rbegin(), all.gathers.rend(),
                                      [&](const Gather& g) { return g.launched <= launched; });
     if (before == all.gathers.rend()) return;  // uses a gather before the trace
-    const DeviceEvents& device = trace_.device;
+    const store::DeviceEvents& device = trace_.device;
     if (device.start[event] < device.end[before->event]) return;  // it cannot use an unfinished gather
     before->last_use = before->used ? std::max(before->last_use, device.end[event]) : device.end[event];
     before->used = true;
@@ -91,7 +91,7 @@ void UnitResidencies::add_kernel(std::size_t event, std::int32_t unit, std::int6
 
 void UnitResidencies::wait(Unit& unit, std::size_t kernel, std::int64_t launched,
                            std::int64_t stream_free_from) const {
-    const DeviceEvents& device = trace_.device;
+    const store::DeviceEvents& device = trace_.device;
     std::int64_t idle_from = std::max(stream_free_from, launched);
     const std::int32_t launch = device.launch[kernel];
     for (; unit.waited_for < unit.gathers.size(); ++unit.waited_for) {
@@ -116,7 +116,7 @@ std::vector<UnitResidencies::Times> UnitResidencies::times() const {
 }
 
 void UnitResidencies::add_times(const Unit& unit, std::vector<Times>& times) const {
-    const DeviceEvents& device = trace_.device;
+    const store::DeviceEvents& device = trace_.device;
     const std::vector<Gather>& all = unit.gathers;
     const std::size_t offset = times.size();
     std::size_t first = 0;  // of the gathers that belong together
@@ -135,4 +135,4 @@ void UnitResidencies::add_times(const Unit& unit, std::vector<Times>& times) con
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,9 +12,11 @@
 
 #include "traces/analysis/base/intervals.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // The compute of one rank; each instant belongs to the unit whose kernel started first; unit -1: none.
 class UnitCompute {
@@ -37,13 +39,13 @@ class UnitCompute {
 class BlockingCalls {
   public:
     // Ignores calls directly inside the ranges `left_out`.
-    BlockingCalls(const Trace& trace, std::span<const std::int32_t> left_out);
+    BlockingCalls(const store::Trace& trace, std::span<const std::int32_t> left_out);
 
     // The start of the call that blocked the thread at `time`; `time` itself if none did.
     std::int64_t since(std::uint16_t thread, std::int64_t time) const;
 
   private:
-    const Trace& trace_;
+    const store::Trace& trace_;
     std::vector<std::vector<std::int32_t>> by_thread_;  // by thread, sorted by time
 };
 
@@ -55,7 +57,7 @@ class BlockingCalls {
 // ended (a unit made of several collectives). Wait: see units.h.
 class UnitResidencies {
   public:
-    UnitResidencies(const Trace& trace, std::size_t units, const BlockingCalls& blocking);
+    UnitResidencies(const store::Trace& trace, std::size_t units, const BlockingCalls& blocking);
 
     // `id`: identifies the gather in the results. `step`: index of its rank's step.
     void add_gather(std::size_t id, std::size_t event, std::int32_t unit, std::int32_t step,
@@ -87,10 +89,10 @@ class UnitResidencies {
     void wait(Unit& unit, std::size_t kernel, std::int64_t launched, std::int64_t stream_free_from) const;
     void add_times(const Unit& unit, std::vector<Times>& times) const;
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const BlockingCalls& blocking_;
     const std::size_t units_;
     std::vector<Unit> by_rank_and_unit_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

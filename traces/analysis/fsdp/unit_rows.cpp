@@ -6,9 +6,9 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-UnitRows::Place UnitRows::place(std::uint16_t rank, std::int32_t unit, Phase phase,
+UnitRows::Place UnitRows::place(std::uint16_t rank, std::int32_t unit, schema::Phase phase,
                                 std::int32_t number_of_step, std::int64_t number) {
     const std::size_t at = row(rank, unit, phase);
     return {at, step(rows_[at], number_of_step, number)};
@@ -18,10 +18,10 @@ std::string_view UnitRows::name(std::int32_t unit) const {
     return unit >= 0 ? std::string_view(names_[static_cast<std::size_t>(unit)]) : "(no unit)";
 }
 
-std::size_t UnitRows::row(std::uint16_t rank, std::int32_t unit, Phase phase) {
+std::size_t UnitRows::row(std::uint16_t rank, std::int32_t unit, schema::Phase phase) {
     const std::size_t of_unit = rank * (names_.size() + 1) + static_cast<std::size_t>(unit + 1);
     const auto [it, is_new] =
-        row_of_.try_emplace(of_unit * kPhases + static_cast<std::size_t>(phase), rows_.size());
+        row_of_.try_emplace(of_unit * schema::kPhases + static_cast<std::size_t>(phase), rows_.size());
     if (is_new) {
         Row& made = rows_.emplace_back();
         made.rank = rank;
@@ -77,11 +77,11 @@ void UnitRows::in_order(std::vector<UnitPhase>& rows) {
         const auto it = order_.find(row.name);
         return std::pair(it != order_.end() ? it->second : names_.size(), row.phase);
     };
-    sort_rows(rows, [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    schema::sort_rows(rows, [&](const auto& a, const auto& b) { return place(a) < place(b); });
 }
 
 void UnitRows::sum_over_ranks(UnitsReport& report) {
-    std::map<std::pair<std::string_view, Phase>, std::size_t> places;
+    std::map<std::pair<std::string_view, schema::Phase>, std::size_t> places;
     std::vector<std::map<std::string_view, std::int64_t>> hidden;
     for (const RankUnits& rank : report.ranks) {
         for (const UnitPhase& row : rank.rows) {
@@ -106,4 +106,4 @@ void UnitRows::sum_over_ranks(UnitsReport& report) {
     in_order(report.all_ranks);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

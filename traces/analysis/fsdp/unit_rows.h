@@ -13,7 +13,7 @@
 
 #include "traces/analysis/fsdp/units.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 class UnitRows {
   public:
@@ -23,7 +23,8 @@ class UnitRows {
     struct Place {
         std::size_t row = 0, step = 0;
     };
-    Place place(std::uint16_t rank, std::int32_t unit, Phase phase, std::int32_t step, std::int64_t number);
+    Place place(std::uint16_t rank, std::int32_t unit, schema::Phase phase, std::int32_t step,
+                std::int64_t number);
 
     UnitCosts& costs(Place place) { return rows_[place.row].result.steps[place.step].costs; }
     // By unit: how much of the row's collectives its compute hid; the caller adds to it.
@@ -42,7 +43,7 @@ class UnitRows {
         std::size_t last_place = 0;
         std::vector<std::pair<std::int32_t, std::size_t>> order;  // step -> index into result.steps, sorted
     };
-    std::size_t row(std::uint16_t rank, std::int32_t unit, Phase phase);
+    std::size_t row(std::uint16_t rank, std::int32_t unit, schema::Phase phase);
     static std::size_t step(Row& row, std::int32_t step, std::int64_t number);
     std::string_view name(std::int32_t unit) const;
     void sum_over_steps(Row& row) const;
@@ -55,4 +56,4 @@ class UnitRows {
     std::unordered_map<std::string_view, std::size_t> order_;  // by name
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

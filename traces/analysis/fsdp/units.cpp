@@ -18,7 +18,7 @@
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::size_t kLeftOut = std::numeric_limits<std::size_t>::max();
@@ -32,7 +32,7 @@ struct Kept : UnitCollective {
 
 class UnitsAnalysis {
   public:
-    UnitsAnalysis(const Trace& trace, const Selection& selection)
+    UnitsAnalysis(const store::Trace& trace, const Selection& selection)
         : trace_(trace),
           selection_(selection),
           steps_(find_steps(trace)),
@@ -67,13 +67,13 @@ class UnitsAnalysis {
     }
 
     void sweep() {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         std::vector<std::int64_t> free_from(trace_.streams.size(), std::numeric_limits<std::int64_t>::min());
         for (std::size_t i = 0; i < device.size(); ++i) {
             std::int64_t& stream = free_from[device.stream[i]];
-            if (device.kind[i] == DeviceKind::kernel) {
+            if (device.kind[i] == store::DeviceKind::kernel) {
                 add_kernel(i, stream);
-            } else if (device.kind[i] == DeviceKind::communication) {
+            } else if (device.kind[i] == store::DeviceKind::communication) {
                 add_collective(i);
             }
             stream = std::max(stream, device.end[i]);
@@ -82,7 +82,7 @@ class UnitsAnalysis {
     }
 
     void add_kernel(std::size_t i, std::int64_t stream_free_from) {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         const std::int64_t launched = launched_at(trace_, i);
         const std::int32_t range = launching_range(trace_, i);
         const std::int32_t unit = ranges_.at(trace_, range, launched).unit;
@@ -92,7 +92,7 @@ class UnitsAnalysis {
     }
 
     void add_collective(std::size_t i) {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         if (ranges_.names.empty()) return;
         const auto found = collectives_.of_event(i);
         if (!found) return;
@@ -134,7 +134,7 @@ class UnitsAnalysis {
     }
 
     void what_hid_them() {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         for (const Kept& c : kept_) {
             const Interval time{device.start[c.event], device.end[c.event]};
             const std::int64_t exposed =
@@ -171,7 +171,7 @@ class UnitsAnalysis {
                 {kept_[i].launched, i});
         }
         for (auto& thread : gathers) std::sort(thread.begin(), thread.end());
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         for (const std::int32_t limiter : ranges_.limiters) {
             const auto at = static_cast<std::size_t>(limiter);
             const auto& thread = gathers[ranges.thread[at]];
@@ -196,7 +196,7 @@ class UnitsAnalysis {
 
     void finish(UnitsReport& report) {
         report.stepped = !trace_.steps.empty();
-        const auto memory = rows_by_rank(trace_, MemorySpace::device, steps_, selection_);
+        const auto memory = rows_by_rank(trace_, schema::MemorySpace::device, steps_, selection_);
         const std::vector<std::int64_t> parameters = most_parameters();
         std::vector<std::size_t> place_of_rank(trace_.ranks.size(), 0);
         for (const RankPlace r : selected_ranks(trace_, selection_)) {
@@ -226,9 +226,9 @@ class UnitsAnalysis {
     // By rank: the maximum of the parameters' category in any memory space.
     std::vector<std::int64_t> most_parameters() const {
         std::vector<std::int64_t> live(trace_.ranks.size(), 0), most(live);
-        const MemoryEvents& memory = trace_.memory;
+        const store::MemoryEvents& memory = trace_.memory;
         for (std::size_t i = 0; i < memory.size(); ++i) {
-            if (memory.category[i] != MemoryCategory::parameters) continue;
+            if (memory.category[i] != schema::MemoryCategory::parameters) continue;
             live[memory.rank[i]] += memory.bytes[i];
             most[memory.rank[i]] = std::max(most[memory.rank[i]], live[memory.rank[i]]);
         }
@@ -238,7 +238,7 @@ class UnitsAnalysis {
     std::int64_t shard_bytes(std::uint16_t rank, std::int64_t parameters) const {
         if (parameters > 0) return parameters;
         std::int64_t sum = 0;
-        for (const UnitRow& unit : trace_.units) sum += unit.shard_bytes;
+        for (const schema::UnitRow& unit : trace_.units) sum += unit.shard_bytes;
         if (sum > 0) return sum;
         for (std::size_t u = 0; u < ranges_.names.size(); ++u) {
             const auto it = shards_.find(key(rank, u));
@@ -258,7 +258,7 @@ class UnitsAnalysis {
         return sum > 0 ? most * static_cast<double>(report.ranks.size()) / sum : 0;
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const Selection& selection_;
     const TraceSteps steps_;
     const std::vector<bool> selected_;
@@ -295,8 +295,8 @@ void UnitCosts::add(const UnitCosts& other) {
     freed_ns += other.freed_ns;
 }
 
-UnitsReport units_report(const Trace& trace, const Selection& selection) {
+UnitsReport units_report(const store::Trace& trace, const Selection& selection) {
     return UnitsAnalysis(trace, selection).report();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

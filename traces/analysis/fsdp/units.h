@@ -10,9 +10,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // Sums over collectives. A gather is an all-gather; a reduction a reduce-scatter, all-reduce or reduce.
 struct UnitCosts {
@@ -39,7 +41,7 @@ struct UnitStep {
 
 struct UnitPhase {
     std::string name;  // of the unit; "(no unit)" for collectives without one
-    Phase phase = Phase::none;
+    schema::Phase phase = schema::Phase::none;
     UnitCosts sum;                // over the kept steps
     std::vector<UnitStep> steps;  // the kept steps with any event
     std::string hidden_by;        // the unit whose compute overlapped these collectives most; empty: none
@@ -97,6 +99,6 @@ std::vector<UnitMeans> unit_means(const std::vector<UnitPhase>& rows, std::int64
 // and the end of earlier work on its stream (or, if a blocking call other than the limiter's held the
 // launching thread when the gather ended, the start of that call). The wait is [r, end of the gather), never
 // negative.
-UnitsReport units_report(const Trace& trace, const Selection& selection = {});
+UnitsReport units_report(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

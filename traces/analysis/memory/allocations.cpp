@@ -13,12 +13,12 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
 // For each row of Trace::memory: the time of the next row with the same address.
-std::vector<std::int64_t> ends_of(const MemoryEvents& memory) {
+std::vector<std::int64_t> ends_of(const store::MemoryEvents& memory) {
     const auto place = [&](std::uint32_t i) {
         return std::tuple(memory.rank[i], memory.space[i], memory.address[i]);
     };
@@ -37,8 +37,8 @@ std::vector<std::int64_t> ends_of(const MemoryEvents& memory) {
 
 }  // namespace
 
-Allocations find_allocations(const Trace& trace, const Selection& selection) {
-    const MemoryEvents& memory = trace.memory;
+Allocations find_allocations(const store::Trace& trace, const Selection& selection) {
+    const store::MemoryEvents& memory = trace.memory;
     const std::vector<std::int64_t> ends = ends_of(memory);
     const bool all = selects_whole_time(selection);
     std::vector<IntervalSet> times(trace.ranks.size());
@@ -74,7 +74,7 @@ std::unordered_map<std::int32_t, std::string_view> names_by_id(const std::vector
 }
 
 // Moves the `most` largest (0: all) to the front, in order; returns their number.
-std::size_t order_largest(const MemoryEvents& memory, const Allocations& found,
+std::size_t order_largest(const store::MemoryEvents& memory, const Allocations& found,
                           std::vector<std::uint32_t>& places, std::size_t most) {
     const std::size_t kept = most == 0 ? places.size() : std::min(most, places.size());
     std::partial_sort(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(kept), places.end(),
@@ -87,9 +87,9 @@ std::size_t order_largest(const MemoryEvents& memory, const Allocations& found,
 
 }  // namespace
 
-AllocationsReport allocations_report(const Trace& trace, const Selection& selection,
-                                     std::optional<MemorySpace> space, std::size_t most) {
-    const MemoryEvents& memory = trace.memory;
+AllocationsReport allocations_report(const store::Trace& trace, const Selection& selection,
+                                     std::optional<schema::MemorySpace> space, std::size_t most) {
+    const store::MemoryEvents& memory = trace.memory;
     const Allocations found = find_allocations(trace, selection);
     std::vector<std::vector<std::uint32_t>> places(trace.ranks.size());  // indices into `found`, by rank
     for (std::uint32_t i = 0; i < found.size(); ++i) {
@@ -101,7 +101,7 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
         const auto at = names.find(id);
         return at != names.end() ? at->second : std::string_view();
     };
-    const auto text = [&](const std::vector<StringId>& column, std::uint32_t row) {
+    const auto text = [&](const std::vector<schema::StringId>& column, std::uint32_t row) {
         return column.empty() ? std::string_view() : trace.strings[column[row]];
     };
     AllocationsReport report;
@@ -138,16 +138,16 @@ AllocationsReport allocations_report(const Trace& trace, const Selection& select
 namespace {
 
 // An unknown text is empty in a table, null in JSON and an empty cell in CSV.
-Cell known_text(std::string_view text) {
-    return text.empty() ? Cell() : to_cell(text);
+store::Cell known_text(std::string_view text) {
+    return text.empty() ? store::Cell() : to_cell(text);
 }
 template <std::string_view AllocationDetail::*Text>
-Cell text_of(const AllocationDetail& a) {
+store::Cell text_of(const AllocationDetail& a) {
     return known_text(a.*Text);
 }
-Cell asked_by(const AllocationDetail& a) {
-    const std::string_view frame = asking_frame(a.stack);
-    return frame.empty() ? Cell() : Cell(short_frame(frame));
+store::Cell asked_by(const AllocationDetail& a) {
+    const std::string_view frame = store::asking_frame(a.stack);
+    return frame.empty() ? store::Cell() : store::Cell(store::short_frame(frame));
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ Fields<AllocationDetail> allocation_fields() {
           in_programs},
          value_of<&A::freed>},
         {{"lived_ns", "Lived", Unit::ns, "From its allocation to its free.", in_table},
-         [](const A& a) { return a.freed ? Cell(*a.freed - a.time) : Cell(); }},
+         [](const A& a) { return a.freed ? store::Cell(*a.freed - a.time) : store::Cell(); }},
         {{"category", "Category", Unit::text, "Its category."},
          [](const A& a) { return to_cell(name(a.category)); }},
         {{"space", "Space", Unit::text, "Its memory space: device, pinned or host."},
@@ -177,11 +177,11 @@ Fields<AllocationDetail> allocation_fields() {
           true},
          asked_by},
         {{"phase", "Phase", Unit::text, "Forward, backward or optimizer.", everywhere, -1, true},
-         [](const A& a) { return a.phase == Phase::none ? Cell() : to_cell(name(a.phase)); }},
+         [](const A& a) { return a.phase == schema::Phase::none ? store::Cell() : to_cell(name(a.phase)); }},
         {{"address", "", Unit::text, "Its address.", in_programs},
-         [](const A& a) { return Cell(fmt::format("{:#x}", a.address)); }},
+         [](const A& a) { return store::Cell(fmt::format("{:#x}", a.address)); }},
     };
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

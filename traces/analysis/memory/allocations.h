@@ -12,9 +12,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 inline constexpr std::int64_t kNeverFreed = std::numeric_limits<std::int64_t>::max();
 
@@ -28,16 +30,16 @@ struct Allocations {
 // The allocations, in every memory space, that were live at any instant of the selected time; for selected
 // steps, the time between their host starts and ends. An address is live if its latest row is an allocation,
 // as in memory_report(); addresses are distinguished by rank and space.
-Allocations find_allocations(const Trace& trace, const Selection& selection = {});
+Allocations find_allocations(const store::Trace& trace, const Selection& selection = {});
 
 // Texts live as long as the trace; empty if not recorded.
 struct AllocationDetail {
     std::int64_t time = 0, bytes = 0;
     std::optional<std::int64_t> freed;  // none: not freed in the trace
     std::uint64_t address = 0;
-    MemoryCategory category = MemoryCategory::other;
-    MemorySpace space = MemorySpace::device;
-    Phase phase = Phase::none;
+    schema::MemoryCategory category = schema::MemoryCategory::other;
+    schema::MemorySpace space = schema::MemorySpace::device;
+    schema::Phase phase = schema::Phase::none;
     std::string_view unit, module, name, annotation;
     std::string_view stack;  // frames, innermost first, one per line; see store/stack_text.h
 };
@@ -51,13 +53,13 @@ struct RankAllocations {
 };
 
 struct AllocationsReport {
-    std::optional<MemorySpace> space;  // the requested space; none: all
+    std::optional<schema::MemorySpace> space;  // the requested space; none: all
     std::vector<RankAllocations> ranks;
 };
 
 // The allocations that were live at any instant of the selected time (find_allocations()). `space`: only
 // those in this space. `most`: maximum per rank, 0 all.
-AllocationsReport allocations_report(const Trace& trace, const Selection& selection = {},
-                                     std::optional<MemorySpace> space = {}, std::size_t most = 0);
+AllocationsReport allocations_report(const store::Trace& trace, const Selection& selection = {},
+                                     std::optional<schema::MemorySpace> space = {}, std::size_t most = 0);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

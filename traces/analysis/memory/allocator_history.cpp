@@ -15,7 +15,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int64_t kMostOfDevice = CachingAllocator::kMostRequested;
@@ -33,8 +33,8 @@ PlacedRange* range_at(PlacedRanges& ranges, std::uint64_t address) {
 }
 
 std::string mb_and_bytes(std::int64_t bytes) {
-    return fmt::format("{} MB ({} bytes)", grouped(static_cast<double>(bytes) / (1 << 20), 2),
-                       grouped(bytes));
+    return fmt::format("{} MB ({} bytes)", store::grouped(static_cast<double>(bytes) / (1 << 20), 2),
+                       store::grouped(bytes));
 }
 
 class HistoryReader {
@@ -42,7 +42,7 @@ class HistoryReader {
     using State = AllocatorPiece::State;
 
   public:
-    HistoryReader(const Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows)
+    HistoryReader(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows)
         : trace_(trace), rank_(rank), rows_(rows) {}
 
     AllocatorHistory read() {
@@ -50,7 +50,7 @@ class HistoryReader {
         read_segments();
         read_kept_rows();
         read_memory();
-        for (const Step& step : trace_.steps) {
+        for (const store::Step& step : trace_.steps) {
             if (step.rank == rank_.value) add({.kind = Kind::end_step, .time = step.end});
         }
         // At equal times the allocator takes a segment before it hands out the block, and requests a free
@@ -73,8 +73,8 @@ class HistoryReader {
 
     // Segments without a stream are those of the beginning.
     void read_segments() {
-        const Segments& s = trace_.segments;
-        AddressRanges initial;
+        const store::Segments& s = trace_.segments;
+        store::AddressRanges initial;
         for (std::size_t i = 0; i < s.size(); ++i) {
             if (s.rank[i] != rank_.value || s.bytes[i] == 0) continue;
             history_.has_segments = true;
@@ -99,7 +99,7 @@ class HistoryReader {
 
     void read_kept_rows() {
         const int number = trace_.ranks[rank_.at()].number;
-        for (const AllocatorEventRow& row : trace_.allocator_events) {
+        for (const schema::AllocatorEventRow& row : trace_.allocator_events) {
             if (row.rank != number || row.bytes <= 0 || row.bytes > kMostOfDevice) continue;
             AllocatorEvent event{.kind = Kind::request_free,
                                  .time = row.time,
@@ -107,16 +107,16 @@ class HistoryReader {
                                  .bytes = row.bytes,
                                  .stream = row.stream};
             switch (row.kind) {
-                case AllocatorEventKind::free_requested:
+                case schema::AllocatorEventKind::free_requested:
                     add(event);
                     break;
-                case AllocatorEventKind::failed:
+                case schema::AllocatorEventKind::failed:
                     event.kind = Kind::fail;
                     // What the device has left; follow_segments() adds what is reserved.
                     event.limit = std::min(row.device_free, kMostOfDevice);
                     add(event);
                     break;
-                case AllocatorEventKind::last_segment:
+                case schema::AllocatorEventKind::last_segment:
                     last_[row.address] = {row.address + static_cast<std::uint64_t>(row.bytes),
                                           AllocatorPlace{row.stream, row.pool, row.small}};
                     break;
@@ -125,10 +125,10 @@ class HistoryReader {
     }
 
     void read_memory() {
-        const MemoryEvents& m = trace_.memory;
-        const auto before = trace_.strings.find(kBeforeRecording),
-                   rounding = trace_.strings.find(kRoundingOfBlocks);
-        const auto is = [&](std::uint32_t row, const std::optional<StringId>& annotation) {
+        const store::MemoryEvents& m = trace_.memory;
+        const auto before = trace_.strings.find(store::kBeforeRecording),
+                   rounding = trace_.strings.find(store::kRoundingOfBlocks);
+        const auto is = [&](std::uint32_t row, const std::optional<schema::StringId>& annotation) {
             return annotation && !m.annotation.empty() && m.annotation[row] == *annotation;
         };
         std::set<std::uint64_t> live;
@@ -249,7 +249,7 @@ class HistoryReader {
     // the end, and where the program emptied the cache.
     void follow_segments() {
         std::int64_t reserved = 0, limit = 0;
-        AddressRanges segments;
+        store::AddressRanges segments;
         for (const auto& [start, range] : initial_) {
             segments.add(start, static_cast<std::int64_t>(range.end - start));
             reserved += static_cast<std::int64_t>(range.end - start);
@@ -344,33 +344,34 @@ class HistoryReader {
             say(fmt::format(
                 "The history begins with {} and {}, found backwards from the end of the recording; "
                 "what-ifs begin with the same segments.",
-                counted(static_cast<std::int64_t>(initial_.size()), "segment", "segments"),
-                counted(placed_, "block", "blocks")));
+                store::counted(static_cast<std::int64_t>(initial_.size()), "segment", "segments"),
+                store::counted(placed_, "block", "blocks")));
         }
         if (unknown_places_ > 0) {
             say(fmt::format("{} of unknown stream {} assumed to serve the default one.",
-                            counted(unknown_places_, "segment", "segments"),
+                            store::counted(unknown_places_, "segment", "segments"),
                             unknown_places_ == 1 ? "is" : "are"));
         }
         if (unplaced_ > 0)
             say(fmt::format("{} have no address in the trace or in a segment of it and are not replayed.",
                             mb_and_bytes(unplaced_)));
         if (unknown_frees_ > 0) {
-            say(fmt::format("{} without an allocation {} ignored.", counted(unknown_frees_, "free", "frees"),
+            say(fmt::format("{} without an allocation {} ignored.",
+                            store::counted(unknown_frees_, "free", "frees"),
                             unknown_frees_ == 1 ? "is" : "are"));
         }
         if (no_stream_) say("The trace does not record streams; all requests are taken to be of one.");
-        if (trace_.config_value(kMemoryCountedKey) != kMemoryCountedActive) {
+        if (trace_.config_value(store::kMemoryCountedKey) != store::kMemoryCountedActive) {
             say("A block is reused as soon as the host has freed it: the trace does not record until when "
                 "streams use it.");
         }
         if (emptied_ > 0) {
             say(fmt::format("The program emptied the cache {}, and does so in every replay.",
-                            counted(emptied_, "time", "times")));
+                            store::counted(emptied_, "time", "times")));
         }
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     RankPlace rank_;
     const std::vector<std::uint32_t>& rows_;
     AllocatorHistory history_;
@@ -382,9 +383,9 @@ class HistoryReader {
 
 }  // namespace
 
-AllocatorHistory allocator_history(const Trace& trace, RankPlace rank,
+AllocatorHistory allocator_history(const store::Trace& trace, RankPlace rank,
                                    const std::vector<std::uint32_t>& rows) {
     return HistoryReader(trace, rank, rows).read();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,9 +12,11 @@
 #include "traces/analysis/memory/allocator_settings.h"
 #include "traces/analysis/memory/caching_allocator.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct AllocatorEvent {
     enum class Kind : std::uint8_t {
@@ -53,7 +55,7 @@ struct AllocatorHistory {
 };
 
 // `rows`: the rank's rows of Trace::memory on one device, in order.
-AllocatorHistory allocator_history(const Trace& trace, RankPlace rank,
+AllocatorHistory allocator_history(const store::Trace& trace, RankPlace rank,
                                    const std::vector<std::uint32_t>& rows);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

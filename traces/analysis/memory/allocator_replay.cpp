@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // Names a request that is only tried; no block has this address.
@@ -134,4 +134,4 @@ AllocatorReplay replay_allocator(const AllocatorHistory& history, const Allocato
     return RequestReplay(history, settings, limit, selected).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,7 +9,7 @@
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/memory/allocator_history.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // Whether a request that failed in the recording fits in a replay.
 struct RequestOutcome {
@@ -42,4 +42,4 @@ struct AllocatorReplay {
 AllocatorReplay replay_allocator(const AllocatorHistory& history, const AllocatorSettings& settings,
                                  std::int64_t limit, const IntervalSet* selected);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -15,7 +15,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // What people try first when memory is cached but does not fit.
@@ -47,7 +47,7 @@ std::vector<NamedSettings> what_ifs(const AllocatorChoices& choices, const Alloc
 
 class RankReport {
   public:
-    RankReport(const Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
+    RankReport(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
                const IntervalSet* selected, const AllocatorChoices& choices)
         : trace_(trace),
           rank_(rank),
@@ -198,8 +198,8 @@ class RankReport {
 
     static std::string in_words(const TimedChange& c) {
         return fmt::format("{} {} bytes for stream {} at {} ms", c.change.bytes > 0 ? "took" : "returned",
-                           grouped(std::abs(c.change.bytes)), c.change.stream,
-                           grouped(static_cast<double>(c.time) * 1e-6, 3));
+                           store::grouped(std::abs(c.change.bytes)), c.change.stream,
+                           store::grouped(static_cast<double>(c.time) * 1e-6, 3));
     }
 
     // The order in which cached segments are returned is that of their sizes in the allocator's lists; only
@@ -276,7 +276,7 @@ class RankReport {
             if (shown++ == kMostShown) break;
             DeviceAccount account = device_account(
                 trace_, rank_,
-                fmt::format("failed: {} MB", grouped(static_cast<double>(event.bytes) / (1 << 20), 2)),
+                fmt::format("failed: {} MB", store::grouped(static_cast<double>(event.bytes) / (1 << 20), 2)),
                 event.time);
             account.allocated = found->state.allocated;
             account.cached = found->state.cached();
@@ -289,7 +289,7 @@ class RankReport {
         }
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     RankPlace rank_;
     const IntervalSet* selected_;
     const AllocatorChoices& choices_;
@@ -299,10 +299,10 @@ class RankReport {
 
 }  // namespace
 
-AllocatorReport allocator_report(const Trace& trace, const Selection& selection,
+AllocatorReport allocator_report(const store::Trace& trace, const Selection& selection,
                                  const AllocatorChoices& choices) {
     const TraceSteps steps = find_steps(trace);
-    const auto rows = rows_by_rank(trace, MemorySpace::device, steps, {});
+    const auto rows = rows_by_rank(trace, schema::MemorySpace::device, steps, {});
     AllocatorReport report;
     for (const RankPlace rank : selected_ranks(trace, selection)) {
         const IntervalSet selected = selected_host_time(steps.ranks[rank.at()], selection);
@@ -382,4 +382,4 @@ Fields<FailedRequest> failed_request_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

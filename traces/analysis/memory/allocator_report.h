@@ -12,9 +12,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/memory/device_account.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // What is reserved with one choice of settings, in the selected time.
 struct ReservedRow {
@@ -75,7 +77,7 @@ struct AllocatorChoices {
 
 // Throws std::invalid_argument if a what-if cannot be parsed. Steps and ranges of the selection limit the
 // time in which peaks and failures are searched; every replay begins with the trace.
-AllocatorReport allocator_report(const Trace& trace, const Selection& selection = {},
+AllocatorReport allocator_report(const store::Trace& trace, const Selection& selection = {},
                                  const AllocatorChoices& options = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,7 +10,7 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int64_t kBytesOfMb = std::int64_t{1} << 20;
@@ -31,7 +31,7 @@ bool parse_switch(std::string_view item, std::string_view value) {
 }
 
 std::int64_t parse_mb(std::string_view item, std::string_view value) {
-    const auto mb = number_of<std::int64_t>(value);
+    const auto mb = schema::number_of<std::int64_t>(value);
     if (!mb || *mb <= kLeastMb || *mb > kMostMb)
         refuse_setting(item,
                        fmt::format("the value must be a number of MB from {} to {}", kLeastMb + 1, kMostMb));
@@ -39,7 +39,7 @@ std::int64_t parse_mb(std::string_view item, std::string_view value) {
 }
 
 std::int64_t parse_divisions(std::string_view item, std::string_view value) {
-    const auto count = number_of<std::int64_t>(value);
+    const auto count = schema::number_of<std::int64_t>(value);
     const bool fits = count && *count >= 0 && *count <= kMostDivisions;
     if (!fits || (*count > 0 && !std::has_single_bit(static_cast<std::uint64_t>(*count))))
         refuse_setting(
@@ -62,7 +62,7 @@ void parse_division_list(std::string_view item, std::string_view list, Allocator
             for (std::size_t i = last ? *last + 1 : 0; i < settings.divisions.size(); ++i)
                 settings.divisions[i] = count;
         } else {
-            const auto mb = number_of<std::uint64_t>(key);
+            const auto mb = schema::number_of<std::uint64_t>(key);
             if (!mb || !std::has_single_bit(*mb) || *mb > 32768)
                 refuse_setting(item, "the MB of an entry must be a power of two up to 32768, or >");
             const auto place = static_cast<std::size_t>(std::countr_zero(*mb));
@@ -99,7 +99,7 @@ void parse_item(std::string_view item, AllocatorSettings& settings) {
     } else if (key == "max_non_split_rounding_mb") {
         settings.max_non_split_rounding = parse_mb(item, value);
     } else if (key == "garbage_collection_threshold") {
-        const auto share = number_of<double>(value);
+        const auto share = schema::number_of<double>(value);
         if (!share || !(*share > 0 && *share < 1)) refuse_setting(item, "the value must be between 0 and 1");
         settings.garbage_collection = *share;
     } else if (key == "roundup_power2_divisions" && value.starts_with('[') && value.ends_with(']')) {
@@ -132,22 +132,22 @@ AllocatorSettings parse_allocator_settings(std::string_view text) {
     return settings;
 }
 
-AllocatorSettings recorded_allocator_settings(const Trace& trace) {
+AllocatorSettings recorded_allocator_settings(const store::Trace& trace) {
     AllocatorSettings settings;
     const auto value = [&](const char* key) { return trace.config_value(fmt::format("allocator.{}", key)); };
     settings.expandable_segments = value("expandable_segments") == "true";
     // -1 stands for no limit.
-    if (const auto bytes = number_of<std::int64_t>(value("max_split_size")); bytes && *bytes > 0)
+    if (const auto bytes = schema::number_of<std::int64_t>(value("max_split_size")); bytes && *bytes > 0)
         settings.max_split = *bytes;
-    if (const auto bytes = number_of<std::int64_t>(value("max_non_split_rounding_size"));
+    if (const auto bytes = schema::number_of<std::int64_t>(value("max_non_split_rounding_size"));
         bytes && *bytes > 0 && *bytes <= kMostMb * kBytesOfMb)
         settings.max_non_split_rounding = *bytes;
-    if (const auto share = number_of<double>(value("garbage_collection_threshold"));
+    if (const auto share = schema::number_of<double>(value("garbage_collection_threshold"));
         share && *share > 0 && *share < 1)
         settings.garbage_collection = *share;
     for (std::size_t i = 0; i < settings.divisions.size(); ++i) {
         const std::string key = fmt::format("roundup_power2_divisions.{}", 1 << i);
-        const auto count = number_of<std::int64_t>(value(key.c_str()));
+        const auto count = schema::number_of<std::int64_t>(value(key.c_str()));
         if (count && *count > 0 && *count <= kMostDivisions &&
             std::has_single_bit(static_cast<std::uint64_t>(*count)))
             settings.divisions[i] = *count;
@@ -179,4 +179,4 @@ std::string to_text(const AllocatorSettings& settings) {
     return text.empty() ? "defaults" : text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

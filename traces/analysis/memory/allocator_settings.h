@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // Sizes that no setting changes (c10/cuda/CUDACachingAllocator.h).
 struct AllocatorSizes {
@@ -46,9 +48,9 @@ struct AllocatorSettings {
 AllocatorSettings parse_allocator_settings(std::string_view text);
 
 // The settings that a memory snapshot reports; the defaults if the trace has none.
-AllocatorSettings recorded_allocator_settings(const Trace& trace);
+AllocatorSettings recorded_allocator_settings(const store::Trace& trace);
 
 // The same as one would write them; "defaults" if all have their default.
 std::string to_text(const AllocatorSettings& settings);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using Sizes = AllocatorSizes;
@@ -369,4 +369,4 @@ std::vector<ReservedSegment> CachingAllocator::segments() const {
     return segments;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -17,7 +17,7 @@
 
 #include "traces/analysis/memory/allocator_settings.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // A part of a segment that exists before the first event.
 struct AllocatorPiece {
@@ -170,4 +170,4 @@ class CachingAllocator {
     std::vector<SegmentChange> changes_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -4,7 +4,7 @@
 
 #include "traces/analysis/memory/caching_allocator.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // More than any device: a whole number of pages of both sizes. Segments lie 20 TiB apart.
@@ -89,4 +89,4 @@ void CachingAllocator::unmap(Index block) {
     merge_neighbours(pages);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,7 +9,7 @@
 #include "traces/analysis/memory/memory_curves.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // A counter of what the device uses; NVML's includes other programs.
@@ -28,10 +28,10 @@ std::optional<std::int64_t> first_from(const ByteCurve& curve, std::int64_t time
     return curve.bytes[static_cast<std::size_t>(at - curve.time.begin())];
 }
 
-ByteCurve counter_curve(const Trace& trace, RankPlace rank, std::string_view name) {
+ByteCurve counter_curve(const store::Trace& trace, RankPlace rank, std::string_view name) {
     ByteCurve curve;
     const auto id = trace.strings.find(name);
-    const Counters& counters = trace.counters;
+    const store::Counters& counters = trace.counters;
     for (std::size_t i = 0; id && i < counters.size(); ++i) {
         if (counters.rank[i] != rank.value || counters.name[i] != *id) continue;
         curve.time.push_back(counters.time[i]);
@@ -40,7 +40,7 @@ ByteCurve counter_curve(const Trace& trace, RankPlace rank, std::string_view nam
     return curve;
 }
 
-ByteCurve used_curve(const Trace& trace, RankPlace rank) {
+ByteCurve used_curve(const store::Trace& trace, RankPlace rank) {
     for (const std::string_view name : kUsedCounters) {
         ByteCurve curve = counter_curve(trace, rank, name);
         if (!curve.empty()) return curve;
@@ -49,9 +49,9 @@ ByteCurve used_curve(const Trace& trace, RankPlace rank) {
 }
 
 // When the rank created NCCL's communicators.
-IntervalSet communicator_times(const Trace& trace, RankPlace rank) {
+IntervalSet communicator_times(const store::Trace& trace, RankPlace rank) {
     std::vector<Interval> times;
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const std::string_view name = trace.strings[ranges.name[i]];
         const bool creates = name.starts_with("ncclCommInit") || name.starts_with("ncclCommSplit");
@@ -68,7 +68,8 @@ void DeviceAccount::close() {
     other = *used - *allocated - *cached - nccl.value_or(0) - context.value_or(0);
 }
 
-DeviceAccount device_account(const Trace& trace, RankPlace rank, std::string moment, std::int64_t time) {
+DeviceAccount device_account(const store::Trace& trace, RankPlace rank, std::string moment,
+                             std::int64_t time) {
     DeviceAccount account;
     account.moment = std::move(moment);
     account.time = time;
@@ -120,4 +121,4 @@ Fields<DeviceAccount> device_account_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

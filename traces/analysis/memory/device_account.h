@@ -9,9 +9,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct DeviceAccount {
     std::string moment;  // "peak of reserved"
@@ -29,6 +31,7 @@ struct DeviceAccount {
 Fields<DeviceAccount> device_account_fields();
 
 // Used bytes, NCCL, context and total at `time`, as far as counters of the device show them.
-DeviceAccount device_account(const Trace& trace, RankPlace rank, std::string moment, std::int64_t time);
+DeviceAccount device_account(const store::Trace& trace, RankPlace rank, std::string moment,
+                             std::int64_t time);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

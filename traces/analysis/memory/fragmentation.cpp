@@ -6,16 +6,16 @@
 #include "traces/store/columns/address_ranges.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::uint64_t kBlockRounding = 512;
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;  // [start, end)
 
-std::vector<Range> held_ranges(const Trace& trace, RankPlace rank, std::int64_t time) {
-    const Segments& segments = trace.segments;
-    AddressRanges held;
+std::vector<Range> held_ranges(const store::Trace& trace, RankPlace rank, std::int64_t time) {
+    const store::Segments& segments = trace.segments;
+    store::AddressRanges held;
     for (std::size_t i = 0; i < segments.size() && segments.time[i] <= time; ++i) {
         if (segments.rank[i] != rank.value) continue;
         if (segments.bytes[i] > 0) held.add(segments.address[i], segments.bytes[i]);
@@ -35,7 +35,7 @@ std::vector<Range> held_ranges(const Trace& trace, RankPlace rank, std::int64_t 
     return ranges;
 }
 
-std::vector<Range> live_blocks(const MemoryEvents& memory, const std::vector<std::uint32_t>& live) {
+std::vector<Range> live_blocks(const store::MemoryEvents& memory, const std::vector<std::uint32_t>& live) {
     std::vector<Range> blocks;
     blocks.reserve(live.size());
     for (const std::uint32_t row : live) {
@@ -50,7 +50,7 @@ std::vector<Range> live_blocks(const MemoryEvents& memory, const std::vector<std
 
 }  // namespace
 
-Fragmentation fragmentation_at(const Trace& trace, RankPlace rank, std::int64_t time,
+Fragmentation fragmentation_at(const store::Trace& trace, RankPlace rank, std::int64_t time,
                                const std::vector<std::uint32_t>& live) {
     Fragmentation result;
     const std::vector<Range> held = held_ranges(trace, rank, time);
@@ -79,4 +79,4 @@ Fragmentation fragmentation_at(const Trace& trace, RankPlace rank, std::int64_t 
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

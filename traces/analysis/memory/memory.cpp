@@ -16,7 +16,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // Bytes that the addresses do not explain: a free without a matching allocation.
@@ -25,10 +25,10 @@ constexpr const char* kNotTold = "(unattributed)";
 // --- what only foreign traces have ---
 
 // Sums the bytes of the live rows by their text in a column.
-std::unordered_map<StringId, std::int64_t> by_text(const MemoryEvents& memory,
-                                                   const std::vector<StringId>& column,
-                                                   const std::vector<std::uint32_t>& live) {
-    std::unordered_map<StringId, std::int64_t> bytes;
+std::unordered_map<schema::StringId, std::int64_t> by_text(const store::MemoryEvents& memory,
+                                                           const std::vector<schema::StringId>& column,
+                                                           const std::vector<std::uint32_t>& live) {
+    std::unordered_map<schema::StringId, std::int64_t> bytes;
     for (const std::uint32_t row : live) bytes[column[row]] += memory.bytes[row];
     return bytes;
 }
@@ -43,27 +43,27 @@ void close(std::vector<MemoryHolder>& holders, std::int64_t peak) {
     });
 }
 
-std::vector<MemoryHolder> by_annotation(const Trace& trace, std::int64_t peak,
+std::vector<MemoryHolder> by_annotation(const store::Trace& trace, std::int64_t peak,
                                         const std::vector<std::uint32_t>& live) {
     std::vector<MemoryHolder> holders;
     for (const auto& [id, bytes] : by_text(trace.memory, trace.memory.annotation, live)) {
         holders.push_back(
-            {id == StringId::empty ? "(no annotation)" : std::string(trace.strings[id]), bytes});
+            {id == schema::StringId::empty ? "(no annotation)" : std::string(trace.strings[id]), bytes});
     }
     close(holders, peak);
     return holders;
 }
 
 // Stacks that differ only in PyTorch's frames are one holder.
-std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
+std::vector<MemoryHolder> by_stack(const store::Trace& trace, std::int64_t peak,
                                    const std::vector<std::uint32_t>& live) {
     struct Place {
         std::int64_t bytes = 0, largest = 0;
-        StringId stack = StringId::empty;
+        schema::StringId stack = schema::StringId::empty;
     };
     std::unordered_map<std::string_view, Place> places;
     for (const auto& [id, bytes] : by_text(trace.memory, trace.memory.stack, live)) {
-        Place& place = places[asking_frame(trace.strings[id])];
+        Place& place = places[store::asking_frame(trace.strings[id])];
         place.bytes += bytes;
         if (bytes <= place.largest) continue;
         place.largest = bytes;
@@ -72,7 +72,7 @@ std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
     std::vector<MemoryHolder> holders;
     for (const auto& [frame, place] : places) {
         MemoryHolder& holder = holders.emplace_back();
-        holder.name = frame.empty() ? "(no stack)" : short_frame(frame);
+        holder.name = frame.empty() ? "(no stack)" : store::short_frame(frame);
         holder.bytes = place.bytes;
         holder.stack = trace.strings[place.stack];
     }
@@ -82,11 +82,11 @@ std::vector<MemoryHolder> by_stack(const Trace& trace, std::int64_t peak,
 
 // The time of the peak: when it was reached or, if bytes count until their last use, the allocator's last
 // action before the total fell.
-std::int64_t moment_of(const Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
+std::int64_t moment_of(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
                        const Peak& peak) {
     if (!counts_active(trace) || peak.rows == 0 || peak.rows >= rows.size()) return peak.time;
     const std::int64_t next = trace.memory.time[rows[peak.rows]];
-    const Counters& counters = trace.counters;
+    const store::Counters& counters = trace.counters;
     auto at = static_cast<std::size_t>(std::upper_bound(counters.time.begin(), counters.time.end(), next) -
                                        counters.time.begin());
     for (; at > 0 && counters.time[at - 1] > peak.time; --at) {
@@ -97,13 +97,13 @@ std::int64_t moment_of(const Trace& trace, RankPlace rank, const std::vector<std
 
 // Sets annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that are live at
 // `peak`.
-void add_places(const Trace& trace, RankPlace rank, const Peak& peak, const std::vector<std::uint32_t>& live,
-                RankMemory& result) {
-    const auto told = [&](const std::vector<StringId>& column) {
+void add_places(const store::Trace& trace, RankPlace rank, const Peak& peak,
+                const std::vector<std::uint32_t>& live, RankMemory& result) {
+    const auto told = [&](const std::vector<schema::StringId>& column) {
         return std::any_of(live.begin(), live.end(),
-                           [&](std::uint32_t row) { return column[row] != StringId::empty; });
+                           [&](std::uint32_t row) { return column[row] != schema::StringId::empty; });
     };
-    const MemoryEvents& memory = trace.memory;
+    const store::MemoryEvents& memory = trace.memory;
     result.until_last_use = counts_active(trace);
     if (!memory.annotation.empty() && told(memory.annotation))
         result.annotations = by_annotation(trace, peak.total, live);
@@ -114,12 +114,12 @@ void add_places(const Trace& trace, RankPlace rank, const Peak& peak, const std:
 
 // The growth in a rank's rows. None if a step ends with no more than the previous one, if there are fewer
 // than three steps, or if the growth is below a hundredth of what is live at the end of the last one.
-std::optional<MemoryGrowth> growth_of(const Trace& trace, RankPlace rank,
+std::optional<MemoryGrowth> growth_of(const store::Trace& trace, RankPlace rank,
                                       const std::vector<std::uint32_t>& rows, const RankSteps& steps,
                                       const Selection& selection) {
     constexpr std::int64_t kFewSteps = 3, kShare = 100;
     if (trace.steps.empty()) return std::nullopt;
-    const MemoryEvents& memory = trace.memory;
+    const store::MemoryEvents& memory = trace.memory;
     const Interval time = selected_time(selection);
     MemoryGrowth growth;
     std::int64_t live = 0, total = 0;
@@ -130,7 +130,7 @@ std::optional<MemoryGrowth> growth_of(const Trace& trace, RankPlace rank,
             continue;
         for (; next < rows.size() && memory.time[rows[next]] < step.host.end; ++next) {
             total += memory.bytes[rows[next]];
-            if (memory.category[rows[next]] == MemoryCategory::communication)
+            if (memory.category[rows[next]] == schema::MemoryCategory::communication)
                 live += memory.bytes[rows[next]];
         }
         if (growth.steps++ == 0) {
@@ -150,15 +150,15 @@ std::optional<MemoryGrowth> growth_of(const Trace& trace, RankPlace rank,
 }
 
 // Failures of the rank with that number in the selected time.
-std::vector<MemoryFailure> failures_of(const Trace& trace, int rank, const RankSteps& steps,
+std::vector<MemoryFailure> failures_of(const store::Trace& trace, int rank, const RankSteps& steps,
                                        const Selection& selection) {
     std::vector<MemoryFailure> failures;
     const IntervalSet time = selected_host_time(steps, selection);
-    for (const DiagnosticRow& row : trace.diagnostics) {
+    for (const schema::DiagnosticRow& row : trace.diagnostics) {
         const std::string_view text = row.text;
-        if (!text.starts_with(kOutOfMemory)) continue;
+        if (!text.starts_with(store::kOutOfMemory)) continue;
         int number = -1;
-        std::from_chars(text.data() + kOutOfMemory.size(), text.data() + text.size(), number);
+        std::from_chars(text.data() + store::kOutOfMemory.size(), text.data() + text.size(), number);
         if (number != rank) continue;
         const bool whole = selects_whole_time(selection);
         const bool selected = std::any_of(time.begin(), time.end(), [&](const Interval& i) {
@@ -191,7 +191,7 @@ void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
     const auto none = predicted_peak ? std::optional<std::int64_t>(0) : std::nullopt;
     if (missing != 0) holders.push_back({kNotTold, missing, none});
     if (missing_prediction != 0) holders.push_back({kNotStored, 0, missing_prediction});
-    sort_rows(holders, [](const MemoryHolder& a, const MemoryHolder& b) {
+    schema::sort_rows(holders, [](const MemoryHolder& a, const MemoryHolder& b) {
         if (a.bytes != b.bytes) return a.bytes > b.bytes;
         return a.predicted.value_or(0) > b.predicted.value_or(0);
     });
@@ -200,7 +200,7 @@ void close(std::vector<MemoryHolder>& holders, std::int64_t peak,
 // Joins measured and predicted bytes by key; without a prediction (none of this kind stored, or not
 // applicable) the holders have none. `name_of` returns the name of a key.
 template <typename Key, typename KeyOf, typename Predicted, typename NameOf>
-std::vector<MemoryHolder> join(const MemoryEvents& memory, const std::vector<std::uint32_t>& live,
+std::vector<MemoryHolder> join(const store::MemoryEvents& memory, const std::vector<std::uint32_t>& live,
                                std::int64_t peak, std::optional<std::int64_t> predicted_peak,
                                const KeyOf& key_of, const Predicted& predicted, const NameOf& name_of) {
     if (predicted.empty()) predicted_peak.reset();
@@ -247,7 +247,7 @@ class Names {
 };
 
 // The maximum of the pool in the selected time, including its value at its start; 0 unknown.
-std::int64_t most_reserved(const Trace& trace, RankPlace rank, const RankSteps& steps,
+std::int64_t most_reserved(const store::Trace& trace, RankPlace rank, const RankSteps& steps,
                            const Selection& selection) {
     const IntervalSet time = selected_host_time(steps, selection);
     if (time.empty()) return 0;
@@ -257,23 +257,23 @@ std::int64_t most_reserved(const Trace& trace, RankPlace rank, const RankSteps& 
 
 }  // namespace
 
-MemorySpace space_in_use(const Trace& trace) {
+schema::MemorySpace space_in_use(const store::Trace& trace) {
     const auto& spaces = trace.memory.space;
-    const auto any = [&](MemorySpace space) {
+    const auto any = [&](schema::MemorySpace space) {
         return std::find(spaces.begin(), spaces.end(), space) != spaces.end();
     };
-    return !any(MemorySpace::device) && any(MemorySpace::host) && trace.predictions.empty()
-               ? MemorySpace::host
-               : MemorySpace::device;
+    return !any(schema::MemorySpace::device) && any(schema::MemorySpace::host) && trace.predictions.empty()
+               ? schema::MemorySpace::host
+               : schema::MemorySpace::device;
 }
 
-MemoryReport memory_report(const Trace& trace, const Selection& selection, MemorySpace space) {
-    const MemoryEvents& memory = trace.memory;
-    const bool device = space == MemorySpace::device;
+MemoryReport memory_report(const store::Trace& trace, const Selection& selection, schema::MemorySpace space) {
+    const store::MemoryEvents& memory = trace.memory;
+    const bool device = space == schema::MemorySpace::device;
     const TraceSteps steps = find_steps(trace);
     const auto rows = rows_by_rank(trace, space, steps, selection);
-    std::array<std::vector<std::vector<std::uint32_t>>, kMemorySpaces> others;
-    for (const MemorySpace other : {MemorySpace::pinned, MemorySpace::host}) {
+    std::array<std::vector<std::vector<std::uint32_t>>, schema::kMemorySpaces> others;
+    for (const schema::MemorySpace other : {schema::MemorySpace::pinned, schema::MemorySpace::host}) {
         if (device) others[static_cast<std::size_t>(other)] = rows_by_rank(trace, other, steps, selection);
     }
     const Names units(trace.units, "(no unit)");
@@ -323,7 +323,7 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
         } else {
             result.fragmentation.reset();
         }
-        for (const MemorySpace other : {MemorySpace::pinned, MemorySpace::host}) {
+        for (const schema::MemorySpace other : {schema::MemorySpace::pinned, schema::MemorySpace::host}) {
             if (!device || others[static_cast<std::size_t>(other)][at].empty()) continue;
             const auto& own = others[static_cast<std::size_t>(other)][at];
             const Peak most = find_peak(memory, own, peak_range(trace, own, steps.ranks[at], selection));
@@ -334,8 +334,8 @@ MemoryReport memory_report(const Trace& trace, const Selection& selection, Memor
     return report;
 }
 
-std::vector<MemoryPoint> memory_curve(const Trace& trace, RankPlace rank, MemorySpace space) {
-    const MemoryEvents& memory = trace.memory;
+std::vector<MemoryPoint> memory_curve(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
+    const store::MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<MemoryPoint> curve;
     MemoryPoint point;
@@ -350,4 +350,4 @@ std::vector<MemoryPoint> memory_curve(const Trace& trace, RankPlace rank, Memory
     return curve;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

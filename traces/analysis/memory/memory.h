@@ -12,9 +12,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct Fragmentation {
     std::int64_t held_bytes = 0;    // reserved, in segments
@@ -34,10 +36,10 @@ struct Fragmentation {
 // Trace::memory. A block's size is rounded up to 512, as in PyTorch's caching allocator. Adjacent segments
 // count as one if the allocator's segments can grow (`allocator.expandable_segments`). All 0 if the trace has
 // no segments.
-Fragmentation fragmentation_at(const Trace& trace, RankPlace rank, std::int64_t time,
+Fragmentation fragmentation_at(const store::Trace& trace, RankPlace rank, std::int64_t time,
                                const std::vector<std::uint32_t>& live);
 
-using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
+using CategoryBytes = std::array<std::int64_t, schema::kMemoryCategories>;
 
 struct MemoryHolder {  // a module, unit, buffer, annotation or stack and its bytes at the peak
     std::string name;
@@ -52,7 +54,7 @@ struct MemoryFailure {  // an allocation that the device could not satisfy
 };
 
 struct SpacePeak {  // of a memory space other than the device's
-    MemorySpace space = MemorySpace::host;
+    schema::MemorySpace space = schema::MemorySpace::host;
     std::int64_t peak_bytes = 0, peak_time_ns = 0;
 };
 
@@ -139,7 +141,7 @@ MemoryPart sum_of(const std::vector<MemoryPart>& parts, std::string name);
 
 struct MemoryReport {
     std::vector<RankMemory> ranks;
-    MemorySpace space = MemorySpace::device;
+    schema::MemorySpace space = schema::MemorySpace::device;
 };
 
 // Allocated memory of one device; for a rank with several, the one with the highest peak. For PyTorch memory
@@ -155,14 +157,14 @@ struct MemoryReport {
 //
 // For a space other than the device's the report omits what is known only for the device: prediction,
 // reserved bytes, fragmentation, failures and other spaces.
-MemoryReport memory_report(const Trace& trace, const Selection& selection = {},
-                           MemorySpace space = MemorySpace::device);
+MemoryReport memory_report(const store::Trace& trace, const Selection& selection = {},
+                           schema::MemorySpace space = schema::MemorySpace::device);
 
 // The space that a trace uses: the device's or, if it has no allocations on a device, the host's (CPU jobs).
-MemorySpace space_in_use(const Trace& trace);
+schema::MemorySpace space_in_use(const store::Trace& trace);
 
 // The curve of one rank in one space.
-std::vector<MemoryPoint> memory_curve(const Trace& trace, RankPlace rank,
-                                      MemorySpace space = MemorySpace::device);
+std::vector<MemoryPoint> memory_curve(const store::Trace& trace, RankPlace rank,
+                                      schema::MemorySpace space = schema::MemorySpace::device);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

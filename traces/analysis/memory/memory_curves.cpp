@@ -11,10 +11,10 @@
 #include "traces/analysis/memory/peak_search.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-ByteCurve allocated_curve(const Trace& trace, RankPlace rank, MemorySpace space) {
-    const MemoryEvents& memory = trace.memory;
+ByteCurve allocated_curve(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
+    const store::MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     ByteCurve curve;
     std::int64_t total = 0;
@@ -28,8 +28,8 @@ ByteCurve allocated_curve(const Trace& trace, RankPlace rank, MemorySpace space)
     return curve;
 }
 
-std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace rank, const Selection& selection,
-                                               MemorySpace space) {
+std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, RankPlace rank,
+                                               const Selection& selection, schema::MemorySpace space) {
     std::vector<MemoryPoint> curve = memory_curve(trace, rank, space);
     if (selects_whole_time(selection) || curve.empty()) return curve;
     const TraceSteps steps = find_steps(trace);
@@ -54,15 +54,15 @@ std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace ran
     return part;
 }
 
-PoolCurves pool_curves(const Trace& trace, RankPlace rank) {
+PoolCurves pool_curves(const store::Trace& trace, RankPlace rank) {
     PoolCurves curves;
     const std::array<std::pair<std::string_view, ByteCurve*>, 3> wanted = {
         {{kReservedCounter, &curves.reserved},
          {kActiveCounter, &curves.active},
          {kAllocatedCounter, &curves.allocated}}};
-    const Counters& counters = trace.counters;
+    const store::Counters& counters = trace.counters;
     for (const auto& [name, curve] : wanted) {
-        const std::optional<StringId> id = trace.strings.find(name);
+        const std::optional<schema::StringId> id = trace.strings.find(name);
         for (std::size_t i = 0; id && i < counters.size(); ++i) {
             if (counters.rank[i] != rank.value || counters.name[i] != *id) continue;
             curve->time.push_back(counters.time[i]);
@@ -77,10 +77,10 @@ std::int64_t counter_bytes(double value) {
     return value > 0 ? static_cast<std::int64_t>(std::min(value, kLargest)) : 0;
 }
 
-CounterCurve::CounterCurve(const Trace& trace, RankPlace rank, std::string_view name) {
-    const std::optional<StringId> id = trace.strings.find(name);
+CounterCurve::CounterCurve(const store::Trace& trace, RankPlace rank, std::string_view name) {
+    const std::optional<schema::StringId> id = trace.strings.find(name);
     if (!id) return;
-    const Counters& counters = trace.counters;
+    const store::Counters& counters = trace.counters;
     for (std::size_t i = 0; i < counters.size(); ++i) {
         if (counters.name[i] != *id || counters.rank[i] != rank.value) continue;
         times_.push_back(counters.time[i]);
@@ -113,7 +113,7 @@ IntervalSet CounterCurve::when(double value, const Interval& interval) const {
     return set;
 }
 
-PeakIndex::PeakIndex(const Trace& trace, RankPlace rank, MemorySpace space) {
+PeakIndex::PeakIndex(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
     ByteCurve curve = allocated_curve(trace, rank, space);
     times_ = std::move(curve.time);
     const std::vector<std::int64_t>& totals = curve.bytes;
@@ -136,4 +136,4 @@ std::int64_t PeakIndex::most(std::int64_t start, std::int64_t end) const {
     return most;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

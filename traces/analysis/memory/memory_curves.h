@@ -13,9 +13,11 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // A value applies until the next one; before the first it is 0.
 struct ByteCurve {
@@ -25,13 +27,15 @@ struct ByteCurve {
 };
 
 // The total of live bytes of a rank right after each allocation and free.
-ByteCurve allocated_curve(const Trace& trace, RankPlace rank, MemorySpace space = MemorySpace::device);
+ByteCurve allocated_curve(const store::Trace& trace, RankPlace rank,
+                          schema::MemorySpace space = schema::MemorySpace::device);
 
 // The part of memory_curve() in the time that memory_report() uses for this selection: from the first
 // selected step's host start to the last one's host end, within the range. Its first and last points are the
 // states at the start and end of that time; the whole curve if nothing is selected.
-std::vector<MemoryPoint> selected_memory_curve(const Trace& trace, RankPlace rank, const Selection& selection,
-                                               MemorySpace space = MemorySpace::device);
+std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, RankPlace rank,
+                                               const Selection& selection,
+                                               schema::MemorySpace space = schema::MemorySpace::device);
 
 // Device memory as counted by the recorder of a run; each curve is empty if it was not recorded.
 struct PoolCurves {
@@ -39,7 +43,7 @@ struct PoolCurves {
     ByteCurve active;     // memory counts until the last stream has used it
     ByteCurve allocated;  // in the host program's order, if the memory events contain active bytes
 };
-PoolCurves pool_curves(const Trace& trace, RankPlace rank);
+PoolCurves pool_curves(const store::Trace& trace, RankPlace rank);
 
 // Counters of the device memory pool, as the recorder of a run names them.
 inline constexpr std::string_view kReservedCounter = "reserved_bytes";  // memory that the pool holds
@@ -56,7 +60,7 @@ std::int64_t counter_bytes(double value);
 // The values of one counter of one rank over time.
 class CounterCurve {
   public:
-    CounterCurve(const Trace& trace, RankPlace rank, std::string_view name);
+    CounterCurve(const store::Trace& trace, RankPlace rank, std::string_view name);
 
     bool empty() const { return times_.empty(); }  // never recorded
     // The value at `time`; 0 before the first one.
@@ -81,7 +85,8 @@ class CounterCurve {
 // frees. Building takes O(n), a query O(log n).
 class PeakIndex {
   public:
-    PeakIndex(const Trace& trace, RankPlace rank, MemorySpace space = MemorySpace::device);
+    PeakIndex(const store::Trace& trace, RankPlace rank,
+              schema::MemorySpace space = schema::MemorySpace::device);
 
     // The largest total at any instant of [start, end), including the one at `start`.
     std::int64_t most(std::int64_t start, std::int64_t end) const;
@@ -91,4 +96,4 @@ class PeakIndex {
     std::vector<std::int64_t> tree_;  // leaves from times_.size() on: the total after each row
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,15 +8,15 @@
 #include "traces/analysis/memory/prediction.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // The times at which a rank's host threads requested more memory from the device, sorted.
 class Growths {
   public:
-    Growths(const Trace& trace, RankPlace rank) {
-        const std::optional<StringId> name = trace.strings.find("cudaMalloc");
-        const RuntimeCalls& calls = trace.runtime;
+    Growths(const store::Trace& trace, RankPlace rank) {
+        const std::optional<schema::StringId> name = trace.strings.find("cudaMalloc");
+        const store::RuntimeCalls& calls = trace.runtime;
         for (std::size_t i = 0; name && i < calls.size(); ++i) {
             if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank.value) {
                 times_.push_back(calls.start[i]);
@@ -24,7 +24,7 @@ class Growths {
         }
         // A snapshot has no calls: each segment counts as one, except those without a stream, which existed
         // before.
-        const Segments& segments = trace.segments;
+        const store::Segments& segments = trace.segments;
         const bool told = !times_.empty();
         for (std::size_t i = 0; !told && i < segments.size(); ++i) {
             if (segments.rank[i] == rank.value && segments.bytes[i] > 0 && segments.stream[i] >= 0)
@@ -51,7 +51,8 @@ std::string name_of(const std::vector<Row>& rows, int id) {
 // All inputs for one rank; built once, queried for each part of the explanation.
 class RankExplainer {
   public:
-    RankExplainer(const Trace& trace, RankPlace rank, const RankSteps& steps, const Selection& selection)
+    RankExplainer(const store::Trace& trace, RankPlace rank, const RankSteps& steps,
+                  const Selection& selection)
         : trace_(trace),
           rank_(rank),
           allocated_(trace, rank),
@@ -76,7 +77,7 @@ class RankExplainer {
             if (peak.time >= step.host.start && peak.time < step.host.end) moment.step = step.number;
         }
         if (peak.initial || peak.rows == 0) return moment;
-        const MemoryEvents& memory = trace_.memory;
+        const store::MemoryEvents& memory = trace_.memory;
         const std::uint32_t row = rows[peak.rows - 1];
         moment.phase = memory.phase[row];
         moment.buffer = trace_.strings[memory.name[row]];
@@ -145,7 +146,7 @@ class RankExplainer {
         Interval host;
     };
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     RankPlace rank_;
     PeakIndex allocated_;
     CounterCurve active_, reserved_;
@@ -156,9 +157,9 @@ class RankExplainer {
 
 }  // namespace
 
-MemoryExplanation explain_memory(const Trace& trace, const Selection& selection) {
+MemoryExplanation explain_memory(const store::Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
-    const auto rows = rows_by_rank(trace, MemorySpace::device, steps, selection);
+    const auto rows = rows_by_rank(trace, schema::MemorySpace::device, steps, selection);
     MemoryReport report = memory_report(trace, selection);
     const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
     MemoryExplanation explanation;
@@ -176,4 +177,4 @@ MemoryExplanation explain_memory(const Trace& trace, const Selection& selection)
     return explanation;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

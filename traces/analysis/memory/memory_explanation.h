@@ -11,12 +11,12 @@
 
 #include "traces/analysis/memory/memory.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // The allocation that reached the peak.
 struct PeakMoment {
     std::optional<std::int64_t> step;  // the step of the rank's host thread; none: outside all steps
-    Phase phase = Phase::none;
+    schema::Phase phase = schema::Phase::none;
     std::string buffer, unit, module;  // of that allocation; empty if unknown, or if the peak existed
                                        // already when the selected time began
     std::string annotation, stack;     // of that allocation, if recorded
@@ -63,6 +63,6 @@ struct MemoryExplanation {
 // The selection has the same meaning as in memory_report(); the steps are the selected ones, each clipped to
 // the selected time. If nothing is selected, reserved memory includes the set-up: the pool keeps what the
 // set-up made it reserve.
-MemoryExplanation explain_memory(const Trace& trace, const Selection& selection = {});
+MemoryExplanation explain_memory(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

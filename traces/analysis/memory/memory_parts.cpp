@@ -7,13 +7,13 @@
 
 #include "traces/analysis/memory/memory.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using P = MemoryPart;
 
-Cell difference(const P& part) {
-    return part.predicted ? Cell(part.bytes - *part.predicted) : Cell();
+store::Cell difference(const P& part) {
+    return part.predicted ? store::Cell(part.bytes - *part.predicted) : store::Cell();
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ Fields<MemoryPart> memory_part_fields() {
         {{"mb", "MB", Unit::bytes, "Its bytes at the peak.", in_table}, value_of<&P::bytes>},
         {{"share", "Share", Unit::percent, "Its share of the peak.", in_table},
          [](const P& part) {
-             return Cell(part.peak > 0
-                             ? 100.0 * static_cast<double>(part.bytes) / static_cast<double>(part.peak)
-                             : 0.0);
+             return store::Cell(part.peak > 0
+                                    ? 100.0 * static_cast<double>(part.bytes) / static_cast<double>(part.peak)
+                                    : 0.0);
          }},
         {{"predicted_bytes", "Predicted", Unit::count, "What the memory account predicts for it."},
          value_of<&P::predicted>},
@@ -41,14 +41,15 @@ Fields<MemoryPart> memory_part_fields() {
         {{"difference_percent", "", Unit::percent, "The difference in percent of the prediction.",
           in_programs},
          [](const P& part) {
-             return part.predicted.value_or(0) != 0 ? Cell(difference_percent(part.bytes, *part.predicted))
-                                                    : Cell();
+             return part.predicted.value_or(0) != 0
+                        ? store::Cell(difference_percent(part.bytes, *part.predicted))
+                        : store::Cell();
          }},
         {{"difference_percent", "Difference", Unit::percent, "The difference in percent of the prediction.",
           in_table, -1, false, true},
          [](const P& part) {
-             if (!part.predicted || (*part.predicted == 0 && part.bytes != 0)) return Cell();
-             return Cell(difference_percent(part.bytes, *part.predicted));
+             if (!part.predicted || (*part.predicted == 0 && part.bytes != 0)) return store::Cell();
+             return store::Cell(difference_percent(part.bytes, *part.predicted));
          }},
     };
     return kFields;
@@ -57,7 +58,7 @@ Fields<MemoryPart> memory_part_fields() {
 std::vector<MemoryPart> category_parts(const RankMemory& rank) {
     std::vector<P> parts;
     for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
-        parts.push_back({std::string(kMemoryCategoryNames[c]), rank.at_peak[c], rank.peak_bytes});
+        parts.push_back({std::string(schema::kMemoryCategoryNames[c]), rank.at_peak[c], rank.peak_bytes});
         if (rank.is_predicted()) parts.back().predicted = rank.predicted_at_peak[c];
     }
     return parts;
@@ -93,4 +94,4 @@ MemoryPart sum_of(const std::vector<MemoryPart>& parts, std::string name) {
     return sum;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

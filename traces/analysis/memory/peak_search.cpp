@@ -9,16 +9,17 @@
 #include "traces/store/columns/memory_facts.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
 using Rows = std::vector<std::uint32_t>;
 
 // Rows of a space by rank, then by device index within the rank.
-std::vector<std::map<std::uint16_t, Rows>> rows_by_device(const Trace& trace, MemorySpace space) {
+std::vector<std::map<std::uint16_t, Rows>> rows_by_device(const store::Trace& trace,
+                                                          schema::MemorySpace space) {
     std::vector<std::map<std::uint16_t, Rows>> rows(trace.ranks.size());
-    const MemoryEvents& memory = trace.memory;
+    const store::MemoryEvents& memory = trace.memory;
     for (std::size_t i = 0; i < memory.size(); ++i) {
         if (memory.space[i] == space)
             rows[memory.rank[i]][memory.device[i]].push_back(static_cast<std::uint32_t>(i));
@@ -28,11 +29,11 @@ std::vector<std::map<std::uint16_t, Rows>> rows_by_device(const Trace& trace, Me
 
 }  // namespace
 
-std::vector<Rows> rows_by_rank(const Trace& trace, MemorySpace space, const TraceSteps& steps,
+std::vector<Rows> rows_by_rank(const store::Trace& trace, schema::MemorySpace space, const TraceSteps& steps,
                                const Selection& selection) {
     std::vector<Rows> rows(trace.ranks.size());
-    const MemoryEvents& memory = trace.memory;
-    if (memory.device.empty() || space != MemorySpace::device) {
+    const store::MemoryEvents& memory = trace.memory;
+    if (memory.device.empty() || space != schema::MemorySpace::device) {
         for (std::size_t i = 0; i < memory.size(); ++i) {
             if (memory.space[i] == space) rows[memory.rank[i]].push_back(static_cast<std::uint32_t>(i));
         }
@@ -52,37 +53,39 @@ std::vector<Rows> rows_by_rank(const Trace& trace, MemorySpace space, const Trac
     return rows;
 }
 
-std::vector<bool> rows_of_fullest_devices(const Trace& trace) {
-    const MemoryEvents& memory = trace.memory;
+std::vector<bool> rows_of_fullest_devices(const store::Trace& trace) {
+    const store::MemoryEvents& memory = trace.memory;
     if (memory.device.empty()) return {};
     std::vector<bool> counts(memory.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = memory.space[i] != MemorySpace::device;
-    for (const Rows& own : rows_by_rank(trace, MemorySpace::device, find_steps(trace), {})) {
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        counts[i] = memory.space[i] != schema::MemorySpace::device;
+    for (const Rows& own : rows_by_rank(trace, schema::MemorySpace::device, find_steps(trace), {})) {
         for (const std::uint32_t row : own) counts[row] = true;
     }
     return counts;
 }
 
-int memory_devices(const Trace& trace, RankPlace rank) {
-    const MemoryEvents& memory = trace.memory;
+int memory_devices(const store::Trace& trace, RankPlace rank) {
+    const store::MemoryEvents& memory = trace.memory;
     std::set<std::uint16_t> devices;
     for (std::size_t i = 0; i < memory.device.size(); ++i) {
-        if (memory.rank[i] == rank.value && memory.space[i] == MemorySpace::device)
+        if (memory.rank[i] == rank.value && memory.space[i] == schema::MemorySpace::device)
             devices.insert(memory.device[i]);
     }
     return std::max(1, static_cast<int>(devices.size()));
 }
 
-bool counts_active(const Trace& trace) {
-    return trace.config_value(kMemoryCountedKey) == kMemoryCountedActive;
+bool counts_active(const store::Trace& trace) {
+    return trace.config_value(store::kMemoryCountedKey) == store::kMemoryCountedActive;
 }
 
-PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,
-                     const Selection& selection) {
-    const MemoryEvents& memory = trace.memory;
+PeakRange peak_range(const store::Trace& trace, const std::vector<std::uint32_t>& rows,
+                     const RankSteps& steps, const Selection& selection) {
+    const store::MemoryEvents& memory = trace.memory;
     if (selects_whole_time(selection)) {
         PeakRange whole{0, rows.size(), 0, false, counts_active(trace)};
-        while (whole.first < rows.size() && memory.phase[rows[whole.first]] == Phase::setup) ++whole.first;
+        while (whole.first < rows.size() && memory.phase[rows[whole.first]] == schema::Phase::setup)
+            ++whole.first;
         if (whole.first == rows.size()) whole.first = 0;  // the trace has only set-up
         if (whole.first > 0) {
             whole.initial = true;
@@ -104,7 +107,8 @@ PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows,
     return range;
 }
 
-Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows, const PeakRange& range) {
+Peak find_peak(const store::MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
+               const PeakRange& range) {
     Peak peak;
     CategoryBytes live{};
     std::int64_t total = 0;
@@ -124,8 +128,8 @@ Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& row
     return peak;
 }
 
-std::vector<std::uint32_t> live_rows(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
-                                     std::size_t count) {
+std::vector<std::uint32_t> live_rows(const store::MemoryEvents& memory,
+                                     const std::vector<std::uint32_t>& rows, std::size_t count) {
     std::vector<std::uint32_t> order(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count));
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return memory.address[a] != memory.address[b] ? memory.address[a] < memory.address[b] : a < b;
@@ -138,4 +142,4 @@ std::vector<std::uint32_t> live_rows(const MemoryEvents& memory, const std::vect
     return live;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

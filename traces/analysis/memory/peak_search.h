@@ -11,9 +11,11 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/memory/memory.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct MemoryEvents;
+}
+
+namespace shardscope::traces::analysis {
 
 // The states of a rank's rows that are searched: after rows [first, last), and before row `first`.
 struct PeakRange {
@@ -34,33 +36,34 @@ struct Peak {
 // Each rank's rows (by index into Trace::ranks) of Trace::memory in one space, in order. For a rank with
 // several devices only those of the device with the highest peak in the selected time, since a peak is that
 // of one device.
-std::vector<std::vector<std::uint32_t>> rows_by_rank(const Trace& trace, MemorySpace space,
+std::vector<std::vector<std::uint32_t>> rows_by_rank(const store::Trace& trace, schema::MemorySpace space,
                                                      const TraceSteps& steps, const Selection& selection);
 
 // By row of Trace::memory: whether the row counts in its rank's curve, because its device has the rank's
 // highest peak in the whole trace; empty if all rows count.
-std::vector<bool> rows_of_fullest_devices(const Trace& trace);
+std::vector<bool> rows_of_fullest_devices(const store::Trace& trace);
 
 // Number of devices on which a rank allocated.
-int memory_devices(const Trace& trace, RankPlace rank);
+int memory_devices(const store::Trace& trace, RankPlace rank);
 
 // The time that memory_report() covers; `rows` are the rank's.
-PeakRange peak_range(const Trace& trace, const std::vector<std::uint32_t>& rows, const RankSteps& steps,
-                     const Selection& selection);
+PeakRange peak_range(const store::Trace& trace, const std::vector<std::uint32_t>& rows,
+                     const RankSteps& steps, const Selection& selection);
 
-Peak find_peak(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows, const PeakRange& range);
+Peak find_peak(const store::MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
+               const PeakRange& range);
 
 // Rows of the allocations that are live after the first `count` rows: an address is live if its latest row is
 // an allocation.
-std::vector<std::uint32_t> live_rows(const MemoryEvents& memory, const std::vector<std::uint32_t>& rows,
-                                     std::size_t count);
+std::vector<std::uint32_t> live_rows(const store::MemoryEvents& memory,
+                                     const std::vector<std::uint32_t>& rows, std::size_t count);
 
 // Whether the bytes count until the last stream has used them (memory_facts.h).
-bool counts_active(const Trace& trace);
+bool counts_active(const store::Trace& trace);
 
 // Whether the whole time is selected.
 inline bool selects_whole_time(const Selection& s) {
     return !s.first_step && !s.last_step && !s.from_ns && !s.to_ns;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

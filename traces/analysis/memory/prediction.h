@@ -9,14 +9,19 @@
 
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::schema {
 struct PredictionRow;
+}
+
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct RankPrediction {
-    const PredictionRow* peak = nullptr;         // null: not stored; lives as long as the trace
-    std::map<std::int64_t, std::int64_t> units;  // by id, -1 without a unit
+    const schema::PredictionRow* peak = nullptr;  // null: not stored; lives as long as the trace
+    std::map<std::int64_t, std::int64_t> units;   // by id, -1 without a unit
     std::map<std::int64_t, std::int64_t> modules;
     std::map<std::string, std::int64_t, std::less<>> buffers;  // by name
     std::map<std::int64_t, std::int64_t> steps;                // peak by step number
@@ -26,7 +31,7 @@ struct RankPrediction {
 
     // The predicted peak of the rank's selected steps that the trace has. None if steps are not stored, or if
     // a time range is selected, because the account has no times.
-    std::optional<std::int64_t> of_steps(const Trace& trace, RankPlace rank,
+    std::optional<std::int64_t> of_steps(const store::Trace& trace, RankPlace rank,
                                          const Selection& selection) const;
 
     // The first step that is predicted to reach the run's peak.
@@ -35,9 +40,9 @@ struct RankPrediction {
     // Whether the selected time contains the predicted peak, so that predicted and measured parts are
     // comparable: for selected steps, if one of them is predicted to reach the peak; for the whole time,
     // unless only a step after the trace's last one reaches it.
-    bool applies_to(const Trace& trace, RankPlace rank, const Selection& selection) const;
+    bool applies_to(const store::Trace& trace, RankPlace rank, const Selection& selection) const;
 };
 
-RankPrediction prediction_of(const Trace& trace, RankPlace rank);
+RankPrediction prediction_of(const store::Trace& trace, RankPlace rank);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

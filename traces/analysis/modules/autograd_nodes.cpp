@@ -6,14 +6,14 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // The meaning of an operator's name, by string.
 struct NodeNames {
-    explicit NodeNames(const StringTable& strings) {
+    explicit NodeNames(const store::StringTable& strings) {
         for (std::size_t i = 0; i < strings.size(); ++i) {
-            const std::string_view text = strings[static_cast<StringId>(i)];
+            const std::string_view text = strings[static_cast<schema::StringId>(i)];
             evaluates.push_back(text.starts_with("autograd::engine::evaluate_function"));
             accumulates.push_back(text.ends_with("AccumulateGrad"));
         }
@@ -29,15 +29,15 @@ struct NodeNames {
 
 }  // namespace
 
-AutogradNodes::AutogradNodes(const Trace& trace) {
-    const HostRanges& ranges = trace.ranges;
+AutogradNodes::AutogradNodes(const store::Trace& trace) {
+    const store::HostRanges& ranges = trace.ranges;
     const NodeNames names(trace.strings);
     if (ranges.forward.empty() && !names.any()) return;
     forward_.assign(ranges.size(), kNoNode);
     std::vector<std::int32_t> node(ranges.size(), -1);  // the innermost around a range, or itself
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (ranges.parent[i] >= 0) node[i] = node[static_cast<std::size_t>(ranges.parent[i])];
-        if (ranges.kind[i] != RangeKind::operation) continue;
+        if (ranges.kind[i] != store::RangeKind::operation) continue;
         const auto name = static_cast<std::size_t>(ranges.name[i]);
         const std::int32_t forward = ranges.forward.empty() ? kUnknown : ranges.forward[i];
         const bool old_node = node[i] < 0 && (forward >= 0 || names.accumulates[name]);
@@ -61,4 +61,4 @@ AutogradNodes::AutogradNodes(const Trace& trace) {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // A node is an operator "autograd::engine::evaluate_function: X", with everything that runs inside it. In
 // traces of older PyTorch, which do not have such operators, it is an operator that is linked to one of the
@@ -16,7 +18,7 @@ struct Trace;
 // backward).
 class AutogradNodes {
   public:
-    explicit AutogradNodes(const Trace& trace);
+    explicit AutogradNodes(const store::Trace& trace);
 
     bool any() const { return !forward_.empty(); }
     bool is_node(std::size_t range) const { return any() && forward_[range] != kNoNode; }
@@ -31,4 +33,4 @@ class AutogradNodes {
     std::vector<std::int32_t> forward_;  // by row of HostRanges; empty: the trace has no nodes
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

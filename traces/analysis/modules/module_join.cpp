@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 struct Wrapper {
@@ -115,4 +115,4 @@ JoinedPaths joined_paths(const RankModules& rank) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,7 +8,7 @@
 
 #include "traces/analysis/modules/modules.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // Maps the path of each row of a rank's view ("FullyShardedDataParallel_0/GPT_0", names from the root with
 // '/') to the joined one ("GPT_0"). A wrapper's own row has the name of the module that it wraps: "GPT_0
@@ -16,4 +16,4 @@ namespace shardscope::traces {
 using JoinedPaths = std::unordered_map<std::string, std::string>;
 JoinedPaths joined_paths(const RankModules& rank);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

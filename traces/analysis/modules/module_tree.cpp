@@ -7,7 +7,7 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr int kMaxDepth = 1000;  // deeper calls (broken nesting) count for their ancestor at this depth
@@ -15,9 +15,9 @@ constexpr int kMaxDepth = 1000;  // deeper calls (broken nesting) count for thei
 }  // namespace
 
 std::string_view shown_module_name(std::string_view range) {
-    if (!range.starts_with(kModulePrefix)) return range;
-    range.remove_prefix(kModulePrefix.size());
-    if (range.ends_with(kBackwardSuffix)) range.remove_suffix(kBackwardSuffix.size());
+    if (!range.starts_with(store::kModulePrefix)) return range;
+    range.remove_prefix(store::kModulePrefix.size());
+    if (range.ends_with(store::kBackwardSuffix)) range.remove_suffix(store::kBackwardSuffix.size());
     return range;
 }
 
@@ -27,18 +27,18 @@ std::size_t ModuleTree::ChildHash::operator()(const ChildKey& key) const {
            (static_cast<std::size_t>(key.rank) << 48);
 }
 
-ModuleTree::ModuleTree(const Trace& trace)
+ModuleTree::ModuleTree(const store::Trace& trace)
     : trace_(trace),
       roots_(trace.ranks.size()),
       by_module_(trace.ranks.size()),
       by_name_(trace.ranks.size()) {
-    for (const ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
-    for (const ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
+    for (const schema::ModuleRow& row : trace.modules) rows_.emplace(row.id, &row);
+    for (const schema::ModuleRow& row : trace.modules) parents_.emplace(row.id, sound_parent(row));
     parameters_ = parameters_with_children();
     for (std::size_t s = 0; s < trace.strings.size(); ++s) {
-        std::string_view text = trace.strings[static_cast<StringId>(s)];
-        if (!text.starts_with(kModulePathPrefix)) continue;
-        text.remove_prefix(kModulePathPrefix.size());
+        std::string_view text = trace.strings[static_cast<schema::StringId>(s)];
+        if (!text.starts_with(store::kModulePathPrefix)) continue;
+        text.remove_prefix(store::kModulePathPrefix.size());
         const std::size_t space = text.find(' ');
         if (space != text.npos) fqns_.emplace(text.substr(0, space), text.substr(space + 1));
     }
@@ -51,7 +51,7 @@ std::string_view ModuleTree::fqn_of(const ModuleTreeNode& node) const {
     return named != fqns_.end() ? named->second : std::string_view();
 }
 
-int ModuleTree::child(int rank, int parent, StringId name) {
+int ModuleTree::child(int rank, int parent, schema::StringId name) {
     // Calls repeat, so most lookups do not need the text.
     const auto above = parent >= 0 ? static_cast<std::uint32_t>(parent)
                                    : static_cast<std::uint32_t>(0x80000000u | static_cast<unsigned>(rank));
@@ -88,7 +88,7 @@ void ModuleTree::tie(int node, int module) {
 
 // The parent of a module in the module table; none if it is missing or its parents form a cycle (a broken
 // file).
-int ModuleTree::sound_parent(const ModuleRow& row) const {
+int ModuleTree::sound_parent(const schema::ModuleRow& row) const {
     int above = row.parent;
     for (int depth = 0; depth < kMaxDepth; ++depth) {
         const auto next = above >= 0 ? rows_.find(above) : rows_.end();
@@ -122,7 +122,7 @@ int ModuleTree::unit_of(int node) const {
     return node;
 }
 
-int ModuleTree::of_name(int rank, StringId name) const {
+int ModuleTree::of_name(int rank, schema::StringId name) const {
     const auto& known = by_name_[static_cast<std::size_t>(rank)];
     const auto at = known.find(shown_module_name(trace_.strings[name]));
     return at != known.end() ? at->second : kNone;
@@ -150,7 +150,7 @@ void ModuleTree::add_totals() {
 
 std::unordered_map<int, std::int64_t> ModuleTree::parameters_with_children() const {
     std::unordered_map<int, std::int64_t> sums;
-    for (const ModuleRow& row : trace_.modules) {
+    for (const schema::ModuleRow& row : trace_.modules) {
         for (int at = row.id; at >= 0; at = parents_.at(at)) sums[at] += row.parameters;
     }
     return sums;
@@ -200,4 +200,4 @@ bool ModuleTree::result_of(int n, ModuleNode& node) const {
     return true;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

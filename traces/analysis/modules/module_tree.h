@@ -10,9 +10,11 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/schema/rows.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // Times of one part (forward or backward) of a row, without its children.
 struct ModulePart {
@@ -42,13 +44,13 @@ class ModuleTree {
   public:
     static constexpr int kNone = -1;
 
-    explicit ModuleTree(const Trace& trace);
+    explicit ModuleTree(const store::Trace& trace);
 
     ModuleTreeNode& operator[](int node) { return nodes_[static_cast<std::size_t>(node)]; }
     std::vector<ModuleTreeNode>& nodes() { return nodes_; }
 
     // The row of a range's name below a row (kNone: at the root); created if new.
-    int child(int rank, int parent, StringId name);
+    int child(int rank, int parent, schema::StringId name);
     void tie(int node, int module);
 
     // The row of a module: where its forward is, else where the module table places it; kNone if the table
@@ -59,7 +61,7 @@ class ModuleTree {
     // The FSDP wrapper that is the row or contains it; the row itself if there is none.
     int unit_of(int node) const;
     // The first row with the name of a range; kNone: none.
-    int of_name(int rank, StringId name) const;
+    int of_name(int rank, schema::StringId name) const;
 
     // Sums up the tree. A child's call is time inside its parent, even if the parent's backward has no range
     // of its own.
@@ -69,7 +71,7 @@ class ModuleTree {
 
   private:
     int child_named(int rank, int parent, std::string_view name);
-    int sound_parent(const ModuleRow& row) const;
+    int sound_parent(const schema::ModuleRow& row) const;
     std::unordered_map<int, std::int64_t> parameters_with_children() const;
     bool result_of(int node, ModuleNode& result) const;
 
@@ -84,7 +86,7 @@ class ModuleTree {
 
     std::string_view fqn_of(const ModuleTreeNode& node) const;
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     std::unordered_map<std::string_view, std::string_view>
         fqns_;                             // by name, of traces that name them in ranges
     std::vector<ModuleTreeNode> nodes_;    // parents before their children
@@ -93,9 +95,9 @@ class ModuleTree {
     std::unordered_map<std::uint64_t, int> quick_;         // by (parent or rank, string): its child
     std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
     std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row with that name
-    std::unordered_map<int, const ModuleRow*> rows_;
+    std::unordered_map<int, const schema::ModuleRow*> rows_;
     std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
     std::unordered_map<int, std::int64_t> parameters_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -15,7 +15,7 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr int kNone = ModuleTree::kNone;
@@ -34,14 +34,14 @@ struct RangeState {
 
 // Properties of the text of a range or call, by string.
 struct TextFlags {
-    explicit TextFlags(const StringTable& strings) {
+    explicit TextFlags(const store::StringTable& strings) {
         for (std::size_t i = 0; i < strings.size(); ++i) {
-            const std::string_view text = strings[static_cast<StringId>(i)];
+            const std::string_view text = strings[static_cast<schema::StringId>(i)];
             limiter.push_back(text.find("rate_limiter") != text.npos);
             unshard.push_back(text.find("unshard") != text.npos);
             synchronizes.push_back(text.find("Synchronize") != text.npos);
             compiled.push_back(text.starts_with("Torch-Compiled Region"));
-            module.push_back(text.starts_with(kModulePrefix));
+            module.push_back(text.starts_with(store::kModulePrefix));
         }
     }
     std::vector<bool> limiter, unshard, synchronizes;
@@ -51,7 +51,7 @@ struct TextFlags {
 
 class Builder {
   public:
-    Builder(const Trace& trace, const Selection& selection)
+    Builder(const store::Trace& trace, const Selection& selection)
         : trace_(trace),
           selection_(selection),
           steps_(find_steps(trace)),
@@ -63,7 +63,7 @@ class Builder {
           autograd_(trace),
           texts_(trace.strings) {
         const auto& kinds = trace.ranges.kind;
-        knows_operators_ = std::find(kinds.begin(), kinds.end(), RangeKind::operation) != kinds.end();
+        knows_operators_ = std::find(kinds.begin(), kinds.end(), store::RangeKind::operation) != kinds.end();
     }
 
     ModuleView build() {
@@ -129,12 +129,12 @@ class Builder {
     int known_node(int rank, std::size_t range) {
         const int module = trace_.ranges.module[range];
         if (module >= 0) return tree_.of_module(rank, module);
-        const StringId name = trace_.ranges.name[range];
+        const schema::StringId name = trace_.ranges.name[range];
         return texts_.module[static_cast<std::size_t>(name)] ? tree_.of_name(rank, name) : kNone;
     }
 
     void add_range(std::size_t i) {
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         RangeState& state = states_[i];
         const std::int32_t parent = ranges.parent[i];
         const bool nested = parent >= 0 && static_cast<std::size_t>(parent) < i;
@@ -143,9 +143,10 @@ class Builder {
         const int rank = trace_.threads[ranges.thread[i]].rank;
         if (rank < 0 || time_of(rank).empty()) return;
 
-        const RangeKind kind = ranges.kind[i];
+        const store::RangeKind kind = ranges.kind[i];
         const auto name = static_cast<std::size_t>(ranges.name[i]);
-        if (kind != RangeKind::function && !(knows_operators_ && kind == RangeKind::annotation)) {
+        if (kind != store::RangeKind::function &&
+            !(knows_operators_ && kind == store::RangeKind::annotation)) {
             state.solid = static_cast<int>(i);
         }
         if (ranges.module[i] >= 0) state.module = ranges.module[i];
@@ -167,12 +168,12 @@ class Builder {
 
     // Assigns the range's time to the row, and subtracts it from the row around it.
     void own(std::size_t i, int node, bool backward, const RangeState& outer) {
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         RangeState& state = states_[i];
         state.owner = state.solid = static_cast<int>(i);
         state.node = node;
         state.backward = backward;
-        const bool repeated = backward && ranges.kind[i] == RangeKind::module;
+        const bool repeated = backward && ranges.kind[i] == store::RangeKind::module;
         state.recompute = backward && (repeated || outer.recompute);
         tree_.tie(node, ranges.module[i]);
         ModuleTreeNode& row = tree_[node];
@@ -195,35 +196,35 @@ class Builder {
 
     // Whether the kind counts as an operator directly under a module: in a trace without operators, every
     // range that is not one of ours.
-    bool is_operator(RangeKind kind) const {
-        if (knows_operators_) return kind == RangeKind::operation;
-        return kind == RangeKind::annotation || kind == RangeKind::communication;
+    bool is_operator(store::RangeKind kind) const {
+        if (knows_operators_) return kind == store::RangeKind::operation;
+        return kind == store::RangeKind::annotation || kind == store::RangeKind::communication;
     }
 
     // The row that gets the range's time, and whether as backward time; without a row the range owns no time.
     std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         const bool in_backward = outer.autograd || (outer.node >= 0 && outer.backward);
-        const StringId name = ranges.name[i];
+        const schema::StringId name = ranges.name[i];
         switch (ranges.kind[i]) {
-            case RangeKind::module: {
+            case store::RangeKind::module: {
                 const int known = in_backward ? known_node(rank, i) : kNone;
                 if (known >= 0) return {known, true};
                 return {tree_.child(rank, outer.node, name), in_backward};
             }
-            case RangeKind::annotation:
-            case RangeKind::operation:
+            case store::RangeKind::annotation:
+            case store::RangeKind::operation:
                 if (texts_.compiled[static_cast<std::size_t>(name)] && !in_backward)
                     return {tree_.child(rank, outer.node, name), false};
                 if (autograd_.is_node(i)) return {forward_node(rank, i), true};
                 if (outer.node >= 0 && !outer.backward) return {kNone, false};
                 [[fallthrough]];
-            case RangeKind::backward:
+            case store::RangeKind::backward:
                 return {known_node(rank, i), true};
-            case RangeKind::step:
-            case RangeKind::data_loader:
-            case RangeKind::communication:
-            case RangeKind::function:
+            case store::RangeKind::step:
+            case store::RangeKind::data_loader:
+            case store::RangeKind::communication:
+            case store::RangeKind::function:
                 break;
         }
         return {kNone, false};
@@ -246,7 +247,7 @@ class Builder {
 
     // Host synchronisation inside an unshard, unless the rate limiter has counted it.
     void add_waits() {
-        const RuntimeCalls& calls = trace_.runtime;
+        const store::RuntimeCalls& calls = trace_.runtime;
         for (std::size_t i = 0; i < calls.size(); ++i) {
             const int rank = trace_.threads[calls.thread[i]].rank;
             if (rank < 0 || calls.range[i] < 0 || time_of(rank).empty()) continue;
@@ -258,7 +259,7 @@ class Builder {
     }
 
     void add_device_time() {
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         for (std::size_t i = 0; i < device.size(); ++i) {
             const std::int32_t range = device.range[i];
             if (range < 0) continue;
@@ -283,8 +284,8 @@ class Builder {
     // Adds the bytes of the collectives of the unit that a module wraps.
     void add_units() {
         std::unordered_map<int, int> module_of_unit;
-        for (const UnitRow& unit : trace_.units) module_of_unit.emplace(unit.id, unit.module);
-        const Collectives& collectives = trace_.collectives;
+        for (const schema::UnitRow& unit : trace_.units) module_of_unit.emplace(unit.id, unit.module);
+        const store::Collectives& collectives = trace_.collectives;
         const bool everything =
             !selection_.first_step && !selection_.last_step && !selection_.from_ns && !selection_.to_ns;
         for (std::size_t i = 0; i < collectives.size(); ++i) {
@@ -300,9 +301,10 @@ class Builder {
             const int node = tree_.known_module(rank, unit->second);
             if (node < 0) continue;
             ModuleTreeNode& row = tree_[node];
-            const Operation operation = collectives.operation[i];
-            if (operation == Operation::all_gather) row.gathered += collectives.bytes[i];
-            if (operation == Operation::reduce_scatter || operation == Operation::all_reduce) {
+            const schema::Operation operation = collectives.operation[i];
+            if (operation == schema::Operation::all_gather) row.gathered += collectives.bytes[i];
+            if (operation == schema::Operation::reduce_scatter ||
+                operation == schema::Operation::all_reduce) {
                 row.reduced += collectives.bytes[i];
             }
         }
@@ -312,7 +314,7 @@ class Builder {
         if (trace_.memory.size() == 0) return;
         std::unordered_map<int, PeakIndex> indexes;
         for (const RankPlace r : ranks_) indexes.emplace(r.value, PeakIndex(trace_, r));
-        const HostRanges& ranges = trace_.ranges;
+        const store::HostRanges& ranges = trace_.ranges;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const RangeState& state = states_[i];
             if (state.owner != static_cast<int>(i)) continue;
@@ -326,7 +328,7 @@ class Builder {
         }
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const Selection& selection_;
     TraceSteps steps_;
     std::vector<RankPlace> ranks_;    // selected
@@ -341,11 +343,11 @@ class Builder {
 
 }  // namespace
 
-ModuleView module_view(const Trace& trace, const Selection& selection) {
+ModuleView module_view(const store::Trace& trace, const Selection& selection) {
     return Builder(trace, selection).build();
 }
 
-std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection) {
+std::vector<RankModuleCalls> module_calls(const store::Trace& trace, const Selection& selection) {
     return Builder(trace, selection).calls();
 }
 
@@ -403,4 +405,4 @@ Fields<ModuleNode> module_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

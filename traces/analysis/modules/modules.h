@@ -8,9 +8,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct ModuleNode {
     std::string name;  // "Linear_0"
@@ -50,7 +52,7 @@ struct ModuleView {
 // (recomputation). An instant of a thread belongs to the innermost of these ranges, a device event to the one
 // in which its launching call ran; a row's totals are its own and its children's. With steps or a range
 // selected, host time is clipped to the selection, and calls and launches count if they start in it.
-ModuleView module_view(const Trace& trace, const Selection& selection = {});
+ModuleView module_view(const store::Trace& trace, const Selection& selection = {});
 
 // A range whose time belongs to a row: a call of the module, or (a part of) the backward of one.
 struct ModuleCall {
@@ -71,6 +73,6 @@ struct RankModuleCalls {
 };
 
 // The ranges that make up the rows of module_view(): those that start in the selection.
-std::vector<RankModuleCalls> module_calls(const Trace& trace, const Selection& selection = {});
+std::vector<RankModuleCalls> module_calls(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

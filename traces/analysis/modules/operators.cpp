@@ -12,7 +12,7 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 namespace {
 
@@ -71,13 +71,14 @@ struct OperatorTimes {
 };
 
 // The kinds of range that are operators in this trace.
-std::vector<bool> operator_kinds(const Trace& trace) {
+std::vector<bool> operator_kinds(const store::Trace& trace) {
     const auto& kinds = trace.ranges.kind;
-    std::vector<bool> is(kRangeKinds, false);
-    const auto set = [&](RangeKind kind) { is[static_cast<std::size_t>(kind)] = true; };
-    set(RangeKind::operation);
-    if (std::find(kinds.begin(), kinds.end(), RangeKind::operation) == kinds.end()) {
-        for (const RangeKind k : {RangeKind::annotation, RangeKind::backward, RangeKind::communication})
+    std::vector<bool> is(store::kRangeKinds, false);
+    const auto set = [&](store::RangeKind kind) { is[static_cast<std::size_t>(kind)] = true; };
+    set(store::RangeKind::operation);
+    if (std::find(kinds.begin(), kinds.end(), store::RangeKind::operation) == kinds.end()) {
+        for (const store::RangeKind k :
+             {store::RangeKind::annotation, store::RangeKind::backward, store::RangeKind::communication})
             set(k);
     }
     return is;
@@ -85,7 +86,7 @@ std::vector<bool> operator_kinds(const Trace& trace) {
 
 // Subtracts [start, end) from the operator's own time, unless already subtracted. Calls come in order of
 // start, so only time after the latest end so far is new.
-void take(OperatorTimes& times, const HostRanges& ranges, std::int32_t from, std::int64_t start,
+void take(OperatorTimes& times, const store::HostRanges& ranges, std::int32_t from, std::int64_t start,
           std::int64_t end) {
     const auto i = static_cast<std::size_t>(from);
     start = std::max(start, times.covered_until[i]);
@@ -95,8 +96,8 @@ void take(OperatorTimes& times, const HostRanges& ranges, std::int32_t from, std
     times.covered_until[i] = end;
 }
 
-OperatorTimes operator_times(const Trace& trace) {
-    const HostRanges& ranges = trace.ranges;
+OperatorTimes operator_times(const store::Trace& trace) {
+    const store::HostRanges& ranges = trace.ranges;
     const std::vector<bool> is_operator = operator_kinds(trace);
     OperatorTimes times;
     times.innermost.resize(ranges.size());
@@ -105,7 +106,7 @@ OperatorTimes operator_times(const Trace& trace) {
     times.device_self.assign(ranges.size(), 0);
 
     // Merges child operators and runtime calls, both sorted by start.
-    const RuntimeCalls& calls = trace.runtime;
+    const store::RuntimeCalls& calls = trace.runtime;
     std::size_t call = 0;
     const auto take_calls = [&](std::int64_t until) {
         for (; call < calls.size() && calls.start[call] < until; ++call) {
@@ -126,7 +127,7 @@ OperatorTimes operator_times(const Trace& trace) {
     }
     take_calls(INT64_MAX);
 
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t e = 0; e < device.size(); ++e) {
         if (device.range[e] < 0) continue;
         const std::int32_t at = times.innermost[static_cast<std::size_t>(device.range[e])];
@@ -146,7 +147,7 @@ OperatorTimes operator_times(const Trace& trace) {
 // Numbers the (name, shapes) of operators, parsing each text once.
 class Groups {
   public:
-    Groups(const Trace& trace, bool by_shape)
+    Groups(const store::Trace& trace, bool by_shape)
         : trace_(trace),
           by_shape_(by_shape),
           text_of_name_(trace.strings.size(), kNoName),
@@ -191,7 +192,7 @@ class Groups {
     }
 
     // Number of the shapes in a detail; 0: none.
-    std::int32_t shapes_of(StringId detail) {
+    std::int32_t shapes_of(schema::StringId detail) {
         std::int32_t& known = text_of_detail_[static_cast<std::size_t>(detail)];
         if (known >= 0) return known;
         const std::string_view text = input_shapes(trace_.strings[detail]);
@@ -201,7 +202,7 @@ class Groups {
         return known = at->second;
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     bool by_shape_;
     std::vector<std::int32_t> text_of_name_, text_of_detail_;  // by string: group, shapes
     std::vector<Text> groups_;
@@ -240,9 +241,9 @@ RankOperators finish(std::vector<OperatorStats> all, int rank, std::size_t most)
 
 }  // namespace
 
-OperatorsReport operators_report(const Trace& trace, const Selection& selection, bool by_shape,
+OperatorsReport operators_report(const store::Trace& trace, const Selection& selection, bool by_shape,
                                  std::size_t most) {
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     const OperatorTimes times = operator_times(trace);
     const TraceSteps steps = find_steps(trace);
     const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
@@ -271,9 +272,9 @@ OperatorsReport operators_report(const Trace& trace, const Selection& selection,
     return report;
 }
 
-std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+std::vector<std::uint32_t> operator_calls(const store::Trace& trace, const Selection& selection,
                                           std::string_view name, std::string_view shapes, bool by_shape) {
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     const std::vector<bool> is_operator = operator_kinds(trace);
     const TraceSteps steps = find_steps(trace);
     const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
@@ -321,4 +322,4 @@ Fields<OperatorStats> operator_fields(bool by_shape) {
     return by_shape ? with_shapes : without_shapes;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

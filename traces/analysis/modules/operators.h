@@ -10,9 +10,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct OperatorStats {
     std::string_view name;    // lives as long as the trace, as does `shapes`
@@ -44,12 +46,12 @@ struct OperatorsReport {
 // into a range ("aten::mm, seq = 3, op_id = 7, sizes = [[2, 3]]"); what follows the name is removed, and the
 // sizes are the shapes. A call that starts in the selection counts with all of its time. `most`: maximum rows
 // per rank; 0 all.
-OperatorsReport operators_report(const Trace& trace, const Selection& selection = {}, bool by_shape = false,
-                                 std::size_t most = 0);
+OperatorsReport operators_report(const store::Trace& trace, const Selection& selection = {},
+                                 bool by_shape = false, std::size_t most = 0);
 
 // The calls that one row of the report counts, on one rank: rows of HostRanges, in order of start. Pass the
 // row's shapes, and by_shape as for the report. The selection must name the rank.
-std::vector<std::uint32_t> operator_calls(const Trace& trace, const Selection& selection,
+std::vector<std::uint32_t> operator_calls(const store::Trace& trace, const Selection& selection,
                                           std::string_view name, std::string_view shapes, bool by_shape);
 
 struct OperatorText {
@@ -63,4 +65,4 @@ OperatorText operator_text(std::string_view range);
 // The value of "Input Dims" in a range's detail (one JSON object, as Kineto writes it); empty if missing.
 std::string_view input_shapes(std::string_view detail);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

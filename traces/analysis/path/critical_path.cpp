@@ -12,7 +12,7 @@
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int32_t kNone = StepGraph::kNone;
@@ -75,7 +75,7 @@ std::uint16_t walk(const GraphSources& sources, const StepGraph& graph, std::uin
 // Sums of one path over the steps.
 class PathSums {
   public:
-    PathSums(const Trace& trace, const ThreadRanges& ranges, bool pieces)
+    PathSums(const store::Trace& trace, const ThreadRanges& ranges, bool pieces)
         : trace_(trace), ranges_(ranges), keep_pieces_(pieces) {}
 
     // Adds the part of a piece within [from, to) to a step.
@@ -130,11 +130,12 @@ class PathSums {
         for (const auto& [range, ns] : modules_) modules[module_name(trace_, range)] += ns;
         for (const auto& [name, ns] : modules) path.modules.push_back({name, mean(ns)});
         const auto larger = [](const auto& a, const auto& b) { return a.us > b.us; };
-        sort_rows(path.ranks, larger);
-        sort_rows(path.shares, larger);
-        sort_rows(path.modules, larger);
+        schema::sort_rows(path.ranks, larger);
+        schema::sort_rows(path.shares, larger);
+        schema::sort_rows(path.modules, larger);
         path.pieces = std::move(pieces_);
-        sort_rows(path.pieces, [](const PathPiece& a, const PathPiece& b) { return a.from < b.from; });
+        schema::sort_rows(path.pieces,
+                          [](const PathPiece& a, const PathPiece& b) { return a.from < b.from; });
     }
 
   private:
@@ -173,8 +174,8 @@ class PathSums {
         ranges_.split(
             static_cast<std::uint16_t>(thread), told.from, told.to,
             [&](std::int32_t range, std::int64_t start, std::int64_t end) {
-                const bool named =
-                    range >= 0 && trace_.ranges.kind[static_cast<std::size_t>(range)] != RangeKind::step;
+                const bool named = range >= 0 && trace_.ranges.kind[static_cast<std::size_t>(range)] !=
+                                                     store::RangeKind::step;
                 PathPiece part = told;
                 part.from = start;
                 part.to = end;
@@ -199,9 +200,10 @@ class PathSums {
                 .thread[static_cast<std::size_t>(graph.owner[static_cast<std::size_t>(node)])];
         }
         const std::int64_t tid = trace_.ranks[piece.rank].global_tid;
-        const auto known = std::find_if(
-            trace_.threads.begin(), trace_.threads.end(),
-            [&](const HostThread& t) { return t.rank == piece.rank && (tid == 0 || t.global_tid == tid); });
+        const auto known =
+            std::find_if(trace_.threads.begin(), trace_.threads.end(), [&](const store::HostThread& t) {
+                return t.rank == piece.rank && (tid == 0 || t.global_tid == tid);
+            });
         return known == trace_.threads.end() ? -1 : static_cast<int>(known - trace_.threads.begin());
     }
 
@@ -213,7 +215,7 @@ class PathSums {
         module(launching_range(trace_, event), told.to - told.from);
     }
 
-    const Trace& trace_;
+    const store::Trace& trace_;
     const ThreadRanges& ranges_;
     bool keep_pieces_;
     std::vector<PathPiece> pieces_;
@@ -299,7 +301,7 @@ void add_job_step(const GraphSources& sources, const StepGraph& graph, const Int
 
 }  // namespace
 
-CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
+CriticalPathReport critical_path(const store::Trace& trace, const Selection& selection,
                                  const std::optional<PathFactors>& factors, bool pieces) {
     CriticalPathReport report;
     report.stepped = !trace.steps.empty();
@@ -342,4 +344,4 @@ CriticalPathReport critical_path(const Trace& trace, const Selection& selection,
     return report;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,9 +12,11 @@
 
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 enum class PathKind : std::uint8_t {
     host = 0,           // the host computes, calls, or does something that the trace does not show
@@ -99,7 +101,7 @@ struct CriticalPathReport {
 };
 
 // `factors`: what-if; 0.5 for communication means half as long. `pieces`: fill RankPath::pieces.
-CriticalPathReport critical_path(const Trace& trace, const Selection& selection = {},
+CriticalPathReport critical_path(const store::Trace& trace, const Selection& selection = {},
                                  const std::optional<PathFactors>& factors = {}, bool pieces = false);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

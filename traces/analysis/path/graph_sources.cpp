@@ -6,7 +6,7 @@
 #include "traces/analysis/path/step_graph.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // Whether a call waits, by its name. A copy without "Async" returns when the copy is done; freeing device
@@ -34,9 +34,9 @@ bool of_several_ranks(std::span<const Communication> parts) {
 
 }  // namespace
 
-GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), steps(s) {
-    const DeviceEvents& device = trace.device;
-    const RuntimeCalls& runtime = trace.runtime;
+GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t), steps(s) {
+    const store::DeviceEvents& device = trace.device;
+    const store::RuntimeCalls& runtime = trace.runtime;
 
     // Collectives and their counterparts.
     joined_of.assign(device.size(), -1);
@@ -101,13 +101,13 @@ GraphSources::GraphSources(const Trace& t, const TraceSteps& s) : trace(t), step
         if (step < 0 || calls[r].empty()) continue;
         calls[r][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
     }
-    const Synchronizations& waits = trace.synchronizations;
+    const store::Synchronizations& waits = trace.synchronizations;
     for (std::size_t i = 0; i < waits.size(); ++i) {
         if (waits.call[i] < 0) continue;
         const auto at = static_cast<std::size_t>(waits.call[i]);
-        call[at] = waits.type[i] == kSyncStreamWait ? Call::stream_waits : Call::waits;
-        call_stream[at] = waits.type[i] == kSyncContext ? -1 : waits.stream[i];
+        call[at] = waits.type[i] == schema::kSyncStreamWait ? Call::stream_waits : Call::waits;
+        call_stream[at] = waits.type[i] == schema::kSyncContext ? -1 : waits.stream[i];
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

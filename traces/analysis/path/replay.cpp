@@ -7,7 +7,7 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 std::size_t at(std::int32_t i) {
@@ -54,7 +54,7 @@ class Replayed {
     bool is_other_compute(std::size_t n, std::size_t before) const {
         if (!is_device_end(before)) return false;
         const std::size_t event = at(graph_.owner[before]);
-        return device_.kind[event] != DeviceKind::communication &&
+        return device_.kind[event] != store::DeviceKind::communication &&
                device_.stream[event] != device_.stream[at(graph_.owner[n])];
     }
 
@@ -126,14 +126,14 @@ class Replayed {
         } else if (is_device_end(n) && !streams_.empty()) {
             const std::size_t event = at(graph_.owner[n]);
             double& computed = computed_[graph_.rank[n]];
-            if (device_.kind[event] == DeviceKind::kernel) computed = std::max(computed, when_[n]);
-            if (device_.kind[event] == DeviceKind::communication)
+            if (device_.kind[event] == store::DeviceKind::kernel) computed = std::max(computed, when_[n]);
+            if (device_.kind[event] == store::DeviceKind::communication)
                 streams_[device_.stream[event]] = {when_[n], computed};
         }
     }
 
     const GraphSources& sources_;
-    const DeviceEvents& device_;
+    const store::DeviceEvents& device_;
     const StepGraph& graph_;
     const PathChange& change_;
     std::vector<double> when_;
@@ -173,7 +173,7 @@ std::vector<double> StepGraph::evaluate(const GraphSources& sources, const PathF
     return replay(sources, *this, change);
 }
 
-Replay::Replay(const Trace& trace, const Selection& selection)
+Replay::Replay(const store::Trace& trace, const Selection& selection)
     : steps_(find_steps(trace)), sources_(trace, steps_), ranks_(selected_ranks(trace, selection)) {
     std::set<std::int64_t> numbers;
     for (const RankPlace rank : ranks_) {
@@ -192,4 +192,4 @@ double Replay::step_us(const PathChange& change) const {
                         [&](const StepGraph& graph) { return replay(sources_, graph, change); });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

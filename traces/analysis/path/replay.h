@@ -8,7 +8,7 @@
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/path/step_graph.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 // Empty members change nothing. What happened before a step's window keeps its time.
 struct PathChange {
@@ -35,7 +35,7 @@ class Replay {
   public:
     static constexpr std::size_t kMostSteps = 16;
 
-    Replay(const Trace& trace, const Selection& selection);
+    Replay(const store::Trace& trace, const Selection& selection);
     Replay(const Replay&) = delete;
     Replay& operator=(const Replay&) = delete;
 
@@ -52,4 +52,4 @@ class Replay {
     double step_us_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,19 +10,19 @@
 
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 constexpr std::int32_t kNoNode = StepGraph::kNone;
 
-PathKind kind_of(DeviceKind kind) {
+PathKind kind_of(store::DeviceKind kind) {
     switch (kind) {
-        case DeviceKind::kernel:
+        case store::DeviceKind::kernel:
             return PathKind::compute;
-        case DeviceKind::communication:
+        case store::DeviceKind::communication:
             return PathKind::communication;
-        case DeviceKind::memcpy:
-        case DeviceKind::memset:
+        case store::DeviceKind::memcpy:
+        case store::DeviceKind::memset:
             break;
     }
     return PathKind::memcpy;
@@ -113,7 +113,7 @@ class Builder {
         };
         add(step.window.start, GraphNode::begin);
         add(step.host.start, GraphNode::host_begin);
-        const RuntimeCalls& runtime = trace_.runtime;
+        const store::RuntimeCalls& runtime = trace_.runtime;
         for (const std::uint32_t call : sources_.calls[rank][index]) {
             const auto owner = static_cast<std::int32_t>(call);
             calls_.try_emplace(owner);
@@ -121,7 +121,7 @@ class Builder {
             add(runtime.start[call], GraphNode::call_start, owner);
             add(runtime.end[call], empty ? GraphNode::empty_call_end : GraphNode::call_end, owner);
         }
-        const DeviceEvents& device = trace_.device;
+        const store::DeviceEvents& device = trace_.device;
         for (const std::uint32_t event : sources_.events[rank][index]) {
             const auto owner = static_cast<std::int32_t>(event);
             const bool empty = device.start[event] >= device.end[event];
@@ -400,7 +400,7 @@ class Builder {
     static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
     const GraphSources& sources_;
-    const Trace& trace_;
+    const store::Trace& trace_;
     std::int64_t number_;
     StepGraph graph_;
     std::vector<Unsorted> nodes_;
@@ -434,4 +434,4 @@ std::int32_t StepGraph::last_start_of(const GraphSources& sources, std::int32_t 
     return time[static_cast<std::size_t>(at->second)] == all.last_start ? at->second : kNoNode;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

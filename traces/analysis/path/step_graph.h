@@ -32,9 +32,11 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/path/critical_path.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // A collective with all its counterparts.
 struct JoinedCollective {
@@ -48,9 +50,9 @@ struct JoinedCollective {
 
 // Data common to all steps of a trace, computed once.
 struct GraphSources {
-    GraphSources(const Trace& trace, const TraceSteps& steps);
+    GraphSources(const store::Trace& trace, const TraceSteps& steps);
 
-    const Trace& trace;
+    const store::Trace& trace;
     const TraceSteps& steps;
     std::vector<JoinedCollective> joined;
     std::vector<std::int32_t> joined_of;  // device event -> joined, -1 none
@@ -121,4 +123,4 @@ struct StepGraph {
 
 StepGraph build_step_graph(const GraphSources& sources, std::int64_t step_number);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

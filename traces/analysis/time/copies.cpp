@@ -9,7 +9,7 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 struct Kind {
@@ -17,14 +17,14 @@ struct Kind {
     IntervalSet times;
 };
 
-bool is_copy(const DeviceEvents& device, std::size_t event) {
-    return device.kind[event] == DeviceKind::memcpy || device.kind[event] == DeviceKind::memset;
+bool is_copy(const store::DeviceEvents& device, std::size_t event) {
+    return device.kind[event] == store::DeviceKind::memcpy || device.kind[event] == store::DeviceKind::memset;
 }
 
 }  // namespace
 
-CopiesReport copies_report(const Trace& trace, const Selection& selection) {
-    const DeviceEvents& device = trace.device;
+CopiesReport copies_report(const store::Trace& trace, const Selection& selection) {
+    const store::DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     std::vector<std::map<std::string_view, Kind>> kinds(trace.ranks.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -45,8 +45,8 @@ CopiesReport copies_report(const Trace& trace, const Selection& selection) {
         RankCopies rank{trace.ranks[r.at()].number, {}};
         const KindUnions& own = unions[r.at()];
         for (auto& [name, kind] : kinds[r.at()]) {
-            const IntervalSet outside = subtract(kind.times, of(own, DeviceKind::kernel));
-            kind.stats.exposed = length(subtract(outside, of(own, DeviceKind::communication)));
+            const IntervalSet outside = subtract(kind.times, of(own, store::DeviceKind::kernel));
+            kind.stats.exposed = length(subtract(outside, of(own, store::DeviceKind::communication)));
             rank.copies.push_back(kind.stats);
         }
         std::stable_sort(rank.copies.begin(), rank.copies.end(),
@@ -56,9 +56,9 @@ CopiesReport copies_report(const Trace& trace, const Selection& selection) {
     return report;
 }
 
-std::vector<std::uint32_t> copy_events(const Trace& trace, const Selection& selection,
+std::vector<std::uint32_t> copy_events(const store::Trace& trace, const Selection& selection,
                                        std::string_view name) {
-    return named_events(trace, selection, name, {DeviceKind::memcpy, DeviceKind::memset});
+    return named_events(trace, selection, name, {store::DeviceKind::memcpy, store::DeviceKind::memset});
 }
 
 Fields<CopyStats> copy_fields() {
@@ -79,4 +79,4 @@ Fields<CopyStats> copy_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

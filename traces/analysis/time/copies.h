@@ -9,9 +9,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct CopyStats {
     std::string_view name;  // "Memcpy HtoD", "Memset"; lives as long as the trace
@@ -33,9 +35,10 @@ struct CopiesReport {
     std::vector<RankCopies> ranks;
 };
 
-CopiesReport copies_report(const Trace& trace, const Selection& selection = {});
+CopiesReport copies_report(const store::Trace& trace, const Selection& selection = {});
 
 // The events that one row of the report counts, in order of start. The selection should name the rank.
-std::vector<std::uint32_t> copy_events(const Trace& trace, const Selection& selection, std::string_view name);
+std::vector<std::uint32_t> copy_events(const store::Trace& trace, const Selection& selection,
+                                       std::string_view name);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -5,11 +5,11 @@
 
 #include "traces/analysis/base/step_windows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-std::vector<KindUnions> device_unions(const Trace& trace) {
+std::vector<KindUnions> device_unions(const store::Trace& trace) {
     std::vector<KindUnions> ranks(trace.ranks.size());
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
         IntervalSet& set = ranks[device.rank[i]][static_cast<std::size_t>(device.kind[i])];
         append_merged(set, {device.start[i], device.end[i]});
@@ -23,9 +23,9 @@ IntervalSet busy(const KindUnions& unions) {
     return make_union(std::move(all));
 }
 
-std::vector<IntervalSet> device_presence(const Trace& trace) {
+std::vector<IntervalSet> device_presence(const store::Trace& trace) {
     std::vector<IntervalSet> ranks(trace.ranks.size());
-    const DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; i < device.size(); ++i) {
         IntervalSet& set = ranks[device.rank[i]];
         if (!set.empty() && device.start[i] <= set.back().end) {
@@ -57,8 +57,9 @@ std::vector<Interval> active_times(const IntervalSet& presence, std::span<const 
     return times;
 }
 
-std::vector<std::uint32_t> named_events(const Trace& trace, const Selection& selection, std::string_view name,
-                                        std::initializer_list<DeviceKind> kinds) {
+std::vector<std::uint32_t> named_events(const store::Trace& trace, const Selection& selection,
+                                        std::string_view name,
+                                        std::initializer_list<store::DeviceKind> kinds) {
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     const auto wanted = trace.strings.find(name);
     std::vector<std::uint32_t> events;
@@ -71,4 +72,4 @@ std::vector<std::uint32_t> named_events(const Trace& trace, const Selection& sel
     return events;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

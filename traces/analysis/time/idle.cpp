@@ -8,10 +8,10 @@
 #include "traces/analysis/time/stream_walk.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
-IdleReport idle_report(const Trace& trace, const Selection& selection, std::int64_t kernel_wait_ns) {
-    const DeviceEvents& device = trace.device;
+IdleReport idle_report(const store::Trace& trace, const Selection& selection, std::int64_t kernel_wait_ns) {
+    const store::DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     const EventsByStream streams = events_by_stream(trace);
     const std::int64_t from = selected_time(selection).start;
@@ -42,18 +42,18 @@ IdleReport idle_report(const Trace& trace, const Selection& selection, std::int6
 namespace {
 
 template <GapKind Kind>
-Cell gap_us(const StreamIdle& stream) {
+store::Cell gap_us(const StreamIdle& stream) {
     return us_cell(static_cast<double>(stream.gap(Kind).ns));
 }
-Cell share_of_span(const StreamIdle& stream, std::int64_t ns) {
+store::Cell share_of_span(const StreamIdle& stream, std::int64_t ns) {
     return stream.span > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(stream.span) : 0.0;
 }
 template <GapKind Kind>
-Cell gap_share(const StreamIdle& stream) {
+store::Cell gap_share(const StreamIdle& stream) {
     return share_of_span(stream, stream.gap(Kind).ns);
 }
 template <auto Member>
-Cell delay_us(const StreamIdle& stream) {
+store::Cell delay_us(const StreamIdle& stream) {
     return us_cell(static_cast<double>(stream.launch.*Member));
 }
 
@@ -88,7 +88,7 @@ Fields<StreamIdle> launch_delay_fields() {
     using L = LaunchDelay;
     static constexpr Field<S> kFields[] = {
         {{"launches", "Launches", Unit::count, "Events whose launching call is known."},
-         [](const S& s) { return Cell(s.launch.count); }},
+         [](const S& s) { return store::Cell(s.launch.count); }},
         {{"launch_delay_mean_us", "Mean delay", Unit::us,
           "From the end of the launching call to the start on the device; a mean."},
          delay_us<&L::mean>},
@@ -96,9 +96,9 @@ Fields<StreamIdle> launch_delay_fields() {
         {{"launch_delay_p95_us", "p95", Unit::us, "95 % of the delays are not longer."}, delay_us<&L::p95>},
         {{"launch_delay_max_us", "Max", Unit::us, "The longest delay."}, delay_us<&L::longest>},
         {{"queue_mean", "Mean queue", Unit::number, "Launched and not started; a mean over time."},
-         [](const S& s) { return Cell(s.queue.mean); }},
+         [](const S& s) { return store::Cell(s.queue.mean); }},
         {{"queue_max", "Max queue", Unit::count, "The most that were launched and not started."},
-         [](const S& s) { return Cell(s.queue.longest); }},
+         [](const S& s) { return store::Cell(s.queue.longest); }},
     };
     return kFields;
 }
@@ -176,7 +176,7 @@ std::size_t queue_bin(std::int64_t length) {
                     static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(length))));
 }
 
-IdleDetails idle_details(const Trace& trace, const Selection& selection, std::size_t most,
+IdleDetails idle_details(const store::Trace& trace, const Selection& selection, std::size_t most,
                          std::int64_t kernel_wait_ns) {
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     const EventsByStream streams = events_by_stream(trace);
@@ -216,4 +216,4 @@ IdleDetails idle_details(const Trace& trace, const Selection& selection, std::si
     return report;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -12,9 +12,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // A gap lies between the latest end so far and the next start on one stream.
 enum class GapKind {
@@ -75,7 +77,7 @@ inline constexpr std::int64_t kKernelWait = 30'000;
 // A gap belongs to the event that ends it. With steps selected, events that they launched count, with the
 // gaps before them; with a range selected, events that start in it count, and only the part
 // of a gap within it.
-IdleReport idle_report(const Trace& trace, const Selection& selection = {},
+IdleReport idle_report(const store::Trace& trace, const Selection& selection = {},
                        std::int64_t kernel_wait_ns = kKernelWait);
 
 struct IdleGap {
@@ -118,7 +120,7 @@ struct IdleDetails {
 };
 
 // `most`: maximum gaps of each kind per stream; 0 all. Otherwise as in idle_report().
-IdleDetails idle_details(const Trace& trace, const Selection& selection = {}, std::size_t most = 0,
+IdleDetails idle_details(const store::Trace& trace, const Selection& selection = {}, std::size_t most = 0,
                          std::int64_t kernel_wait_ns = kKernelWait);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -8,11 +8,12 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
-bool is_kernel(const DeviceEvents& device, std::size_t event) {
-    return device.kind[event] == DeviceKind::kernel || device.kind[event] == DeviceKind::communication;
+bool is_kernel(const store::DeviceEvents& device, std::size_t event) {
+    return device.kind[event] == store::DeviceKind::kernel ||
+           device.kind[event] == store::DeviceKind::communication;
 }
 
 // Sum of value x duration, and of the durations of the events with a value.
@@ -33,15 +34,15 @@ struct Known {
 
 // Numbers the names of kernels, because a trace has many more strings.
 struct KernelNames {
-    explicit KernelNames(const Trace& trace) : number(trace.strings.size(), -1) {}
-    void add(StringId name) {
+    explicit KernelNames(const store::Trace& trace) : number(trace.strings.size(), -1) {}
+    void add(schema::StringId name) {
         std::int32_t& known = number[static_cast<std::size_t>(name)];
         if (known >= 0) return;
         known = static_cast<std::int32_t>(names.size());
         names.push_back(name);
     }
     std::vector<std::int32_t> number;  // by string; -1: not a kernel's name
-    std::vector<StringId> names;
+    std::vector<schema::StringId> names;
 };
 
 // The durations of one rank's events, grouped by name.
@@ -51,8 +52,9 @@ struct ByName {
     std::vector<Known> known;
 };
 
-ByName by_name(const Trace& trace, const KernelNames& names, const std::vector<std::uint32_t>& events) {
-    const DeviceEvents& device = trace.device;
+ByName by_name(const store::Trace& trace, const KernelNames& names,
+               const std::vector<std::uint32_t>& events) {
+    const store::DeviceEvents& device = trace.device;
     const auto name = [&](std::uint32_t i) {
         return static_cast<std::size_t>(names.number[static_cast<std::size_t>(device.name[i])]);
     };
@@ -69,7 +71,7 @@ ByName by_name(const Trace& trace, const KernelNames& names, const std::vector<s
         Known& known = result.known[name(i)];
         known.blocks.add(device.blocks_per_sm, i, duration);
         known.occupancy.add(device.occupancy, i, duration);
-        known.communication = known.communication || device.kind[i] == DeviceKind::communication;
+        known.communication = known.communication || device.kind[i] == store::DeviceKind::communication;
     }
     return result;
 }
@@ -87,7 +89,7 @@ KernelStats stats_of(std::span<std::int64_t> durations) {
     return stats;
 }
 
-RankKernels rank_kernels(const Trace& trace, const KernelNames& all,
+RankKernels rank_kernels(const store::Trace& trace, const KernelNames& all,
                          const std::vector<std::uint32_t>& events) {
     ByName names = by_name(trace, all, events);
     RankKernels rank;
@@ -116,8 +118,8 @@ RankKernels rank_kernels(const Trace& trace, const KernelNames& all,
 
 }  // namespace
 
-KernelsReport kernels_report(const Trace& trace, const Selection& selection, std::size_t most) {
-    const DeviceEvents& device = trace.device;
+KernelsReport kernels_report(const store::Trace& trace, const Selection& selection, std::size_t most) {
+    const store::DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     KernelNames names(trace);
     std::vector<std::vector<std::uint32_t>> events(trace.ranks.size());
@@ -136,9 +138,10 @@ KernelsReport kernels_report(const Trace& trace, const Selection& selection, std
     return report;
 }
 
-std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
+std::vector<std::uint32_t> kernel_events(const store::Trace& trace, const Selection& selection,
                                          std::string_view name) {
-    return named_events(trace, selection, name, {DeviceKind::kernel, DeviceKind::communication});
+    return named_events(trace, selection, name,
+                        {store::DeviceKind::kernel, store::DeviceKind::communication});
 }
 
 namespace {
@@ -195,4 +198,4 @@ Fields<KernelStats> kernel_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

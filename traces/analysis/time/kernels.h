@@ -10,9 +10,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct KernelStats {
     std::string_view name;  // lives as long as the trace
@@ -37,13 +39,14 @@ struct KernelsReport {
 };
 
 // Compute and communication kernels, without copies and fills. `most`: maximum rows per rank; 0 all.
-KernelsReport kernels_report(const Trace& trace, const Selection& selection = {}, std::size_t most = 0);
+KernelsReport kernels_report(const store::Trace& trace, const Selection& selection = {},
+                             std::size_t most = 0);
 
 // The events that one row of the report counts, in order of start. The selection should name the rank.
-std::vector<std::uint32_t> kernel_events(const Trace& trace, const Selection& selection,
+std::vector<std::uint32_t> kernel_events(const store::Trace& trace, const Selection& selection,
                                          std::string_view name);
 
 // A kernel's C++ name without return type and parameters: "void f<4>(int)" -> "f<4>".
 std::string_view kernel_label(std::string_view name);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -10,7 +10,7 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // The parts of each window; windows are sorted and disjoint.
@@ -38,7 +38,7 @@ void add(OverlapParts& sum, const OverlapParts& parts) {
 
 }  // namespace
 
-OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
+OverlapReport overlap_report(const store::Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
     const std::vector<IntervalSet> presence = device_presence(trace);
@@ -46,8 +46,8 @@ OverlapReport overlap_report(const Trace& trace, const Selection& selection) {
     OverlapReport report;
     for (const RankPlace r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
-        const IntervalSet& compute = of(unions[at], DeviceKind::kernel);
-        const IntervalSet& communication = of(unions[at], DeviceKind::communication);
+        const IntervalSet& compute = of(unions[at], store::DeviceKind::kernel);
+        const IntervalSet& communication = of(unions[at], store::DeviceKind::communication);
         const IntervalSet both = intersect(compute, communication);
 
         RankOverlap rank;
@@ -87,7 +87,7 @@ double OverlapReport::mean_overlap_percent() const {
 namespace {
 
 template <auto Part>
-Cell mean_of(const MeanOverlap& mean) {
+store::Cell mean_of(const MeanOverlap& mean) {
     const OverlapParts& parts = mean.parts;
     return static_cast<double>(std::invoke(Part, parts)) * 1e-3 / mean.steps;
 }
@@ -111,10 +111,11 @@ Fields<MeanOverlap> overlap_fields() {
         {{"overlap_percent", "Overlap", Unit::percent,
           "Share of communication that overlaps compute kernels."},
          [](const MeanOverlap& mean) {
-             return mean.parts.communication() > 0 ? Cell(mean.parts.overlap_percent()) : Cell();
+             return mean.parts.communication() > 0 ? store::Cell(mean.parts.overlap_percent())
+                                                   : store::Cell();
          }},
     };
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

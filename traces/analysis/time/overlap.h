@@ -8,9 +8,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // K is the union of compute kernels, C that of communication, W the time:
 struct OverlapParts {
@@ -62,6 +64,6 @@ struct OverlapReport {
     double mean_overlap_percent() const;  // over the ranks
 };
 
-OverlapReport overlap_report(const Trace& trace, const Selection& selection = {});
+OverlapReport overlap_report(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

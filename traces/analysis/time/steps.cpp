@@ -10,15 +10,15 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // Losses by (rank's number, step).
 using Losses = std::map<std::pair<int, std::int64_t>, double>;
 
-Losses losses_of(const Trace& trace) {
+Losses losses_of(const store::Trace& trace) {
     Losses losses;
-    for (const Step& step : trace.steps) {
+    for (const store::Step& step : trace.steps) {
         const int rank = trace.ranks[static_cast<std::size_t>(step.rank)].number;
         if (step.loss) losses.emplace(std::pair(rank, step.number), *step.loss);
     }
@@ -28,7 +28,8 @@ Losses losses_of(const Trace& trace) {
 // Counts of the selected device events, by rank index and the step's start on the host.
 using EventCounts = std::map<std::pair<std::size_t, std::int64_t>, std::int64_t>;
 
-EventCounts count_events(const Trace& trace, const TraceSteps& steps, const std::vector<bool>& selected) {
+EventCounts count_events(const store::Trace& trace, const TraceSteps& steps,
+                         const std::vector<bool>& selected) {
     EventCounts counts;
     for (std::size_t i = 0; i < selected.size(); ++i) {
         const std::int32_t step = steps.event[i];
@@ -79,7 +80,7 @@ std::vector<StepAcrossRanks> across(const std::vector<RankStepDetails>& ranks) {
 
 }  // namespace
 
-StepsReport steps_report(const Trace& trace, const Selection& selection) {
+StepsReport steps_report(const store::Trace& trace, const Selection& selection) {
     const ExecutionSummary summary = summarize(trace, selection);
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
@@ -144,25 +145,25 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kTimeCategor
      {"cpu_exec_us", "CPU"},
      {"other_us", "Other"}}};
 
-Cell on_device(const StepOfRank& row, Cell value) {
-    return row.rank.on_device ? std::move(value) : Cell();
+store::Cell on_device(const StepOfRank& row, store::Cell value) {
+    return row.rank.on_device ? std::move(value) : store::Cell();
 }
 
-Cell percent_of_window(const StepOfRank& row, std::int64_t ns) {
+store::Cell percent_of_window(const StepOfRank& row, std::int64_t ns) {
     const std::int64_t window = row.step.window();
     return window > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(window) : 0.0;
 }
 
 template <std::size_t Category>
-Cell category_us(const StepOfRank& row) {
+store::Cell category_us(const StepOfRank& row) {
     const bool known = row.rank.knows(static_cast<TimeCategory>(Category));
-    return known ? us_cell(static_cast<double>(row.step.summary.ns[Category])) : Cell();
+    return known ? us_cell(static_cast<double>(row.step.summary.ns[Category])) : store::Cell();
 }
 
 template <std::size_t Category>
-Cell category_percent(const StepOfRank& row) {
+store::Cell category_percent(const StepOfRank& row) {
     const bool known = row.rank.knows(static_cast<TimeCategory>(Category));
-    return known ? percent_of_window(row, row.step.summary.ns[Category]) : Cell();
+    return known ? percent_of_window(row, row.step.summary.ns[Category]) : store::Cell();
 }
 
 template <std::size_t... Category>
@@ -180,17 +181,17 @@ std::vector<Field<StepOfRank>> make_step_fields() {
     using S = StepOfRank;
     std::vector<Field<S>> fields = {
         {{"step", "Step", Unit::index, "Number of the step."},
-         [](const S& s) { return Cell(s.step.summary.number); }},
+         [](const S& s) { return store::Cell(s.step.summary.number); }},
         {{"start_ns", "", Unit::ns, "Start of its window.", in_programs},
-         [](const S& s) { return Cell(s.step.summary.window_start); }},
+         [](const S& s) { return store::Cell(s.step.summary.window_start); }},
         {{"end_ns", "", Unit::ns, "End of its window.", in_json},
-         [](const S& s) { return Cell(s.step.summary.window_end); }},
+         [](const S& s) { return store::Cell(s.step.summary.window_end); }},
         {{"us", "", Unit::us, "Length of its window.", in_programs},
          [](const S& s) { return us_cell(static_cast<double>(s.step.window())); }},
         {{"host_start_ns", "", Unit::ns, "Start of its range on the host.", in_json},
-         [](const S& s) { return Cell(s.step.host_start); }},
+         [](const S& s) { return store::Cell(s.step.host_start); }},
         {{"host_end_ns", "", Unit::ns, "End of its range on the host.", in_json},
-         [](const S& s) { return Cell(s.step.host_end); }},
+         [](const S& s) { return store::Cell(s.step.host_end); }},
         {{"host_us", "Host", Unit::us, "Length of its range on the host."},
          [](const S& s) { return us_cell(static_cast<double>(s.step.host_end - s.step.host_start)); }},
         {{"us", "Window", Unit::us, "Length of its window.", in_table},
@@ -213,9 +214,9 @@ std::vector<Field<StepOfRank>> make_step_fields() {
         {{"loss", "Loss", Unit::digits6, "The loss, where it was recorded.", everywhere, -1, true},
          [](const S& s) { return to_cell(s.step.loss); }},
         {{"host_start_ns", "", Unit::ns, "Start of its range on the host.", in_csv},
-         [](const S& s) { return Cell(s.step.host_start); }},
+         [](const S& s) { return store::Cell(s.step.host_start); }},
         {{"host_end_ns", "", Unit::ns, "End of its range on the host.", in_csv},
-         [](const S& s) { return Cell(s.step.host_end); }},
+         [](const S& s) { return store::Cell(s.step.host_end); }},
         {{"slowest", "", Unit::text, "Whether it is the slowest step of the rank.", in_table},
          [](const S& s) { return s.slowest() ? to_cell("slowest") : blank_cell(); }},
     };
@@ -236,7 +237,7 @@ Fields<StepAcrossRanks> step_across_fields() {
         {{"step", "Step", Unit::index, "Number of the step."}, value_of<&S::number>},
         {{"slowest_rank", "Slowest rank", Unit::index,
           "The rank with the longest window; none: all are alike."},
-         [](const S& s) { return s.slowest_rank < 0 ? Cell() : to_cell(s.slowest_rank); }},
+         [](const S& s) { return s.slowest_rank < 0 ? store::Cell() : to_cell(s.slowest_rank); }},
         {{"longest_us", "Longest window", Unit::us, "The longest window among the ranks."},
          micros_of<&S::longest>},
         {{"shortest_us", "Shortest", Unit::us, "The shortest one."}, micros_of<&S::shortest>},
@@ -244,4 +245,4 @@ Fields<StepAcrossRanks> step_across_fields() {
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

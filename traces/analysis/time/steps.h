@@ -11,9 +11,11 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/time/summary.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct StepDetail {
     StepSummary summary;  // number, window and its split
@@ -70,6 +72,6 @@ Fields<StepAcrossRanks> step_across_fields();
 // The rows of a rank.
 std::vector<StepOfRank> step_rows(const RankStepDetails& rank);
 
-StepsReport steps_report(const Trace& trace, const Selection& selection = {});
+StepsReport steps_report(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

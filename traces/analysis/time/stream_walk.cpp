@@ -9,10 +9,10 @@
 #include "traces/analysis/base/percentile.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 
 void StreamWalk::add(std::size_t event, bool counts) {
-    const DeviceEvents& device = trace_.device;
+    const store::DeviceEvents& device = trace_.device;
     const std::int64_t start = device.start[event], end = device.end[event];
     if (counts) {
         ++result_.events;
@@ -96,8 +96,8 @@ void StreamWalk::finish_queue() {
     }
 }
 
-EventsByStream events_by_stream(const Trace& trace) {
-    const DeviceEvents& device = trace.device;
+EventsByStream events_by_stream(const store::Trace& trace) {
+    const store::DeviceEvents& device = trace.device;
     EventsByStream result;
     result.first.assign(trace.streams.size() + 1, 0);
     for (const std::uint16_t stream : device.stream) ++result.first[stream + std::size_t{1}];
@@ -110,4 +110,4 @@ EventsByStream events_by_stream(const Trace& trace) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,9 +11,11 @@
 
 #include "traces/analysis/time/idle.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 class StreamWalk {
   public:
@@ -21,7 +23,7 @@ class StreamWalk {
     using OnGap = std::function<void(GapKind kind, std::int64_t from, std::int64_t to, std::size_t event)>;
 
     // `from`: start of the selected time.
-    StreamWalk(const Trace& trace, std::int64_t from, std::int64_t kernel_wait, OnGap on_gap = {})
+    StreamWalk(const store::Trace& trace, std::int64_t from, std::int64_t kernel_wait, OnGap on_gap = {})
         : trace_(trace), from_(from), kernel_wait_(kernel_wait), on_gap_(std::move(on_gap)) {}
 
     // Events must be added in order of start. An event that does not count still keeps the stream busy.
@@ -42,7 +44,7 @@ class StreamWalk {
     void finish_queue();
 
     static constexpr std::int64_t kBefore = std::numeric_limits<std::int64_t>::min();
-    const Trace& trace_;
+    const store::Trace& trace_;
     std::int64_t from_, kernel_wait_;
     OnGap on_gap_;
     std::int64_t latest_end_ = kBefore;
@@ -55,6 +57,6 @@ struct EventsByStream {
     std::vector<std::uint32_t> events;
     std::vector<std::size_t> first;
 };
-EventsByStream events_by_stream(const Trace& trace);
+EventsByStream events_by_stream(const store::Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -11,7 +11,7 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 using CategoryUnions = std::array<IntervalSet, kTimeCategories>;  // that of `other` stays empty
@@ -20,45 +20,45 @@ constexpr std::size_t index(TimeCategory c) {
     return static_cast<std::size_t>(c);
 }
 
-TimeCategory category_of(DeviceKind kind) {
+TimeCategory category_of(store::DeviceKind kind) {
     switch (kind) {
-        case DeviceKind::kernel:
+        case store::DeviceKind::kernel:
             return TimeCategory::kernel;
-        case DeviceKind::memcpy:
+        case store::DeviceKind::memcpy:
             return TimeCategory::memcpy;
-        case DeviceKind::memset:
+        case store::DeviceKind::memset:
             return TimeCategory::memset;
-        case DeviceKind::communication:
+        case store::DeviceKind::communication:
             return TimeCategory::communication;
     }
     return TimeCategory::other;
 }
 
 // `other` for kinds that are not work of their own: steps, modules and frames of the program.
-TimeCategory category_of(RangeKind kind) {
+TimeCategory category_of(store::RangeKind kind) {
     switch (kind) {
-        case RangeKind::data_loader:
+        case store::RangeKind::data_loader:
             return TimeCategory::data_loader;
-        case RangeKind::annotation:
-        case RangeKind::operation:
-        case RangeKind::communication:
+        case store::RangeKind::annotation:
+        case store::RangeKind::operation:
+        case store::RangeKind::communication:
             return TimeCategory::cpu_exec;
-        case RangeKind::module:
-        case RangeKind::backward:
-        case RangeKind::step:
-        case RangeKind::function:
+        case store::RangeKind::module:
+        case store::RangeKind::backward:
+        case store::RangeKind::step:
+        case store::RangeKind::function:
             break;
     }
     return TimeCategory::other;
 }
 
 // The time that each category covers, by rank. Each kind of event is sorted by start, so one pass merges.
-std::vector<CategoryUnions> category_unions(const Trace& trace) {
+std::vector<CategoryUnions> category_unions(const store::Trace& trace) {
     std::vector<CategoryUnions> ranks(trace.ranks.size());
     std::vector<KindUnions> device = device_unions(trace);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        for (int k = 0; k < kDeviceKinds; ++k) {
-            const auto kind = static_cast<DeviceKind>(k);
+        for (int k = 0; k < store::kDeviceKinds; ++k) {
+            const auto kind = static_cast<store::DeviceKind>(k);
             ranks[r][index(category_of(kind))] = std::move(device[r][static_cast<std::size_t>(k)]);
         }
     }
@@ -67,11 +67,11 @@ std::vector<CategoryUnions> category_unions(const Trace& trace) {
         if (rank < 0 || category == TimeCategory::other) return;
         append_merged(ranks[static_cast<std::size_t>(rank)][index(category)], time);
     };
-    const RuntimeCalls& calls = trace.runtime;
+    const store::RuntimeCalls& calls = trace.runtime;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         add(calls.thread[i], TimeCategory::runtime, {calls.start[i], calls.end[i]});
     }
-    const HostRanges& ranges = trace.ranges;
+    const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         add(ranges.thread[i], category_of(ranges.kind[i]), {ranges.start[i], ranges.end[i]});
     }
@@ -131,7 +131,8 @@ void average(RankSummary& summary, std::optional<std::int64_t> warm_up) {
 
 }  // namespace
 
-ExecutionSummary summarize(const Trace& trace, const Selection& selection, CommunicationAs communication) {
+ExecutionSummary summarize(const store::Trace& trace, const Selection& selection,
+                           CommunicationAs communication) {
     const TraceSteps steps = find_steps(trace);
     std::vector<CategoryUnions> unions = category_unions(trace);
     const std::optional<std::int64_t> warm_up = warm_up_step(trace);
@@ -190,4 +191,4 @@ std::vector<CategoryTime> category_times(const ExecutionSummary& summary, const 
     return times;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

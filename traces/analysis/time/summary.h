@@ -10,9 +10,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 // In order of priority: each instant of a step's window goes to the first category that covers it.
 enum class TimeCategory { kernel, memcpy, memset, communication, runtime, data_loader, cpu_exec, other };
@@ -66,14 +68,14 @@ struct ExecutionSummary {
 // recorded.
 struct CategoryTime {
     std::string_view name;
-    Cell us, percent;
+    store::Cell us, percent;
 };
 Fields<CategoryTime> category_time_fields();
 // The step, then the categories that are used here.
 std::vector<CategoryTime> category_times(const ExecutionSummary& summary, const RankSummary& rank);
 
 // A run without steps is one step from its first to its last event.
-ExecutionSummary summarize(const Trace& trace, const Selection& selection = {},
+ExecutionSummary summarize(const store::Trace& trace, const Selection& selection = {},
                            CommunicationAs communication = CommunicationAs::category);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

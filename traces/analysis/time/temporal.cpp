@@ -8,7 +8,7 @@
 #include "traces/analysis/time/device_time.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::analysis {
 namespace {
 
 // A rank's device time in disjoint parts.
@@ -19,8 +19,8 @@ struct DeviceParts {
 DeviceParts device_parts(const KindUnions& unions) {
     DeviceParts parts;
     parts.busy = busy(unions);
-    parts.compute = of(unions, DeviceKind::kernel);
-    parts.communication = subtract(of(unions, DeviceKind::communication), parts.compute);
+    parts.compute = of(unions, store::DeviceKind::kernel);
+    parts.communication = subtract(of(unions, store::DeviceKind::communication), parts.compute);
     parts.memory = subtract(subtract(parts.busy, parts.compute), parts.communication);
     return parts;
 }
@@ -53,7 +53,7 @@ void add(TemporalParts& sum, const TemporalParts& parts) {
 
 }  // namespace
 
-TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection) {
+TemporalReport temporal_breakdown(const store::Trace& trace, const Selection& selection) {
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
     const std::vector<IntervalSet> presence = device_presence(trace);
@@ -86,11 +86,11 @@ TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection
 namespace {
 
 template <auto Part>
-Cell part_of(const TemporalParts& parts) {
+store::Cell part_of(const TemporalParts& parts) {
     return us_cell(static_cast<double>(std::invoke(Part, parts)));
 }
 template <auto Part>
-Cell share_of(const TemporalParts& parts) {
+store::Cell share_of(const TemporalParts& parts) {
     const auto whole = static_cast<double>(parts.whole());
     return whole > 0 ? 100.0 * static_cast<double>(std::invoke(Part, parts)) / whole : 0.0;
 }
@@ -116,11 +116,11 @@ Fields<TemporalParts> temporal_fields() {
         {{"non_compute_us", "", Unit::us, "Exposed communication and memory.", in_json},
          part_of<&P::non_compute>},
         {{"start_ns", "", Unit::ns, "Where the time begins.", in_json},
-         [](const P& parts) { return Cell(parts.time.start); }},
+         [](const P& parts) { return store::Cell(parts.time.start); }},
         {{"end_ns", "", Unit::ns, "Where it ends.", in_json},
-         [](const P& parts) { return Cell(parts.time.end); }},
+         [](const P& parts) { return store::Cell(parts.time.end); }},
     };
     return kFields;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

@@ -9,9 +9,11 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 
-namespace shardscope::traces {
-
+namespace shardscope::traces::store {
 struct Trace;
+}
+
+namespace shardscope::traces::analysis {
 
 struct TemporalParts {
     Interval time;                           // from the first to the last device event
@@ -44,6 +46,6 @@ struct TemporalReport {
     std::vector<RankTemporal> ranks;
 };
 
-TemporalReport temporal_breakdown(const Trace& trace, const Selection& selection = {});
+TemporalReport temporal_breakdown(const store::Trace& trace, const Selection& selection = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::analysis

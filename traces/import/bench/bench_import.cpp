@@ -29,6 +29,7 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::importer;
 namespace fs = std::filesystem;
 
 // Operators with shapes, launches, flow events and kernels, as PyTorch 2.4 writes them; a step every 4000
@@ -105,7 +106,7 @@ void least(const std::string& path) {
     const simdjson::padded_string json = simdjson::padded_string::load(path);
     od::parser parser;
     od::document document = parser.iterate(json);
-    StringTable strings;
+    store::StringTable strings;
     std::uint64_t sum = 0;
     for (od::object event : document["traceEvents"].get_array()) {
         for (od::field field : event) {

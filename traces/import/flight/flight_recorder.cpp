@@ -17,7 +17,7 @@
 #include "traces/store/error.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // Times (ns since 1970) must be below this, so that sums do not overflow.
@@ -57,32 +57,32 @@ std::optional<std::int64_t> bytes_of_type(std::string_view type) {
 }
 
 // "nccl:_all_gather_base", "nccl:send 0->1". The longer names come first.
-Operation operation_of_name(std::string_view name) {
-    static constexpr std::pair<std::string_view, Operation> kNames[] = {
-        {"barrier", Operation::barrier},
-        {"all_gather", Operation::all_gather},
-        {"allgather", Operation::all_gather},
-        {"reduce_scatter", Operation::reduce_scatter},
-        {"all_reduce", Operation::all_reduce},
-        {"allreduce", Operation::all_reduce},
-        {"all_to_all", Operation::all_to_all},
-        {"alltoall", Operation::all_to_all},
-        {"broadcast", Operation::broadcast},
-        {"send", Operation::send},
-        {"recv", Operation::recv},
-        {"gather", Operation::gather},
-        {"scatter", Operation::scatter},
-        {"reduce", Operation::reduce},
+schema::Operation operation_of_name(std::string_view name) {
+    static constexpr std::pair<std::string_view, schema::Operation> kNames[] = {
+        {"barrier", schema::Operation::barrier},
+        {"all_gather", schema::Operation::all_gather},
+        {"allgather", schema::Operation::all_gather},
+        {"reduce_scatter", schema::Operation::reduce_scatter},
+        {"all_reduce", schema::Operation::all_reduce},
+        {"allreduce", schema::Operation::all_reduce},
+        {"all_to_all", schema::Operation::all_to_all},
+        {"alltoall", schema::Operation::all_to_all},
+        {"broadcast", schema::Operation::broadcast},
+        {"send", schema::Operation::send},
+        {"recv", schema::Operation::recv},
+        {"gather", schema::Operation::gather},
+        {"scatter", schema::Operation::scatter},
+        {"reduce", schema::Operation::reduce},
     };
     for (const auto& [part, operation] : kNames) {
         if (name.find(part) != std::string_view::npos) return operation;
     }
-    return Operation::other;
+    return schema::Operation::other;
 }
 
 // An integer, or a string that contains one.
 std::optional<std::int64_t> number(const Value& value) {
-    return value.is_text() ? number_of<std::int64_t>(value.text()) : value.integer();
+    return value.is_text() ? schema::number_of<std::int64_t>(value.text()) : value.integer();
 }
 
 // A name; a number is converted to its digits.
@@ -194,7 +194,7 @@ bool shares_lists(const Value& root, const Value& entries) {
 
 class Dump {
   public:
-    Dump(const Value& root, EventSink& sink, int rank)
+    Dump(const Value& root, store::EventSink& sink, int rank)
         : root_(root),
           entries_(root.is_list() ? root : root["entries"]),
           sink_(sink),
@@ -222,7 +222,7 @@ class Dump {
         const Value config = root_["pg_config"];
         for (std::size_t i = 0; i < config.size(); ++i) {
             const Value value = config.value(i);
-            DumpedGroup& group = groups_[name_of(config.key(i))];
+            schema::DumpedGroup& group = groups_[name_of(config.key(i))];
             group.description = value["desc"].text();
             group.ranks = rank_list(value["ranks"]);
         }
@@ -252,11 +252,11 @@ class Dump {
         std::string name = name_of(process_group.is_list() ? process_group[0] : process_group);
         if (name.empty()) name = name_of(entry["pg_name"]);
         if (name.empty()) name = name_of(entry["pg_id"]);
-        DumpedGroup& group = groups_[name];
+        schema::DumpedGroup& group = groups_[name];
         if (group.description.empty()) group.description = process_group[1].text();
         names_.emplace(name_of(entry["pg_id"]), name);
 
-        FlightRow row;
+        schema::FlightRow row;
         row.rank = rank_;
         row.id = number(entry["record_id"])
                      .value_or(number(entry["id"]).value_or(static_cast<std::int64_t>(index)));
@@ -283,7 +283,7 @@ class Dump {
         sink_.add(row);
     }
 
-    void write_times(const Value& entry, FlightRow& row) {
+    void write_times(const Value& entry, schema::FlightRow& row) {
         const std::string_view state = entry["state"].text();
         row.created = time_of(entry["time_created_ns"]).value_or(start_ns_) - start_ns_;
         facts_.last_ns = std::max(facts_.last_ns, row.created);
@@ -298,28 +298,28 @@ class Dump {
         row.started = since("time_discovered_started_ns");
         row.completed = since("time_discovered_completed_ns");
         if (state == "completed" || (state.empty() && row.completed)) {
-            row.state = FlightState::completed;
+            row.state = schema::FlightState::completed;
         } else if (state == "started" || (state.empty() && row.started)) {
-            row.state = FlightState::started;
+            row.state = schema::FlightState::started;
         }
     }
 
     void write_groups() {
-        sink_.add(RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), to_json(groups_)});
+        sink_.add(schema::RunInfoRow{fmt::format("flight_recorder.rank{}.groups", rank_), to_json(groups_)});
         if (skipped_ > 0) {
-            sink_.add(DiagnosticRow{
-                0, Severity::warning,
+            sink_.add(schema::DiagnosticRow{
+                0, schema::Severity::warning,
                 fmt::format("rank {}: {} of the flight recorder could not be read and {} ignored", rank_,
-                            counted(skipped_, "entry", "entries"), skipped_ == 1 ? "was" : "were")});
+                            store::counted(skipped_, "entry", "entries"), skipped_ == 1 ? "was" : "were")});
         }
     }
 
     Value root_, entries_;
-    EventSink& sink_;
+    store::EventSink& sink_;
     Frames frames_;
     int rank_;
     std::int64_t start_ns_ = 0, skipped_ = 0;
-    DumpedGroups groups_;
+    schema::DumpedGroups groups_;
     std::map<std::string, std::string> names_;  // of groups, by the entries' pg_id
     FileFacts facts_;
 };
@@ -333,10 +333,10 @@ bool is_flight_dump(const Value& root) {
     return root.is_list() && root[0]["profiling_name"].is_text();
 }
 
-FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink& sink,
+FileFacts read_flight_dump(const Value& root, const std::string& path, store::EventSink& sink,
                            const FileRequest& request) {
     if (shares_lists(root, root.is_list() ? root : root["entries"])) {
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{}: many collectives or groups share one list of sizes, ranks or text, which no "
                         "valid dump of the flight recorder does; dump it again",
                         path));
@@ -344,20 +344,22 @@ FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink
     const Value version = root["version"];
     if (const std::string_view text = version.text();
         !text.empty() && !text.starts_with("1.") && !text.starts_with("2.") && text != "1" && text != "2") {
-        sink.add(DiagnosticRow{0, Severity::warning,
-                               fmt::format("{}: the flight recorder's dump is of version {}, and only 1.x "
-                                           "and 2.x are known; fields with the same names were read",
-                                           path, text)});
+        sink.add(
+            schema::DiagnosticRow{0, schema::Severity::warning,
+                                  fmt::format("{}: the flight recorder's dump is of version {}, and only 1.x "
+                                              "and 2.x are known; fields with the same names were read",
+                                              path, text)});
     }
     const std::int64_t pid = request.rank + 1;
-    sink.add(RunInfoRow{"import.format", "pytorch_flight_recorder"});
-    if (!version.text().empty()) sink.add(RunInfoRow{"flight_recorder.version", std::string(version.text())});
-    sink.add(RankRow{.rank = request.rank,
-                     .device = request.rank,
-                     .global_pid = global_pid(pid),
-                     .global_tid = global_tid(pid, pid),
-                     .host = std::string(root["host_name"].text()),
-                     .device_name = {}});
+    sink.add(schema::RunInfoRow{"import.format", "pytorch_flight_recorder"});
+    if (!version.text().empty())
+        sink.add(schema::RunInfoRow{"flight_recorder.version", std::string(version.text())});
+    sink.add(schema::RankRow{.rank = request.rank,
+                             .device = request.rank,
+                             .global_pid = schema::global_pid(pid),
+                             .global_tid = schema::global_tid(pid, pid),
+                             .host = std::string(root["host_name"].text()),
+                             .device_name = {}});
     FileFacts facts = Dump(root, sink, request.rank).write();
     if (const auto rank = number(root["rank"]);
         rank && *rank >= 0 && *rank <= std::numeric_limits<int>::max())
@@ -365,4 +367,4 @@ FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink
     return facts;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

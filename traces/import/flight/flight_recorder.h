@@ -14,12 +14,12 @@
 #include "traces/import/input/importer.h"
 #include "traces/import/json/value_tree.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 bool is_flight_dump(const Value& root);
 
 // `root` is the dump.
-FileFacts read_flight_dump(const Value& root, const std::string& path, EventSink& sink,
+FileFacts read_flight_dump(const Value& root, const std::string& path, store::EventSink& sink,
                            const FileRequest& request);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

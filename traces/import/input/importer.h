@@ -15,7 +15,7 @@
 #include "traces/import/input/input.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct FileRequest {
     // The rank of the rows. If the file records another one (FileFacts::rank), the caller reads it again
@@ -34,14 +34,14 @@ struct FileFacts {
 };
 
 // Kineto and Chrome traces (JSON). Owner: kineto.cpp.
-FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& request);
+FileFacts read_chrome_trace(Input& input, store::EventSink& sink, const FileRequest& request);
 
 // PyTorch's memory snapshots and flight recorder dumps as pickles, distinguished by their content.
-FileFacts read_pickle(Input& input, EventSink& sink, const FileRequest& request);
+FileFacts read_pickle(Input& input, store::EventSink& sink, const FileRequest& request);
 // Flight recorder dumps as JSON.
-FileFacts read_flight_json(Input& input, EventSink& sink, const FileRequest& request);
+FileFacts read_flight_json(Input& input, store::EventSink& sink, const FileRequest& request);
 // Databases of ROCm's rocprofv3. `database`: the path; `name`: the file's name in messages.
-FileFacts read_rocpd(const std::string& database, const std::string& name, EventSink& sink,
+FileFacts read_rocpd(const std::string& database, const std::string& name, store::EventSink& sink,
                      const FileRequest& request);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

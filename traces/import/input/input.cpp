@@ -15,7 +15,7 @@
 
 #include "traces/store/file_descriptor.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -26,7 +26,7 @@ class Unpacker {
   public:
     Unpacker() {
         if (::inflateInit2(&stream_, 15 + 16) != Z_OK)
-            throw StoreError("zlib cannot start; free some memory");
+            throw store::StoreError("zlib cannot start; free some memory");
     }
     ~Unpacker() { ::inflateEnd(&stream_); }
     Unpacker(const Unpacker&) = delete;
@@ -42,7 +42,7 @@ class Unpacker {
 struct Input::Impl {
     std::string path;
     InputOptions options;
-    FileDescriptor file;  // none: reads `memory`
+    store::FileDescriptor file;  // none: reads `memory`
     std::string_view memory;
     std::uint64_t raw_size = 0, raw_taken = 0;  // of the file on disk
 
@@ -67,8 +67,8 @@ struct Input::Impl {
             const ssize_t n = ::read(file.get(), into, size);
             if (n < 0 && errno == EINTR) continue;
             if (n < 0) {
-                throw StoreError(fmt::format("{} cannot be read at byte {} ({}); copy it again", path,
-                                             raw_taken, std::strerror(errno)));
+                throw store::StoreError(fmt::format("{} cannot be read at byte {} ({}); copy it again", path,
+                                                    raw_taken, std::strerror(errno)));
             }
             raw_taken += static_cast<std::uint64_t>(n);
             return static_cast<std::size_t>(n);
@@ -87,7 +87,7 @@ struct Input::Impl {
 
     std::size_t cut_here(std::size_t got, const std::string& what) {
         if (!cut_is_end) {
-            throw StoreError(
+            throw store::StoreError(
                 fmt::format("{} is {} at byte {} of its unpacked content; copy it again, or use --partial to "
                             "keep the intact part",
                             path, what, unpacked));
@@ -129,7 +129,7 @@ struct Input::Impl {
             got += n;
             unpacked += n;
             if (unpacked > options.max_bytes) {
-                throw StoreError(fmt::format(
+                throw store::StoreError(fmt::format(
                     "{} unpacks to more than {} bytes; use --max-size with a larger number if you trust it",
                     path, options.max_bytes));
             }
@@ -143,8 +143,9 @@ struct Input::Impl {
     }
 
     std::size_t produce(char* into, std::size_t size) {
-        const WorkOptions& work = options.work;
-        if (work.cancel != nullptr && *work.cancel) throw Cancelled("it was stopped; nothing was written");
+        const merge::WorkOptions& work = options.work;
+        if (work.cancel != nullptr && *work.cancel)
+            throw merge::Cancelled("it was stopped; nothing was written");
         const std::size_t n = unpacker ? unpack(into, size) : plain_read(into, size);
         if (work.progress && raw_size > 0) {
             const double part = static_cast<double>(raw_taken) / static_cast<double>(raw_size);
@@ -178,12 +179,12 @@ Input Input::open(const std::string& path, const InputOptions& options) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
     if (status.type() == std::filesystem::file_type::not_found)
-        throw StoreError(fmt::format("{} does not exist; check the path", path));
+        throw store::StoreError(fmt::format("{} does not exist; check the path", path));
     if (std::filesystem::is_directory(status))
-        throw StoreError(fmt::format("{} is a folder; give the trace file in it", path));
-    impl->file = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        throw store::StoreError(fmt::format("{} is a folder; give the trace file in it", path));
+    impl->file = store::FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!impl->file) {
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{} cannot be read ({}); check its permissions", path, std::strerror(errno)));
     }
     if (std::filesystem::is_regular_file(status)) {
@@ -249,8 +250,8 @@ std::string_view Input::peek(std::size_t size) {
     return std::string_view(i.ahead).substr(i.ahead_used, size);
 }
 
-StoreError Input::error(std::uint64_t at, std::string_view sentence) const {
-    return StoreError(fmt::format("{} at byte {}: {}", impl_->path, at, sentence));
+store::StoreError Input::error(std::uint64_t at, std::string_view sentence) const {
+    return store::StoreError(fmt::format("{} at byte {}: {}", impl_->path, at, sentence));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -15,11 +15,11 @@
 #include "traces/merge/work.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct InputOptions {
     std::uint64_t max_bytes = std::uint64_t{256} << 30;  // limit of the unpacked size of a packed file
-    WorkOptions work;                                    // cancel and progress, used while reading
+    merge::WorkOptions work;                             // cancel and progress, used while reading
 };
 
 class Input {
@@ -48,7 +48,7 @@ class Input {
     std::string_view peek(std::size_t size);
 
     // "FILE at byte N: what was found and expected; what to do" as an exception to throw.
-    StoreError error(std::uint64_t at, std::string_view sentence) const;
+    store::StoreError error(std::uint64_t at, std::string_view sentence) const;
 
   private:
     struct Impl;
@@ -56,4 +56,4 @@ class Input {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

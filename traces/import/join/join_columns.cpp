@@ -9,7 +9,7 @@
 #include "traces/store/columns/owners.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -32,7 +32,7 @@ struct Places {
 template <typename Rows>
 class Columns {
   public:
-    Columns(const Parts& parts, Trace& out, Rows Trace::*rows, const Places& places)
+    Columns(const Parts& parts, store::Trace& out, Rows store::Trace::*rows, const Places& places)
         : parts_(parts), out_(out), rows_(rows), places_(places) {}
 
     // `map(part, value)` returns the value in the joined trace.
@@ -43,8 +43,8 @@ class Columns {
         for (const PartRow& at : places_.from) into.push_back(map(at.part, of(at, column)[at.row]));
     }
     template <typename Map>
-    void add(IndexColumn Rows::*column, Map map) const {
-        IndexColumn& into = (out_.*rows_).*column;
+    void add(store::IndexColumn Rows::*column, Map map) const {
+        store::IndexColumn& into = (out_.*rows_).*column;
         into.reset(places_.from.size());
         for (std::size_t i = 0; i < places_.from.size(); ++i) {
             const PartRow& at = places_.from[i];
@@ -75,14 +75,15 @@ class Columns {
     }
 
     const Parts& parts_;
-    Trace& out_;
-    Rows Trace::*rows_;
+    store::Trace& out_;
+    Rows store::Trace::*rows_;
     const Places& places_;
 };
 
 class ColumnJoin {
   public:
-    ColumnJoin(const Parts& parts, const JoinIds& ids, Trace& out) : parts_(parts), ids_(ids), out_(out) {}
+    ColumnJoin(const Parts& parts, const JoinIds& ids, store::Trace& out)
+        : parts_(parts), ids_(ids), out_(out) {}
 
     void run() {
         join_actors();
@@ -95,7 +96,7 @@ class ColumnJoin {
     }
 
   private:
-    const Trace& part(std::size_t p) const { return *parts_[p]; }
+    const store::Trace& part(std::size_t p) const { return *parts_[p]; }
 
     // --- orders --------------------------------------------------------------------------------------------
 
@@ -105,8 +106,8 @@ class ColumnJoin {
         Places places;
         std::size_t sum = 0;
         for (std::size_t p = 0; p < parts_.size(); ++p) sum += size(part(p));
-        if (sum > kRowsAtMost)
-            throw StoreError(
+        if (sum > store::kRowsAtMost)
+            throw store::StoreError(
                 fmt::format("the files have {} events of a kind together, more than a trace can hold; open "
                             "fewer of them at a time",
                             sum));
@@ -124,13 +125,13 @@ class ColumnJoin {
         return places;
     }
     template <typename Rows>
-    Places by_time(Rows Trace::*rows) const {
-        return places([&](const Trace& t) { return (t.*rows).size(); },
+    Places by_time(Rows store::Trace::*rows) const {
+        return places([&](const store::Trace& t) { return (t.*rows).size(); },
                       [&](const PartRow& x) { return ids_.time(x.part, (part(x.part).*rows).time[x.row]); });
     }
     template <typename Rows>
-    Places by_start_and_end(Rows Trace::*rows, std::int64_t sign_of_end = 1) const {
-        return places([&](const Trace& t) { return (t.*rows).size(); },
+    Places by_start_and_end(Rows store::Trace::*rows, std::int64_t sign_of_end = 1) const {
+        return places([&](const store::Trace& t) { return (t.*rows).size(); },
                       [&](const PartRow& x) {
                           const Rows& c = part(x.part).*rows;
                           return std::pair(ids_.time(x.part, c.start[x.row]),
@@ -139,7 +140,7 @@ class ColumnJoin {
     }
     // If starts are equal, the longer row comes first.
     template <typename Rows>
-    Places outer_first(Rows Trace::*rows) const {
+    Places outer_first(Rows store::Trace::*rows) const {
         return by_start_and_end(rows, -1);
     }
 
@@ -149,7 +150,7 @@ class ColumnJoin {
         return [this](std::size_t p, std::int64_t t) { return ids_.time(p, t); };
     }
     auto texts() const {
-        return [this](std::size_t p, StringId id) { return ids_.text(p, id); };
+        return [this](std::size_t p, schema::StringId id) { return ids_.text(p, id); };
     }
     auto ranks() const {
         return [this](std::size_t p, std::uint16_t r) { return ids_.rank(p, r); };
@@ -169,7 +170,7 @@ class ColumnJoin {
         return [&places](std::size_t p, std::int32_t row) { return places.moved(p, row); };
     }
     template <typename Rows>
-    Columns<Rows> columns(Rows Trace::*rows, const Places& places) const {
+    Columns<Rows> columns(Rows store::Trace::*rows, const Places& places) const {
         return {parts_, out_, rows, places};
     }
 
@@ -178,143 +179,146 @@ class ColumnJoin {
     // Threads by rank, those of no rank last; streams by (rank, id).
     void join_actors() {
         thread_places_ =
-            places([](const Trace& t) { return t.threads.size(); },
+            places([](const store::Trace& t) { return t.threads.size(); },
                    [this](const PartRow& x) {
                        return static_cast<unsigned>(ids_.rank(x.part, part(x.part).threads[x.row].rank));
                    });
         check_joined_size(thread_places_.from.size(), "threads");
         for (const auto& [p, row] : thread_places_.from) {
-            HostThread& thread = out_.threads.emplace_back(part(p).threads[row]);
+            store::HostThread& thread = out_.threads.emplace_back(part(p).threads[row]);
             thread.rank = ids_.rank(p, thread.rank);
         }
-        stream_places_ = places([](const Trace& t) { return t.streams.size(); },
+        stream_places_ = places([](const store::Trace& t) { return t.streams.size(); },
                                 [this](const PartRow& x) {
-                                    const DeviceStream& s = part(x.part).streams[x.row];
+                                    const store::DeviceStream& s = part(x.part).streams[x.row];
                                     return std::pair(ids_.rank(x.part, s.rank), s.id);
                                 });
         check_joined_size(stream_places_.from.size(), "streams");
         for (const auto& [p, row] : stream_places_.from) {
-            DeviceStream& stream = out_.streams.emplace_back(part(p).streams[row]);
+            store::DeviceStream& stream = out_.streams.emplace_back(part(p).streams[row]);
             stream.rank = ids_.rank(p, stream.rank);
         }
     }
 
     void join_host() {
-        range_places_ = outer_first(&Trace::ranges);
-        call_places_ = outer_first(&Trace::runtime);
+        range_places_ = outer_first(&store::Trace::ranges);
+        call_places_ = outer_first(&store::Trace::runtime);
 
-        const auto ranges = columns(&Trace::ranges, range_places_);
-        ranges.add(&HostRanges::start, times());
-        ranges.add(&HostRanges::end, times());
-        ranges.add(&HostRanges::name, texts());
-        ranges.add(&HostRanges::module, modules());
-        ranges.add(&HostRanges::parent, rows_of(range_places_));
-        ranges.add(&HostRanges::thread, threads());
-        ranges.add_as_they_are(&HostRanges::depth, &HostRanges::kind);
-        ranges.add_if_any(&HostRanges::detail, texts(), StringId::empty);
-        ranges.add_if_any(&HostRanges::forward, rows_of(range_places_), -1);
+        const auto ranges = columns(&store::Trace::ranges, range_places_);
+        ranges.add(&store::HostRanges::start, times());
+        ranges.add(&store::HostRanges::end, times());
+        ranges.add(&store::HostRanges::name, texts());
+        ranges.add(&store::HostRanges::module, modules());
+        ranges.add(&store::HostRanges::parent, rows_of(range_places_));
+        ranges.add(&store::HostRanges::thread, threads());
+        ranges.add_as_they_are(&store::HostRanges::depth, &store::HostRanges::kind);
+        ranges.add_if_any(&store::HostRanges::detail, texts(), schema::StringId::empty);
+        ranges.add_if_any(&store::HostRanges::forward, rows_of(range_places_), -1);
 
-        const auto calls = columns(&Trace::runtime, call_places_);
-        calls.add(&RuntimeCalls::start, times());
-        calls.add(&RuntimeCalls::end, times());
-        calls.add_as_they_are(&RuntimeCalls::correlation);
-        calls.add(&RuntimeCalls::name, texts());
-        calls.add(&RuntimeCalls::thread, threads());
-        calls.add(&RuntimeCalls::range, rows_of(range_places_));
+        const auto calls = columns(&store::Trace::runtime, call_places_);
+        calls.add(&store::RuntimeCalls::start, times());
+        calls.add(&store::RuntimeCalls::end, times());
+        calls.add_as_they_are(&store::RuntimeCalls::correlation);
+        calls.add(&store::RuntimeCalls::name, texts());
+        calls.add(&store::RuntimeCalls::thread, threads());
+        calls.add(&store::RuntimeCalls::range, rows_of(range_places_));
 
-        const Places order = by_time(&Trace::marks);
-        const auto marks = columns(&Trace::marks, order);
-        marks.add(&Marks::time, times());
-        marks.add(&Marks::name, texts());
-        marks.add(&Marks::thread, threads());
+        const Places order = by_time(&store::Trace::marks);
+        const auto marks = columns(&store::Trace::marks, order);
+        marks.add(&store::Marks::time, times());
+        marks.add(&store::Marks::name, texts());
+        marks.add(&store::Marks::thread, threads());
     }
 
     void join_device() {
-        event_places_ = by_start_and_end(&Trace::device);
-        collective_places_ =
-            places([](const Trace& t) { return t.collectives.size(); }, [](const PartRow&) { return 0; });
-        const auto events = columns(&Trace::device, event_places_);
-        events.add(&DeviceEvents::start, times());
-        events.add(&DeviceEvents::end, times());
-        events.add_as_they_are(&DeviceEvents::correlation, &DeviceEvents::bytes);
-        events.add(&DeviceEvents::name, texts());
-        events.add(&DeviceEvents::launch, rows_of(call_places_));
-        events.add(&DeviceEvents::collective, rows_of(collective_places_));
-        events.add(&DeviceEvents::rank, ranks());
-        events.add(&DeviceEvents::stream, [this](std::size_t p, std::uint16_t s) {
+        event_places_ = by_start_and_end(&store::Trace::device);
+        collective_places_ = places([](const store::Trace& t) { return t.collectives.size(); },
+                                    [](const PartRow&) { return 0; });
+        const auto events = columns(&store::Trace::device, event_places_);
+        events.add(&store::DeviceEvents::start, times());
+        events.add(&store::DeviceEvents::end, times());
+        events.add_as_they_are(&store::DeviceEvents::correlation, &store::DeviceEvents::bytes);
+        events.add(&store::DeviceEvents::name, texts());
+        events.add(&store::DeviceEvents::launch, rows_of(call_places_));
+        events.add(&store::DeviceEvents::collective, rows_of(collective_places_));
+        events.add(&store::DeviceEvents::rank, ranks());
+        events.add(&store::DeviceEvents::stream, [this](std::size_t p, std::uint16_t s) {
             return static_cast<std::uint16_t>(stream_places_.to[p][s]);
         });
-        events.add_as_they_are(&DeviceEvents::kind, &DeviceEvents::copy_kind);
-        events.add(&DeviceEvents::range, rows_of(range_places_));
+        events.add_as_they_are(&store::DeviceEvents::kind, &store::DeviceEvents::copy_kind);
+        events.add(&store::DeviceEvents::range, rows_of(range_places_));
         const auto same = [](std::size_t, float value) { return value; };
-        events.add_if_any(&DeviceEvents::blocks_per_sm, same, -1.0F);
-        events.add_if_any(&DeviceEvents::occupancy, same, -1.0F);
+        events.add_if_any(&store::DeviceEvents::blocks_per_sm, same, -1.0F);
+        events.add_if_any(&store::DeviceEvents::occupancy, same, -1.0F);
     }
 
     void join_collectives() {
-        const auto collectives = columns(&Trace::collectives, collective_places_);
-        collectives.add_as_they_are(&Collectives::correlation, &Collectives::bytes, &Collectives::padding,
-                                    &Collectives::group, &Collectives::sequence, &Collectives::group_size);
-        collectives.add(&Collectives::unit, units());
-        collectives.add(&Collectives::event, rows_of(event_places_));
-        collectives.add(&Collectives::rank, ranks());
-        collectives.add_as_they_are(&Collectives::operation, &Collectives::phase);
+        const auto collectives = columns(&store::Trace::collectives, collective_places_);
+        collectives.add_as_they_are(&store::Collectives::correlation, &store::Collectives::bytes,
+                                    &store::Collectives::padding, &store::Collectives::group,
+                                    &store::Collectives::sequence, &store::Collectives::group_size);
+        collectives.add(&store::Collectives::unit, units());
+        collectives.add(&store::Collectives::event, rows_of(event_places_));
+        collectives.add(&store::Collectives::rank, ranks());
+        collectives.add_as_they_are(&store::Collectives::operation, &store::Collectives::phase);
     }
 
     void join_synchronizations() {
-        const Places order = by_start_and_end(&Trace::synchronizations);
-        const auto waits = columns(&Trace::synchronizations, order);
-        waits.add(&Synchronizations::start, times());
-        waits.add(&Synchronizations::end, times());
-        waits.add(&Synchronizations::call, rows_of(call_places_));
-        waits.add(&Synchronizations::stream, rows_of(stream_places_));
-        waits.add(&Synchronizations::rank, ranks());
-        waits.add_as_they_are(&Synchronizations::type);
+        const Places order = by_start_and_end(&store::Trace::synchronizations);
+        const auto waits = columns(&store::Trace::synchronizations, order);
+        waits.add(&store::Synchronizations::start, times());
+        waits.add(&store::Synchronizations::end, times());
+        waits.add(&store::Synchronizations::call, rows_of(call_places_));
+        waits.add(&store::Synchronizations::stream, rows_of(stream_places_));
+        waits.add(&store::Synchronizations::rank, ranks());
+        waits.add_as_they_are(&store::Synchronizations::type);
     }
 
     void join_memory() {
-        const Places events_order = by_time(&Trace::memory);
-        const auto events = columns(&Trace::memory, events_order);
-        events.add(&MemoryEvents::time, times());
-        events.add_as_they_are(&MemoryEvents::bytes, &MemoryEvents::address);
-        events.add(&MemoryEvents::unit, units());
-        events.add(&MemoryEvents::module, modules());
-        events.add(&MemoryEvents::name, texts());
-        events.add(&MemoryEvents::rank, ranks());
-        events.add_as_they_are(&MemoryEvents::category, &MemoryEvents::space, &MemoryEvents::phase);
-        events.add_if_any(&MemoryEvents::annotation, texts(), StringId::empty);
-        events.add_if_any(&MemoryEvents::stack, texts(), StringId::empty);
+        const Places events_order = by_time(&store::Trace::memory);
+        const auto events = columns(&store::Trace::memory, events_order);
+        events.add(&store::MemoryEvents::time, times());
+        events.add_as_they_are(&store::MemoryEvents::bytes, &store::MemoryEvents::address);
+        events.add(&store::MemoryEvents::unit, units());
+        events.add(&store::MemoryEvents::module, modules());
+        events.add(&store::MemoryEvents::name, texts());
+        events.add(&store::MemoryEvents::rank, ranks());
+        events.add_as_they_are(&store::MemoryEvents::category, &store::MemoryEvents::space,
+                               &store::MemoryEvents::phase);
+        events.add_if_any(&store::MemoryEvents::annotation, texts(), schema::StringId::empty);
+        events.add_if_any(&store::MemoryEvents::stack, texts(), schema::StringId::empty);
         events.add_if_any(
-            &MemoryEvents::device, [](std::size_t, std::uint16_t device) { return device; }, 0);
+            &store::MemoryEvents::device, [](std::size_t, std::uint16_t device) { return device; }, 0);
         events.add_if_any(
-            &MemoryEvents::stream, [](std::size_t, std::int32_t stream) { return stream; }, -1);
+            &store::MemoryEvents::stream, [](std::size_t, std::int32_t stream) { return stream; }, -1);
 
-        const Places segments_order = by_time(&Trace::segments);
-        const auto segments = columns(&Trace::segments, segments_order);
-        segments.add(&Segments::time, times());
-        segments.add_as_they_are(&Segments::bytes, &Segments::address, &Segments::stream);
-        segments.add(&Segments::rank, ranks());
+        const Places segments_order = by_time(&store::Trace::segments);
+        const auto segments = columns(&store::Trace::segments, segments_order);
+        segments.add(&store::Segments::time, times());
+        segments.add_as_they_are(&store::Segments::bytes, &store::Segments::address,
+                                 &store::Segments::stream);
+        segments.add(&store::Segments::rank, ranks());
     }
 
     void join_counters() {
-        const Places order = by_time(&Trace::counters);
-        const auto counters = columns(&Trace::counters, order);
-        counters.add(&Counters::time, times());
-        counters.add_as_they_are(&Counters::value);
-        counters.add(&Counters::name, texts());
-        counters.add(&Counters::rank, ranks());
+        const Places order = by_time(&store::Trace::counters);
+        const auto counters = columns(&store::Trace::counters, order);
+        counters.add(&store::Counters::time, times());
+        counters.add_as_they_are(&store::Counters::value);
+        counters.add(&store::Counters::name, texts());
+        counters.add(&store::Counters::rank, ranks());
     }
 
     const Parts& parts_;
     const JoinIds& ids_;
-    Trace& out_;
+    store::Trace& out_;
     Places thread_places_, stream_places_, range_places_, call_places_, event_places_, collective_places_;
 };
 
 }  // namespace
 
-void join_columns(const Parts& parts, const JoinIds& ids, Trace& out) {
+void join_columns(const Parts& parts, const JoinIds& ids, store::Trace& out) {
     ColumnJoin(parts, ids, out).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

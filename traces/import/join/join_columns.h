@@ -4,10 +4,10 @@
 
 #include "traces/import/join/join_ids.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // Fills threads, streams and all event columns of `out`. n log n in the events. Throws StoreError if there
 // are more than a column can index.
-void join_columns(const Parts& parts, const JoinIds& ids, Trace& out);
+void join_columns(const Parts& parts, const JoinIds& ids, store::Trace& out);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -10,12 +10,12 @@
 #include "traces/import/join/join.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
 // Exports of Nsight Systems do not record ranks: the loader numbers the processes.
-bool ranks_are_made_up(const Trace& trace) {
+bool ranks_are_made_up(const store::Trace& trace) {
     return trace.schema_version == 0 &&
            std::none_of(trace.config.begin(), trace.config.end(),
                         [](const auto& fact) { return fact.first == "import.format"; });
@@ -24,13 +24,13 @@ bool ranks_are_made_up(const Trace& trace) {
 }  // namespace
 
 void check_joined_size(std::size_t size, const char* what) {
-    if (size < kNoRank) return;
-    throw StoreError(fmt::format(
+    if (size < store::kNoRank) return;
+    throw store::StoreError(fmt::format(
         "the files have {} {} together, more than the {} that a trace can hold; open fewer of them at a time",
-        size, what, kNoRank - 1));
+        size, what, store::kNoRank - 1));
 }
 
-JoinIds::JoinIds(const Parts& parts, Trace& out) : parts_(parts), out_(out) {
+JoinIds::JoinIds(const Parts& parts, store::Trace& out) : parts_(parts), out_(out) {
     align();
     join_strings();
     join_ranks();
@@ -41,7 +41,7 @@ void JoinIds::align() {
     alignment_ = align_clocks(clocks_of(parts_));
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     for (std::size_t p = 0; p < parts_.size(); ++p) first = std::min(first, alignment_.parts[p].clock(0));
-    for (AlignedPart& aligned : alignment_.parts) aligned.clock.shift -= first;
+    for (merge::AlignedPart& aligned : alignment_.parts) aligned.clock.shift -= first;
     out_.start_utc_ns = part(0).start_utc_ns == 0 ? 0 : part(0).start_utc_ns + first;
     out_.start_system_ns = part(0).start_system_ns == 0 ? 0 : part(0).start_system_ns + first;
 }
@@ -51,7 +51,7 @@ void JoinIds::join_strings() {
         auto& ids = strings_.emplace_back();
         ids.reserve(p->strings.size());
         for (std::size_t i = 0; i < p->strings.size(); ++i)
-            ids.push_back(out_.strings.intern(p->strings[static_cast<StringId>(i)]));
+            ids.push_back(out_.strings.intern(p->strings[static_cast<schema::StringId>(i)]));
     }
 }
 
@@ -63,9 +63,9 @@ void JoinIds::join_ranks() {
         for (std::size_t r = 0; r < part(p).ranks.size(); ++r) {
             int number = part(p).ranks[r].number;
             if (const auto other = by_number.find(number); other != by_number.end()) {
-                const Trace& owner = part(other->second.first);
+                const store::Trace& owner = part(other->second.first);
                 if (!made_up && !ranks_are_made_up(owner)) {
-                    throw StoreError(
+                    throw store::StoreError(
                         fmt::format("{} and {} both contain rank {}; give one file for each rank of a job, "
                                     "or use compare for several runs",
                                     owner.path, part(p).path, number));
@@ -89,17 +89,17 @@ void JoinIds::join_ranks() {
 
 // Parts of one run describe the same modules under the same ids; those of another run get ids of their own.
 void JoinIds::join_model() {
-    std::map<int, const ModuleRow*> modules;
-    std::map<int, const UnitRow*> units;
+    std::map<int, const schema::ModuleRow*> modules;
+    std::map<int, const schema::UnitRow*> units;
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-        const Trace& trace = part(p);
+        const store::Trace& trace = part(p);
         const bool same = std::all_of(trace.modules.begin(), trace.modules.end(),
-                                      [&](const ModuleRow& m) {
+                                      [&](const schema::ModuleRow& m) {
                                           const auto it = modules.find(m.id);
                                           return it == modules.end() || (it->second->name == m.name &&
                                                                          it->second->parent == m.parent);
                                       }) &&
-                          std::all_of(trace.units.begin(), trace.units.end(), [&](const UnitRow& u) {
+                          std::all_of(trace.units.begin(), trace.units.end(), [&](const schema::UnitRow& u) {
                               const auto it = units.find(u.id);
                               return it == units.end() || it->second->name == u.name;
                           });
@@ -108,18 +108,18 @@ void JoinIds::join_model() {
             model_.back() = {modules.empty() ? 0 : modules.rbegin()->first + 1,
                              units.empty() ? 0 : units.rbegin()->first + 1};
         }
-        for (const ModuleRow& m : trace.modules) modules.try_emplace(module(p, m.id), &m);
-        for (const UnitRow& u : trace.units) units.try_emplace(unit(p, u.id), &u);
-        for (const ModuleRow& m : trace.modules) {
+        for (const schema::ModuleRow& m : trace.modules) modules.try_emplace(module(p, m.id), &m);
+        for (const schema::UnitRow& u : trace.units) units.try_emplace(unit(p, u.id), &u);
+        for (const schema::ModuleRow& m : trace.modules) {
             if (modules.at(module(p, m.id)) != &m) continue;
-            ModuleRow& row = out_.modules.emplace_back(m);
+            schema::ModuleRow& row = out_.modules.emplace_back(m);
             row.id = module(p, m.id);
             row.parent = module(p, m.parent);
             row.unit = unit(p, m.unit);
         }
-        for (const UnitRow& u : trace.units) {
+        for (const schema::UnitRow& u : trace.units) {
             if (units.at(unit(p, u.id)) != &u) continue;
-            UnitRow& row = out_.units.emplace_back(u);
+            schema::UnitRow& row = out_.units.emplace_back(u);
             row.id = unit(p, u.id);
             row.module = module(p, u.module);
         }
@@ -129,4 +129,4 @@ void JoinIds::join_model() {
     std::sort(out_.units.begin(), out_.units.end(), by_id);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -9,9 +9,9 @@
 #include "traces/merge/part_clocks.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
-using Parts = std::vector<std::unique_ptr<Trace>>;
+using Parts = std::vector<std::unique_ptr<store::Trace>>;
 
 // Throws StoreError if `size` rows of a kind are too many for 16-bit indices.
 void check_joined_size(std::size_t size, const char* what);
@@ -20,17 +20,21 @@ class JoinIds {
   public:
     // Fills the strings, ranks, modules, units and the wall clock of `out`. `parts` and `out` must outlive
     // it. Throws StoreError if two parts have the same rank number.
-    JoinIds(const Parts& parts, Trace& out);
+    JoinIds(const Parts& parts, store::Trace& out);
 
     // Each maps a value of part `p` to the joined trace. The value for "none" is kept.
     std::int64_t time(std::size_t p, std::int64_t t) const { return alignment_.parts[p].clock(t); }
-    StringId text(std::size_t p, StringId id) const { return strings_[p][static_cast<std::size_t>(id)]; }
-    std::uint16_t rank(std::size_t p, std::uint16_t r) const { return r == kNoRank ? kNoRank : ranks_[p][r]; }
+    schema::StringId text(std::size_t p, schema::StringId id) const {
+        return strings_[p][static_cast<std::size_t>(id)];
+    }
+    std::uint16_t rank(std::size_t p, std::uint16_t r) const {
+        return r == store::kNoRank ? store::kNoRank : ranks_[p][r];
+    }
     int rank(std::size_t p, int r) const { return r < 0 ? -1 : ranks_[p][static_cast<std::size_t>(r)]; }
     int module(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].modules; }
     int unit(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].units; }
 
-    const Alignment& alignment() const { return alignment_; }
+    const merge::Alignment& alignment() const { return alignment_; }
     // A sentence for each rank whose number differs from that in its part.
     const std::vector<std::string>& renumbered() const { return renumbered_; }
 
@@ -43,15 +47,15 @@ class JoinIds {
     void join_strings();
     void join_ranks();
     void join_model();
-    const Trace& part(std::size_t p) const { return *parts_[p]; }
+    const store::Trace& part(std::size_t p) const { return *parts_[p]; }
 
     const Parts& parts_;
-    Trace& out_;
-    Alignment alignment_;
-    std::vector<std::vector<StringId>> strings_;
+    store::Trace& out_;
+    merge::Alignment alignment_;
+    std::vector<std::vector<schema::StringId>> strings_;
     std::vector<std::vector<std::uint16_t>> ranks_;
     std::vector<std::string> renumbered_;
     std::vector<ModelOffset> model_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

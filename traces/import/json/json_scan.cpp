@@ -3,7 +3,7 @@
 #include <array>
 #include <cctype>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -284,4 +284,4 @@ JsonScalar JsonScanner::read_value(std::string& scratch) {
     return {JsonKind::word, text};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // White space of JSON.
 constexpr bool is_space(char c) {
@@ -76,4 +76,4 @@ class JsonScanner {
     std::size_t at_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // The bytes of an Input, one after the other.
@@ -138,10 +138,10 @@ ParsedJson parse_json(Input& input, bool partial) {
     std::string text = builder.fault();
     // Keeps the end of "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...".
     if (const std::size_t at = text.find("syntax error"); at != std::string::npos) text = text.substr(at);
-    const StoreError error = input.error(start + builder.fault_at(), "the JSON is damaged: " + text);
+    const store::StoreError error = input.error(start + builder.fault_at(), "the JSON is damaged: " + text);
     if (!partial) throw error;
     result.damage = error.what();
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -7,7 +7,7 @@
 #include "traces/import/input/input.h"
 #include "traces/import/json/value_tree.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct ParsedJson {
     ValueTree tree;
@@ -18,4 +18,4 @@ struct ParsedJson {
 // damage is kept.
 ParsedJson parse_json(Input& input, bool partial);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 enum Tag : std::uint64_t {
@@ -248,4 +248,4 @@ void* ValueTree::allocate(std::size_t bytes, std::size_t alignment) {
     return chunks_.back().get();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class ValueTree;
 
@@ -111,4 +111,4 @@ class ValueTree {
     std::size_t memory_ = 0, items_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

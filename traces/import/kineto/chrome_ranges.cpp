@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // An id is unique within its category; a local id2, only within its process as well.
 std::string ChromeRanges::key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous) {
@@ -23,10 +23,10 @@ void ChromeRanges::begin(const TraceEvent& event, std::int64_t time, std::int64_
                     .domain = sink_.intern(event.text(EventKey::cat))});
 }
 
-RangeRow ChromeRanges::row_of(const Open& open, std::int64_t end, std::int64_t end_thread,
-                              bool asynchronous) const {
-    RangeRow row{.start = open.start, .end = std::max(end, open.start)};
-    row.event_type = asynchronous ? kNvtxStartEnd : kNvtxPushPop;
+schema::RangeRow ChromeRanges::row_of(const Open& open, std::int64_t end, std::int64_t end_thread,
+                                      bool asynchronous) const {
+    schema::RangeRow row{.start = open.start, .end = std::max(end, open.start)};
+    row.event_type = asynchronous ? schema::kNvtxStartEnd : schema::kNvtxPushPop;
     row.text = open.text;
     row.domain = open.domain;
     row.global_tid = open.thread;
@@ -36,7 +36,7 @@ RangeRow ChromeRanges::row_of(const Open& open, std::int64_t end, std::int64_t e
 
 void ChromeRanges::add(Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) {
     sink_.add(row_of(open, end, end_thread, asynchronous));
-    for (const RangeRow& inner : open.held) sink_.add(inner);
+    for (const schema::RangeRow& inner : open.held) sink_.add(inner);
     open.held.clear();
 }
 
@@ -54,7 +54,7 @@ void ChromeRanges::end(const TraceEvent& event, std::int64_t time, std::int64_t 
     }
     auto which = open->end() - 1;
     if (const std::string_view name = event.text(EventKey::name); asynchronous && !name.empty()) {
-        const StringId text = sink_.intern(name);
+        const schema::StringId text = sink_.intern(name);
         const auto same =
             std::find_if(open->rbegin(), open->rend(), [&](const Open& o) { return o.text == text; });
         if (same != open->rend()) which = same.base() - 1;
@@ -62,7 +62,7 @@ void ChromeRanges::end(const TraceEvent& event, std::int64_t time, std::int64_t 
     // For ranges with equal times the order of the rows decides the nesting: a range that began together with
     // the range around it is held until that one ends.
     if (!asynchronous && which != open->begin() && (which - 1)->start == which->start) {
-        std::vector<RangeRow>& held = (which - 1)->held;
+        std::vector<schema::RangeRow>& held = (which - 1)->held;
         held.push_back(row_of(*which, time, thread, false));
         held.insert(held.end(), which->held.begin(), which->held.end());
     } else {
@@ -85,4 +85,4 @@ std::uint64_t ChromeRanges::finish(std::int64_t last_time) {
     return count;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -10,11 +10,11 @@
 #include "traces/import/kineto/trace_event.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class ChromeRanges {
   public:
-    explicit ChromeRanges(EventSink& sink) : sink_(sink) {}
+    explicit ChromeRanges(store::EventSink& sink) : sink_(sink) {}
 
     void begin(const TraceEvent& event, std::int64_t time, std::int64_t thread, bool asynchronous);
     // An end without a name closes the innermost range.
@@ -26,17 +26,18 @@ class ChromeRanges {
   private:
     struct Open {
         std::int64_t start = 0, thread = 0;
-        StringId text = StringId::empty, domain = StringId::empty;
-        std::vector<RangeRow> held;  // inner ranges that began together with it
+        schema::StringId text = schema::StringId::empty, domain = schema::StringId::empty;
+        std::vector<schema::RangeRow> held;  // inner ranges that began together with it
     };
     std::string key_of(const TraceEvent& event, std::int64_t thread, bool asynchronous);
-    RangeRow row_of(const Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous) const;
+    schema::RangeRow row_of(const Open& open, std::int64_t end, std::int64_t end_thread,
+                            bool asynchronous) const;
     void add(Open& open, std::int64_t end, std::int64_t end_thread, bool asynchronous);
 
-    EventSink& sink_;
+    store::EventSink& sink_;
     std::map<std::int64_t, std::vector<Open>> stacks_;       // by thread
     std::map<std::string, std::vector<Open>> asynchronous_;  // by category and id
     std::uint64_t lonely_ends_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

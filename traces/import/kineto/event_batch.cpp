@@ -5,7 +5,7 @@
 
 #include <simdjson.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -163,4 +163,4 @@ EventBatchParser::Result EventBatchParser::parse(const char* text, std::size_t s
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

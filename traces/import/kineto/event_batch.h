@@ -7,7 +7,7 @@
 
 #include "traces/import/kineto/trace_event.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class EventBatchParser {
   public:
@@ -34,4 +34,4 @@ class EventBatchParser {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

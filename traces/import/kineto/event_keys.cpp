@@ -7,7 +7,7 @@
 
 #include "traces/import/kineto/trace_event.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -150,4 +150,4 @@ EventKey padded_arg_key(std::string_view text) {
     return find(kArgTable, text, text.empty() ? 0 : padded_head_of(text));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -10,7 +10,7 @@
 
 #include "traces/import/kineto/event_batch.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -425,4 +425,4 @@ EventStreamResult read_event_stream(Input& input, EventHandler& handler, bool pa
     return EventStream(input, handler, partial).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -11,7 +11,7 @@
 #include "traces/import/input/input.h"
 #include "traces/import/kineto/trace_event.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct EventStreamResult {
     std::uint64_t events = 0;
@@ -30,4 +30,4 @@ struct EventStreamResult {
 // Throws StoreError if the file is damaged and not `partial`; exceptions of the handler pass through.
 EventStreamResult read_event_stream(Input& input, EventHandler& handler, bool partial);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -11,13 +11,13 @@
 #include "traces/import/kineto/event_stream.h"
 #include "traces/import/kineto/kineto_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
 constexpr std::size_t kTraceHead = std::size_t{1} << 20;
 
-void tell_repairs(EventSink& sink, const EventStreamResult& result) {
+void tell_repairs(store::EventSink& sink, const EventStreamResult& result) {
     const JsonRepairs& r = result.repairs;
     const std::pair<std::uint64_t, const char*> kinds[] = {
         {r.words, "bare words in place of numbers"},
@@ -31,9 +31,9 @@ void tell_repairs(EventSink& sink, const EventStreamResult& result) {
         if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
     }
     if (text.empty()) return;
-    sink.add(DiagnosticRow{.time = 0,
-                           .severity = Severity::information,
-                           .text = "the file is not valid JSON and was read nevertheless: " + text});
+    sink.add(schema::DiagnosticRow{.time = 0,
+                                   .severity = schema::Severity::information,
+                                   .text = "the file is not valid JSON and was read nevertheless: " + text});
 }
 
 // Why a JSON file is not a trace; names the tool that wrote it if that can be recognized.
@@ -68,7 +68,7 @@ std::string not_a_trace(const EventStreamResult& result) {
 
 }  // namespace
 
-FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& request) {
+FileFacts read_chrome_trace(Input& input, store::EventSink& sink, const FileRequest& request) {
     input.set_cut_is_end(request.partial);
     KinetoRows rows(sink, request, read_trace_head(input.peek(kTraceHead)));
     const EventStreamResult result = read_event_stream(input, rows, request.partial);
@@ -78,16 +78,16 @@ FileFacts read_chrome_trace(Input& input, EventSink& sink, const FileRequest& re
     tell_repairs(sink, result);
     if (result.lost_places > 0) {
         facts.partial = true;
-        sink.add(DiagnosticRow{
+        sink.add(schema::DiagnosticRow{
             .time = facts.last_ns,
-            .severity = Severity::error,
+            .severity = schema::Severity::error,
             .text = fmt::format("the file is damaged: {} {} could not be read, the first at byte {}{}; the "
                                 "trace is incomplete",
                                 result.lost_places, result.lost_places == 1 ? "place" : "places",
                                 result.first_lost, result.cut ? ", and it ends early" : "")});
-        sink.add(RunInfoRow{.key = "import.partial", .value = "1"});
+        sink.add(schema::RunInfoRow{.key = "import.partial", .value = "1"});
     }
     return facts;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -10,7 +10,7 @@
 #include "traces/import/kineto/scalar_values.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -30,14 +30,14 @@ std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
         last_group_.ends_with(ranks))
         return last_number_;
     last_group_ = fmt::format("{}\n{}", name, ranks);
-    const std::uint64_t hash = hash_of(last_group_);
+    const std::uint64_t hash = schema::hash_of(last_group_);
     // 52 bits, so that the number stays exact as a JSON number, too.
     last_number_ = static_cast<std::int64_t>((hash ^ hash >> 52) & 0xFFFFFFFFFFFFF) | 1;
     if (groups_.emplace(last_group_, last_number_).second) {
         const auto tell = [&](const char* what, std::string_view value) {
             if (!value.empty())
-                sink_.add(RunInfoRow{.key = fmt::format("group.{}.{}", last_number_, what),
-                                     .value = std::string(value)});
+                sink_.add(schema::RunInfoRow{.key = fmt::format("group.{}.{}", last_number_, what),
+                                             .value = std::string(value)});
         };
         tell("name", name);
         tell("description", event.text(EventKey::group_description));
@@ -60,13 +60,13 @@ KinetoCollectives::Arguments KinetoCollectives::read(const TraceEvent& event) {
 }
 
 void KinetoCollectives::add(const Arguments& arguments, std::int64_t correlation, int rank) {
-    sink_.add(CollectiveRow{.rank = rank,
-                            .correlation = correlation,
-                            .operation = arguments.operation,
-                            .bytes = arguments.bytes,
-                            .group = arguments.group,
-                            .group_size = arguments.group_size,
-                            .sequence = arguments.sequence});
+    sink_.add(schema::CollectiveRow{.rank = rank,
+                                    .correlation = correlation,
+                                    .operation = arguments.operation,
+                                    .bytes = arguments.bytes,
+                                    .group = arguments.group,
+                                    .group_size = arguments.group_size,
+                                    .sequence = arguments.sequence});
 }
 
 void KinetoCollectives::operation(const TraceEvent& event, std::int64_t external_id, int rank) {
@@ -90,7 +90,7 @@ void KinetoCollectives::range(std::string_view name, std::string_view detail, st
                               std::int64_t start, std::int64_t end) {
     const bool issues = name.starts_with("nccl:") || name.starts_with("xccl:");
     if (!issues && !name.starts_with("c10d::")) return;
-    const std::optional<TensorSizes> sizes = input_tensors(detail);
+    const std::optional<store::TensorSizes> sizes = store::input_tensors(detail);
     if (!sizes) return;
     (issues ? issued_ : asked_)[thread].insert_or_assign(
         start, HostRange{.thread = thread,
@@ -118,7 +118,7 @@ void KinetoCollectives::call(std::int64_t thread, std::int64_t start, std::int64
 // 0 if it is unknown: a gather's range records only the size of this rank's part.
 std::int64_t KinetoCollectives::full_buffer(const HostRange& range) {
     if (range.kernels != 1) return 0;
-    if (range.operation != Operation::all_gather && range.operation != Operation::gather)
+    if (range.operation != schema::Operation::all_gather && range.operation != schema::Operation::gather)
         return range.sizes.sum;
     const HostRange* asked = around(asked_, range.thread, range.start);
     return asked != nullptr && asked->sizes.tensors > 1 ? asked->sizes.largest : 0;
@@ -144,4 +144,4 @@ void KinetoCollectives::finish() {
     waiting_.clear();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -15,11 +15,11 @@
 #include "traces/store/columns/tensor_sizes.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class KinetoCollectives {
   public:
-    explicit KinetoCollectives(EventSink& sink) : sink_(sink) {}
+    explicit KinetoCollectives(store::EventSink& sink) : sink_(sink) {}
 
     // An operator with "Collective name". `external_id`: as in the file; 0 none.
     void operation(const TraceEvent& event, std::int64_t external_id, int rank);
@@ -37,7 +37,7 @@ class KinetoCollectives {
 
   private:
     struct Arguments {
-        Operation operation = Operation::other;
+        schema::Operation operation = schema::Operation::other;
         std::int64_t bytes = 0, group = 0, sequence = -1;
         int group_size = 0;
     };
@@ -49,8 +49,8 @@ class KinetoCollectives {
 
     struct HostRange {
         std::int64_t thread = 0, start = 0, end = 0;
-        Operation operation = Operation::other;
-        TensorSizes sizes;
+        schema::Operation operation = schema::Operation::other;
+        store::TensorSizes sizes;
         int kernels = 0;
     };
     using HostRanges =
@@ -62,7 +62,7 @@ class KinetoCollectives {
     std::int64_t group_of(const TraceEvent& event);
     void add(const Arguments& arguments, std::int64_t correlation, int rank);
 
-    EventSink& sink_;
+    store::EventSink& sink_;
     std::unordered_map<std::int64_t, Arguments> operations_;  // by External id made distinct by rank
     std::vector<Waiting> waiting_;
     HostRanges issued_;                                      // "nccl:all_gather": sizes of a rank's input
@@ -73,4 +73,4 @@ class KinetoCollectives {
     std::int64_t last_number_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

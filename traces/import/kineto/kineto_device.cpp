@@ -8,7 +8,7 @@
 #include "traces/import/kineto/scalar_values.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -78,7 +78,7 @@ KinetoRows::DeviceFacts KinetoRows::device_facts(const TraceEvent& event) {
 
 void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    auto row = device_row<KernelRow>(event, times, facts);
+    auto row = device_row<schema::KernelRow>(event, times, facts);
     row.short_name = sink_.intern(event.text(EventKey::name));
     read_three(event[EventKey::grid], row.grid);
     read_three(event[EventKey::block], row.block);
@@ -95,7 +95,7 @@ void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
         }
         sink_.add(row);
         if (details.collective) {
-            CollectiveRow collective = *details.collective;
+            schema::CollectiveRow collective = *details.collective;
             collective.rank = facts.place.rank;
             collective.correlation = row.correlation;
             sink_.add(collective);
@@ -104,7 +104,7 @@ void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
     }
     sink_.add(row);
     const auto [communication, is_new] = communication_.try_emplace(row.short_name, false);
-    if (is_new) communication->second = is_communication_kernel(event.text(EventKey::name));
+    if (is_new) communication->second = schema::is_communication_kernel(event.text(EventKey::name));
     if (communication->second || event.has(EventKey::collective))
         collectives_.kernel(event, row.correlation, facts.external_id, facts.place.rank);
 }
@@ -112,7 +112,7 @@ void KinetoRows::kernel(const TraceEvent& event, const Times& times) {
 void KinetoRows::copy(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
     const CopyKinds kinds = copy_kinds(event.text(EventKey::name));
-    auto row = device_row<MemcpyRow>(event, times, facts);
+    auto row = device_row<schema::MemcpyRow>(event, times, facts);
     row.bytes = std::max<std::int64_t>(integer_or(event[EventKey::bytes], 0), 0);
     row.copy_kind = kinds.copy;
     row.src_kind = kinds.source;
@@ -126,7 +126,7 @@ void KinetoRows::copy(const TraceEvent& event, const Times& times) {
 
 void KinetoRows::set(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    auto row = device_row<MemsetRow>(event, times, facts);
+    auto row = device_row<schema::MemsetRow>(event, times, facts);
     row.bytes = std::max<std::int64_t>(integer_or(event[EventKey::bytes], 0), 0);
     row.mem_kind = memset_kind(event.text(EventKey::name));
     sink_.add(row);
@@ -134,19 +134,19 @@ void KinetoRows::set(const TraceEvent& event, const Times& times) {
 
 void KinetoRows::synchronization(const TraceEvent& event, const Times& times) {
     const DeviceFacts facts = device_facts(event);
-    auto row = device_row<SynchronizationRow>(event, times, facts);
+    auto row = device_row<schema::SynchronizationRow>(event, times, facts);
     const JsonScalar kind = event[EventKey::sync_kind];
     row.sync_type = sync_type(kind.is_text() && !kind.text.empty() ? kind.text : event.text(EventKey::name));
-    if (row.sync_type == kSyncContext) row.stream = -1;
+    if (row.sync_type == schema::kSyncContext) row.stream = -1;
     row.event_id = std::max<std::int64_t>(integer_or(event[EventKey::wait_on_event], -1), -1);
     sink_.add(row);
 }
 
 void KinetoRows::overhead(const TraceEvent& event, const Times& times) {
-    OverheadRow row{.start = times.start, .end = times.end};
+    schema::OverheadRow row{.start = times.start, .end = times.end};
     row.name = sink_.intern(event.text(EventKey::name));
     row.overhead_type = overhead_type(event.text(EventKey::name));
     sink_.add(row);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

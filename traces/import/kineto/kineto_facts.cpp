@@ -9,7 +9,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/store/grouped.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -28,7 +28,7 @@ Integer integer(const Json& object, const char* key) {
 }
 
 std::string told(std::uint64_t count, std::string_view one, std::string_view many) {
-    return counted(static_cast<std::int64_t>(count), one, many);
+    return store::counted(static_cast<std::int64_t>(count), one, many);
 }
 
 }  // namespace
@@ -47,18 +47,19 @@ void KinetoRows::metadata(std::string_view key, JsonScalar value) {
     } else if (value.kind == JsonKind::number || (value.is_text() && key.ends_with("version"))) {
         // Settings such as "record_shapes": 1, but not the names of files or runs.
         if (key != "schemaVersion" && value.text.size() < kLongestFact && key.size() < kLongestFact)
-            sink_.add(RunInfoRow{.key = fmt::format("profiler.{}", key), .value = std::string(value.text)});
+            sink_.add(
+                schema::RunInfoRow{.key = fmt::format("profiler.{}", key), .value = std::string(value.text)});
     }
 }
 
 void KinetoRows::device_properties(std::string_view json) {
-    const Json list = parse_json(json);
+    const Json list = schema::parse_json(json);
     if (!list.is_array()) return;
     for (const Json& device : list) {
         if (!device.is_object()) continue;
-        GpuRow row;
+        schema::GpuRow row;
         row.device = row.cuda_device = integer<int>(device, "id");
-        row.name = string_member(device, "name");
+        row.name = schema::string_member(device, "name");
         row.memory = integer<std::int64_t>(device, "totalGlobalMem");
         row.multiprocessors = integer<int>(device, "numSms");
         row.compute_major = integer<int>(device, "computeMajor");
@@ -79,14 +80,15 @@ void KinetoRows::device_properties(std::string_view json) {
 }
 
 void KinetoRows::distributed_info(std::string_view json) {
-    const Json info = parse_json(json);
+    const Json info = schema::parse_json(json);
     if (!info.is_object()) return;
     for (const char* key : {"backend", "nccl_version"}) {
-        if (const std::string value = string_member(info, key); !value.empty())
-            sink_.add(RunInfoRow{.key = fmt::format("distributed.{}", key), .value = value});
+        if (const std::string value = schema::string_member(info, key); !value.empty())
+            sink_.add(schema::RunInfoRow{.key = fmt::format("distributed.{}", key), .value = value});
     }
     const int ranks = integer<int>(info, "world_size");
-    if (ranks > 0) sink_.add(RunInfoRow{.key = "distributed.world_size", .value = std::to_string(ranks)});
+    if (ranks > 0)
+        sink_.add(schema::RunInfoRow{.key = "distributed.world_size", .value = std::to_string(ranks)});
     if (const auto rank = info.find("rank"); rank != info.end() && rank->is_number_integer() &&
                                              rank->get<std::int64_t>() >= 0 &&
                                              rank->get<std::int64_t>() < kRanksAtMost && !ours_) {
@@ -105,65 +107,67 @@ void KinetoRows::ours(std::string_view json) {
     actors_.set_rank(request_.rank);
     for (const OurRank& rank : known->ranks) {
         actors_.know_rank(rank.row, rank.pid, rank.thread, rank.threads);
-        for (const StreamRow& row : rank.streams) sink_.add(row);
+        for (const schema::StreamRow& row : rank.streams) sink_.add(row);
     }
-    for (const AnyRow& any : known->rows) std::visit([&](const auto& row) { sink_.add(row); }, any);
+    for (const schema::AnyRow& any : known->rows) std::visit([&](const auto& row) { sink_.add(row); }, any);
     our_steps_ = known->steps;
     for (const OurStep& step : our_steps_) {
         const auto rank = std::find_if(known->ranks.begin(), known->ranks.end(),
                                        [&](const OurRank& r) { return r.row.rank == step.row.rank; });
         if (rank == known->ranks.end()) continue;
-        StepRow row = step.row;
+        schema::StepRow row = step.row;
         row.global_tid = actors_.thread_of(rank->pid, step.thread != 0 ? step.thread : rank->thread);
         sink_.add(row);
     }
-    if (!known->ended) note(Severity::warning, "the run did not end: it was killed or was still running");
+    if (!known->ended)
+        note(schema::Severity::warning, "the run did not end: it was killed or was still running");
     if (known->dropped > 0)
-        note(Severity::warning, fmt::format("{} dropped while it was recorded",
-                                            told(known->dropped, "event was", "events were")));
+        note(schema::Severity::warning, fmt::format("{} dropped while it was recorded",
+                                                    told(known->dropped, "event was", "events were")));
 }
 
-void KinetoRows::note(Severity severity, const std::string& text_of_it) {
-    sink_.add(DiagnosticRow{.time = 0, .severity = severity, .text = text_of_it});
+void KinetoRows::note(schema::Severity severity, const std::string& text_of_it) {
+    sink_.add(schema::DiagnosticRow{.time = 0, .severity = severity, .text = text_of_it});
 }
 
 FileFacts KinetoRows::finish() {
     collectives_.finish();
     const std::uint64_t unended = open_ranges_.finish(facts_.last_ns);
     if (unended > 0)
-        note(Severity::information, fmt::format("{} no end; the end of the trace is used instead",
-                                                told(unended, "range has", "ranges have")));
+        note(schema::Severity::information, fmt::format("{} no end; the end of the trace is used instead",
+                                                        told(unended, "range has", "ranges have")));
     if (open_ranges_.lonely_ends() > 0)
-        note(Severity::information,
+        note(schema::Severity::information,
              fmt::format("{} ignored", told(open_ranges_.lonely_ends(), "range end without a beginning was",
                                             "range ends without a beginning were")));
     if (no_time_ > 0)
-        note(Severity::warning, fmt::format("{} ignored", told(no_time_, "event without a readable time was",
-                                                               "events without a readable time were")));
+        note(schema::Severity::warning,
+             fmt::format("{} ignored", told(no_time_, "event without a readable time was",
+                                            "events without a readable time were")));
     if (no_duration_ > 0)
-        note(Severity::warning, told(no_duration_, "event without a readable duration has length 0",
-                                     "events without a readable duration have length 0"));
+        note(schema::Severity::warning, told(no_duration_, "event without a readable duration has length 0",
+                                             "events without a readable duration have length 0"));
     if (actors_.surplus_threads() > 0)
-        note(Severity::warning,
+        note(schema::Severity::warning,
              fmt::format("{} combined into one",
                          told(actors_.surplus_threads(), "thread beyond a trace's limit is",
                               "threads beyond a trace's limit are")));
     if (actors_.moved_devices() > 0)
-        note(Severity::information,
+        note(schema::Severity::information,
              fmt::format(
                  "{} on separate streams",
                  told(actors_.moved_devices(), "event ran on a device other than the rank's and is shown",
                       "events ran on a device other than the rank's and are shown")));
     if (many_processes_ && actors_.moved_devices() > 0)
-        note(Severity::warning,
+        note(schema::Severity::warning,
              "several processes used several devices, but a file is read as one rank; to separate them, "
              "open each process's own file");
     actors_.write(sink_, gpus_, host_);
     facts_.rows_rank = actors_.rank();
     const std::int64_t utc = base_utc_ns_.value_or(0);
     if (utc != 0 || base_ns_ > kEpoch) __builtin_add_overflow(utc, base_ns_, &facts_.start_utc_ns);
-    sink_.add(RunInfoRow{.key = "import.format", .value = kineto_ || ours_ ? "kineto" : "chrome"});
+    sink_.add(schema::RunInfoRow{.key = "import.format", .value = kineto_ || ours_ ? "kineto" : "chrome"});
     return facts_;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

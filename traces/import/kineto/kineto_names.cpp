@@ -6,7 +6,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -56,14 +56,15 @@ bool contains(std::string_view text, std::string_view part) {
 
 // The memory kind of one side of "(Pageable -> Device)". Source: ENUM_CUDA_MEM_KIND.
 int memory_kind(std::string_view text, int otherwise) {
-    constexpr std::array<std::pair<std::string_view, int>, 8> kKinds = {{{"Pageable", kMemKindPageable},
-                                                                         {"Pinned", kMemKindPinned},
-                                                                         {"Device Static", 5},
-                                                                         {"Managed Static", 6},
-                                                                         {"Device", kMemKindDevice},
-                                                                         {"Array", 3},
-                                                                         {"Managed", 4},
-                                                                         {"Host", kMemKindPageable}}};
+    constexpr std::array<std::pair<std::string_view, int>, 8> kKinds = {
+        {{"Pageable", schema::kMemKindPageable},
+         {"Pinned", schema::kMemKindPinned},
+         {"Device Static", 5},
+         {"Managed Static", 6},
+         {"Device", schema::kMemKindDevice},
+         {"Array", 3},
+         {"Managed", 4},
+         {"Host", schema::kMemKindPageable}}};
     for (const auto& [word, kind] : kKinds) {
         if (contains(text, word)) return kind;
     }
@@ -74,7 +75,7 @@ int memory_kind(std::string_view text, int otherwise) {
 
 EventCategory category_of(std::string_view cat) {
     for (const auto& [word, category] : kCategories) {
-        if (same_but_for_case(cat, word)) return category;
+        if (schema::same_but_for_case(cat, word)) return category;
     }
     return EventCategory::other;
 }
@@ -91,20 +92,22 @@ CopyKinds copy_kinds(std::string_view name) {
         CopyKinds kinds;
     };
     constexpr int kArray = 3;
-    constexpr CopyKinds kToDevice{kCopyHostToDevice, kMemKindPageable, kMemKindDevice},
-        kToHost{kCopyDeviceToHost, kMemKindDevice, kMemKindPageable}, kWithin{kCopyDeviceToDevice},
-        kHost{kCopyHostToHost, kMemKindPageable, kMemKindPageable};
+    constexpr CopyKinds kToDevice{schema::kCopyHostToDevice, schema::kMemKindPageable,
+                                  schema::kMemKindDevice},
+        kToHost{schema::kCopyDeviceToHost, schema::kMemKindDevice, schema::kMemKindPageable},
+        kWithin{schema::kCopyDeviceToDevice},
+        kHost{schema::kCopyHostToHost, schema::kMemKindPageable, schema::kMemKindPageable};
     constexpr std::array kSpellings = {
         Spelling{"HtoD", kToDevice},
         Spelling{"DtoH", kToHost},
         Spelling{"DtoD", kWithin},
         Spelling{"HtoH", kHost},
         Spelling{"PtoP", {10}},
-        Spelling{"HtoA", {3, kMemKindPageable, kArray}},
-        Spelling{"AtoH", {4, kArray, kMemKindPageable}},
+        Spelling{"HtoA", {3, schema::kMemKindPageable, kArray}},
+        Spelling{"AtoH", {4, kArray, schema::kMemKindPageable}},
         Spelling{"AtoA", {5, kArray, kArray}},
-        Spelling{"AtoD", {6, kArray, kMemKindDevice}},
-        Spelling{"DtoA", {7, kMemKindDevice, kArray}},
+        Spelling{"AtoD", {6, kArray, schema::kMemKindDevice}},
+        Spelling{"DtoA", {7, schema::kMemKindDevice, kArray}},
         Spelling{"HostToDevice", kToDevice},
         Spelling{"DeviceToHost", kToHost},
         Spelling{"DeviceToDevice", kWithin},
@@ -132,14 +135,15 @@ CopyKinds copy_kinds(std::string_view name) {
 
 int memset_kind(std::string_view name) {
     const auto open = name.find('(');
-    return open == std::string_view::npos ? kMemKindDevice : memory_kind(name.substr(open), kMemKindDevice);
+    return open == std::string_view::npos ? schema::kMemKindDevice
+                                          : memory_kind(name.substr(open), schema::kMemKindDevice);
 }
 
 int sync_type(std::string_view name) {
-    if (contains(name, "Wait") || contains(name, "event_wait")) return kSyncStreamWait;
-    if (contains(name, "Event")) return kSyncEvent;
-    if (contains(name, "Stream")) return kSyncStream;
-    if (contains(name, "Context") || contains(name, "Device")) return kSyncContext;
+    if (contains(name, "Wait") || contains(name, "event_wait")) return schema::kSyncStreamWait;
+    if (contains(name, "Event")) return schema::kSyncEvent;
+    if (contains(name, "Stream")) return schema::kSyncStream;
+    if (contains(name, "Context") || contains(name, "Device")) return schema::kSyncContext;
     return 0;
 }
 
@@ -157,28 +161,28 @@ int overhead_type(std::string_view name) {
     return 1;
 }
 
-Operation collective_operation(std::string_view name) {
+schema::Operation collective_operation(std::string_view name) {
     std::string text;
     for (const char c : name) {
-        if (c != '_' && c != ' ' && text.size() < 64) text += lower_case(c);
+        if (c != '_' && c != ' ' && text.size() < 64) text += schema::lower_case(c);
     }
     // Longer words come before those that they contain.
-    constexpr std::array<std::pair<std::string_view, Operation>, 11> kWords = {
-        {{"allgather", Operation::all_gather},
-         {"reducescatter", Operation::reduce_scatter},
-         {"allreduce", Operation::all_reduce},
-         {"alltoall", Operation::all_to_all},
-         {"broadcast", Operation::broadcast},
-         {"barrier", Operation::barrier},
-         {"gather", Operation::gather},
-         {"scatter", Operation::scatter},
-         {"reduce", Operation::reduce},
-         {"send", Operation::send},
-         {"recv", Operation::recv}}};
+    constexpr std::array<std::pair<std::string_view, schema::Operation>, 11> kWords = {
+        {{"allgather", schema::Operation::all_gather},
+         {"reducescatter", schema::Operation::reduce_scatter},
+         {"allreduce", schema::Operation::all_reduce},
+         {"alltoall", schema::Operation::all_to_all},
+         {"broadcast", schema::Operation::broadcast},
+         {"barrier", schema::Operation::barrier},
+         {"gather", schema::Operation::gather},
+         {"scatter", schema::Operation::scatter},
+         {"reduce", schema::Operation::reduce},
+         {"send", schema::Operation::send},
+         {"recv", schema::Operation::recv}}};
     for (const auto& [word, operation] : kWords) {
         if (contains(text, word)) return operation;
     }
-    return Operation::other;
+    return schema::Operation::other;
 }
 
 std::int64_t element_size(std::string_view data_type) {
@@ -202,9 +206,9 @@ std::int64_t element_size(std::string_view data_type) {
                                                                                    {"float16", 2},
                                                                                    {"int8", 1}}};
     for (const auto& [word, bytes] : kTypes) {
-        if (same_but_for_case(data_type, word)) return bytes;
+        if (schema::same_but_for_case(data_type, word)) return bytes;
     }
     return data_type.starts_with("Float8") ? 1 : 0;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -6,7 +6,7 @@
 
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 enum class EventCategory : std::uint8_t {
     other,  // not a category of Kineto: another tracer's
@@ -36,7 +36,7 @@ EventCategory mtia_category(std::string_view name);
 // "zeCommandListAppendMemoryCopy(M2D)".
 struct CopyKinds {
     int copy = 0;  // 0 unknown
-    int source = kMemKindDevice, destination = kMemKindDevice;
+    int source = schema::kMemKindDevice, destination = schema::kMemKindDevice;
 };
 CopyKinds copy_kinds(std::string_view name);
 
@@ -51,9 +51,9 @@ int overhead_type(std::string_view name);
 
 // The operation of a "Collective name", in c10d's words: "_allgather_base", "allreduce",
 // "reduce_scatter_tensor_coalesced".
-Operation collective_operation(std::string_view name);
+schema::Operation collective_operation(std::string_view name);
 
 // Bytes per element of a tensor of that type ("Float", "BFloat16", "Float8_e4m3fn"); 0 unknown.
 std::int64_t element_size(std::string_view data_type);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

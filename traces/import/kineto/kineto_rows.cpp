@@ -12,7 +12,7 @@
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -25,7 +25,7 @@ bool is_tracer_process(std::string_view pid) {
 
 }  // namespace
 
-KinetoRows::KinetoRows(EventSink& sink, const FileRequest& request, const TraceHead& head)
+KinetoRows::KinetoRows(store::EventSink& sink, const FileRequest& request, const TraceHead& head)
     : sink_(sink),
       request_(request),
       actors_(request.rank),
@@ -33,9 +33,9 @@ KinetoRows::KinetoRows(EventSink& sink, const FileRequest& request, const TraceH
       open_ranges_(sink),
       fraction_(head.fraction),
       base_ns_(head.first_ns),
-      operator_domain_(sink.intern(kOperatorDomain)),
-      annotation_domain_(sink.intern(kAnnotationDomain)),
-      function_domain_(sink.intern(kFunctionDomain)) {}
+      operator_domain_(sink.intern(store::kOperatorDomain)),
+      annotation_domain_(sink.intern(store::kAnnotationDomain)),
+      function_domain_(sink.intern(store::kFunctionDomain)) {}
 
 bool KinetoRows::read_time(const TraceEvent& event, std::int64_t& time) {
     const auto ts = parse_us(event.text(EventKey::ts), fraction_);
@@ -145,7 +145,7 @@ std::int64_t KinetoRows::external_id(const TraceEvent& event) const {
 }
 
 // {"Input Dims":[[2,3]],"Input type":["float"],"Concrete Inputs":[""]}, with the keys that exist.
-StringId KinetoRows::detail(const TraceEvent& event) {
+schema::StringId KinetoRows::detail(const TraceEvent& event) {
     text_.clear();
     const auto add = [&](EventKey key, const char* name) {
         const JsonScalar value = event[key];
@@ -159,24 +159,24 @@ StringId KinetoRows::detail(const TraceEvent& event) {
     add(EventKey::input_dims, "Input Dims");
     add(EventKey::input_type, "Input type");
     add(EventKey::concrete_inputs, "Concrete Inputs");
-    if (text_.empty()) return StringId::empty;
+    if (text_.empty()) return schema::StringId::empty;
     text_ += '}';
-    const StringId id = sink_.intern(text_);
+    const schema::StringId id = sink_.intern(text_);
     const auto [known, is_new] = details_.try_emplace(id, true);
-    if (is_new) known->second = is_json(text_);
-    return known->second ? id : StringId::empty;
+    if (is_new) known->second = schema::is_json(text_);
+    return known->second ? id : schema::StringId::empty;
 }
 
 void KinetoRows::range(const TraceEvent& event, EventCategory what, const Times& times) {
     if (is_tracer_process(event.text(EventKey::pid)) && event[EventKey::pid].is_text()) return;
-    RangeRow row{.start = times.start, .end = times.end};
+    schema::RangeRow row{.start = times.start, .end = times.end};
     row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
     std::string_view name = event.text(EventKey::name);
     if (what == EventCategory::function) {
         row.domain = function_domain_;
         // Before PyTorch 1.13 a module's number is only in its name.
         const JsonScalar number = event[EventKey::module_id];
-        if (number.kind == JsonKind::number && name.starts_with(kModulePrefix)) {
+        if (number.kind == JsonKind::number && name.starts_with(store::kModulePrefix)) {
             const auto end = name.rfind('_');
             if (end == std::string_view::npos || name.substr(end + 1) != number.text) {
                 text_ = fmt::format("{}_{}", name, number.text);
@@ -193,10 +193,10 @@ void KinetoRows::range(const TraceEvent& event, EventCategory what, const Times&
     const int rank = actors_.rank_of_thread(row.global_tid);
     if (what != EventCategory::function) {
         row.detail = detail(event);
-        if (profiler_step(name)) actors_.tell_step(row.global_tid);
+        if (store::profiler_step(name)) actors_.tell_step(row.global_tid);
         if (event.has(EventKey::collective) && row.external_id != 0)
             collectives_.operation(event, row.external_id, rank);
-        if (row.detail != StringId::empty)
+        if (row.detail != schema::StringId::empty)
             collectives_.range(name, text_, row.global_tid, times.start, times.end);
     }
     row.external_id = rank_id(rank, row.external_id);
@@ -209,7 +209,7 @@ void KinetoRows::range(const TraceEvent& event, EventCategory what, const Times&
 }
 
 void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& times) {
-    RuntimeRow row{.start = times.start, .end = times.end};
+    schema::RuntimeRow row{.start = times.start, .end = times.end};
     row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
     row.correlation = rank_id(actors_.rank_of_thread(row.global_tid), plain_id(event[EventKey::correlation]));
     row.name = sink_.intern(event.text(EventKey::name));
@@ -223,11 +223,11 @@ void KinetoRows::call(const TraceEvent& event, EventCategory what, const Times& 
 
 // An allocation if Bytes > 0, else a free.
 void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
-    MemoryRow row{.time = time};
+    schema::MemoryRow row{.time = time};
     row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
     const int device = int_or(event[EventKey::device_id], -1);
     const bool host = int_or(event[EventKey::device_type], kHost) == kHost || device < 0;
-    row.space = host ? MemorySpace::host : MemorySpace::device;
+    row.space = host ? schema::MemorySpace::host : schema::MemorySpace::device;
     row.rank = host ? actors_.rank_of_thread(row.global_tid) : actors_.rank_of_device(device);
     row.address = address_of(event[EventKey::address]);
     row.bytes = integer_or(event[EventKey::size], 0);
@@ -236,7 +236,7 @@ void KinetoRows::memory(const TraceEvent& event, std::int64_t time) {
     if (!ours_ && !host) {
         // The allocators of a rank's devices have separate totals: the stream number encodes the device.
         const std::size_t nth = actors_.memory_place(device);
-        if (nth > 0) row.stream = stream_of_device(nth, 0);
+        if (nth > 0) row.stream = store::stream_of_device(nth, 0);
     }
     if (ours_ && event.has(EventKey::shardscope)) {
         const OurMemory details = read_our_memory(event.text(EventKey::shardscope));
@@ -262,8 +262,8 @@ void KinetoRows::mark(const TraceEvent& event) {
         kineto_ = true;
         return memory(event, time);
     }
-    RangeRow row{.start = time};
-    row.event_type = kNvtxMark;
+    schema::RangeRow row{.start = time};
+    row.event_type = schema::kNvtxMark;
     row.text = sink_.intern(event.text(EventKey::name));
     row.domain = sink_.intern(event.text(EventKey::cat));
     row.global_tid = actors_.host_thread(event[EventKey::pid], event[EventKey::tid]);
@@ -280,7 +280,7 @@ void KinetoRows::counters(const TraceEvent& event) {
         const auto value = parse_double(number);
         if (!value) continue;
         const bool plain = event.numbers.size() == 1 && (key == "value" || key == name);
-        CounterRow row{.time = time, .rank = actors_.rank_of_thread(thread)};
+        schema::CounterRow row{.time = time, .rank = actors_.rank_of_thread(thread)};
         row.name = sink_.intern(plain ? std::string(name) : fmt::format("{} {}", name, key));
         row.value = *value;
         sink_.add(row);
@@ -303,11 +303,11 @@ void KinetoRows::link(const TraceEvent& event) {
         return;
     }
     const LinkEnd &from = end.from ? end : waiting->second, &to = end.from ? waiting->second : end;
-    sink_.add(LinkRow{.kind = LinkKind::backward,
-                      .from_tid = from.thread,
-                      .from_time = from.time,
-                      .to_tid = to.thread,
-                      .to_time = to.time});
+    sink_.add(schema::LinkRow{.kind = schema::LinkKind::backward,
+                              .from_tid = from.thread,
+                              .from_time = from.time,
+                              .to_tid = to.thread,
+                              .to_time = to.time});
     links_.erase(waiting);
 }
 
@@ -317,4 +317,4 @@ void KinetoRows::names(const TraceEvent& event) {
     if (what == "thread_name") actors_.name_thread(event[EventKey::pid], event[EventKey::tid], name);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

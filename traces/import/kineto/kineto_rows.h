@@ -20,11 +20,11 @@
 #include "traces/import/kineto/trace_event.h"
 #include "traces/import/kineto/trace_head.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class KinetoRows final : public EventHandler {
   public:
-    KinetoRows(EventSink& sink, const FileRequest& request, const TraceHead& head);
+    KinetoRows(store::EventSink& sink, const FileRequest& request, const TraceHead& head);
 
     void event(const TraceEvent& event) override;
     void metadata(std::string_view key, JsonScalar value) override;
@@ -49,7 +49,7 @@ class KinetoRows final : public EventHandler {
     bool read_time(const TraceEvent& event, std::int64_t& time);
     bool read_times(const TraceEvent& event, Times& times);
     EventCategory category(std::string_view text);
-    StringId detail(const TraceEvent& event);
+    schema::StringId detail(const TraceEvent& event);
     std::int64_t external_id(const TraceEvent& event) const;
 
     void complete(const TraceEvent& event);
@@ -78,9 +78,9 @@ class KinetoRows final : public EventHandler {
     void device_properties(std::string_view json);
     void distributed_info(std::string_view json);
     void ours(std::string_view json);
-    void note(Severity severity, const std::string& text);
+    void note(schema::Severity severity, const std::string& text);
 
-    EventSink& sink_;
+    store::EventSink& sink_;
     FileRequest request_;
     FileFacts facts_;
     TraceActors actors_;
@@ -91,19 +91,19 @@ class KinetoRows final : public EventHandler {
     std::optional<std::int64_t> base_utc_ns_;
     bool any_event_ = false, any_phase_ = false, kineto_ = false, ours_ = false;
     std::string host_;
-    std::map<int, GpuRow> gpus_;
+    std::map<int, schema::GpuRow> gpus_;
     std::vector<OurStep> our_steps_;
 
     std::array<KnownCategory, 8> categories_;  // the most recent ones
     std::size_t next_category_ = 0;
-    StringId operator_domain_, annotation_domain_, function_domain_;
+    schema::StringId operator_domain_, annotation_domain_, function_domain_;
     std::int64_t process_ = 0;  // of the latest call; 0 if several processes make calls
     bool many_processes_ = false;
-    std::unordered_map<StringId, bool> details_;        // text -> whether it is JSON
-    std::unordered_map<std::int64_t, LinkEnd> links_;   // waiting for their other end, by id
-    std::unordered_map<StringId, bool> communication_;  // by kernel name
+    std::unordered_map<schema::StringId, bool> details_;        // text -> whether it is JSON
+    std::unordered_map<std::int64_t, LinkEnd> links_;           // waiting for their other end, by id
+    std::unordered_map<schema::StringId, bool> communication_;  // by kernel name
     std::string text_;
     std::uint64_t no_time_ = 0, no_duration_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

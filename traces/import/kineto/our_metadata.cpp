@@ -9,7 +9,7 @@
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -41,7 +41,7 @@ const Json& member(const Json& object, const char* key) {
 template <typename Enum, std::size_t size>
 std::optional<Enum> enumerator(const Json& object, const char* key,
                                const std::array<std::string_view, size>& names) {
-    const auto it = std::find(names.begin(), names.end(), string_member(object, key));
+    const auto it = std::find(names.begin(), names.end(), schema::string_member(object, key));
     if (it == names.end()) return std::nullopt;
     return static_cast<Enum>(it - names.begin());
 }
@@ -58,15 +58,15 @@ OurRank read_rank(const Json& json) {
     OurRank rank;
     rank.row.rank = std::max(integer(json, "rank", 0), 0);
     rank.row.device = integer(json, "device", rank.row.rank);
-    rank.row.host = string_member(json, "host");
-    rank.row.device_name = string_member(json, "device_name");
+    rank.row.host = schema::string_member(json, "host");
+    rank.row.device_name = schema::string_member(json, "device_name");
     rank.row.device_memory = integer<std::int64_t>(json, "device_memory", 0);
     rank.row.data = integer(json, "data", 0);
     rank.row.shard = integer(json, "shard", 0);
     rank.row.tensor = integer(json, "tensor", 0);
     rank.row.pipeline = integer(json, "pipeline", 0);
     rank.row.local_rank = integer(json, "local_rank", -1);
-    rank.row.cpus = string_member(json, "cpus");
+    rank.row.cpus = schema::string_member(json, "cpus");
     rank.pid = integer<std::int64_t>(json, "pid", 0);
     rank.thread = integer<std::int64_t>(json, "thread", 0);
     if (const Json& threads = member(json, "threads"); threads.is_array()) {
@@ -76,7 +76,7 @@ OurRank read_rank(const Json& json) {
     }
     if (const Json& streams = member(json, "streams"); streams.is_object()) {
         for (const auto& [id, name] : streams.items()) {
-            const auto number = number_of<int>(id);
+            const auto number = schema::number_of<int>(id);
             if (number && name.is_string())
                 rank.streams.push_back(
                     {.rank = rank.row.rank, .stream = *number, .name = name.get<std::string>()});
@@ -85,48 +85,49 @@ OurRank read_rank(const Json& json) {
     return rank;
 }
 
-PredictionRow read_prediction(const Json& json) {
-    PredictionRow row{.rank = integer(json, "rank", 0)};
+schema::PredictionRow read_prediction(const Json& json) {
+    schema::PredictionRow row{.rank = integer(json, "rank", 0)};
     row.peak_bytes = integer<std::int64_t>(json, "peak_bytes", 0);
-    row.where = string_member(json, "where");
+    row.where = schema::string_member(json, "where");
     if (const Json& at_peak = member(json, "at_peak"); at_peak.is_object()) {
-        for (std::size_t c = 0; c < kMemoryCategoryNames.size(); ++c)
-            row.at_peak[c] = integer<std::int64_t>(at_peak, std::string(kMemoryCategoryNames[c]).c_str(), 0);
+        for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c)
+            row.at_peak[c] =
+                integer<std::int64_t>(at_peak, std::string(schema::kMemoryCategoryNames[c]).c_str(), 0);
     }
     return row;
 }
 
 void read_model(const Json& json, OurMetadata& into) {
     each_object(member(json, "modules"), [&](const Json& m) {
-        into.rows.push_back(ModuleRow{.id = integer(m, "id", 0),
-                                      .parent = integer(m, "parent", -1),
-                                      .name = string_member(m, "name"),
-                                      .class_name = string_member(m, "class"),
-                                      .path = string_member(m, "path"),
-                                      .unit = integer(m, "unit", -1),
-                                      .parameters = integer<std::int64_t>(m, "parameters", 0)});
+        into.rows.push_back(schema::ModuleRow{.id = integer(m, "id", 0),
+                                              .parent = integer(m, "parent", -1),
+                                              .name = schema::string_member(m, "name"),
+                                              .class_name = schema::string_member(m, "class"),
+                                              .path = schema::string_member(m, "path"),
+                                              .unit = integer(m, "unit", -1),
+                                              .parameters = integer<std::int64_t>(m, "parameters", 0)});
     });
     each_object(member(json, "units"), [&](const Json& u) {
-        into.rows.push_back(UnitRow{.id = integer(u, "id", 0),
-                                    .module = integer(u, "module", -1),
-                                    .name = string_member(u, "name"),
-                                    .elements = integer<std::int64_t>(u, "elements", 0),
-                                    .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
-                                    .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
-                                    .bytes = integer<std::int64_t>(u, "bytes", 0)});
+        into.rows.push_back(schema::UnitRow{.id = integer(u, "id", 0),
+                                            .module = integer(u, "module", -1),
+                                            .name = schema::string_member(u, "name"),
+                                            .elements = integer<std::int64_t>(u, "elements", 0),
+                                            .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
+                                            .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
+                                            .bytes = integer<std::int64_t>(u, "bytes", 0)});
     });
 }
 
 void read_predictions(const Json& json, OurMetadata& into) {
     each_object(member(json, "predictions"), [&](const Json& p) { into.rows.push_back(read_prediction(p)); });
     each_object(member(json, "prediction_parts"), [&](const Json& p) {
-        const auto kind = enumerator<PredictionPart>(p, "part", kPredictionPartNames);
+        const auto kind = enumerator<schema::PredictionPart>(p, "part", schema::kPredictionPartNames);
         if (!kind) return;
-        into.rows.push_back(PredictionPartRow{.rank = integer(p, "rank", 0),
-                                              .kind = *kind,
-                                              .id = integer<std::int64_t>(p, "id", -1),
-                                              .bytes = integer<std::int64_t>(p, "bytes", 0),
-                                              .name = string_member(p, "name")});
+        into.rows.push_back(schema::PredictionPartRow{.rank = integer(p, "rank", 0),
+                                                      .kind = *kind,
+                                                      .id = integer<std::int64_t>(p, "id", -1),
+                                                      .bytes = integer<std::int64_t>(p, "bytes", 0),
+                                                      .name = schema::string_member(p, "name")});
     });
 }
 
@@ -142,40 +143,41 @@ void read_steps(const Json& json, OurMetadata& into) {
     });
     if (const Json& losses = member(json, "losses"); losses.is_object()) {
         for (const auto& [step, loss] : losses.items()) {
-            const auto number = number_of<std::int64_t>(step);
+            const auto number = schema::number_of<std::int64_t>(step);
             if (number && loss.is_number())
-                into.rows.push_back(LossRow{.step = *number, .loss = loss.get<double>()});
+                into.rows.push_back(schema::LossRow{.step = *number, .loss = loss.get<double>()});
         }
     }
 }
 
 void read_processes(const Json& json, OurMetadata& into) {
     each_object(member(json, "clocks"), [&](const Json& c) {
-        into.rows.push_back(ClockRow{.rank = integer(c, "rank", 0),
-                                     .at_ns = integer<std::int64_t>(c, "time_ns", 0),
-                                     .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
-                                     .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
+        into.rows.push_back(
+            schema::ClockRow{.rank = integer(c, "rank", 0),
+                             .at_ns = integer<std::int64_t>(c, "time_ns", 0),
+                             .offset_ns = integer<std::int64_t>(c, "offset_ns", 0),
+                             .uncertainty_ns = integer<std::int64_t>(c, "uncertainty_ns", 0)});
     });
     each_object(member(json, "stops"), [&](const Json& s) {
         const Json& lost = member(s, "lost");
-        into.rows.push_back(StopRow{.rank = integer(s, "rank", 0),
-                                    .at_ns = integer<std::int64_t>(s, "time_ns", 0),
-                                    .first_rank = integer(s, "first_rank", -1),
-                                    .lost = lost.is_boolean() && lost.get<bool>(),
-                                    .reason = string_member(s, "reason"),
-                                    .waiting = string_member(s, "waiting")});
+        into.rows.push_back(schema::StopRow{.rank = integer(s, "rank", 0),
+                                            .at_ns = integer<std::int64_t>(s, "time_ns", 0),
+                                            .first_rank = integer(s, "first_rank", -1),
+                                            .lost = lost.is_boolean() && lost.get<bool>(),
+                                            .reason = schema::string_member(s, "reason"),
+                                            .waiting = schema::string_member(s, "waiting")});
     });
 }
 
 Json parse(std::string_view json) {
-    Json parsed = parse_json(json);
+    Json parsed = schema::parse_json(json);
     return parsed.is_object() ? parsed : Json::object();
 }
 
 }  // namespace
 
 std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
-    const Json json = parse_json(text_of_it);
+    const Json json = schema::parse_json(text_of_it);
     if (!json.is_object() || !member(json, "ranks").is_array()) return std::nullopt;
     OurMetadata ours;
     if (const Json& ended = member(json, "ended"); ended.is_boolean()) ours.ended = ended.get<bool>();
@@ -183,7 +185,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     if (const Json& facts = member(json, "configuration"); facts.is_object()) {
         for (const auto& [key, value] : facts.items()) {
             if (value.is_string())
-                ours.rows.push_back(RunInfoRow{.key = key, .value = value.get<std::string>()});
+                ours.rows.push_back(schema::RunInfoRow{.key = key, .value = value.get<std::string>()});
         }
     }
     each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
@@ -192,11 +194,11 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     read_predictions(json, ours);
     read_processes(json, ours);
     each_object(member(json, "segments"), [&](const Json& s) {
-        ours.rows.push_back(SegmentRow{.time = integer<std::int64_t>(s, "time_ns", 0),
-                                       .rank = integer(s, "rank", 0),
-                                       .address = integer<std::uint64_t>(s, "address", 0),
-                                       .bytes = integer<std::int64_t>(s, "bytes", 0),
-                                       .stream = integer(s, "stream", -1)});
+        ours.rows.push_back(schema::SegmentRow{.time = integer<std::int64_t>(s, "time_ns", 0),
+                                               .rank = integer(s, "rank", 0),
+                                               .address = integer<std::uint64_t>(s, "address", 0),
+                                               .bytes = integer<std::int64_t>(s, "bytes", 0),
+                                               .stream = integer(s, "stream", -1)});
     });
     return ours;
 }
@@ -204,15 +206,15 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
 OurRange read_our_range(std::string_view text_of_it) {
     const Json json = parse(text_of_it);
     OurRange range{.module = integer(json, "module", -1), .domain = {}};
-    if (json.contains("domain")) range.domain = string_member(json, "domain");
+    if (json.contains("domain")) range.domain = schema::string_member(json, "domain");
     return range;
 }
 
 OurKernel read_our_kernel(std::string_view text_of_it) {
     const Json json = parse(text_of_it);
-    OurKernel kernel{.short_name = string_member(json, "short_name"), .collective = {}};
-    if (const auto operation = enumerator<Operation>(json, "operation", kOperationNames)) {
-        CollectiveRow row;
+    OurKernel kernel{.short_name = schema::string_member(json, "short_name"), .collective = {}};
+    if (const auto operation = enumerator<schema::Operation>(json, "operation", schema::kOperationNames)) {
+        schema::CollectiveRow row;
         row.operation = *operation;
         row.bytes = integer<std::int64_t>(json, "bytes", 0);
         row.padding = integer<std::int64_t>(json, "padding", 0);
@@ -220,7 +222,8 @@ OurKernel read_our_kernel(std::string_view text_of_it) {
         row.group_size = integer(json, "group_size", 0);
         row.sequence = integer<std::int64_t>(json, "sequence", -1);
         row.unit = integer(json, "unit", -1);
-        row.phase = enumerator<Phase>(json, "phase", kPhaseNames).value_or(Phase::none);
+        row.phase =
+            enumerator<schema::Phase>(json, "phase", schema::kPhaseNames).value_or(schema::Phase::none);
         kernel.collective = row;
     }
     return kernel;
@@ -229,17 +232,18 @@ OurKernel read_our_kernel(std::string_view text_of_it) {
 OurMemory read_our_memory(std::string_view text_of_it) {
     const Json json = parse(text_of_it);
     OurMemory memory;
-    memory.category =
-        enumerator<MemoryCategory>(json, "category", kMemoryCategoryNames).value_or(MemoryCategory::other);
-    memory.space = enumerator<MemorySpace>(json, "space", kMemorySpaceNames);
-    memory.phase = enumerator<Phase>(json, "phase", kPhaseNames).value_or(Phase::none);
+    memory.category = enumerator<schema::MemoryCategory>(json, "category", schema::kMemoryCategoryNames)
+                          .value_or(schema::MemoryCategory::other);
+    memory.space = enumerator<schema::MemorySpace>(json, "space", schema::kMemorySpaceNames);
+    memory.phase =
+        enumerator<schema::Phase>(json, "phase", schema::kPhaseNames).value_or(schema::Phase::none);
     memory.unit = integer(json, "unit", -1);
     memory.module = integer(json, "module", -1);
     memory.stream = integer(json, "stream", -1);
-    memory.name = string_member(json, "name");
-    memory.annotation = string_member(json, "annotation");
-    memory.stack = string_member(json, "stack");
+    memory.name = schema::string_member(json, "name");
+    memory.annotation = schema::string_member(json, "annotation");
+    memory.stack = schema::string_member(json, "stack");
     return memory;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

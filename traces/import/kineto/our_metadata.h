@@ -9,17 +9,17 @@
 
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct OurRank {
-    RankRow row;
+    schema::RankRow row;
     std::int64_t pid = 0, thread = 0;  // as the events have them
     std::vector<std::int64_t> threads;
-    std::vector<StreamRow> streams;
+    std::vector<schema::StreamRow> streams;
 };
 
 struct OurStep {
-    StepRow row;
+    schema::StepRow row;
     std::int64_t thread = 0;  // as the events have it
 };
 
@@ -28,7 +28,7 @@ struct OurMetadata {
     std::int64_t dropped = 0;
     std::vector<OurRank> ranks;
     std::vector<OurStep> steps;
-    std::vector<AnyRow> rows;  // rows that need no translation
+    std::vector<schema::AnyRow> rows;  // rows that need no translation
 };
 
 // Empty if the text is not such an object.
@@ -40,12 +40,12 @@ struct OurRange {
 };
 struct OurKernel {
     std::string short_name;
-    std::optional<CollectiveRow> collective;  // without rank and correlation
+    std::optional<schema::CollectiveRow> collective;  // without rank and correlation
 };
 struct OurMemory {
-    MemoryCategory category = MemoryCategory::other;
-    std::optional<MemorySpace> space;
-    Phase phase = Phase::none;
+    schema::MemoryCategory category = schema::MemoryCategory::other;
+    std::optional<schema::MemorySpace> space;
+    schema::Phase phase = schema::Phase::none;
     int unit = -1, module = -1, stream = -1;
     std::string name, annotation, stack;
 };
@@ -53,4 +53,4 @@ OurRange read_our_range(std::string_view json);
 OurKernel read_our_kernel(std::string_view json);
 OurMemory read_our_memory(std::string_view json);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -6,7 +6,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -97,7 +97,7 @@ std::optional<std::int64_t> parse_us(std::string_view text, Fraction fraction) {
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-    if (const auto value = number_of<std::int64_t>(text)) return value;
+    if (const auto value = schema::number_of<std::int64_t>(text)) return value;
     const auto rounded = scaled(text, 0);
     if (!rounded || *rounded > kMost / 10 || *rounded < -kMost / 10) return rounded;
     // Not a fraction: 7.0 and 7e3 are whole, 7.5 is not.
@@ -125,7 +125,7 @@ std::uint64_t address_of(JsonScalar value) {
 }
 
 std::optional<double> parse_double(std::string_view text) {
-    const auto value = number_of<double>(text);
+    const auto value = schema::number_of<double>(text);
     return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
@@ -134,10 +134,11 @@ std::int64_t plain_id(JsonScalar value) {
     const auto number = parse_integer(value.text);
     if (number && *number >= 0 && *number < std::int64_t{1} << 32) return *number;
     if (value.text.empty()) return 0;
-    std::uint64_t hash = hash_of(value.text);  // mixed below, so that similar texts differ in all bits
+    std::uint64_t hash =
+        schema::hash_of(value.text);  // mixed below, so that similar texts differ in all bits
     hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15;
     return static_cast<std::int64_t>(hash >> 3 | std::uint64_t{1} << 61) & 0x3FFFFFFFFFFFFFFF;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -7,7 +7,7 @@
 
 #include "traces/import/json/json_scan.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // How the fraction of a microsecond is written: ".5" is 500 ns, but 5 ns in traces of libkineto from 18 March
 // to 3 April 2024, which omitted leading zeros.
@@ -43,4 +43,4 @@ constexpr std::int64_t rank_id(int rank, std::int64_t plain) {
     return plain ^ static_cast<std::int64_t>(rank) * 0x9E3779B1;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

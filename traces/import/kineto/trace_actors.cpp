@@ -6,7 +6,7 @@
 #include "traces/import/kineto/scalar_values.h"
 #include "traces/store/columns/device_streams.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -49,12 +49,12 @@ std::int64_t TraceActors::new_thread(std::int64_t pid, std::int64_t tid) {
     Process& p = process(pid);
     if (threads_.size() >= kThreadsAtMost) {
         ++surplus_;
-        return global_tid(p.number, kSharedThread);
+        return schema::global_tid(p.number, kSharedThread);
     }
     const bool fits = tid >= 0 && tid < kSharedThread && p.taken.insert(tid).second;
     const std::int64_t number = fits ? tid : free_number(p.next_free, p.taken);
     p.taken.insert(number);
-    return global_tid(p.number, number);
+    return schema::global_tid(p.number, number);
 }
 
 std::int64_t TraceActors::thread(std::int64_t pid, std::int64_t tid) {
@@ -105,13 +105,13 @@ TraceActors::Place TraceActors::device_place(int device, int stream) {
     if (known_.size() > 1 || device == devices_.front().first) return {device, stream, rank};
     // Work of a rank on another device gets separate stream numbers.
     ++moved_devices_;
-    return {devices_.front().first, stream_of_device(place_of_device(device), stream), rank};
+    return {devices_.front().first, store::stream_of_device(place_of_device(device), stream), rank};
 }
 
 std::size_t TraceActors::memory_place(int device) {
     const auto it = std::find(memory_devices_.begin(), memory_devices_.end(), device);
     const auto place = static_cast<std::size_t>(it - memory_devices_.begin());
-    if (it == memory_devices_.end() && place < kFurtherDevices) memory_devices_.push_back(device);
+    if (it == memory_devices_.end() && place < store::kFurtherDevices) memory_devices_.push_back(device);
     return place;
 }
 
@@ -123,10 +123,10 @@ void TraceActors::name_thread(JsonScalar pid, JsonScalar tid, std::string_view n
     if (!name.empty()) names_.insert_or_assign({numbers_.of(pid), numbers_.of(tid)}, std::string(name));
 }
 
-void TraceActors::know_rank(const RankRow& row, std::int64_t pid, std::int64_t own,
+void TraceActors::know_rank(const schema::RankRow& row, std::int64_t pid, std::int64_t own,
                             const std::vector<std::int64_t>& threads) {
-    RankRow known = row;
-    known.global_pid = global_pid(process(pid).number);
+    schema::RankRow known = row;
+    known.global_pid = schema::global_pid(process(pid).number);
     if (own != 0) known.global_tid = thread(pid, own);
     for (const std::int64_t tid : threads) rank_of_thread_[thread(pid, tid)] = row.rank;
     if (known.global_tid != 0) rank_of_thread_[known.global_tid] = row.rank;
@@ -143,7 +143,7 @@ int TraceActors::rank_of_thread(std::int64_t tid) const {
 }
 
 std::int64_t TraceActors::process_of_device(int device) const {
-    for (const RankRow& row : known_) {
+    for (const schema::RankRow& row : known_) {
         if (row.device == device) return row.global_pid;
     }
     return 0;
@@ -161,20 +161,21 @@ std::int64_t TraceActors::main_thread() const {
     return best;
 }
 
-void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, const std::string& host) {
-    for (const RankRow& row : known_) sink.add(row);
+void TraceActors::write(store::EventSink& sink, const std::map<int, schema::GpuRow>& gpus,
+                        const std::string& host) {
+    for (const schema::RankRow& row : known_) sink.add(row);
     if (known_.empty()) {
-        RankRow row{.rank = rank_,
-                    .device = !devices_.empty()          ? devices_.front().first
-                              : !memory_devices_.empty() ? memory_devices_.front()
-                                                         : 0};
+        schema::RankRow row{.rank = rank_,
+                            .device = !devices_.empty()          ? devices_.front().first
+                                      : !memory_devices_.empty() ? memory_devices_.front()
+                                                                 : 0};
         row.global_tid = main_thread();
         row.global_pid = row.global_tid & ~std::int64_t{0xFFFFFF};
         row.host = host;
         if (const auto gpu = gpus.find(row.device); gpu != gpus.end()) {
             row.device_name = gpu->second.name;
             row.device_memory = gpu->second.memory;
-            GpuRow fact = gpu->second;
+            schema::GpuRow fact = gpu->second;
             fact.pid = row.global_pid >> 24 & 0xFFFFFF;
             sink.add(fact);
         }
@@ -183,13 +184,13 @@ void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, cons
     }
     for (const auto& [pid, process] : processes_) {
         const auto name = process_names_.find(pid);
-        sink.add(ProcessRow{.global_pid = global_pid(process.number),
-                            .pid = process.number,
-                            .name = name != process_names_.end() ? name->second : ""});
+        sink.add(schema::ProcessRow{.global_pid = schema::global_pid(process.number),
+                                    .pid = process.number,
+                                    .name = name != process_names_.end() ? name->second : ""});
     }
     for (const auto& [id, thread] : threads_) {
         if (thread.events == 0 && known_.empty()) continue;
-        ThreadRow row{.global_tid = id, .name = {}, .rank = rank_of_thread(id)};
+        schema::ThreadRow row{.global_tid = id, .name = {}, .rank = rank_of_thread(id)};
         if ((id & 0xFFFFFF) == kSharedThread) {
             row.name = "other threads";
         } else if (const auto name = names_.find({thread.pid, thread.tid}); name != names_.end()) {
@@ -199,4 +200,4 @@ void TraceActors::write(EventSink& sink, const std::map<int, GpuRow>& gpus, cons
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -14,7 +14,7 @@
 #include "traces/import/json/json_scan.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // The number of a process or thread: its own, or one assigned to its text.
 class ActorNumbers {
@@ -57,7 +57,7 @@ class TraceActors {
     void name_thread(JsonScalar pid, JsonScalar tid, std::string_view name);
 
     // A trace that we exported lists its ranks: `pid` and `threads` are as in its events.
-    void know_rank(const RankRow& row, std::int64_t pid, std::int64_t thread,
+    void know_rank(const schema::RankRow& row, std::int64_t pid, std::int64_t thread,
                    const std::vector<std::int64_t>& threads);
     // The serialized thread for the pid and tid of the trace.
     std::int64_t thread_of(std::int64_t pid, std::int64_t tid) { return thread(pid, tid); }
@@ -67,7 +67,7 @@ class TraceActors {
     std::int64_t process_of_device(int device) const;
 
     // Writes the facts of all processes, threads and ranks that were seen.
-    void write(EventSink& sink, const std::map<int, GpuRow>& devices, const std::string& host);
+    void write(store::EventSink& sink, const std::map<int, schema::GpuRow>& devices, const std::string& host);
 
     std::uint64_t surplus_threads() const { return surplus_; }
     std::uint64_t moved_devices() const { return moved_devices_; }
@@ -110,9 +110,9 @@ class TraceActors {
     std::unordered_map<int, std::size_t> places_of_more_;  // of the devices after the first few
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;
     std::map<std::int64_t, std::string> process_names_;
-    std::vector<RankRow> known_;  // as listed in a trace that we exported
+    std::vector<schema::RankRow> known_;  // as listed in a trace that we exported
     std::unordered_map<std::int64_t, int> rank_of_thread_, rank_of_process_;
     std::uint64_t surplus_ = 0, moved_devices_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

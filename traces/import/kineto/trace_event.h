@@ -11,7 +11,7 @@
 
 #include "traces/import/json/json_scan.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // Members of the event itself, then those of its `args`. Source of the names: PyTorch's libkineto
 // (output_json.cpp) and the Trace Event Format, over the years.
@@ -120,4 +120,4 @@ class EventHandler {
     virtual void metadata(std::string_view key, JsonScalar value) = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -68,4 +68,4 @@ TraceHead read_trace_head(std::string_view head) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

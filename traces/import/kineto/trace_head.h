@@ -7,7 +7,7 @@
 
 #include "traces/import/kineto/scalar_values.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct TraceHead {
     std::int64_t first_ns = 0;  // the earliest time in it, as the trace writes times
@@ -17,4 +17,4 @@ struct TraceHead {
 // A pure function. Times that are far from all others (such as a mark of the tracer) do not count.
 TraceHead read_trace_head(std::string_view head);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

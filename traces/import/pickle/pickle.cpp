@@ -13,7 +13,7 @@
 #include "traces/import/pickle/pickle_values.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // --- opcodes that are refused ----------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Machine {
             while (step()) {
             }
             tree_.set_root(pop());
-        } catch (const StoreError& fault) {
+        } catch (const store::StoreError& fault) {
             if (!options_.partial || refused_) throw;
             result.damage = fault.what();
             tree_.set_root(what_there_is());
@@ -226,9 +226,9 @@ class Machine {
         return true;
     }
 
-    StoreError fault(const std::string& sentence) const { return bytes_.error(opcode_at_, sentence); }
+    store::StoreError fault(const std::string& sentence) const { return bytes_.error(opcode_at_, sentence); }
 
-    StoreError refusal(unsigned char opcode) {
+    store::StoreError refusal(unsigned char opcode) {
         const char* name = refused_name(opcode);
         if (name == nullptr) {
             return fault(fmt::format(
@@ -366,7 +366,7 @@ class Machine {
         return *value;
     }
     std::uint64_t memo_line() {
-        return known(number_of<std::uint64_t>(bytes_.line()), "an index of the memo is not a number");
+        return known(schema::number_of<std::uint64_t>(bytes_.line()), "an index of the memo is not a number");
     }
 
     // The values of a damaged pickle: closes all open containers, from the inside out.
@@ -414,4 +414,4 @@ ParsedPickle parse_pickle(Input& input, const PickleOptions& options) {
     return Machine(input, options).run();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -13,7 +13,7 @@
 #include "traces/import/input/input.h"
 #include "traces/import/json/value_tree.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct PickleOptions {
     bool partial = false;           // for a damaged pickle, return the values that were read
@@ -29,4 +29,4 @@ struct ParsedPickle {
 // what it would have imported), a damaged or cut pickle, one that nests too deeply.
 ParsedPickle parse_pickle(Input& input, const PickleOptions& options = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 void PickleBytes::read(char* to, std::size_t size) {
     while (size > 0) {
@@ -44,11 +44,11 @@ std::string PickleBytes::line() {
     }
 }
 
-StoreError PickleBytes::cut() const {
+store::StoreError PickleBytes::cut() const {
     return input_.error(offset(), "the pickle ends here, before its end mark; it was cut off");
 }
 
-StoreError PickleBytes::error(std::uint64_t at, const std::string& sentence) const {
+store::StoreError PickleBytes::error(std::uint64_t at, const std::string& sentence) const {
     return input_.error(at, sentence);
 }
 
@@ -59,4 +59,4 @@ bool PickleBytes::fill() {
     return size_ > 0;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -8,7 +8,7 @@
 
 #include "traces/import/input/input.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // A buffered reader of an Input.
 class PickleBytes {
@@ -39,8 +39,8 @@ class PickleBytes {
     // The bytes up to a newline, without it.
     std::string line();
 
-    StoreError cut() const;  // the file ends too early
-    StoreError error(std::uint64_t at, const std::string& sentence) const;
+    store::StoreError cut() const;  // the file ends too early
+    store::StoreError error(std::uint64_t at, const std::string& sentence) const;
 
   private:
     bool fill();
@@ -51,4 +51,4 @@ class PickleBytes {
     std::size_t at_ = 0, size_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

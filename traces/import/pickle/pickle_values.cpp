@@ -9,7 +9,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 void append_utf8(std::string& text, std::uint32_t c) {
@@ -104,8 +104,8 @@ std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line)
     if (line.ends_with('L')) line.remove_suffix(1);
     if (line == "00") return tree.add_boolean(false);
     if (line == "01") return tree.add_boolean(true);
-    if (const auto value = number_of<std::int64_t>(line)) return tree.add_integer(*value);
-    if (const auto large = number_of<std::uint64_t>(line)) return tree.add_unsigned(*large);
+    if (const auto value = schema::number_of<std::int64_t>(line)) return tree.add_integer(*value);
+    if (const auto large = schema::number_of<std::uint64_t>(line)) return tree.add_unsigned(*large);
     // A number that is too large for a double counts as 0.
     double nearly = 0;
     const char* end = line.data() + line.size();
@@ -122,4 +122,4 @@ std::optional<double> real_line(std::string_view line) {
     return value;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

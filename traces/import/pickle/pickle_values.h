@@ -9,7 +9,7 @@
 
 #include "traces/import/json/value_tree.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // A line of UNICODE: Latin-1 with \uXXXX and \UXXXXXXXX.
 std::string unicode_line(std::string_view line);
@@ -24,4 +24,4 @@ ValueRef add_long_integer(ValueTree& tree, std::string_view digits);
 std::optional<ValueRef> add_integer_line(ValueTree& tree, std::string_view line);
 std::optional<double> real_line(std::string_view line);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -4,7 +4,7 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // Limits how many ranges that never end are searched at every end; no program nests deeper.
@@ -13,7 +13,8 @@ constexpr std::size_t kMostOpen = 1000;
 }  // namespace
 
 void AnnotationList::sort() {
-    sort_rows(edges_, [](const AnnotationEdge& a, const AnnotationEdge& b) { return a.time_us < b.time_us; });
+    schema::sort_rows(edges_,
+                      [](const AnnotationEdge& a, const AnnotationEdge& b) { return a.time_us < b.time_us; });
 }
 
 std::optional<std::int64_t> AnnotationList::first_us() const {
@@ -54,4 +55,4 @@ void OpenAnnotations::advance(AnnotationList::Position& next, AnnotationList::Po
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct AnnotationEdge {
     std::int64_t time_us = 0;
@@ -53,4 +53,4 @@ class OpenAnnotations {
     std::vector<std::string_view> open_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

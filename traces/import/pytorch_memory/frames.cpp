@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // A stack of PyTorch has some hundred frames; a file with more is damaged or hostile.
@@ -23,13 +23,13 @@ std::size_t Frames::HashOfRefs::operator()(const std::vector<ValueRef>& refs) co
     return static_cast<std::size_t>(hash);
 }
 
-StringId Frames::stack(const Value& frames) {
-    if (!frames.is_list() || frames.size() == 0) return StringId::empty;
+schema::StringId Frames::stack(const Value& frames) {
+    if (!frames.is_list() || frames.size() == 0) return schema::StringId::empty;
     if (const auto known = by_list_.find(frames.ref()); known != by_list_.end()) return known->second;
     std::vector<ValueRef> refs;
     refs.reserve(std::min(frames.size(), kMostFrames));
     for (std::size_t i = 0; i < frames.size() && i < kMostFrames; ++i) refs.push_back(frames[i].ref());
-    const auto [known, added] = by_frames_.try_emplace(std::move(refs), StringId::empty);
+    const auto [known, added] = by_frames_.try_emplace(std::move(refs), schema::StringId::empty);
     if (added) {
         std::string text;
         for (std::size_t i = 0; i < frames.size() && i < kMostFrames && text.size() < kMostText; ++i) {
@@ -45,7 +45,7 @@ StringId Frames::stack(const Value& frames) {
     return known->second;
 }
 
-std::string_view Frames::text(StringId stack) const {
+std::string_view Frames::text(schema::StringId stack) const {
     const auto known = texts_.find(stack);
     return known == texts_.end() ? std::string_view() : std::string_view(known->second);
 }
@@ -68,4 +68,4 @@ const std::string& Frames::line(const Value& frame) {
     return text;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -11,16 +11,16 @@
 #include "traces/import/json/value_tree.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class Frames {
   public:
-    explicit Frames(EventSink& sink) : sink_(sink) {}
+    explicit Frames(store::EventSink& sink) : sink_(sink) {}
 
     // The id of a stack's text; empty if `frames` is not a list of frames.
-    StringId stack(const Value& frames);
+    schema::StringId stack(const Value& frames);
     // The text of an id.
-    std::string_view text(StringId stack) const;
+    std::string_view text(schema::StringId stack) const;
 
   private:
     struct HashOfRefs {
@@ -29,11 +29,11 @@ class Frames {
 
     const std::string& line(const Value& frame);
 
-    EventSink& sink_;
-    std::unordered_map<ValueRef, StringId> by_list_;
-    std::unordered_map<std::vector<ValueRef>, StringId, HashOfRefs> by_frames_;
+    store::EventSink& sink_;
+    std::unordered_map<ValueRef, schema::StringId> by_list_;
+    std::unordered_map<std::vector<ValueRef>, schema::StringId, HashOfRefs> by_frames_;
     std::unordered_map<ValueRef, std::string> lines_;
-    std::unordered_map<StringId, std::string> texts_;  // a sink need not keep them
+    std::unordered_map<schema::StringId, std::string> texts_;  // a sink need not keep them
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

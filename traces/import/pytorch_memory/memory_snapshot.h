@@ -15,13 +15,13 @@
 #include "traces/import/input/importer.h"
 #include "traces/import/json/value_tree.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 bool is_memory_snapshot(const Value& root);
 
 // `root` is a snapshot. `cut`: the file ended early, so that its last events may be missing and nothing can
 // be inferred from the blocks at its end. Throws StoreError if there is nothing to read.
-FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, EventSink& sink,
+FileFacts read_memory_snapshot(const Value& root, bool cut, const std::string& path, store::EventSink& sink,
                                const FileRequest& request);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 void BlockReplay::lives_at_end(const LiveBlock& block) {
     live_[block.address] = block;
@@ -28,4 +28,4 @@ std::vector<LiveBlock> BlockReplay::before() const {
     return blocks;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct LiveBlock {
     std::uint64_t address = 0;
@@ -36,4 +36,4 @@ class BlockReplay {
     std::int64_t bytes_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

@@ -17,7 +17,7 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/stack_text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";  // PyTorch's annotation
@@ -29,7 +29,8 @@ std::string in_words(std::int64_t bytes) {
 // The rows of one device, in the order of their times.
 class DeviceRows {
   public:
-    DeviceRows(const SnapshotDevice& device, int rank, std::int64_t start_us, EventSink& sink, Frames& frames)
+    DeviceRows(const SnapshotDevice& device, int rank, std::int64_t start_us, store::EventSink& sink,
+               Frames& frames)
         : device_(device), rank_(rank), start_us_(start_us), sink_(sink), frames_(frames) {}
 
     // Returns the time of the last event.
@@ -46,7 +47,7 @@ class DeviceRows {
             write(event, time, lives_in_step_[i]);
             const bool deferred = event.action == SnapshotAction::free_requested &&
                                   !(i + 1 < device_.events.size() && completes(device_.events[i + 1], event));
-            if (deferred) keep(AllocatorEventKind::free_requested, time, event);
+            if (deferred) keep(schema::AllocatorEventKind::free_requested, time, event);
         }
         for (const SnapshotSegment& segment : device_.segments) write(segment);
         write_steps();
@@ -55,8 +56,8 @@ class DeviceRows {
 
   private:
     struct Allocation {
-        MemoryCategory category = MemoryCategory::other;
-        StringId annotation = StringId::empty, stack = StringId::empty;
+        schema::MemoryCategory category = schema::MemoryCategory::other;
+        schema::StringId annotation = schema::StringId::empty, stack = schema::StringId::empty;
     };
 
     // Finds the allocations that are live when the optimizer steps: at the start of its annotation or, in a
@@ -96,7 +97,7 @@ class DeviceRows {
 
     void write_what_was_before() {
         BlockReplay blocks;
-        AddressRanges segments;  // played backwards: `take` removes, `give_back` adds
+        store::AddressRanges segments;  // played backwards: `take` removes, `give_back` adds
         std::vector<Value> frames;
         for (const SnapshotBlock& block : device_.live) {
             blocks.lives_at_end({block.address, block.bytes, frames.size()});
@@ -114,7 +115,8 @@ class DeviceRows {
             hold(0, start, static_cast<std::int64_t>(end - start), -1);
         std::int64_t unexplained = blocks.bytes_before();
         // Without events the snapshot shows one moment, and no block is known to be older.
-        const StringId before = sink_.intern(device_.events.empty() ? std::string_view() : kBeforeRecording);
+        const schema::StringId before =
+            sink_.intern(device_.events.empty() ? std::string_view() : store::kBeforeRecording);
         for (const LiveBlock& block : blocks.before()) {
             Allocation allocation{.annotation = before};
             if (block.tag < unknown) tell_stack(allocation, frames[block.tag], steps_);
@@ -122,13 +124,13 @@ class DeviceRows {
             unexplained -= block.bytes;
         }
         if (unexplained > 0) {
-            allocate(0, 0, unexplained, {.annotation = sink_.intern(kRoundingOfBlocks)}, -1);
+            allocate(0, 0, unexplained, {.annotation = sink_.intern(store::kRoundingOfBlocks)}, -1);
         } else if (unexplained < 0) {
-            sink_.add(
-                DiagnosticRow{0, Severity::warning,
-                              fmt::format("device {}: {} bytes that the events allocate are neither freed "
-                                          "nor live at the end; they count as live",
-                                          device_.number, -unexplained)});
+            sink_.add(schema::DiagnosticRow{
+                0, schema::Severity::warning,
+                fmt::format("device {}: {} bytes that the events allocate are neither freed "
+                            "nor live at the end; they count as live",
+                            device_.number, -unexplained)});
         }
         allocated_ = total_;
     }
@@ -157,7 +159,7 @@ class DeviceRows {
                 break;
             case SnapshotAction::out_of_memory:
                 tell_failure(event, time);
-                keep(AllocatorEventKind::failed, time, event);
+                keep(schema::AllocatorEventKind::failed, time, event);
                 break;
             case SnapshotAction::free_requested:
                 requested_.insert(event.address);
@@ -173,14 +175,14 @@ class DeviceRows {
     }
 
     // Writes an event that only a replay of the allocator needs.
-    void keep(AllocatorEventKind kind, std::int64_t time, const SnapshotEvent& event) {
-        AllocatorEventRow row{.time = time,
-                              .rank = rank_,
-                              .kind = kind,
-                              .address = event.address,
-                              .bytes = event.bytes,
-                              .stream = stream(event.stream)};
-        if (kind == AllocatorEventKind::failed) {
+    void keep(schema::AllocatorEventKind kind, std::int64_t time, const SnapshotEvent& event) {
+        schema::AllocatorEventRow row{.time = time,
+                                      .rank = rank_,
+                                      .kind = kind,
+                                      .address = event.address,
+                                      .bytes = event.bytes,
+                                      .stream = stream(event.stream)};
+        if (kind == schema::AllocatorEventKind::failed) {
             row.address = 0;
             row.device_free = device_free(event);
         }
@@ -188,14 +190,14 @@ class DeviceRows {
     }
 
     void write(const SnapshotSegment& segment) {
-        sink_.add(AllocatorEventRow{.time = last_ns_,
-                                    .rank = rank_,
-                                    .kind = AllocatorEventKind::last_segment,
-                                    .address = segment.address,
-                                    .bytes = segment.bytes,
-                                    .stream = stream(segment.stream),
-                                    .pool = segment.pool,
-                                    .small = segment.small});
+        sink_.add(schema::AllocatorEventRow{.time = last_ns_,
+                                            .rank = rank_,
+                                            .kind = schema::AllocatorEventKind::last_segment,
+                                            .address = segment.address,
+                                            .bytes = segment.bytes,
+                                            .stream = stream(segment.stream),
+                                            .pool = segment.pool,
+                                            .small = segment.small});
     }
 
     static std::int64_t device_free(const SnapshotEvent& failure) {
@@ -203,15 +205,15 @@ class DeviceRows {
             std::min(failure.address, static_cast<std::uint64_t>(kMostSnapshotBytes)));
     }
 
-    static MemoryCategory category(const OriginRule* rule, bool in_step) {
-        if (rule == nullptr) return MemoryCategory::other;
+    static schema::MemoryCategory category(const store::OriginRule* rule, bool in_step) {
+        if (rule == nullptr) return schema::MemoryCategory::other;
         return in_step ? rule->in_step.value_or(rule->category) : rule->category;
     }
 
     // `in_step`: the allocation is live when the optimizer steps.
     void tell_annotation(Allocation& allocation, const SnapshotEvent& event, bool in_step) {
-        for (std::size_t i = open_.size(); i-- > 0 && allocation.category == MemoryCategory::other;)
-            allocation.category = category(rule_of_origin(open_[i]), in_step);
+        for (std::size_t i = open_.size(); i-- > 0 && allocation.category == schema::MemoryCategory::other;)
+            allocation.category = category(store::rule_of_origin(open_[i]), in_step);
         if (open_.size() > 0) {
             allocation.annotation = sink_.intern(open_[open_.size() - 1]);
         } else if (!event.metadata.empty()) {
@@ -221,9 +223,11 @@ class DeviceRows {
 
     void tell_stack(Allocation& allocation, const Value& frames, bool in_step) {
         allocation.stack = frames_.stack(frames);
-        if (allocation.stack == StringId::empty || allocation.category != MemoryCategory::other) return;
+        if (allocation.stack == schema::StringId::empty ||
+            allocation.category != schema::MemoryCategory::other)
+            return;
         const auto [known, added] = rules_.try_emplace(allocation.stack, nullptr);
-        if (added) known->second = rule_of_stack(frames_.text(allocation.stack));
+        if (added) known->second = store::rule_of_stack(frames_.text(allocation.stack));
         allocation.category = category(known->second, in_step);
     }
 
@@ -247,7 +251,7 @@ class DeviceRows {
     void add(std::int64_t time, std::uint64_t address, std::int64_t bytes, const Allocation& allocation,
              int stream) {
         if (bytes == 0) return;
-        MemoryRow row;
+        schema::MemoryRow row;
         row.time = time;
         row.rank = rank_;
         row.address = address;
@@ -261,31 +265,31 @@ class DeviceRows {
 
     void hold(std::int64_t time, std::uint64_t address, std::int64_t bytes, int stream) {
         if (bytes == 0) return;
-        sink_.add(
-            SegmentRow{.time = time, .rank = rank_, .address = address, .bytes = bytes, .stream = stream});
+        sink_.add(schema::SegmentRow{
+            .time = time, .rank = rank_, .address = address, .bytes = bytes, .stream = stream});
         reserved_ += bytes;
-        sink_.add(CounterRow{.time = time,
-                             .rank = rank_,
-                             .name = sink_.intern("reserved_bytes"),
-                             .value = static_cast<double>(reserved_)});
+        sink_.add(schema::CounterRow{.time = time,
+                                     .rank = rank_,
+                                     .name = sink_.intern("reserved_bytes"),
+                                     .value = static_cast<double>(reserved_)});
     }
 
     // In host order, as torch.cuda.memory_allocated(): a free counts when it is requested.
     void tell_allocated(std::int64_t time, std::int64_t bytes) {
         allocated_ += bytes;
-        sink_.add(CounterRow{.time = time,
-                             .rank = rank_,
-                             .name = sink_.intern("allocated_bytes"),
-                             .value = static_cast<double>(allocated_)});
+        sink_.add(schema::CounterRow{.time = time,
+                                     .rank = rank_,
+                                     .name = sink_.intern("allocated_bytes"),
+                                     .value = static_cast<double>(allocated_)});
     }
 
     void tell_failure(const SnapshotEvent& event, std::int64_t time) {
         Allocation allocation;
         tell_annotation(allocation, event, false);
         tell_stack(allocation, event.frames, false);
-        std::string text =
-            fmt::format("{}{}: requested {}; {} were active, {} reserved by the allocator", kOutOfMemory,
-                        rank_, in_words(event.bytes), in_words(total_), in_words(reserved_));
+        std::string text = fmt::format("{}{}: requested {}; {} were active, {} reserved by the allocator",
+                                       store::kOutOfMemory, rank_, in_words(event.bytes), in_words(total_),
+                                       in_words(reserved_));
         const std::int64_t left = device_free(event);
         text += fmt::format(", {} free on the device", in_words(left));
         if (event.bytes > left) text += fmt::format(": {} were missing", in_words(event.bytes - left));
@@ -293,9 +297,10 @@ class DeviceRows {
             text += fmt::format("; of the reserved memory {} were cached, but no block was large enough",
                                 in_words(reserved_ - total_));
         if (open_.size() > 0) text += fmt::format("; under {}", open_[open_.size() - 1]);
-        if (const std::string_view place = asking_frame(frames_.text(allocation.stack)); !place.empty())
+        if (const std::string_view place = store::asking_frame(frames_.text(allocation.stack));
+            !place.empty())
             text += fmt::format("; at {}", place);
-        sink_.add(DiagnosticRow{time, Severity::error, std::move(text)});
+        sink_.add(schema::DiagnosticRow{time, schema::Severity::error, std::move(text)});
     }
 
     // In snapshots, streams are addresses; they are numbered in the order of their first use, the default one
@@ -314,7 +319,7 @@ class DeviceRows {
         const auto marked = [&](const AnnotationEdge& e) { return named("ProfilerStep#", e); };
         const auto first = device_.annotations.begin(), last = device_.annotations.end();
         if (std::any_of(first, last, marked)) return;
-        StepRow step{.rank = rank_, .global_tid = global_tid(rank_ + 1, rank_ + 1)};
+        schema::StepRow step{.rank = rank_, .global_tid = schema::global_tid(rank_ + 1, rank_ + 1)};
         int open = 0;
         for (auto edge = first; edge != last; ++edge) {
             if (edge == first) step.start = at(edge->time_us);
@@ -328,22 +333,22 @@ class DeviceRows {
             step.start = step.end;
         }
         if (step.step == 0) return;
-        sink_.add(DiagnosticRow{
-            0, Severity::information,
+        sink_.add(schema::DiagnosticRow{
+            0, schema::Severity::information,
             fmt::format("device {}: no step is marked; each ends with its Optimizer.step", device_.number)});
     }
 
     std::int64_t write_annotations() {
         std::int64_t end = device_.annotations.last_us();
         if (!device_.events.empty()) end = std::max(end, device_.events.back().time_us);
-        const StringId domain = sink_.intern(kAnnotationDomain);
-        const std::int64_t thread = global_tid(rank_ + 1, rank_ + 1);
+        const schema::StringId domain = sink_.intern(store::kAnnotationDomain);
+        const std::int64_t thread = schema::global_tid(rank_ + 1, rank_ + 1);
         device_.annotations.for_each_range(
             end, [&](std::int64_t from, std::int64_t to, std::string_view name) {
-                RangeRow row;
+                schema::RangeRow row;
                 row.start = at(from);
                 row.end = at(to);
-                row.event_type = kNvtxStartEnd;  // ranges of several threads need not nest
+                row.event_type = schema::kNvtxStartEnd;  // ranges of several threads need not nest
                 row.text = sink_.intern(name);
                 row.domain = domain;
                 row.global_tid = thread;
@@ -355,14 +360,14 @@ class DeviceRows {
     const SnapshotDevice& device_;
     int rank_;
     std::int64_t start_us_;
-    EventSink& sink_;
+    store::EventSink& sink_;
     Frames& frames_;
     AnnotationList::Position annotations_;
     OpenAnnotations open_;
     std::unordered_map<std::uint64_t, Allocation> live_;
-    std::unordered_map<StringId, const OriginRule*> rules_;  // by stack
-    std::vector<bool> lives_in_step_;                        // by event
-    bool steps_ = false;                                     // whether an optimizer steps in the recording
+    std::unordered_map<schema::StringId, const store::OriginRule*> rules_;  // by stack
+    std::vector<bool> lives_in_step_;                                       // by event
+    bool steps_ = false;  // whether an optimizer steps in the recording
     std::unordered_map<std::uint64_t, int> streams_;
     std::unordered_set<std::uint64_t> requested_;  // addresses whose free was requested, not completed
     std::int64_t total_ = 0, allocated_ = 0, reserved_ = 0, last_ns_ = 0;
@@ -371,8 +376,8 @@ class DeviceRows {
 }  // namespace
 
 std::int64_t write_snapshot_rows(const SnapshotDevice& device, int rank, std::int64_t start_us, bool cut,
-                                 EventSink& sink, Frames& frames) {
+                                 store::EventSink& sink, Frames& frames) {
     return DeviceRows(device, rank, start_us, sink, frames).write(cut);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

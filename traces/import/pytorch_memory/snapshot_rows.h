@@ -7,11 +7,11 @@
 #include "traces/import/pytorch_memory/snapshot_values.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // Writes rows in the order of their times, which are nanoseconds since `start_us`; returns the last time.
 // `cut`: the end of the recording is missing, so that nothing is known of what was before it.
 std::int64_t write_snapshot_rows(const SnapshotDevice& device, int rank, std::int64_t start_us, bool cut,
-                                 EventSink& sink, Frames& frames);
+                                 store::EventSink& sink, Frames& frames);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

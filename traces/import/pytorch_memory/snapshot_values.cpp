@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 // The largest time in microseconds since 1970 that nanoseconds can represent.
@@ -179,4 +179,4 @@ std::vector<SnapshotDevice> snapshot_devices(const Value& root) {
     return SnapshotValues(root).take();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

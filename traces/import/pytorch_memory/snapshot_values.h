@@ -10,7 +10,7 @@
 #include "traces/import/json/value_tree.h"
 #include "traces/import/pytorch_memory/annotations.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 // No device has 16 TiB; a larger size is damage, and sums of smaller ones stay far from overflow.
 inline constexpr std::int64_t kMostSnapshotBytes = std::int64_t{1} << 44;
@@ -69,4 +69,4 @@ bool shares_rows(const Value& root);
 // The devices with any content, by number. Views and values belong to `root`'s tree.
 std::vector<SnapshotDevice> snapshot_devices(const Value& root);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

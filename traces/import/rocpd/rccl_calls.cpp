@@ -8,7 +8,7 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -35,15 +35,16 @@ std::int64_t element_bytes(std::string_view type) {
 }  // namespace
 
 RcclCalls::RcclCalls(RocpdTables& tables) {
-    Statement rows(tables.database(),
-                   "SELECT a.guid, a.event_id, a.name, a.value FROM rocpd_arg a JOIN rocpd_event e ON e.id = "
-                   "a.event_id AND e.guid = a.guid JOIN rocpd_string c ON c.id = e.category_id AND c.guid = "
-                   "e.guid WHERE c.string LIKE 'RCCL%'");
+    store::Statement rows(
+        tables.database(),
+        "SELECT a.guid, a.event_id, a.name, a.value FROM rocpd_arg a JOIN rocpd_event e ON e.id = "
+        "a.event_id AND e.guid = a.guid JOIN rocpd_string c ON c.id = e.category_id AND c.guid = "
+        "e.guid WHERE c.string LIKE 'RCCL%'");
     while (rows.step()) arguments_[tables.key(rows, 1)].emplace(rows.text(2), rows.text(3));
 }
 
 RcclCalls::Call RcclCalls::call_of(std::string_view name, const RocpdKey& event) {
-    Call call{operation_of_call(name).value_or(Operation::other)};
+    Call call{store::operation_of_call(name).value_or(schema::Operation::other)};
     const auto arguments = arguments_.find(event);
     if (arguments == arguments_.end()) return call;
     const auto of = [&](std::initializer_list<const char*> keys) -> std::string_view {
@@ -54,14 +55,15 @@ RcclCalls::Call RcclCalls::call_of(std::string_view name, const RocpdKey& event)
         return {};
     };
     if (name.starts_with("ncclCommInit")) {
-        if (const auto ranks = number_of<std::int64_t>(of({"nranks"}))) group_sizes_.insert(*ranks);
+        if (const auto ranks = schema::number_of<std::int64_t>(of({"nranks"}))) group_sizes_.insert(*ranks);
         return call;
     }
-    const auto count = number_of<std::int64_t>(of({"count", "sendcount", "recvcount"}));
+    const auto count = schema::number_of<std::int64_t>(of({"count", "sendcount", "recvcount"}));
     const std::int64_t width = element_bytes(of({"datatype", "dataType"}));
     std::int64_t ranks = 1;
-    if (call.operation == Operation::all_gather || call.operation == Operation::reduce_scatter ||
-        call.operation == Operation::all_to_all)
+    if (call.operation == schema::Operation::all_gather ||
+        call.operation == schema::Operation::reduce_scatter ||
+        call.operation == schema::Operation::all_to_all)
         ranks = group_sizes_.size() == 1 ? *group_sizes_.begin() : 0;
     if (!count || *count < 0 || __builtin_mul_overflow(*count, width, &call.bytes) ||
         __builtin_mul_overflow(call.bytes, ranks, &call.bytes))
@@ -80,7 +82,7 @@ void RcclCalls::add(std::int64_t thread, std::int64_t start, std::int64_t end, s
     if (name == "ncclGroupEnd") {
         group.depth = std::max(group.depth - 1, 0);
         if (group.depth == 0) ranges_[thread].push_back({start, end, group.calls});
-    } else if (call.operation == Operation::other) {
+    } else if (call.operation == schema::Operation::other) {
         return;
     } else if (group.depth > 0) {
         group.calls.push_back(call);
@@ -89,7 +91,7 @@ void RcclCalls::add(std::int64_t thread, std::int64_t start, std::int64_t end, s
     }
 }
 
-void RcclCalls::add_kernel(const KernelRow& kernel, std::int64_t thread, std::int64_t at) {
+void RcclCalls::add_kernel(const schema::KernelRow& kernel, std::int64_t thread, std::int64_t at) {
     const auto ranges = ranges_.find(thread);
     if (ranges == ranges_.end()) return;
     auto it = std::upper_bound(ranges->second.begin(), ranges->second.end(), at,
@@ -99,10 +101,10 @@ void RcclCalls::add_kernel(const KernelRow& kernel, std::int64_t thread, std::in
     launched_.push_back({kernel.device, kernel.correlation, &*it});
 }
 
-void RcclCalls::add_collectives(EventSink& sink) const {
+void RcclCalls::add_collectives(store::EventSink& sink) const {
     for (const auto& [rank, correlation, range] : launched_) {
         if (range->kernels != 1 || range->calls.size() != 1) continue;
-        CollectiveRow row;
+        schema::CollectiveRow row;
         row.rank = rank;
         row.correlation = correlation;
         row.operation = range->calls.front().operation;
@@ -114,4 +116,4 @@ void RcclCalls::add_collectives(EventSink& sink) const {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

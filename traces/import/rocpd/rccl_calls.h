@@ -13,7 +13,7 @@
 #include "traces/import/rocpd/rocpd_tables.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 class RcclCalls {
   public:
@@ -24,14 +24,14 @@ class RcclCalls {
     void add(std::int64_t thread, std::int64_t start, std::int64_t end, std::string_view name,
              const RocpdKey& event);
     // A communication kernel that was launched at `at` on `thread`, after all calls were added.
-    void add_kernel(const KernelRow& kernel, std::int64_t thread, std::int64_t at);
+    void add_kernel(const schema::KernelRow& kernel, std::int64_t thread, std::int64_t at);
     // Adds a collective for each range that has exactly one call and one kernel; in all others it is unknown
     // which kernel belongs to which call, and the kernels are communication by name only.
-    void add_collectives(EventSink& sink) const;
+    void add_collectives(store::EventSink& sink) const;
 
   private:
     struct Call {
-        Operation operation = Operation::other;
+        schema::Operation operation = schema::Operation::other;
         std::int64_t bytes = 0;  // of the full buffer; 0: unknown
     };
     // An API call on a thread, or an outermost ncclGroupEnd with the calls of its group.
@@ -59,4 +59,4 @@ class RcclCalls {
     std::vector<Launched> launched_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

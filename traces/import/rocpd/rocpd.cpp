@@ -19,7 +19,7 @@
 #include "traces/store/grouped.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 namespace {
 
 constexpr int kCopyPeerToPeer = 10;
@@ -27,7 +27,7 @@ constexpr int kCopyPeerToPeer = 10;
 // Reads a file, in the order in which its rows need each other.
 class Rocpd {
   public:
-    Rocpd(Database& database, std::string name, EventSink& sink, int first_rank)
+    Rocpd(store::Database& database, std::string name, store::EventSink& sink, int first_rank)
         : name_(std::move(name)),
           sink_(sink),
           tables_(database, name_),
@@ -38,7 +38,7 @@ class Rocpd {
     }
 
     FileFacts read() {
-        sink_.add(RunInfoRow{"import.format", "rocpd"});
+        sink_.add(schema::RunInfoRow{"import.format", "rocpd"});
         read_regions();
         read_marks();
         read_kernels();
@@ -48,7 +48,7 @@ class Rocpd {
         actors_.add_ranks(sink_);
         if (actors_.orphans() > 0)
             note(fmt::format("{}: {} ignored: rocpd_info_process does not list their processes", name_,
-                             counted(actors_.orphans(), "event was", "events were")));
+                             store::counted(actors_.orphans(), "event was", "events were")));
         return facts_;
     }
 
@@ -60,7 +60,7 @@ class Rocpd {
     }
 
     void read_regions() {
-        Statement rows(
+        store::Statement rows(
             tables_.database(),
             "SELECT r.guid, r.pid, r.tid, r.start, r.\"end\", s.string, c.string, e.stack_id, CASE WHEN "
             "json_valid(e.extdata) THEN json_extract(e.extdata, '$.message') END, r.event_id FROM "
@@ -78,7 +78,7 @@ class Rocpd {
             const std::string_view name = rows.text(5), category = rows.text(6);
             const bool marker = category.starts_with("MARKER"), rccl = category.starts_with("RCCL");
             if (marker || rccl) {
-                RangeRow range;
+                schema::RangeRow range;
                 range.start = start;
                 range.end = end;
                 range.global_tid = thread;
@@ -87,7 +87,7 @@ class Rocpd {
                 sink_.add(range);
             } else {
                 const std::int64_t correlation = process->correlation + rows.integer_or(7, 0);
-                RuntimeRow call;
+                schema::RuntimeRow call;
                 call.start = start;
                 call.end = end;
                 call.global_tid = thread;
@@ -103,7 +103,7 @@ class Rocpd {
 
     // ROCTx marks: samples without a duration.
     void read_marks() {
-        Statement rows(
+        store::Statement rows(
             tables_.database(),
             "SELECT p.guid, t.pid, t.tid, p.timestamp, CASE WHEN json_valid(e.extdata) THEN "
             "json_extract(e.extdata, '$.message') END FROM rocpd_sample p JOIN rocpd_track t ON t.id = "
@@ -113,9 +113,9 @@ class Rocpd {
         while (rows.step()) {
             const RocpdProcess* process = actors_.process_of(rows);
             if (process == nullptr) continue;
-            RangeRow mark;
+            schema::RangeRow mark;
             mark.start = time(rows.integer(3));
-            mark.event_type = kNvtxMark;
+            mark.event_type = schema::kNvtxMark;
             mark.global_tid = actors_.thread_of(*process, rows, 2);
             mark.text = sink_.intern(rows.text(4));
             sink_.add(mark);
@@ -123,7 +123,7 @@ class Rocpd {
     }
 
     void read_kernels() {
-        Statement rows(
+        store::Statement rows(
             tables_.database(),
             "SELECT k.guid, k.pid, k.agent_id, k.stream_id, e.stack_id, k.start, k.\"end\", "
             "COALESCE(NULLIF(y.display_name, ''), y.kernel_name), y.kernel_name, k.grid_size_x, "
@@ -134,7 +134,7 @@ class Rocpd {
         while (rows.step()) {
             const auto at = actors_.place(rows, 2, 3, 4);
             if (!at) continue;
-            KernelRow kernel;
+            schema::KernelRow kernel;
             kernel.start = time(rows.integer(5));
             kernel.end = std::max(time(rows.integer(6)), kernel.start);
             kernel.device = at->device;
@@ -157,7 +157,7 @@ class Rocpd {
             kernel.local_memory_per_thread =
                 static_cast<int>(std::clamp<std::int64_t>(rows.integer_or(16, 0), 0, 1 << 30));
             sink_.add(kernel);
-            if (!is_communication_kernel(name)) continue;
+            if (!schema::is_communication_kernel(name)) continue;
             const auto launch = launches_.find(kernel.correlation);
             if (launch != launches_.end())
                 rccl_.add_kernel(kernel, launch->second.first, launch->second.second);
@@ -165,7 +165,7 @@ class Rocpd {
     }
 
     void read_copies() {
-        Statement rows(
+        store::Statement rows(
             tables_.database(),
             "SELECT m.guid, m.pid, m.dst_agent_id, m.src_agent_id, m.stream_id, e.stack_id, m.start, "
             "m.\"end\", m.size FROM rocpd_memory_copy m LEFT JOIN rocpd_event e ON e.id = m.event_id AND "
@@ -174,7 +174,7 @@ class Rocpd {
             const bool to = actors_.is_gpu(tables_.key(rows, 2)), from = actors_.is_gpu(tables_.key(rows, 3));
             const auto at = actors_.place(rows, to ? 2 : 3, 4, 5);
             if (!at) continue;
-            MemcpyRow copy;
+            schema::MemcpyRow copy;
             copy.start = time(rows.integer(6));
             copy.end = std::max(time(rows.integer(7)), copy.start);
             copy.device = at->device;
@@ -182,24 +182,25 @@ class Rocpd {
             copy.correlation = at->correlation;
             copy.global_pid = at->global_pid;
             copy.bytes = std::max<std::int64_t>(rows.integer_or(8, 0), 0);
-            copy.copy_kind = !to && !from                         ? kCopyHostToHost
-                             : !from                              ? kCopyHostToDevice
-                             : !to                                ? kCopyDeviceToHost
-                             : rows.integer(2) == rows.integer(3) ? kCopyDeviceToDevice
+            copy.copy_kind = !to && !from                         ? schema::kCopyHostToHost
+                             : !from                              ? schema::kCopyHostToDevice
+                             : !to                                ? schema::kCopyDeviceToHost
+                             : rows.integer(2) == rows.integer(3) ? schema::kCopyDeviceToDevice
                                                                   : kCopyPeerToPeer;
-            copy.src_kind = from ? kMemKindDevice : kMemKindPageable;
-            copy.dst_kind = to ? kMemKindDevice : kMemKindPageable;
+            copy.src_kind = from ? schema::kMemKindDevice : schema::kMemKindPageable;
+            copy.dst_kind = to ? schema::kMemKindDevice : schema::kMemKindPageable;
             sink_.add(copy);
         }
     }
 
     void read_allocations() {
-        Statement rows(tables_.database(),
-                       "SELECT a.guid, a.pid, a.tid, a.agent_id, a.type, a.start, a.address, a.size FROM "
-                       "rocpd_memory_allocate a WHERE a.level = 'REAL' ORDER BY a.start, a.id");
+        store::Statement rows(
+            tables_.database(),
+            "SELECT a.guid, a.pid, a.tid, a.agent_id, a.type, a.start, a.address, a.size FROM "
+            "rocpd_memory_allocate a WHERE a.level = 'REAL' ORDER BY a.start, a.id");
         struct Block {
             std::int64_t bytes = 0;
-            MemorySpace space = MemorySpace::device;
+            schema::MemorySpace space = schema::MemorySpace::device;
             int stream = -1;
         };
         std::map<std::pair<int, std::uint64_t>, Block> live;  // by rank and address
@@ -207,7 +208,7 @@ class Rocpd {
         while (rows.step()) {
             RocpdProcess* process = actors_.process_of(rows);
             if (process == nullptr) continue;
-            MemoryRow row;
+            schema::MemoryRow row;
             row.time = time(rows.integer(5));
             row.rank = process->rank;
             row.address = static_cast<std::uint64_t>(rows.integer_or(6, 0));
@@ -217,8 +218,8 @@ class Rocpd {
                 Block block{std::max<std::int64_t>(rows.integer_or(7, 0), 0)};
                 if (!rows.is_null(3)) {
                     const auto nth = actors_.nth_device(*process, tables_.key(rows, 3));
-                    if (!nth) block.space = MemorySpace::pinned;
-                    if (nth.value_or(0) > 0) block.stream = stream_of_device(*nth, 0);
+                    if (!nth) block.space = schema::MemorySpace::pinned;
+                    if (nth.value_or(0) > 0) block.stream = store::stream_of_device(*nth, 0);
                 }
                 live.insert_or_assign(block_key, block);
                 row.bytes = block.bytes;
@@ -239,13 +240,15 @@ class Rocpd {
         }
         if (unpaired > 0)
             note(fmt::format("{}: {} ignored: the memory was allocated before the recording", name_,
-                             counted(unpaired, "free was", "frees were")));
+                             store::counted(unpaired, "free was", "frees were")));
     }
 
-    void note(std::string text) { sink_.add(DiagnosticRow{0, Severity::warning, std::move(text)}); }
+    void note(std::string text) {
+        sink_.add(schema::DiagnosticRow{0, schema::Severity::warning, std::move(text)});
+    }
 
     std::string name_;
-    EventSink& sink_;
+    store::EventSink& sink_;
     RocpdTables tables_;
     std::int64_t begin_;
     RocpdActors actors_;
@@ -256,10 +259,10 @@ class Rocpd {
 
 }  // namespace
 
-FileFacts read_rocpd(const std::string& database, const std::string& name, EventSink& sink,
+FileFacts read_rocpd(const std::string& database, const std::string& name, store::EventSink& sink,
                      const FileRequest& request) {
-    Database file(database, Database::Mode::immutable);
+    store::Database file(database, store::Database::Mode::immutable);
     return Rocpd(file, name, sink, request.rank).read();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

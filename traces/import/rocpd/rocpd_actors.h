@@ -11,7 +11,7 @@
 #include "traces/import/rocpd/rocpd_tables.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 struct RocpdProcess {
     std::string host;
@@ -31,20 +31,20 @@ class RocpdActors {
 
     // Reads them and adds the processes and threads to `sink`. `name`: the file's name in messages. Throws
     // StoreError if the file has no process.
-    RocpdActors(RocpdTables& tables, const std::string& name, EventSink& sink, int first_rank);
+    RocpdActors(RocpdTables& tables, const std::string& name, store::EventSink& sink, int first_rank);
 
     // The process whose id is in column 1 of an event; null (and counted) if the file does not list it.
-    RocpdProcess* process_of(const Statement& row);
+    RocpdProcess* process_of(const store::Statement& row);
     // The thread whose id is in column `tid`; if the file does not list it, the process's first one.
-    std::int64_t thread_of(const RocpdProcess& process, const Statement& row, int tid) const;
+    std::int64_t thread_of(const RocpdProcess& process, const store::Statement& row, int tid) const;
     bool is_gpu(const RocpdKey& agent) const;
     // The index of the agent among the process's devices; empty for a CPU.
     std::optional<std::size_t> nth_device(RocpdProcess& process, const RocpdKey& agent) const;
     // Reads the given columns of an event: its agent, stream and stack.
-    std::optional<DevicePlace> place(const Statement& row, int agent, int stream, int stack);
+    std::optional<DevicePlace> place(const store::Statement& row, int agent, int stream, int stack);
 
     // Adds the ranks and their GPUs to `sink`, once all events are read.
-    void add_ranks(EventSink& sink) const;
+    void add_ranks(store::EventSink& sink) const;
     // Events whose process the file does not list.
     std::int64_t orphans() const { return orphans_; }
 
@@ -55,7 +55,7 @@ class RocpdActors {
         std::string name, chip;
     };
 
-    void read_processes(const std::string& name, EventSink& sink, int first_rank);
+    void read_processes(const std::string& name, store::EventSink& sink, int first_rank);
     void read_agents();
 
     RocpdTables& tables_;
@@ -65,4 +65,4 @@ class RocpdActors {
     std::int64_t orphans_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

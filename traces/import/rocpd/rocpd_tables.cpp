@@ -10,7 +10,7 @@
 
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 namespace {
 
@@ -46,24 +46,24 @@ const RocpdTable kRocpdTables[] = {
 };
 
 // A temporary view of the rows of all processes.
-void make_view(Database& database, const std::string& file, const RocpdTable& table) {
+void make_view(store::Database& database, const std::string& file, const RocpdTable& table) {
     std::vector<std::string> names;
-    Statement tables(database,
-                     "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY 1");
+    store::Statement tables(
+        database, "SELECT name FROM main.sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY 1");
     const std::string joined = fmt::format("{}_", table.name);
     while (tables.step()) {
         if (tables.text(0) == table.name || tables.text(0).starts_with(joined))
             names.emplace_back(tables.text(0));
     }
     if (names.empty() && table.needed)
-        throw StoreError(
+        throw store::StoreError(
             fmt::format("{}: a rocpd database without the table {}; record it again with rocprofv3 of "
                         "ROCm 7 or later",
                         file, table.name));
     const auto columns_of = [&](const std::string& name) {
         std::string list;
         const auto add = [&](const char* column) {
-            const std::string quoted = quoted_name(column);
+            const std::string quoted = store::quoted_name(column);
             const bool has = !name.empty() && database.has_column(name, column);
             list += fmt::format("{}{}{}", list.empty() ? "" : ", ", has ? "" : "NULL AS ", quoted);
         };
@@ -74,14 +74,14 @@ void make_view(Database& database, const std::string& file, const RocpdTable& ta
     std::string rows;
     for (const std::string& name : names)
         rows += fmt::format("{}SELECT {} FROM main.{}", rows.empty() ? "" : " UNION ALL ", columns_of(name),
-                            quoted_name(name));
+                            store::quoted_name(name));
     if (names.empty()) rows = fmt::format("SELECT {} WHERE 0", columns_of(""));
     database.execute(fmt::format("CREATE TEMP VIEW {} AS {}", table.name, rows));
 }
 
 }  // namespace
 
-RocpdTables::RocpdTables(Database& database, const std::string& name) : database_(database) {
+RocpdTables::RocpdTables(store::Database& database, const std::string& name) : database_(database) {
     for (const RocpdTable& table : kRocpdTables) make_view(database, name, table);
 }
 
@@ -89,13 +89,13 @@ std::int64_t RocpdTables::begin() const {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     std::int64_t first = kNone;
     for (const char* view : {"rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy"}) {
-        Statement least(database_, fmt::format("SELECT MIN(start) FROM {}", view));
+        store::Statement least(database_, fmt::format("SELECT MIN(start) FROM {}", view));
         if (least.step()) first = std::min(first, least.integer_or(0, kNone));
     }
     return first != kNone ? first : 0;
 }
 
-RocpdKey RocpdTables::key(const Statement& row, int id) {
+RocpdKey RocpdTables::key(const store::Statement& row, int id) {
     const std::string_view guid = row.text(0);
     if (guid != last_guid_ || guids_.empty()) {  // most rows have the guid of the previous row
         last_guid_ = guid;
@@ -104,4 +104,4 @@ RocpdKey RocpdTables::key(const Statement& row, int id) {
     return {last_number_, row.integer(id)};
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

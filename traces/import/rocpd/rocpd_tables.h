@@ -14,7 +14,7 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::importer {
 
 using RocpdKey = std::pair<int, std::int64_t>;  // the number of a guid, and an id
 
@@ -22,19 +22,19 @@ class RocpdTables {
   public:
     // Makes a temporary view for each table, of the rows of all processes. `name`: the file's name in
     // messages. Throws StoreError if the file lacks a table that is needed.
-    RocpdTables(Database& database, const std::string& name);
+    RocpdTables(store::Database& database, const std::string& name);
 
-    Database& database() const { return database_; }
+    store::Database& database() const { return database_; }
     // The start of the first event, ns since boot; 0 without events.
     std::int64_t begin() const;
     // The key from the guid, which is in the row's column 0, and the id in column `id`.
-    RocpdKey key(const Statement& row, int id);
+    RocpdKey key(const store::Statement& row, int id);
 
   private:
-    Database& database_;
+    store::Database& database_;
     std::map<std::string, int, std::less<>> guids_;
     std::string last_guid_;
     int last_number_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::importer

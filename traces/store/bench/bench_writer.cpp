@@ -22,6 +22,7 @@
 namespace {
 
 using namespace shardscope::traces;
+using namespace shardscope::traces::schema;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kRowsPerCommit = 100'000;
@@ -86,14 +87,14 @@ struct Result {
 };
 
 // Bytes of the table's pages.
-double table_bytes(Database& database, std::string_view table) {
+double table_bytes(store::Database& database, std::string_view table) {
     return static_cast<double>(database.integer(
         fmt::format("SELECT sum(pgsize) FROM dbstat WHERE name = '{}' AND aggregate = 1", table)));
 }
 
 // Up to sharedMemoryLimitConfig: the columns that exports have had for years. Newer ones (graphs, clusters)
 // take a byte each if they are NULL.
-double bytes_of_28_columns(Database& database, const SchemaTable& table) {
+double bytes_of_28_columns(store::Database& database, const SchemaTable& table) {
     std::string names;
     for (std::size_t i = 0; i < 28 && i < table.columns.size(); ++i) {
         names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", table.columns[i].name);
@@ -103,10 +104,10 @@ double bytes_of_28_columns(Database& database, const SchemaTable& table) {
 }
 
 Result measure(const std::string& path, std::int64_t rows, const char* table,
-               const std::function<void(DatabaseWriter&, std::int64_t)>& feed) {
+               const std::function<void(store::DatabaseWriter&, std::int64_t)>& feed) {
     Result best;
     for (int round = 0; round < kRounds; ++round) {
-        DatabaseWriter writer({.path = path, .overwrite = true});
+        store::DatabaseWriter writer({.path = path, .overwrite = true});
         const double start = cpu_seconds();
         for (std::int64_t i = 0; i < rows; i += kRowsPerCommit) {
             feed(writer, i);
@@ -117,7 +118,7 @@ Result measure(const std::string& path, std::int64_t rows, const char* table,
         best.seconds = std::min(best.seconds, written - start);
         best.finalize_seconds = std::min(best.finalize_seconds, cpu_seconds() - written);
     }
-    Database database(path, Database::Mode::read_write);
+    store::Database database(path, store::Database::Mode::read_write);
     best.bytes = table_bytes(database, table) / static_cast<double>(rows);
     best.bytes_28 = bytes_of_28_columns(database, *find_table(table)) / static_cast<double>(rows);
     return best;
@@ -149,8 +150,8 @@ double plain_insert(const std::string& path, std::int64_t rows) {
         marks += i == 0 ? "?" : ", ?";
     }
     for (int round = 0; round < kRounds; ++round) {
-        DatabaseWriter({.path = path, .overwrite = true}).finish(0, 0);
-        Database database(path, Database::Mode::read_write);
+        store::DatabaseWriter({.path = path, .overwrite = true}).finish(0, 0);
+        store::Database database(path, store::Database::Mode::read_write);
         database.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;");
         for (const auto& index : indexes()) {
             database.execute(fmt::format("DROP INDEX \"{}.{}\"", index.table, index.column));
@@ -158,8 +159,8 @@ double plain_insert(const std::string& path, std::int64_t rows) {
         const double start = cpu_seconds();
         database.execute("BEGIN");
         {
-            Statement insert(database,
-                             fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({})", marks));
+            store::Statement insert(database,
+                                    fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({})", marks));
             for (std::int64_t i = 0; i < rows; ++i) {
                 const KernelRow k = kernel_row(i, StringId{5}, StringId{6});
                 const std::int64_t values[] = {k.start,
@@ -225,22 +226,23 @@ int main(int argc, char** argv) {
     const auto last_of = [&](std::int64_t i) { return std::min(rows, i + kRowsPerCommit); };
 
     try {
-        const Result kernels =
-            measure(path, rows, "CUPTI_ACTIVITY_KIND_KERNEL", [&](DatabaseWriter& writer, std::int64_t i) {
+        const Result kernels = measure(
+            path, rows, "CUPTI_ACTIVITY_KIND_KERNEL", [&](store::DatabaseWriter& writer, std::int64_t i) {
                 const StringId name = writer.intern("ampere_sgemm_128x64_tn");
                 const StringId full = writer.intern("ampere_sgemm_128x64_tn(float const*, float*)");
                 for (const std::int64_t last = last_of(i); i < last; ++i) {
                     writer.add(kernel_row(i, name, full));
                 }
             });
-        const Result ranges = measure(path, rows, "NVTX_EVENTS", [&](DatabaseWriter& writer, std::int64_t i) {
-            std::vector<StringId> names;
-            for (const auto& name : range_names()) names.push_back(writer.intern(name));
-            const StringId domain = writer.intern("NCCL");
-            for (const std::int64_t last = last_of(i); i < last; ++i) {
-                writer.add(range_row(i, names[static_cast<std::size_t>(i % kNames)], domain));
-            }
-        });
+        const Result ranges =
+            measure(path, rows, "NVTX_EVENTS", [&](store::DatabaseWriter& writer, std::int64_t i) {
+                std::vector<StringId> names;
+                for (const auto& name : range_names()) names.push_back(writer.intern(name));
+                const StringId domain = writer.intern("NCCL");
+                for (const std::int64_t last = last_of(i); i < last; ++i) {
+                    writer.add(range_row(i, names[static_cast<std::size_t>(i % kNames)], domain));
+                }
+            });
         fmt::print("{} rows of each, best of {}, process CPU time, in {}\n", rows, kRounds, folder);
         fmt::print("a kernel row has {} columns, 26 of them with a value; its first 28 take {:.1f} bytes\n\n",
                    find_table("CUPTI_ACTIVITY_KIND_KERNEL")->columns.size(), kernels.bytes_28);
@@ -255,7 +257,7 @@ int main(int argc, char** argv) {
         const double insert = plain_insert(path, rows);
         fmt::print("one row a step, unsafe  {:6.2f} M/s  {:.2f} x the writer\n", rate(insert),
                    kernels.seconds / insert);
-    } catch (const StoreError& error) {
+    } catch (const store::StoreError& error) {
         fmt::print(stderr, "bench_writer: {}\n", error.what());
         return 1;
     }

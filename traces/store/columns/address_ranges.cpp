@@ -4,7 +4,7 @@
 #include <iterator>
 #include <limits>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace {
 
 std::uint64_t end_of(std::uint64_t address, std::int64_t bytes) {
@@ -41,4 +41,4 @@ void AddressRanges::remove(std::uint64_t address, std::int64_t bytes) {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

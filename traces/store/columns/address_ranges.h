@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class AddressRanges {
   public:
@@ -21,4 +21,4 @@ class AddressRanges {
     std::map<std::uint64_t, std::uint64_t> ranges_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

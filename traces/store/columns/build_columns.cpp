@@ -7,14 +7,14 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
 // Modules and units in the order of their ids, each once (every part of a run describes them all).
 template <typename Row>
 void sort_unique(std::vector<Row>& rows) {
-    sort_rows(rows, [](const Row& a, const Row& b) { return a.id < b.id; });
+    schema::sort_rows(rows, [](const Row& a, const Row& b) { return a.id < b.id; });
     rows.erase(std::unique(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.id == b.id; }),
                rows.end());
 }
@@ -53,7 +53,7 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     build_steps(rows, ranks, trace);
     sort_unique(trace.modules);
     sort_unique(trace.units);
-    Trace::each_kind([&]<typename Row>(Row*) { put_in_order(trace.kept<Row>()); });
+    Trace::each_kind([&]<typename Row>(Row*) { schema::put_in_order(trace.kept<Row>()); });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

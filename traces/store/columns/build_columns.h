@@ -10,18 +10,18 @@
 #include "traces/store/columns/pending_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Runtime calls in order, without their threads and ranges. `rows` keeps what is needed later: the slots of
 // their threads, in the same order.
 void build_calls(PendingCalls& rows, Trace& trace);
 // Device events in order and the streams that they ran on, each with its launch. `rows` keeps the lanes and
 // external ids in the same order. Adds nothing about collectives.
-void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
-                  const CorrelationIndex& calls, Trace& trace);
-void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace);
+void build_device(PendingDevice& rows, const std::vector<schema::StreamRow>& stream_rows,
+                  const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace);
+void build_collectives(const std::vector<schema::CollectiveRow>& rows, const RankIndex& ranks, Trace& trace);
 // Synchronizations of devices on which nothing ran belong to no rank and are omitted.
-void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
+void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const RankIndex& ranks,
                             const CorrelationIndex& calls, Trace& trace);
 
 // Ranges and how they nest, and the range of each call; `trace` already has the calls' threads.
@@ -36,12 +36,12 @@ void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace);
 // correlation id in its place, which is useless.
 void build_launch_ranges(const PendingRows& rows, Trace& trace);
 // Links each backward operator to its forward operator.
-void build_links(const std::vector<LinkRow>& rows, const ThreadIndex& threads, Trace& trace);
+void build_links(const std::vector<schema::LinkRow>& rows, const ThreadIndex& threads, Trace& trace);
 
 // Needs the ranges: the purpose of an allocation may follow from the enclosing ranges (memory_origin.h). Adds
 // to `rows.counters`, which are built afterwards.
 void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace);
-void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace);
-void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace);
+void build_segments(std::vector<schema::SegmentRow>& rows, const RankIndex& ranks, Trace& trace);
+void build_counters(std::vector<schema::CounterRow>& rows, const RankIndex& ranks, Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -9,7 +9,7 @@
 #include "traces/store/columns/build_columns.h"
 #include "traces/store/columns/row_order.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -20,10 +20,10 @@ struct Lane {
 };
 
 // Fills Trace::streams.
-std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<StreamRow>& stream_rows,
+std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<schema::StreamRow>& stream_rows,
                            const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
     std::map<std::pair<std::uint16_t, int>, std::string> streams;
-    for (const StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
+    for (const schema::StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
     const auto stream_of = [&](const SlotKey& key) {
         return ranks.stream_of(PendingDevice::device_of(key), key.a, PendingDevice::stream_of(key));
     };
@@ -74,8 +74,8 @@ std::vector<UntiedCollectives> untied_collectives(const Trace& trace) {
 
 }  // namespace
 
-void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows, const RankIndex& ranks,
-                  const CorrelationIndex& calls, Trace& trace) {
+void build_device(PendingDevice& rows, const std::vector<schema::StreamRow>& stream_rows,
+                  const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
     const std::size_t size = rows.size();
     fill_rare(rows.external_id, size, std::int64_t{0});
     fill_rare(rows.blocks_per_sm, size, -1.0F);
@@ -111,11 +111,11 @@ void build_device(PendingDevice& rows, const std::vector<StreamRow>& stream_rows
     d.range.reset(size);
 }
 
-void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& ranks, Trace& trace) {
+void build_collectives(const std::vector<schema::CollectiveRow>& rows, const RankIndex& ranks, Trace& trace) {
     if (rows.empty()) return;
     Collectives& c = trace.collectives;
     std::vector<std::uint32_t> owner;
-    for (const CollectiveRow& row : rows) {
+    for (const schema::CollectiveRow& row : rows) {
         const std::uint16_t rank = ranks.of_number(row.rank);
         owner.push_back(rank);
         c.correlation.push_back(row.correlation);
@@ -158,11 +158,12 @@ void build_collectives(const std::vector<CollectiveRow>& rows, const RankIndex& 
     }
 }
 
-void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankIndex& ranks,
+void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const RankIndex& ranks,
                             const CorrelationIndex& calls, Trace& trace) {
-    std::erase_if(rows,
-                  [&](const SynchronizationRow& r) { return !ranks.knows_device(r.device, r.global_pid); });
-    sort_rows(rows, [](const SynchronizationRow& a, const SynchronizationRow& b) {
+    std::erase_if(rows, [&](const schema::SynchronizationRow& r) {
+        return !ranks.knows_device(r.device, r.global_pid);
+    });
+    sort_rows(rows, [](const schema::SynchronizationRow& a, const schema::SynchronizationRow& b) {
         return std::tie(a.start, a.end) < std::tie(b.start, b.end);
     });
     std::map<std::pair<int, int>, std::int32_t> streams;
@@ -170,7 +171,7 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
         streams.emplace(std::pair(trace.streams[i].rank, trace.streams[i].id), static_cast<std::int32_t>(i));
     }
     Synchronizations& s = trace.synchronizations;
-    for (const SynchronizationRow& r : rows) {
+    for (const schema::SynchronizationRow& r : rows) {
         const std::uint16_t rank = ranks.of_device(r.device, r.global_pid);
         const auto stream = streams.find({rank, ranks.stream_of(r.device, r.global_pid, r.stream)});
         s.start.push_back(r.start);
@@ -182,4 +183,4 @@ void build_synchronizations(std::vector<SynchronizationRow>& rows, const RankInd
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -11,7 +11,7 @@
 #include "traces/store/columns/nesting.h"
 #include "traces/store/columns/row_order.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -21,7 +21,7 @@ class RangeKinds {
     RangeKinds(const PendingRows& rows, const StringTable& strings)
         : rows_(rows), strings_(strings), known_(strings.size()) {}
 
-    RangeKind of(StringId name, std::uint32_t domain, bool ours) {
+    RangeKind of(schema::StringId name, std::uint32_t domain, bool ours) {
         Known& known = known_[static_cast<std::size_t>(name)];
         if (known.domain != domain + 1) {
             const std::string_view text = strings_[name], in = strings_[rows_.domain_name(domain)];
@@ -72,7 +72,7 @@ void build_calls(PendingCalls& rows, Trace& trace) {
 void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
     PendingRanges& rows = all.ranges;
     fill_rare(rows.external_id, rows.size(), std::int64_t{0});
-    fill_rare(rows.detail, rows.size(), StringId::empty);
+    fill_rare(rows.detail, rows.size(), schema::StringId::empty);
     keep_operator_ids(all, trace.strings);
     const auto order = row_order(rows.size(), [&](std::size_t a, std::size_t b) {
         return rows.start[a] != rows.start[b] ? rows.start[a] < rows.start[b] : rows.end[a] > rows.end[b];
@@ -159,7 +159,7 @@ void share_steps(Trace& trace) {
 }  // namespace
 
 void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {
-    for (const StepRow& s : rows.steps) {
+    for (const schema::StepRow& s : rows.steps) {
         trace.steps.push_back(
             {.rank = ranks.of_number(s.rank), .number = s.step, .start = s.start, .end = s.end, .loss = {}});
     }
@@ -181,14 +181,14 @@ void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) 
         for (const RangeStep& s : found) trace.steps.push_back(s.step);
         share_steps(trace);
     }
-    sort_rows(trace.steps, [](const Step& a, const Step& b) {
+    schema::sort_rows(trace.steps, [](const Step& a, const Step& b) {
         return std::tie(a.rank, a.start) < std::tie(b.rank, b.start);
     });
     std::unordered_map<std::int64_t, double> losses;
-    for (const LossRow& l : rows.losses) losses[l.step] = l.loss;
+    for (const schema::LossRow& l : rows.losses) losses[l.step] = l.loss;
     for (Step& s : trace.steps) {
         if (const auto it = losses.find(s.number); it != losses.end()) s.loss = it->second;
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

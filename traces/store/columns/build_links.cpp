@@ -7,7 +7,7 @@
 #include "traces/store/columns/build_columns.h"
 #include "traces/store/columns/nesting.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -79,11 +79,11 @@ void build_launch_ranges(const PendingRows& rows, Trace& trace) {
     }
 }
 
-void build_links(const std::vector<LinkRow>& rows, const ThreadIndex& threads, Trace& trace) {
+void build_links(const std::vector<schema::LinkRow>& rows, const ThreadIndex& threads, Trace& trace) {
     std::vector<Place> places;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const int from = threads.find(rows[i].from_tid), to = threads.find(rows[i].to_tid);
-        if (rows[i].kind != LinkKind::backward || from < 0 || to < 0) continue;
+        if (rows[i].kind != schema::LinkKind::backward || from < 0 || to < 0) continue;
         places.push_back({rows[i].from_time, static_cast<std::uint16_t>(from), i, true});
         places.push_back({rows[i].to_time, static_cast<std::uint16_t>(to), i, false});
     }
@@ -110,4 +110,4 @@ void build_links(const std::vector<LinkRow>& rows, const ThreadIndex& threads, T
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

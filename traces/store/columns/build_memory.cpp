@@ -14,7 +14,7 @@
 #include "traces/store/columns/nesting.h"
 #include "traces/store/columns/row_order.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -22,8 +22,8 @@ constexpr std::string_view kReserved = "reserved_bytes";  // the counter
 
 // The purpose of an allocation according to the ranges around it.
 struct Origin {
-    MemoryCategory category = MemoryCategory::other;
-    StringId name = StringId::empty, annotation = StringId::empty;
+    schema::MemoryCategory category = schema::MemoryCategory::other;
+    schema::StringId name = schema::StringId::empty, annotation = schema::StringId::empty;
 };
 
 class Origins {
@@ -34,20 +34,20 @@ class Origins {
     Origin of(std::int32_t innermost) {
         Origin origin;
         const HostRanges& ranges = trace_.ranges;
-        StringId around = StringId::empty, operation = StringId::empty;
+        schema::StringId around = schema::StringId::empty, operation = schema::StringId::empty;
         for (std::int32_t r = innermost; r >= 0; r = ranges.parent[static_cast<std::size_t>(r)]) {
             const auto i = static_cast<std::size_t>(r);
-            const StringId name = ranges.name[i];
+            const schema::StringId name = ranges.name[i];
             const RangeKind kind = ranges.kind[i];
-            if (kind == RangeKind::operation && operation == StringId::empty) operation = name;
-            if (kind == RangeKind::annotation && around == StringId::empty) around = name;
+            if (kind == RangeKind::operation && operation == schema::StringId::empty) operation = name;
+            if (kind == RangeKind::annotation && around == schema::StringId::empty) around = name;
             if (kind == RangeKind::step || kind == RangeKind::function) continue;
-            if (origin.category != MemoryCategory::other) continue;
+            if (origin.category != schema::MemoryCategory::other) continue;
             origin.category = category(name);
-            if (origin.category != MemoryCategory::other) origin.annotation = name;
+            if (origin.category != schema::MemoryCategory::other) origin.annotation = name;
         }
-        if (origin.annotation == StringId::empty) origin.annotation = around;
-        if (operation == StringId::empty && innermost >= 0) {
+        if (origin.annotation == schema::StringId::empty) origin.annotation = around;
+        if (operation == schema::StringId::empty && innermost >= 0) {
             operation = ranges.name[static_cast<std::size_t>(innermost)];
         }
         origin.name = operation;
@@ -55,13 +55,13 @@ class Origins {
     }
 
   private:
-    MemoryCategory category(StringId name) {
+    schema::MemoryCategory category(schema::StringId name) {
         auto& known = categories_[static_cast<std::size_t>(name)];
         if (!known) known = category_of_origin(trace_.strings[name]);
         return *known;
     }
     const Trace& trace_;
-    std::vector<std::optional<MemoryCategory>> categories_;  // by name
+    std::vector<std::optional<schema::MemoryCategory>> categories_;  // by name
 };
 
 // Calls visit() with a pointer to each column that the trace keeps; the others only serve to build it.
@@ -75,7 +75,7 @@ void each_column(Visit visit) {
 
 // A key of the row's rank and space.
 std::uint64_t space_of(const PendingMemory& m, std::size_t row) {
-    return std::uint64_t{m.rank_slot[row]} * kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
+    return std::uint64_t{m.rank_slot[row]} * schema::kMemorySpaces + static_cast<std::uint64_t>(m.space[row]);
 }
 
 // A key of the row's allocator: each device of a rank has one.
@@ -84,10 +84,10 @@ std::uint64_t allocator_of(const PendingMemory& m, std::size_t row) {
 }
 
 bool asks_for_origin(const PendingMemory& m, std::size_t row) {
-    const auto none = [&](const std::vector<StringId>& column) {
-        return column.empty() || column[row] == StringId::empty;
+    const auto none = [&](const std::vector<schema::StringId>& column) {
+        return column.empty() || column[row] == schema::StringId::empty;
     };
-    return m.global_tid[row] != 0 && m.category[row] == MemoryCategory::other && none(m.annotation) &&
+    return m.global_tid[row] != 0 && m.category[row] == schema::MemoryCategory::other && none(m.annotation) &&
            none(m.stack);
 }
 
@@ -109,8 +109,8 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
     const HostRanges& ranges = trace.ranges;
     const std::vector<std::int32_t> around =
         nest(ranges.start, ranges.end, ranges.thread, times, on).innermost;
-    fill_rare(m.annotation, m.size(), StringId::empty);
-    if (m.annotation.empty()) m.annotation.assign(m.size(), StringId::empty);
+    fill_rare(m.annotation, m.size(), schema::StringId::empty);
+    if (m.annotation.empty()) m.annotation.assign(m.size(), schema::StringId::empty);
     Origins origins(trace);
     std::unordered_map<std::uint64_t, Origin> live;  // by rank, space and address
     std::size_t next = 0;
@@ -127,11 +127,11 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
         }
         m.category[i] = origin.category;
         m.annotation[i] = origin.annotation;
-        annotated = annotated || origin.annotation != StringId::empty;
-        if (m.name[i] == StringId::empty) m.name[i] = origin.name;
+        annotated = annotated || origin.annotation != schema::StringId::empty;
+        if (m.name[i] == schema::StringId::empty) m.name[i] = origin.name;
     }
     if (!annotated && std::all_of(m.annotation.begin(), m.annotation.end(),
-                                  [](StringId a) { return a == StringId::empty; })) {
+                                  [](schema::StringId a) { return a == schema::StringId::empty; })) {
         m.annotation.clear();
     }
 }
@@ -139,8 +139,8 @@ void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& tra
 // Adds an event for each difference between an allocator's total and the sum of its events.
 void correct_totals(PendingMemory& m, Trace& trace) {
     if (m.total.empty()) return;
-    const StringId before = trace.strings.intern(kBeforeTheTrace),
-                   missed = trace.strings.intern(kNotInTheTrace);
+    const schema::StringId before = trace.strings.intern(kBeforeTheTrace),
+                           missed = trace.strings.intern(kNotInTheTrace);
     PendingMemory result;
     const auto copy = [&](std::size_t i) {
         each_column([&](auto column) {
@@ -161,10 +161,10 @@ void correct_totals(PendingMemory& m, Trace& trace) {
             result.address.back() = 0;
             result.unit.back() = result.module.back() = -1;
             result.name.back() = live.begun ? missed : before;
-            result.category.back() = MemoryCategory::other;
-            result.phase.back() = Phase::none;
-            if (!result.annotation.empty()) result.annotation.back() = StringId::empty;
-            if (!result.stack.empty()) result.stack.back() = StringId::empty;
+            result.category.back() = schema::MemoryCategory::other;
+            result.phase.back() = schema::Phase::none;
+            if (!result.annotation.empty()) result.annotation.back() = schema::StringId::empty;
+            if (!result.stack.empty()) result.stack.back() = schema::StringId::empty;
             live.bytes += difference;
         }
         live.begun = true;
@@ -181,7 +181,7 @@ std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
     std::unordered_map<std::uint64_t, std::int64_t> live;
     std::vector<std::int64_t> most;
     for (std::size_t i = 0; i < m.size(); ++i) {
-        if (m.space[i] != MemorySpace::device) continue;
+        if (m.space[i] != schema::MemorySpace::device) continue;
         std::int64_t& total = live[allocator_of(m, i)];
         total = m.total.empty() || m.total[i] < 0 ? total + m.bytes[i] : m.total[i];
         if (m.rank_slot[i] >= most.size()) {
@@ -197,14 +197,14 @@ std::vector<std::uint16_t> fullest_devices(const PendingMemory& m) {
 
 // Writes the caching allocator's reserved memory as a counter with one value per change; of several devices,
 // only the one with the highest peak.
-void tell_reserved(const PendingRows& rows, std::vector<CounterRow>& counters, Trace& trace) {
+void tell_reserved(const PendingRows& rows, std::vector<schema::CounterRow>& counters, Trace& trace) {
     const PendingMemory& m = rows.memory;
     if (m.reserved.empty()) return;
-    const StringId name = trace.strings.intern(kReserved);
+    const schema::StringId name = trace.strings.intern(kReserved);
     const std::vector<std::uint16_t> fullest = fullest_devices(m);
     std::unordered_map<std::uint32_t, std::int64_t> last;  // by rank
     for (std::size_t i = 0; i < m.size(); ++i) {
-        if (m.reserved[i] < 0 || m.space[i] != MemorySpace::device) continue;
+        if (m.reserved[i] < 0 || m.space[i] != schema::MemorySpace::device) continue;
         if (!fullest.empty() && m.device[i] != fullest[m.rank_slot[i]]) continue;
         const auto [it, added] = last.try_emplace(m.rank_slot[i], m.reserved[i]);
         if (!added && it->second == m.reserved[i]) continue;
@@ -219,8 +219,8 @@ void sort_by_time(PendingMemory& m) {
     fill_rare(m.global_tid, size, std::int64_t{0});
     fill_rare(m.total, size, std::int64_t{-1});
     fill_rare(m.reserved, size, std::int64_t{-1});
-    fill_rare(m.annotation, size, StringId::empty);
-    fill_rare(m.stack, size, StringId::empty);
+    fill_rare(m.annotation, size, schema::StringId::empty);
+    fill_rare(m.stack, size, schema::StringId::empty);
     fill_rare(m.device, size, std::uint16_t{0});
     fill_rare(m.stream, size, -1);
     const auto order = row_order(size, [&](std::size_t a, std::size_t b) { return m.time[a] < m.time[b]; });
@@ -244,10 +244,10 @@ void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& 
     trace.memory = std::move(static_cast<MemoryEvents&>(m));
 }
 
-void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {
-    sort_rows(rows, [](const SegmentRow& a, const SegmentRow& b) { return a.time < b.time; });
+void build_segments(std::vector<schema::SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {
+    sort_rows(rows, [](const schema::SegmentRow& a, const schema::SegmentRow& b) { return a.time < b.time; });
     Segments& s = trace.segments;
-    for (const SegmentRow& r : rows) {
+    for (const schema::SegmentRow& r : rows) {
         s.time.push_back(r.time);
         s.bytes.push_back(r.bytes);
         s.address.push_back(r.address);
@@ -256,9 +256,9 @@ void build_segments(std::vector<SegmentRow>& rows, const RankIndex& ranks, Trace
     }
 }
 
-void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace& trace) {
-    sort_rows(rows, [](const CounterRow& a, const CounterRow& b) { return a.time < b.time; });
-    for (const CounterRow& r : rows) {
+void build_counters(std::vector<schema::CounterRow>& rows, const RankIndex& ranks, Trace& trace) {
+    sort_rows(rows, [](const schema::CounterRow& a, const schema::CounterRow& b) { return a.time < b.time; });
+    for (const schema::CounterRow& r : rows) {
         trace.counters.time.push_back(r.time);
         trace.counters.value.push_back(r.value);
         trace.counters.name.push_back(r.name);
@@ -266,4 +266,4 @@ void build_counters(std::vector<CounterRow>& rows, const RankIndex& ranks, Trace
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

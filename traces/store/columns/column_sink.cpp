@@ -14,7 +14,7 @@
 #include "traces/store/columns/name_facts.h"
 #include "traces/store/columns/pending_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -26,7 +26,7 @@ bool is_size(std::int64_t bytes) {
 // less than hashing all of it.
 class RecentTexts {
   public:
-    StringId id_of(std::string_view text, StringTable& strings) {
+    schema::StringId id_of(std::string_view text, StringTable& strings) {
         if (text.size() < sizeof(std::uint64_t)) return strings.intern(text);
         std::uint64_t head = 0, tail = 0;
         std::memcpy(&head, text.data(), sizeof(head));
@@ -44,7 +44,7 @@ class RecentTexts {
     static constexpr unsigned kBits = 9;
     struct Recent {
         std::string_view text;  // owned by the table
-        StringId id = StringId::empty;
+        schema::StringId id = schema::StringId::empty;
     };
     std::array<Recent, std::size_t{1} << kBits> recent_;
 };
@@ -65,10 +65,10 @@ struct ColumnSink::Impl {
 ColumnSink::ColumnSink() : impl_(std::make_unique<Impl>()) {}
 ColumnSink::~ColumnSink() = default;
 
-StringId ColumnSink::intern(std::string_view text) {
+schema::StringId ColumnSink::intern(std::string_view text) {
     return impl_->recent.id_of(text, impl_->trace->strings);
 }
-std::string_view ColumnSink::text(StringId id) const {
+std::string_view ColumnSink::text(schema::StringId id) const {
     return impl_->trace->strings[id];
 }
 
@@ -82,7 +82,7 @@ struct ColumnSink::Keeping {
         }
     }
 
-    static void keep(Impl& impl, const KernelRow& row) {
+    static void keep(Impl& impl, const schema::KernelRow& row) {
         PendingRows& rows = impl.rows;
         if (!rows.accept(row.start, row.end)) return;
         const auto [name, kind] = impl.names.kernel(row.short_name, row.demangled_name);
@@ -91,7 +91,7 @@ struct ColumnSink::Keeping {
         rows.detail_device(row.external_id, row.blocks_per_sm, row.occupancy);
     }
 
-    static void keep(Impl& impl, const MemcpyRow& row) {
+    static void keep(Impl& impl, const schema::MemcpyRow& row) {
         PendingRows& rows = impl.rows;
         if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
         rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
@@ -100,7 +100,7 @@ struct ColumnSink::Keeping {
         rows.detail_device(row.external_id, -1, -1);
     }
 
-    static void keep(Impl& impl, const MemsetRow& row) {
+    static void keep(Impl& impl, const schema::MemsetRow& row) {
         PendingRows& rows = impl.rows;
         if (!rows.accept_moved(row.bytes) || !rows.accept(row.start, row.end)) return;
         rows.add_device(row.start, row.end, rows.device.lane_of(row.global_pid, row.device, row.stream),
@@ -108,16 +108,16 @@ struct ColumnSink::Keeping {
         rows.detail_device(row.external_id, -1, -1);
     }
 
-    static void keep(Impl& impl, const RuntimeRow& row) {
+    static void keep(Impl& impl, const schema::RuntimeRow& row) {
         if (!impl.rows.accept(row.start, row.end)) return;
         impl.rows.add_call(row.start, row.end, row.global_tid, row.correlation, impl.names.call(row.name));
     }
 
-    static void keep(Impl& impl, const SynchronizationRow& row) {
+    static void keep(Impl& impl, const schema::SynchronizationRow& row) {
         if (impl.rows.accept(row.start, row.end)) impl.rows.synchronizations.push_back(row);
     }
 
-    static void keep(Impl& impl, const RangeRow& row) {
+    static void keep(Impl& impl, const schema::RangeRow& row) {
         PendingRows& rows = impl.rows;
         if (!rows.accept(row.start, row.end.value_or(row.start))) return;
         if (row.end) {
@@ -125,16 +125,16 @@ struct ColumnSink::Keeping {
             rows.name_domain(domain, row.domain);
             rows.add_range(row.start, *row.end, row.global_tid, row.text, domain, row.module, row.external_id,
                            row.detail);
-        } else if (row.event_type == kNvtxMark) {
+        } else if (row.event_type == schema::kNvtxMark) {
             rows.add_mark(row.start, row.global_tid, row.text);
         }
     }
 
-    static void keep(Impl& impl, const CollectiveRow& row) {
+    static void keep(Impl& impl, const schema::CollectiveRow& row) {
         if (impl.rows.accept(row)) impl.rows.collectives.push_back(row);
     }
 
-    static void keep(Impl& impl, const MemoryRow& row) {
+    static void keep(Impl& impl, const schema::MemoryRow& row) {
         if (!impl.accept_bytes(row.bytes, row.time)) return;
         PendingMemory& m = impl.rows.memory;
         const std::size_t at = m.size();
@@ -151,32 +151,32 @@ struct ColumnSink::Keeping {
         put_rare(m.global_tid, at, row.global_tid, std::int64_t{0});
         put_rare(m.total, at, PendingRows::known_total(row.total), std::int64_t{-1});
         put_rare(m.reserved, at, PendingRows::known_total(row.reserved), std::int64_t{-1});
-        put_rare(m.annotation, at, row.annotation, StringId::empty);
-        put_rare(m.stack, at, row.stack, StringId::empty);
+        put_rare(m.annotation, at, row.annotation, schema::StringId::empty);
+        put_rare(m.stack, at, row.stack, schema::StringId::empty);
         put_rare(m.device, at, device_of_stream(row.stream), std::uint16_t{0});
         put_rare(m.stream, at, row.stream, -1);
     }
 
-    static void keep(Impl& impl, const CounterRow& row) {
+    static void keep(Impl& impl, const schema::CounterRow& row) {
         if (impl.rows.accept(row.time, row.time)) impl.rows.counters.push_back(row);
     }
 
-    static void keep(Impl& impl, const StepRow& row) {
+    static void keep(Impl& impl, const schema::StepRow& row) {
         if (impl.rows.accept(row.start, row.end)) impl.rows.steps.push_back(row);
     }
 
-    static void keep(Impl& impl, const LinkRow& row) { impl.rows.links.push_back(row); }
+    static void keep(Impl& impl, const schema::LinkRow& row) { impl.rows.links.push_back(row); }
 
-    static void keep(Impl& impl, const SegmentRow& row) {
+    static void keep(Impl& impl, const schema::SegmentRow& row) {
         if (impl.accept_bytes(row.bytes, row.time)) impl.rows.segments.push_back(row);
     }
 
-    static void keep(Impl& impl, const FlightRow& row) {
+    static void keep(Impl& impl, const schema::FlightRow& row) {
         if (impl.rows.accept(row.created, row.completed.value_or(row.created)))
             impl.trace->flight.push_back(row);
     }
 
-    static void keep(Impl& impl, const ClockRow& row) {
+    static void keep(Impl& impl, const schema::ClockRow& row) {
         if (!impl.rows.accept(row.at_ns, row.at_ns)) return;
         constexpr std::int64_t kMost = PendingRows::kLatest;
         if (row.offset_ns < -kMost || row.offset_ns > kMost || row.uncertainty_ns < 0 ||
@@ -187,20 +187,20 @@ struct ColumnSink::Keeping {
         }
     }
 
-    static void keep(Impl& impl, const StopRow& row) {
+    static void keep(Impl& impl, const schema::StopRow& row) {
         if (impl.rows.accept(row.at_ns, row.at_ns)) impl.trace->stops.push_back(row);
     }
 
-    static void keep(Impl& impl, const LossRow& row) { impl.rows.losses.push_back(row); }
-    static void keep(Impl& impl, const RunInfoRow& row) {
+    static void keep(Impl& impl, const schema::LossRow& row) { impl.rows.losses.push_back(row); }
+    static void keep(Impl& impl, const schema::RunInfoRow& row) {
         impl.trace->config.emplace_back(row.key, row.value);
     }
-    static void keep(Impl& impl, const RankRow& row) { impl.rows.ranks.push_back(row); }
-    static void keep(Impl& impl, const ThreadRow& row) { impl.rows.thread_rows.push_back(row); }
-    static void keep(Impl& impl, const StreamRow& row) { impl.rows.streams.push_back(row); }
-    static void keep(Impl& impl, const ModuleRow& row) { impl.trace->modules.push_back(row); }
-    static void keep(Impl& impl, const UnitRow& row) { impl.trace->units.push_back(row); }
-    static void keep(Impl& impl, const PredictionRow& row) {
+    static void keep(Impl& impl, const schema::RankRow& row) { impl.rows.ranks.push_back(row); }
+    static void keep(Impl& impl, const schema::ThreadRow& row) { impl.rows.thread_rows.push_back(row); }
+    static void keep(Impl& impl, const schema::StreamRow& row) { impl.rows.streams.push_back(row); }
+    static void keep(Impl& impl, const schema::ModuleRow& row) { impl.trace->modules.push_back(row); }
+    static void keep(Impl& impl, const schema::UnitRow& row) { impl.trace->units.push_back(row); }
+    static void keep(Impl& impl, const schema::PredictionRow& row) {
         if (!is_size(row.peak_bytes) ||
             !std::all_of(std::begin(row.at_peak), std::end(row.at_peak), is_size)) {
             ++impl.rows.refused;
@@ -208,14 +208,14 @@ struct ColumnSink::Keeping {
             impl.trace->predictions.push_back(row);
         }
     }
-    static void keep(Impl& impl, const PredictionPartRow& row) {
+    static void keep(Impl& impl, const schema::PredictionPartRow& row) {
         if (!is_size(row.bytes)) {
             ++impl.rows.refused;
         } else {
             impl.trace->prediction_parts.push_back(row);
         }
     }
-    static void keep(Impl& impl, const DiagnosticRow& row) { impl.trace->diagnostics.push_back(row); }
+    static void keep(Impl& impl, const schema::DiagnosticRow& row) { impl.trace->diagnostics.push_back(row); }
 };
 
 template <typename Row>
@@ -230,7 +230,7 @@ auto column_takes(const std::variant<Rows...>*) {
     return std::tuple(static_cast<void (ColumnSink::*)(const Rows&)>(&ColumnSink::take<Rows>)...);
 }
 // Instantiates take() for every kind: EachRow::add(), which is inlined elsewhere, needs them.
-[[gnu::used]] const auto kColumnTakes = column_takes(static_cast<const AnyRow*>(nullptr));
+[[gnu::used]] const auto kColumnTakes = column_takes(static_cast<const schema::AnyRow*>(nullptr));
 
 }  // namespace
 
@@ -271,4 +271,4 @@ std::unique_ptr<Trace> ColumnSink::take() {
     return std::move(done->trace);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -17,7 +17,7 @@
 #include "traces/store/error.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class NameFacts;
 struct PendingRows;
@@ -27,8 +27,8 @@ class ColumnSink final : public EachRow<ColumnSink> {
     ColumnSink();
     ~ColumnSink() override;
 
-    StringId intern(std::string_view text) override;
-    std::string_view text(StringId id) const override;
+    schema::StringId intern(std::string_view text) override;
+    std::string_view text(schema::StringId id) const override;
     template <typename Row>
     void take(const Row& row);  // called by every add()
     void commit() override {}
@@ -56,4 +56,4 @@ class ColumnSink final : public EachRow<ColumnSink> {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 // The most entries per row that a table over the ids' range may have; beyond that, sorting is better.
@@ -114,4 +114,4 @@ std::int32_t CorrelationIndex::take(std::int64_t correlation, const Place& place
     return row;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

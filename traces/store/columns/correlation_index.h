@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class CorrelationIndex {
   public:
@@ -53,4 +53,4 @@ class CorrelationIndex {
     std::vector<std::int32_t> next_;  // the next row of the same id and process, -1 none
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 inline constexpr int kStreamsOfDevice = 1'000'000;
 inline constexpr int kFurtherDevices = 2000;  // any beyond share the last one's numbers
@@ -39,4 +39,4 @@ inline std::vector<DeviceOfProcess> ranks_of_processes(const std::set<DeviceOfPr
     return ranks;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class IndexColumn {
   public:
@@ -39,4 +39,4 @@ class IndexColumn {
     std::vector<std::int32_t> values_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // SHARD_RUN: which bytes the memory events add up to. "active": counted until no stream uses them any more
 // (PyTorch memory snapshots); absent: allocated bytes, in host order.
@@ -22,4 +22,4 @@ inline constexpr std::string_view kBeforeRecording = "(before the recording)",
 // The beginning of a diagnostic's text about a failed allocation: "Out of memory on rank 3: ...".
 inline constexpr std::string_view kOutOfMemory = "Out of memory on rank ";
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -3,11 +3,11 @@
 
 #include <array>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
-using enum MemoryCategory;
+using enum schema::MemoryCategory;
 
 constexpr std::array kAnnotationRules = std::to_array<OriginRule>({
     {"", "FSDP::all_gather", unsharded_parameters, "FSDP2 gathers a unit's parameters and copies them out"},
@@ -97,9 +97,9 @@ const OriginRule* rule_of_stack(std::string_view stack) {
     return nullptr;
 }
 
-MemoryCategory category_of_origin(std::string_view annotation) {
+schema::MemoryCategory category_of_origin(std::string_view annotation) {
     const OriginRule* rule = rule_of_origin(annotation);
     return rule != nullptr ? rule->category : other;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

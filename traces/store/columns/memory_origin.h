@@ -9,15 +9,15 @@
 
 #include "traces/schema/enums.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct OriginRule {
     std::string_view file;  // part of the frame's file, for stacks only; empty: any
     std::string_view name;  // part of the annotation's, operator's or function's name; empty: any
-    MemoryCategory category;
+    schema::MemoryCategory category;
     std::string_view reason;
     // The category of memory that is live when the optimizer steps; none: `category`.
-    std::optional<MemoryCategory> in_step = {};
+    std::optional<schema::MemoryCategory> in_step = {};
 };
 
 // In order: the first match applies.
@@ -33,6 +33,6 @@ const OriginRule* rule_of_origin(std::string_view annotation);
 const OriginRule* rule_of_stack(std::string_view stack);
 
 // The category of the matching rule; `other` if none matches.
-MemoryCategory category_of_origin(std::string_view annotation);
+schema::MemoryCategory category_of_origin(std::string_view annotation);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -5,7 +5,7 @@
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 void add_memory_usage(Database& database) {
     // A rank without a description has the device of its own number, as in the loader. Nsight's table does
@@ -22,9 +22,9 @@ LEFT JOIN StringIds s ON s.id = m.nameId
 WHERE m.space <> {host} AND ifnull(r.deviceId, m.rank) NOT IN (SELECT deviceId FROM devices_with_usage)
 ORDER BY m.rowid;
 DROP TABLE temp.devices_with_usage;)",
-        fmt::arg("device", static_cast<int>(MemorySpace::device)),
-        fmt::arg("host", static_cast<int>(MemorySpace::host)), fmt::arg("kind_device", kMemKindDevice),
-        fmt::arg("kind_pinned", kMemKindPinned)));
+        fmt::arg("device", static_cast<int>(schema::MemorySpace::device)),
+        fmt::arg("host", static_cast<int>(schema::MemorySpace::host)),
+        fmt::arg("kind_device", schema::kMemKindDevice), fmt::arg("kind_pinned", schema::kMemKindPinned)));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -2,7 +2,7 @@
 // is written once, to SHARD_MEMORY.
 #pragma once
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class Database;
 
@@ -10,4 +10,4 @@ class Database;
 // without rows there (CUPTI's own are not duplicated). A transaction may be open. Throws StoreError.
 void add_memory_usage(Database& database);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -11,19 +11,19 @@
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class NameFacts {
   public:
     explicit NameFacts(StringTable& strings) : strings_(strings) {}
 
     // An API's name without its version.
-    StringId call(StringId name) {
-        std::optional<StringId>& known = at(calls_, name);
+    schema::StringId call(schema::StringId name) {
+        std::optional<schema::StringId>& known = at(calls_, name);
         if (!known) {
             const std::string_view text = strings_[name];
             const std::string_view plain = without_version_suffix(text);
-            const StringId id = plain.size() == text.size() ? name : strings_.intern(plain);
+            const schema::StringId id = plain.size() == text.size() ? name : strings_.intern(plain);
             at(calls_, name) = id;
             return id;
         }
@@ -33,29 +33,30 @@ class NameFacts {
     // name are different kernels; the short one if the demangled one is unknown. Either can identify
     // communication.
     struct Kernel {
-        StringId name = StringId::empty;
+        schema::StringId name = schema::StringId::empty;
         DeviceKind kind = DeviceKind::kernel;
     };
-    Kernel kernel(StringId short_name, StringId demangled) {
-        const StringId name = demangled != StringId::empty ? demangled : short_name;
+    Kernel kernel(schema::StringId short_name, schema::StringId demangled) {
+        const schema::StringId name = demangled != schema::StringId::empty ? demangled : short_name;
         DeviceKind kind = kernel_kind(name);
         if (kind == DeviceKind::kernel && short_name != name) kind = kernel_kind(short_name);
         return {name, kind};
     }
     // `kernel` or `communication`.
-    DeviceKind kernel_kind(StringId name) {
+    DeviceKind kernel_kind(schema::StringId name) {
         std::optional<DeviceKind>& known = at(kernels_, name);
         if (!known) {
-            known = is_communication_kernel(strings_[name]) ? DeviceKind::communication : DeviceKind::kernel;
+            known = schema::is_communication_kernel(strings_[name]) ? DeviceKind::communication
+                                                                    : DeviceKind::kernel;
         }
         return *known;
     }
-    StringId memcpy(int copy_kind) {
-        std::optional<StringId>& known = copies_[known_copy_kind(copy_kind)];
+    schema::StringId memcpy(int copy_kind) {
+        std::optional<schema::StringId>& known = copies_[known_copy_kind(copy_kind)];
         if (!known) known = strings_.intern(memcpy_name(copy_kind));
         return *known;
     }
-    StringId memset() {
+    schema::StringId memset() {
         if (!memset_) memset_ = strings_.intern("Memset");
         return *memset_;
     }
@@ -67,15 +68,15 @@ class NameFacts {
 
   private:
     template <typename T>
-    T& at(std::vector<T>& column, StringId name) {
+    T& at(std::vector<T>& column, schema::StringId name) {
         const auto index = static_cast<std::size_t>(name);
         if (index >= column.size()) column.resize(strings_.size());
         return column[index];
     }
     StringTable& strings_;
-    std::vector<std::optional<StringId>> calls_;
+    std::vector<std::optional<schema::StringId>> calls_;
     std::vector<std::optional<DeviceKind>> kernels_;
-    std::optional<StringId> copies_[256], memset_;
+    std::optional<schema::StringId> copies_[256], memset_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -7,7 +7,7 @@
 #include "traces/schema/text.h"
 #include "traces/store/columns/nvtx_names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -15,20 +15,21 @@ constexpr std::string_view kStepPrefix = "ProfilerStep#";
 
 }  // namespace
 
-Operation operation_of_kernel(std::string_view name) {
-    if (name.find("SendRecv") != name.npos) return Operation::other;
+schema::Operation operation_of_kernel(std::string_view name) {
+    if (name.find("SendRecv") != name.npos) return schema::Operation::other;
     // In this order the longer names come before those that they contain (ReduceScatter, AllReduce, Reduce).
-    for (std::size_t o = 0; o < kOperationNcclNames.size(); ++o) {
-        if (name.find(kOperationNcclNames[o]) != name.npos) return static_cast<Operation>(o);
+    for (std::size_t o = 0; o < schema::kOperationNcclNames.size(); ++o) {
+        if (name.find(schema::kOperationNcclNames[o]) != name.npos) return static_cast<schema::Operation>(o);
     }
-    return Operation::other;
+    return schema::Operation::other;
 }
 
-std::optional<Operation> operation_of_call(std::string_view name) {
+std::optional<schema::Operation> operation_of_call(std::string_view name) {
     if (!name.starts_with("nccl")) return std::nullopt;
     name.remove_prefix(4);
-    for (int o = 0; o < static_cast<int>(Operation::other); ++o) {
-        if (name == kOperationNcclNames[static_cast<std::size_t>(o)]) return static_cast<Operation>(o);
+    for (int o = 0; o < static_cast<int>(schema::Operation::other); ++o) {
+        if (name == schema::kOperationNcclNames[static_cast<std::size_t>(o)])
+            return static_cast<schema::Operation>(o);
     }
     return std::nullopt;
 }
@@ -60,12 +61,13 @@ RangeKind range_kind(std::string_view text, std::string_view domain, bool ours) 
     if (text.starts_with("enumerate(DataLoader)#") || text.starts_with("enumerate(DataPipe)#")) {
         return RangeKind::data_loader;
     }
-    return ours && contains_but_for_case(text, "backward") ? RangeKind::backward : RangeKind::annotation;
+    return ours && schema::contains_but_for_case(text, "backward") ? RangeKind::backward
+                                                                   : RangeKind::annotation;
 }
 
 std::optional<std::int64_t> profiler_step(std::string_view text) {
     if (!text.starts_with(kStepPrefix)) return std::nullopt;
-    return number_of<std::int64_t>(text.substr(kStepPrefix.size()));
+    return schema::number_of<std::int64_t>(text.substr(kStepPrefix.size()));
 }
 
 std::string_view memcpy_name(int copy_kind) {
@@ -77,4 +79,4 @@ std::string_view memcpy_name(int copy_kind) {
     return copy_kind >= 0 && index < kNames.size() ? kNames[index] : kNames[0];
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -10,14 +10,14 @@
 #include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The operation in an NCCL kernel's name: "ncclDevKernel_AllGather_RING_LL",
 // "ncclAllReduceRingLLKernel_sum_f32". A SendRecv kernel serves many operations and is `other`.
-Operation operation_of_kernel(std::string_view name);
+schema::Operation operation_of_kernel(std::string_view name);
 
 // The operation of a call: "ncclAllGather"; nothing for other calls.
-std::optional<Operation> operation_of_call(std::string_view name);
+std::optional<schema::Operation> operation_of_call(std::string_view name);
 
 // "cudaLaunchKernel_v7000" -> "cudaLaunchKernel". Other endings ("cuMemcpy_v2", "x_v") with fewer than three
 // digits are part of the name and stay.
@@ -46,4 +46,4 @@ std::optional<std::int64_t> profiler_step(std::string_view text);
 // "Memcpy HtoD" and the like, by ENUM_CUDA_MEMCPY_OPER.
 std::string_view memcpy_name(int copy_kind);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

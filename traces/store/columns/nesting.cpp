@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -79,4 +79,4 @@ Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> 
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct Nesting {
     std::vector<std::int32_t>
@@ -21,4 +21,4 @@ Nesting nest(std::span<const std::int64_t> start, std::span<const std::int64_t> 
              std::span<const std::uint16_t> thread, std::span<const std::int64_t> instants,
              std::span<const std::uint16_t> instant_thread);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <utility>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -112,4 +112,4 @@ NvtxName read_nvtx_name(std::string_view text) {
     return result;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The domain of ranges whose text is only a module's name; it has the meaning of kModulePrefix.
 inline constexpr std::string_view kModuleDomain = "nn.Module";
@@ -21,4 +21,4 @@ struct NvtxName {
 // A module is recognized by its class ("Linear", "LlamaDecoderLayer", "Conv2d_3") or path ("layers.0.mlp").
 NvtxName read_nvtx_name(std::string_view text);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

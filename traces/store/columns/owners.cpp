@@ -12,7 +12,7 @@
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 constexpr std::size_t kMaxIndex = std::numeric_limits<std::uint16_t>::max();
@@ -34,7 +34,7 @@ void check_rows(std::size_t rows, const char* what, const Trace& trace) {
 
 RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     std::map<int, Rank> ranks;
-    for (const RankRow& r : rows.ranks) {
+    for (const schema::RankRow& r : rows.ranks) {
         ranks.try_emplace(r.rank, Rank{.number = r.rank,
                                        .device = r.device,
                                        .global_pid = r.global_pid,
@@ -135,7 +135,7 @@ ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace
         if (!t.name.empty()) thread.name = t.name;
         if (t.rank >= 0) thread.rank = ranks.of_number(t.rank);
     }
-    for (const StepRow& s : rows.steps) settle(s.global_tid, ranks.of_number(s.rank));
+    for (const schema::StepRow& s : rows.steps) settle(s.global_tid, ranks.of_number(s.rank));
     for (std::size_t r = 0; r < trace.ranks.size(); ++r)
         settle(trace.ranks[r].global_tid, static_cast<int>(r));
     for (HostThread& thread : threads_) {
@@ -191,4 +191,4 @@ void ThreadIndex::settle(std::int64_t tid, int rank) {
     if (it != slots_.end() && threads_[it->second].rank < 0) threads_[it->second].rank = rank;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

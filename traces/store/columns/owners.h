@@ -11,7 +11,7 @@
 #include "traces/store/columns/pending_rows.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The process of a serialized thread.
 constexpr std::int64_t pid_of(std::int64_t global_tid) {
@@ -84,4 +84,4 @@ class ThreadIndex {
     std::unordered_map<std::int64_t, std::uint16_t> by_id_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

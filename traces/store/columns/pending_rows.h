@@ -13,7 +13,7 @@
 #include "traces/store/columns/slots.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Appends to a column that few traces fill: it stays empty until the first row that has a value.
 template <typename T>
@@ -31,7 +31,7 @@ void fill_rare(std::vector<T>& column, std::size_t rows, T none) {
 // Kernels, memcpys, memsets.
 struct PendingDevice {
     std::vector<std::int64_t> start, end, correlation, bytes;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::uint32_t> lane;  // slot of `lanes`
     std::vector<DeviceKind> kind;
     std::vector<std::uint8_t> copy_kind;
@@ -49,25 +49,25 @@ struct PendingDevice {
 
 struct PendingCalls {
     std::vector<std::int64_t> start, end, correlation;
-    std::vector<StringId> name;         // already without its suffix
-    std::vector<std::uint32_t> thread;  // slot of PendingRows::threads
+    std::vector<schema::StringId> name;  // already without its suffix
+    std::vector<std::uint32_t> thread;   // slot of PendingRows::threads
     std::size_t size() const { return start.size(); }
 };
 
 struct PendingRanges {  // those with an end
     std::vector<std::int64_t> start, end;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::int32_t> module;
     std::vector<std::uint32_t> thread;      // slot of PendingRows::threads
     std::vector<std::uint32_t> domain;      // slot of PendingRows::domains
     std::vector<std::int64_t> external_id;  // rare; meaningful in the domains of Kineto's operators only
-    std::vector<StringId> detail;           // rare
+    std::vector<schema::StringId> detail;   // rare
     std::size_t size() const { return start.size(); }
 };
 
 struct PendingMarks {
     std::vector<std::int64_t> time;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::uint32_t> thread;
     std::size_t size() const { return time.size(); }
 };
@@ -86,18 +86,18 @@ struct PendingRows {
     PendingMemory memory;
     Slots threads;  // serialized ids
     Slots domains;  // (process, number) from a database; (-1, StringId) from other sources
-    std::vector<StringId> domain_names;  // by slot, as far as known
-    Slots memory_ranks;                  // rank numbers
-    std::vector<SynchronizationRow> synchronizations;
-    std::vector<CollectiveRow> collectives;
-    std::vector<CounterRow> counters;
-    std::vector<StepRow> steps;
-    std::vector<LossRow> losses;
-    std::vector<RankRow> ranks;
-    std::vector<ThreadRow> thread_rows;
-    std::vector<StreamRow> streams;
-    std::vector<LinkRow> links;
-    std::vector<SegmentRow> segments;
+    std::vector<schema::StringId> domain_names;  // by slot, as far as known
+    Slots memory_ranks;                          // rank numbers
+    std::vector<schema::SynchronizationRow> synchronizations;
+    std::vector<schema::CollectiveRow> collectives;
+    std::vector<schema::CounterRow> counters;
+    std::vector<schema::StepRow> steps;
+    std::vector<schema::LossRow> losses;
+    std::vector<schema::RankRow> ranks;
+    std::vector<schema::ThreadRow> thread_rows;
+    std::vector<schema::StreamRow> streams;
+    std::vector<schema::LinkRow> links;
+    std::vector<schema::SegmentRow> segments;
 
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -130,13 +130,15 @@ struct PendingRows {
     }
     // Copies, fills and collectives cannot move a negative number of bytes.
     bool accept_moved(std::int64_t bytes) { return bytes < 0 ? refuse() : accept_bytes(bytes); }
-    bool accept(const CollectiveRow& row) { return accept_moved(row.bytes) && accept_moved(row.padding); }
+    bool accept(const schema::CollectiveRow& row) {
+        return accept_moved(row.bytes) && accept_moved(row.padding);
+    }
     // The same for the times of a row that is kept as it is.
     template <typename Row>
     bool has_possible_times(const Row& row) {
         std::int64_t earliest = -kLatest;
         bool possible = true;
-        visit_times(row, [&](std::int64_t time) {
+        schema::visit_times(row, [&](std::int64_t time) {
             possible = possible && time >= earliest && time <= kLatest;
             earliest = time;
         });
@@ -152,16 +154,17 @@ struct PendingRows {
         return bytes >= 0 && bytes <= kLargest ? bytes : -1;
     }
 
-    StringId domain_name(std::uint32_t slot) const {
-        return slot < domain_names.size() ? domain_names[slot] : StringId::empty;
+    schema::StringId domain_name(std::uint32_t slot) const {
+        return slot < domain_names.size() ? domain_names[slot] : schema::StringId::empty;
     }
-    void name_domain(std::uint32_t slot, StringId name) {
-        if (slot >= domain_names.size()) domain_names.resize(slot + 1, StringId::empty);
+    void name_domain(std::uint32_t slot, schema::StringId name) {
+        if (slot >= domain_names.size()) domain_names.resize(slot + 1, schema::StringId::empty);
         domain_names[slot] = name;
     }
 
     void add_device(std::int64_t start, std::int64_t end, std::uint32_t lane, std::int64_t correlation,
-                    StringId name, DeviceKind kind, std::int64_t bytes = 0, std::uint8_t copy_kind = 0) {
+                    schema::StringId name, DeviceKind kind, std::int64_t bytes = 0,
+                    std::uint8_t copy_kind = 0) {
         device.start.push_back(start);
         device.end.push_back(end);
         device.lane.push_back(lane);
@@ -179,15 +182,16 @@ struct PendingRows {
         put_rare(device.occupancy, row, occupancy, -1.0F);
     }
     void add_call(std::int64_t start, std::int64_t end, std::int64_t global_tid, std::int64_t correlation,
-                  StringId name) {
+                  schema::StringId name) {
         runtime.start.push_back(start);
         runtime.end.push_back(end);
         runtime.thread.push_back(threads.of(global_tid));
         runtime.correlation.push_back(correlation);
         runtime.name.push_back(name);
     }
-    void add_range(std::int64_t start, std::int64_t end, std::int64_t global_tid, StringId name,
-                   std::uint32_t domain, std::int32_t module, std::int64_t external_id, StringId detail) {
+    void add_range(std::int64_t start, std::int64_t end, std::int64_t global_tid, schema::StringId name,
+                   std::uint32_t domain, std::int32_t module, std::int64_t external_id,
+                   schema::StringId detail) {
         const std::size_t row = ranges.size();
         ranges.start.push_back(start);
         ranges.end.push_back(end);
@@ -196,9 +200,9 @@ struct PendingRows {
         ranges.domain.push_back(domain);
         ranges.module.push_back(module);
         put_rare(ranges.external_id, row, external_id, std::int64_t{0});
-        put_rare(ranges.detail, row, detail, StringId::empty);
+        put_rare(ranges.detail, row, detail, schema::StringId::empty);
     }
-    void add_mark(std::int64_t time, std::int64_t global_tid, StringId name) {
+    void add_mark(std::int64_t time, std::int64_t global_tid, schema::StringId name) {
         marks.time.push_back(time);
         marks.thread.push_back(threads.of(global_tid));
         marks.name.push_back(name);
@@ -208,4 +212,4 @@ struct PendingRows {
 // Sorts and links `rows` and fills the columns of `trace`, which already contains the strings.
 void build_columns(PendingRows&& rows, Trace& trace);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

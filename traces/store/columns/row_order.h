@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Row numbers in the order of `less(i, j)`, ties in their original order; empty if they are in order already.
 // The result equals that of std::stable_sort of all numbers.
@@ -64,4 +64,4 @@ void reorder_into(std::vector<T>& from, const std::vector<std::uint32_t>& order,
     to = std::move(from);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

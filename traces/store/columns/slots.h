@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // A thing is identified by two integers (the second may be unused).
 struct SlotKey {
@@ -54,4 +54,4 @@ class Slots {
     std::uint32_t last_ = 0;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

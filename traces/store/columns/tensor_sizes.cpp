@@ -6,7 +6,7 @@
 
 #include "traces/schema/text.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -82,7 +82,7 @@ std::optional<std::vector<std::int64_t>> shape_of(std::string_view dims) {
     std::vector<std::int64_t> shape;
     ListItems sizes(dims);
     while (const auto item = sizes.next()) {
-        const auto size = number_of<std::int64_t>(*item);
+        const auto size = schema::number_of<std::int64_t>(*item);
         if (!size || *size < 0) return std::nullopt;
         shape.push_back(*size);
     }
@@ -134,4 +134,4 @@ std::vector<std::vector<std::int64_t>> input_dimensions(std::string_view detail)
     return shapes;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct TensorSizes {
     int tensors = 0;
@@ -21,4 +21,4 @@ std::optional<TensorSizes> input_tensors(std::string_view detail);
 // Dims".
 std::vector<std::vector<std::int64_t>> input_dimensions(std::string_view detail);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

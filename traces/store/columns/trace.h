@@ -18,7 +18,7 @@
 #include "traces/schema/rows.h"
 #include "traces/store/columns/index_column.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class StringTable {
   public:
@@ -28,15 +28,15 @@ class StringTable {
     StringTable(const StringTable&) = delete;
     StringTable& operator=(const StringTable&) = delete;
 
-    StringId intern(std::string_view text) {
+    schema::StringId intern(std::string_view text) {
         if (auto it = ids_.find(text); it != ids_.end()) return it->second;
-        const auto id = static_cast<StringId>(texts_.size());
+        const auto id = static_cast<schema::StringId>(texts_.size());
         texts_.emplace_back(text);
         ids_.emplace(texts_.back(), id);
         return id;
     }
-    std::string_view operator[](StringId id) const { return texts_[static_cast<std::size_t>(id)]; }
-    std::optional<StringId> find(std::string_view text) const {
+    std::string_view operator[](schema::StringId id) const { return texts_[static_cast<std::size_t>(id)]; }
+    std::optional<schema::StringId> find(std::string_view text) const {
         auto it = ids_.find(text);
         return it == ids_.end() ? std::nullopt : std::optional(it->second);
     }
@@ -44,7 +44,7 @@ class StringTable {
 
   private:
     std::deque<std::string> texts_;  // a deque never moves its strings, so the map's views stay valid
-    std::unordered_map<std::string_view, StringId> ids_;
+    std::unordered_map<std::string_view, schema::StringId> ids_;
 };
 
 // docs/definitions: communication takes precedence over the table that an event came from.
@@ -58,7 +58,7 @@ struct DeviceEvents {
     std::vector<std::int64_t> start, end;
     std::vector<std::int64_t> correlation;  // of the launch; 0 none
     std::vector<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
-    std::vector<StringId> name;             // a kernel's (name_facts.h), or "Memcpy HtoD", "Memset"
+    std::vector<schema::StringId> name;     // a kernel's (name_facts.h), or "Memcpy HtoD", "Memset"
     IndexColumn launch;                     // index into RuntimeCalls, -1 none
     IndexColumn collective;                 // index into Collectives, -1 none
     std::vector<std::uint16_t> rank;
@@ -88,22 +88,22 @@ enum class RangeKind : std::uint8_t {
 // NVTX ranges with an end, sorted by (start, longer first).
 struct HostRanges {
     std::vector<std::int64_t> start, end;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::int32_t> module;   // ModuleRow::id, -1 unknown
     std::vector<std::int32_t> parent;   // index of the innermost enclosing range of the thread, -1 none
     std::vector<std::uint16_t> thread;  // index into Trace::threads
     std::vector<std::uint16_t> depth;   // nesting on the thread, 0 outermost
     std::vector<RangeKind> kind;
     // Empty if no range of the trace has them.
-    std::vector<StringId> detail;       // RangeRow::detail
-    std::vector<std::int32_t> forward;  // of a backward operator: the forward operator's row, -1 none
+    std::vector<schema::StringId> detail;  // RangeRow::detail
+    std::vector<std::int32_t> forward;     // of a backward operator: the forward operator's row, -1 none
     std::size_t size() const { return start.size(); }
 };
 
 // NVTX marks, sorted by time.
 struct Marks {
     std::vector<std::int64_t> time;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::uint16_t> thread;  // index into Trace::threads
     std::size_t size() const { return time.size(); }
 };
@@ -111,7 +111,7 @@ struct Marks {
 struct RuntimeCalls {
     std::vector<std::int64_t> start, end;
     std::vector<std::int64_t> correlation;
-    std::vector<StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
+    std::vector<schema::StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
     std::vector<std::uint16_t> thread;
     std::vector<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
     std::size_t size() const { return start.size(); }
@@ -131,8 +131,8 @@ struct Collectives {
     std::vector<std::int64_t> correlation, bytes, padding, group, sequence;
     std::vector<std::int32_t> group_size, unit, event;  // event: index into DeviceEvents, -1 none
     std::vector<std::uint16_t> rank;
-    std::vector<Operation> operation;
-    std::vector<Phase> phase;
+    std::vector<schema::Operation> operation;
+    std::vector<schema::Phase> phase;
     std::size_t size() const { return bytes.size(); }
 };
 
@@ -142,13 +142,13 @@ struct MemoryEvents {
     std::vector<std::int64_t> bytes;  // > 0 allocation, < 0 free
     std::vector<std::uint64_t> address;
     std::vector<std::int32_t> unit, module;  // -1 none
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::uint16_t> rank;
-    std::vector<MemoryCategory> category;
-    std::vector<MemorySpace> space;
-    std::vector<Phase> phase;
+    std::vector<schema::MemoryCategory> category;
+    std::vector<schema::MemorySpace> space;
+    std::vector<schema::Phase> phase;
     // Empty if no event of the trace has them.
-    std::vector<StringId> annotation, stack;  // as in MemoryRow
+    std::vector<schema::StringId> annotation, stack;  // as in MemoryRow
     // The index of the device among the rank's; empty: the events of each rank belong to one device.
     std::vector<std::uint16_t> device;
     std::vector<std::int32_t> stream;  // as in MemoryRow; empty if no event of the trace has one
@@ -170,7 +170,7 @@ inline constexpr std::uint16_t kNoRank = 0xFFFF;
 struct Counters {
     std::vector<std::int64_t> time;
     std::vector<double> value;
-    std::vector<StringId> name;
+    std::vector<schema::StringId> name;
     std::vector<std::uint16_t> rank;  // or kNoRank
     std::size_t size() const { return time.size(); }
 };
@@ -240,7 +240,7 @@ struct KeptRows<std::variant<Rows...>> : KeptOf<Rows>... {
     }
 };
 
-struct Trace : KeptRows<AnyRow> {
+struct Trace : KeptRows<schema::AnyRow> {
     std::string path;
     int schema_version = 0;  // PRAGMA user_version; 0: not written by Shardscope
     bool ended = true;       // false: the run was killed or still runs
@@ -256,11 +256,11 @@ struct Trace : KeptRows<AnyRow> {
     std::vector<HostThread> threads;
     std::vector<DeviceStream> streams;
     std::vector<Step> steps;  // sorted by (rank, start)
-    std::vector<ModuleRow> modules;
-    std::vector<UnitRow> units;
-    std::vector<PredictionRow> predictions;
-    std::vector<PredictionPartRow> prediction_parts;  // none in traces of schema 1
-    std::vector<DiagnosticRow> diagnostics;
+    std::vector<schema::ModuleRow> modules;
+    std::vector<schema::UnitRow> units;
+    std::vector<schema::PredictionRow> predictions;
+    std::vector<schema::PredictionPartRow> prediction_parts;  // none in traces of schema 1
+    std::vector<schema::DiagnosticRow> diagnostics;
 
     DeviceEvents device;
     HostRanges ranges;
@@ -281,4 +281,4 @@ struct Trace : KeptRows<AnyRow> {
     }
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

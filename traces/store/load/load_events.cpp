@@ -13,7 +13,7 @@
 #include "traces/store/load/load_source.h"
 #include "traces/store/nccl/nccl_collectives.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -97,7 +97,8 @@ class DeviceLoader {
 
   private:
     // Adds a row that begins with the six columns that these tables share.
-    void add(const FastRow& r, StringId name, DeviceKind kind, std::int64_t bytes, std::uint8_t copy_kind) {
+    void add(const FastRow& r, schema::StringId name, DeviceKind kind, std::int64_t bytes,
+             std::uint8_t copy_kind) {
         const std::int64_t start = r.integer(0), end = r.integer(1);
         if (!rows_.accept_moved(bytes) || !rows_.accept(start, end)) return;
         const int device = narrow(r.integer(2)), stream = narrow(r.integer(3));
@@ -144,7 +145,7 @@ class DeviceLoader {
 void load_collectives(LoadSource& source) {
     PendingRows& rows = source.sink.pending();
     rows.collectives.reserve(static_cast<std::size_t>(source.rows_at_most("SHARD_COLLECTIVES")));
-    source.scan_rows<CollectiveRow>([&](const CollectiveRow& row) {
+    source.scan_rows<schema::CollectiveRow>([&](const schema::CollectiveRow& row) {
         if (rows.accept(row)) rows.collectives.push_back(row);
     });
 }
@@ -170,25 +171,26 @@ class RangeLoader {
   private:
     void add(const FastRow& r) {
         const std::int64_t type = r.integer(2);
-        if (type == kNvtxDomainCreate) {
+        if (type == schema::kNvtxDomainCreate) {
             rows_.name_domain(domain(r), source_.id_or_text(r, 5));
             return;
         }
-        if (type != kNvtxPushPop && type != kNvtxStartEnd && type != kNvtxMark) return;
+        if (type != schema::kNvtxPushPop && type != schema::kNvtxStartEnd && type != schema::kNvtxMark)
+            return;
         const std::int64_t start = r.integer(0), end = r.integer_or(1, start);
         const bool ended = end != start || !r.is_null(1);
         if (!rows_.accept(start, end)) return;
-        StringId name = source_.id_or_text(r, 5);
+        schema::StringId name = source_.id_or_text(r, 5);
         if (!ended) {
-            if (type == kNvtxMark) rows_.add_mark(start, r.integer(3), name);
+            if (type == schema::kNvtxMark) rows_.add_mark(start, r.integer(3), name);
             return;
         }
-        StringId detail = r.is_null(8) ? StringId::empty : source_.id_or_text(r, 8);
+        schema::StringId detail = r.is_null(8) ? schema::StringId::empty : source_.id_or_text(r, 8);
         std::uint32_t in = domain(r);
         if (source_.reads_names && r.integer(4) == 0) {
             const Reading& reading = reading_of(name);
             name = reading.name;
-            if (detail == StringId::empty) detail = reading.detail;
+            if (detail == schema::StringId::empty) detail = reading.detail;
             if (reading.domain) in = *reading.domain;
         }
         // A payload that does not name a module is the program's own; 0 may mean none.
@@ -201,16 +203,17 @@ class RangeLoader {
     // Domain numbers are unique within a process; 0 is the default domain.
     std::uint32_t domain(const FastRow& r) {
         const std::int64_t number = r.integer(4);
-        return number == 0 ? rows_.domains.of(0, 0) : rows_.domains.of(r.integer(3) & kPidMask, number);
+        return number == 0 ? rows_.domains.of(0, 0)
+                           : rows_.domains.of(r.integer(3) & schema::kPidMask, number);
     }
 
     // The interpretation of a text of the default domain in other programs' exports.
     struct Reading {
         bool known = false;
-        StringId name = StringId::empty, detail = StringId::empty;
+        schema::StringId name = schema::StringId::empty, detail = schema::StringId::empty;
         std::optional<std::uint32_t> domain;
     };
-    const Reading& reading_of(StringId text) {
+    const Reading& reading_of(schema::StringId text) {
         const auto index = static_cast<std::size_t>(text);
         if (index >= readings_.size()) readings_.resize(std::max(index + 1, 2 * readings_.size()));
         Reading& reading = readings_[index];
@@ -226,7 +229,7 @@ class RangeLoader {
         return reading;
     }
     std::uint32_t named_domain(std::string_view name) {
-        const StringId id = source_.sink.intern(name);
+        const schema::StringId id = source_.sink.intern(name);
         const std::uint32_t slot = rows_.domains.of(-1, static_cast<std::int64_t>(id));
         rows_.name_domain(slot, id);
         return slot;
@@ -241,12 +244,12 @@ void load_links(LoadSource& source) {
     source.scan_fast("SHARD_LINKS", {"kind", "fromTid", "fromTime", "toTid", "toTime"},
                      [&](const FastRow& r) {
                          // Skips kinds that this version does not know.
-                         if (r.integer(0) < 0 || r.integer(0) >= kLinkKinds) return;
-                         source.sink.add(LinkRow{.kind = static_cast<LinkKind>(r.integer(0)),
-                                                 .from_tid = r.integer(1),
-                                                 .from_time = r.integer(2),
-                                                 .to_tid = r.integer(3),
-                                                 .to_time = r.integer(4)});
+                         if (r.integer(0) < 0 || r.integer(0) >= schema::kLinkKinds) return;
+                         source.sink.add(schema::LinkRow{.kind = static_cast<schema::LinkKind>(r.integer(0)),
+                                                         .from_tid = r.integer(1),
+                                                         .from_time = r.integer(2),
+                                                         .to_tid = r.integer(3),
+                                                         .to_time = r.integer(4)});
                      });
 }
 
@@ -265,8 +268,8 @@ void load_nccl_calls(LoadSource& source) {
         (void)source.has(table);  // refuses anything but a plain table
     }
     const NcclCollectives found = find_nccl_collectives(source.db);
-    for (const CollectiveRow& row : found.rows) source.sink.add(row);
-    for (const DiagnosticRow& note : found.notes) source.sink.add(note);
+    for (const schema::CollectiveRow& row : found.rows) source.sink.add(row);
+    for (const schema::DiagnosticRow& note : found.notes) source.sink.add(note);
 }
 
 void load_host_events(LoadSource& source) {
@@ -286,9 +289,9 @@ void load_host_events(LoadSource& source) {
     source.scan_fast("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                      {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"},
                      [&](const FastRow& r) {
-                         SynchronizationRow row{
+                         schema::SynchronizationRow row{
                              .start = r.integer(0), .end = r.integer(1), .device = narrow(r.integer(2))};
-                         row.stream = r.integer(3) == kNotApplicable ? -1 : narrow(r.integer(3));
+                         row.stream = r.integer(3) == schema::kNotApplicable ? -1 : narrow(r.integer(3));
                          row.correlation = r.integer(4);
                          row.global_pid = r.integer(5);
                          row.sync_type = narrow(r.integer(6));
@@ -298,4 +301,4 @@ void load_host_events(LoadSource& source) {
     load_links(source);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -12,7 +12,7 @@
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/load/load_source.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -34,7 +34,7 @@ void load_export(LoadSource& source) {
     for (const auto& [key, name] : {std::pair("nsight.schema_version", "EXPORT_SCHEMA_VERSION"),
                                     std::pair("nsight.product_version", "EXPORT_PRODUCT_VERSION")}) {
         std::string text = first_text(source, {"META_DATA_EXPORT", "EXPORT_META_DATA"}, name);
-        if (!text.empty()) source.sink.add(RunInfoRow{key, std::move(text)});
+        if (!text.empty()) source.sink.add(schema::RunInfoRow{key, std::move(text)});
     }
 }
 
@@ -47,12 +47,12 @@ void make_up_ranks(LoadSource& source) {
     }
     if (pairs.empty()) {
         std::set<std::int64_t> pids;
-        for (const SlotKey& thread : rows.threads.keys()) pids.insert(thread.a & kPidMask);
+        for (const SlotKey& thread : rows.threads.keys()) pids.insert(thread.a & schema::kPidMask);
         for (const std::int64_t pid : pids) pairs.emplace(static_cast<std::int64_t>(pairs.size()), pid);
     }
     const std::string host = first_text(source, {"TARGET_INFO_SYSTEM_ENV"}, "Hostname");
     for (const auto& [device, pid] : ranks_of_processes(pairs)) {
-        RankRow row{
+        schema::RankRow row{
             .rank = static_cast<int>(source.ranks.size()), .device = narrow(device), .global_pid = pid};
         row.host = host;
         source.ranks.push_back(std::move(row));
@@ -72,18 +72,19 @@ void load_facts(LoadSource& source) {
         source.sink.set_start_system_ns(r.integer(1));
     });
     if (!source.ours) load_export(source);
-    source.scan_rows<RunInfoRow>([&](const RunInfoRow& row) {
+    source.scan_rows<schema::RunInfoRow>([&](const schema::RunInfoRow& row) {
         if (row.key == "import.format" && row.value != "nsight") source.reads_names = false;
         source.sink.add(row);
     });
     source.scan("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text"}, [&](const Statement& r) {
         const auto severity = r.integer(1) >= 1 && r.integer(1) <= 3 ? r.integer(1) : 1;
-        source.sink.add(DiagnosticRow{r.integer(0), static_cast<Severity>(severity), std::string(r.text(2))});
+        source.sink.add(schema::DiagnosticRow{r.integer(0), static_cast<schema::Severity>(severity),
+                                              std::string(r.text(2))});
     });
 }
 
 void load_ranks(LoadSource& source) {
-    source.scan_rows<RankRow>([&](const RankRow& row) { source.ranks.push_back(row); });
+    source.scan_rows<schema::RankRow>([&](const schema::RankRow& row) { source.ranks.push_back(row); });
     if (source.ranks.empty()) make_up_ranks(source);
     std::map<int, std::pair<std::string, std::int64_t>> devices;            // name, memory
     for (const auto table : {"TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU"}) {  // the older name first
@@ -91,7 +92,7 @@ void load_ranks(LoadSource& source) {
             devices[narrow(r.integer(0))] = {std::string(r.text(1)), r.integer(2)};
         });
     }
-    for (RankRow& row : source.ranks) {
+    for (schema::RankRow& row : source.ranks) {
         if (const auto it = devices.find(row.device); it != devices.end()) {
             std::tie(row.device_name, row.device_memory) = it->second;
         }
@@ -105,33 +106,33 @@ void load_threads(LoadSource& source) {
                 [&](const Statement& r) { rank_of[r.integer(0)] = narrow(r.integer(1)); });
     source.scan("ThreadNames", {"nameId", "globalTid"}, [&](const Statement& r) {
         const auto it = rank_of.find(r.integer(1));
-        source.sink.add(ThreadRow{.global_tid = r.integer(1),
-                                  .name = std::string(source.sink.text(source.string(r, 0))),
-                                  .rank = it != rank_of.end() ? it->second : -1});
+        source.sink.add(schema::ThreadRow{.global_tid = r.integer(1),
+                                          .name = std::string(source.sink.text(source.string(r, 0))),
+                                          .rank = it != rank_of.end() ? it->second : -1});
         if (it != rank_of.end()) rank_of.erase(it);
     });
     for (const auto& [tid, rank] : rank_of)
-        source.sink.add(ThreadRow{.global_tid = tid, .name = {}, .rank = rank});
-    source.add_rows<StreamRow>();
+        source.sink.add(schema::ThreadRow{.global_tid = tid, .name = {}, .rank = rank});
+    source.add_rows<schema::StreamRow>();
 }
 
 void load_model(LoadSource& source) {
-    source.scan_rows<ModuleRow>([&](const ModuleRow& row) {
+    source.scan_rows<schema::ModuleRow>([&](const schema::ModuleRow& row) {
         source.modules.insert(row.id);
         source.sink.add(row);
     });
-    source.add_rows<UnitRow>();
-    source.add_rows<PredictionRow>();
+    source.add_rows<schema::UnitRow>();
+    source.add_rows<schema::PredictionRow>();
     source.scan("SHARD_PREDICTION_PARTS", {"rank", "part", "id", "name", "bytes"}, [&](const Statement& r) {
         const std::int64_t part = r.integer_or(1, -1);
-        if (part < 0 || part >= kPredictionParts) return;  // of an unknown kind
-        source.sink.add(PredictionPartRow{.rank = narrow(r.integer(0)),
-                                          .kind = static_cast<PredictionPart>(part),
-                                          .id = r.integer_or(2, -1),
-                                          .bytes = r.integer(4),
-                                          .name = std::string(r.text(3))});
+        if (part < 0 || part >= schema::kPredictionParts) return;  // of an unknown kind
+        source.sink.add(schema::PredictionPartRow{.rank = narrow(r.integer(0)),
+                                                  .kind = static_cast<schema::PredictionPart>(part),
+                                                  .id = r.integer_or(2, -1),
+                                                  .bytes = r.integer(4),
+                                                  .name = std::string(r.text(3))});
     });
     if (!source.modules.empty()) source.reads_names = false;  // its ranges refer to modules by id
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -8,7 +8,7 @@
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/load/load_source.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -30,17 +30,18 @@ void load_allocations(LoadSource& source) {
             m.rank_slot.push_back(rows.memory_ranks.of(narrow(r.integer(1))));
             m.address.push_back(static_cast<std::uint64_t>(r.integer(2)));
             m.bytes.push_back(bytes);
-            m.category.push_back(to_enum(r.integer(4), kMemoryCategories, MemoryCategory::other));
-            m.space.push_back(to_enum(r.integer(5), kMemorySpaces, MemorySpace::host));
-            m.phase.push_back(to_enum(r.integer(6), kPhases, Phase::none));
+            m.category.push_back(
+                to_enum(r.integer(4), schema::kMemoryCategories, schema::MemoryCategory::other));
+            m.space.push_back(to_enum(r.integer(5), schema::kMemorySpaces, schema::MemorySpace::host));
+            m.phase.push_back(to_enum(r.integer(6), schema::kPhases, schema::Phase::none));
             m.unit.push_back(narrow(r.integer_or(7, -1)));
             m.module.push_back(narrow(r.integer_or(8, -1)));
             m.name.push_back(source.string_or_empty(r, 9));
             put_rare(m.global_tid, at, r.integer(10), std::int64_t{0});
             put_rare(m.total, at, PendingRows::known_total(r.integer_or(11, -1)), std::int64_t{-1});
             put_rare(m.reserved, at, PendingRows::known_total(r.integer_or(12, -1)), std::int64_t{-1});
-            put_rare(m.annotation, at, source.string_or_empty(r, 13), StringId::empty);
-            put_rare(m.stack, at, source.string_or_empty(r, 14), StringId::empty);
+            put_rare(m.annotation, at, source.string_or_empty(r, 13), schema::StringId::empty);
+            put_rare(m.stack, at, source.string_or_empty(r, 14), schema::StringId::empty);
             put_rare(m.device, at, device_of_stream(narrow(r.integer(15))), std::uint16_t{0});
             put_rare(m.stream, at, narrow(r.integer_or(15, -1)), -1);
         });
@@ -54,7 +55,7 @@ struct Owner {  // the rank that owns a device in a process
 void load_cuda_memory(LoadSource& source) {
     std::map<std::pair<int, std::int64_t>, Owner> rank_of;
     std::map<std::int64_t, std::pair<int, int>> of_process;  // the number of its ranks, and the last one's
-    for (const RankRow& rank : source.ranks) {
+    for (const schema::RankRow& rank : source.ranks) {
         rank_of[{rank.device, rank.global_pid}] = {rank.rank, 0};
         auto& [count, number] = of_process[rank.global_pid];
         ++count;
@@ -72,21 +73,21 @@ void load_cuda_memory(LoadSource& source) {
                 if (place.second == 0 || process == of_process.end() || process->second.first != 1) return;
                 it = rank_of.emplace(place, Owner{process->second.second, ++further[place.second]}).first;
             }
-            const auto kind = r.integer_or(5, kMemKindDevice);
+            const auto kind = r.integer_or(5, schema::kMemKindDevice);
             // Clamped, but still so large that the sink refuses it.
             const std::int64_t bytes =
                 std::clamp(r.integer(4), -2 * PendingRows::kLargest, 2 * PendingRows::kLargest);
-            source.sink.add(
-                MemoryRow{.time = r.integer(0),
-                          .rank = it->second.rank,
-                          .address = static_cast<std::uint64_t>(r.integer(3)),
-                          .bytes = r.integer(6) == 1 ? -bytes : bytes,
-                          .category = MemoryCategory::other,
-                          .space = kind == kMemKindPageable ? MemorySpace::host
-                                   : kind == kMemKindPinned ? MemorySpace::pinned
-                                                            : MemorySpace::device,
-                          .stream = it->second.device > 0 ? stream_of_device(it->second.device, 0) : -1,
-                          .name = source.id_or_text(r, 7)});
+            source.sink.add(schema::MemoryRow{
+                .time = r.integer(0),
+                .rank = it->second.rank,
+                .address = static_cast<std::uint64_t>(r.integer(3)),
+                .bytes = r.integer(6) == 1 ? -bytes : bytes,
+                .category = schema::MemoryCategory::other,
+                .space = kind == schema::kMemKindPageable ? schema::MemorySpace::host
+                         : kind == schema::kMemKindPinned ? schema::MemorySpace::pinned
+                                                          : schema::MemorySpace::device,
+                .stream = it->second.device > 0 ? stream_of_device(it->second.device, 0) : -1,
+                .name = source.id_or_text(r, 7)});
         });
 }
 
@@ -94,11 +95,11 @@ void load_cuda_memory(LoadSource& source) {
 
 void load_memory(LoadSource& source) {
     load_allocations(source);
-    source.add_rows<SegmentRow>();
-    source.add_rows<CounterRow>();
+    source.add_rows<schema::SegmentRow>();
+    source.add_rows<schema::CounterRow>();
     // CUDA's allocations, for a program that records no categories. With categories, they would be
     // duplicates.
     if (source.sink.pending().memory.size() == 0) load_cuda_memory(source);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

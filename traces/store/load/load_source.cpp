@@ -4,7 +4,7 @@
 
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -113,7 +113,7 @@ void LoadSource::load_strings() {
     const std::int64_t near = kFewStrings + 4 * rows_at_most("StringIds");
     scan("StringIds", {"id", "value"}, [&](const Statement& r) {
         const std::int64_t id = r.integer(0);
-        const StringId text = sink.intern(r.text(1));
+        const schema::StringId text = sink.intern(r.text(1));
         if (id < 0 || id >= near) {
             far_strings_.emplace(id, text);
             return;
@@ -122,10 +122,10 @@ void LoadSource::load_strings() {
         if (index >= strings_.size()) {
             strings_.resize(
                 std::max(index + 1, std::min(2 * strings_.size(), static_cast<std::size_t>(near))),
-                StringId::empty);
+                schema::StringId::empty);
         }
         strings_[index] = text;
     });
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

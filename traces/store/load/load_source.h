@@ -21,7 +21,7 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 inline constexpr const char* kDeviceTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
                                                 "CUPTI_ACTIVITY_KIND_MEMSET"};
@@ -62,7 +62,7 @@ class FastRow {
     sqlite3_value** values_;
 };
 
-class LoadSource final : public LoadedStrings {
+class LoadSource final : public schema::LoadedStrings {
   public:
     LoadSource(Database& database, ColumnSink& into, LoadProgress* progress);
     ~LoadSource() override;
@@ -100,8 +100,8 @@ class LoadSource final : public LoadedStrings {
     template <typename Row, typename Take>
     void scan_rows(Take take) {
         std::vector<std::string_view> names;
-        std::vector<void (*)(const LoadedCell&, void*)> setters;
-        for (const SchemaColumn& column : find_table(Row::kTable)->columns) {
+        std::vector<void (*)(const schema::LoadedCell&, void*)> setters;
+        for (const schema::SchemaColumn& column : schema::find_table(Row::kTable)->columns) {
             if (column.access.set == nullptr) continue;
             names.push_back(column.name);
             setters.push_back(column.access.set);
@@ -109,7 +109,7 @@ class LoadSource final : public LoadedStrings {
         scan_fast(Row::kTable, names, [&](const FastRow& values) {
             Row row;
             for (std::size_t i = 0; i < setters.size(); ++i)
-                setters[i](LoadedCell(values.value(static_cast<int>(i)), *this), &row);
+                setters[i](schema::LoadedCell(values.value(static_cast<int>(i)), *this), &row);
             take(row);
         });
     }
@@ -120,39 +120,39 @@ class LoadSource final : public LoadedStrings {
     }
 
     // The sink's id for a StringIds.id.
-    StringId string(std::int64_t id) const override {
+    schema::StringId string(std::int64_t id) const override {
         if (id >= 0 && id < static_cast<std::int64_t>(strings_.size())) {
             return strings_[static_cast<std::size_t>(id)];
         }
         const auto it = far_strings_.find(id);
-        return it != far_strings_.end() ? it->second : StringId::empty;
+        return it != far_strings_.end() ? it->second : schema::StringId::empty;
     }
-    StringId string(const Statement& row, int column) const {
-        return row.is_null(column) ? StringId::empty : string(row.integer(column));
+    schema::StringId string(const Statement& row, int column) const {
+        return row.is_null(column) ? schema::StringId::empty : string(row.integer(column));
     }
     // The same, but NULL or an absent column gives the empty string.
-    StringId string_or_empty(const FastRow& row, int column) const {
+    schema::StringId string_or_empty(const FastRow& row, int column) const {
         const std::int64_t id = row.integer(column);
-        return id != 0 || !row.is_null(column) ? string(id) : StringId::empty;
+        return id != 0 || !row.is_null(column) ? string(id) : schema::StringId::empty;
     }
     // A column that holds either the id of a string or the text itself.
-    StringId id_or_text(const Statement& row, int column) {
+    schema::StringId id_or_text(const Statement& row, int column) {
         switch (row.type(column)) {
             case ValueType::integer:
                 return string(row.integer(column));
             case ValueType::null:
-                return StringId::empty;
+                return schema::StringId::empty;
             default:
                 return sink.intern(row.text(column));
         }
     }
 
-    StringId id_or_text(const FastRow& row, int column) {
+    schema::StringId id_or_text(const FastRow& row, int column) {
         switch (row.type(column)) {
             case SQLITE_INTEGER:
                 return string(row.integer(column));
             case SQLITE_NULL:
-                return StringId::empty;
+                return schema::StringId::empty;
             default:
                 return sink.intern(row.text(column));
         }
@@ -165,7 +165,7 @@ class LoadSource final : public LoadedStrings {
     const bool ours;  // not another program's export
     // Ranges are a foreign program's NVTX, whose names may identify operators and modules (nvtx_names.h).
     bool reads_names = true;
-    std::vector<RankRow> ranks;                // as given to the sink
+    std::vector<schema::RankRow> ranks;        // as given to the sink
     std::unordered_set<std::int64_t> modules;  // SHARD_MODULES.id
 
   private:
@@ -186,8 +186,8 @@ class LoadSource final : public LoadedStrings {
 
     LoadProgress* progress_;
     Receiver receiver_;
-    std::vector<StringId> strings_;                           // by StringIds.id
-    std::unordered_map<std::int64_t, StringId> far_strings_;  // ids that are far from the others
+    std::vector<schema::StringId> strings_;                           // by StringIds.id
+    std::unordered_map<std::int64_t, schema::StringId> far_strings_;  // ids that are far from the others
     std::unordered_map<std::string, bool> known_tables_;
     std::int64_t rows_ = 0, total_ = 0, file_rows_ = 0;
 };
@@ -203,4 +203,4 @@ void load_memory(LoadSource& source);
 // If no collectives are recorded: derives them from NCCL's own ranges.
 void load_nccl_calls(LoadSource& source);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -3,7 +3,7 @@
 
 #include "traces/store/load/load_source.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     LoadSource source(database, sink, progress);
@@ -11,8 +11,8 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     load_facts(source);
     load_threads(source);
     load_model(source);
-    source.add_rows<StepRow>();
-    source.add_rows<LossRow>();
+    source.add_rows<schema::StepRow>();
+    source.add_rows<schema::LossRow>();
     load_device_events(source);
     load_host_events(source);
     load_ranks(source);  // in an export they follow from the events
@@ -21,4 +21,4 @@ void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress) {
     load_memory(source);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

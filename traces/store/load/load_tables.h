@@ -5,9 +5,9 @@
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Absent tables and columns are read as "no data". Throws StoreError (damaged, cancelled).
 void load_tables(Database& database, ColumnSink& sink, LoadProgress* progress);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -4,7 +4,7 @@
 #include "traces/store/load/load_tables.h"
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progress) {
     Database database = open_trace(path);
@@ -17,4 +17,4 @@ std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progres
     return trace;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -8,7 +8,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Set by a caller on another thread to follow and stop a load.
 struct LoadProgress {
@@ -20,4 +20,4 @@ struct LoadProgress {
 // and what to do.
 std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progress = nullptr);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -15,7 +15,7 @@
 #include "traces/schema/joined.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace {
 
 constexpr std::uint64_t kPayloadHead = 32;  // rows.h: binary_payload()
@@ -92,11 +92,11 @@ void NcclCalls::read_ranges(Database& database) {
         "SELECT n.globalTid, n.domainId FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId "
         "WHERE n.eventType = 75 AND COALESCE(s.value, n.text) = 'NCCL'");
     while (named.step()) {
-        domains.emplace(named.integer(0) & kPidMask, named.integer(1));
+        domains.emplace(named.integer(0) & schema::kPidMask, named.integer(1));
         numbers.insert(named.integer(1));
     }
     if (numbers.empty()) return;
-    const std::string numbers_list = joined(numbers, ", ");
+    const std::string numbers_list = schema::joined(numbers, ", ");
     const Layouts layouts(database, numbers_list);
     const char* payload = database.has_column("NVTX_EVENTS", "binaryData") ? "n.binaryData" : "NULL";
     Statement ranges(
@@ -104,7 +104,7 @@ void NcclCalls::read_ranges(Database& database) {
                               "FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId WHERE "
                               "n.eventType = {} AND n.domainId IN ({}) AND n.end NOT NULL "
                               "ORDER BY n.globalTid, n.start, n.end DESC, n.rowid",
-                              payload, kNvtxPushPop, numbers_list));
+                              payload, schema::kNvtxPushPop, numbers_list));
     Groups groups;
     std::int64_t thread = -1;
     while (ranges.step()) {
@@ -112,7 +112,7 @@ void NcclCalls::read_ranges(Database& database) {
         call.global_tid = ranges.integer(0);
         call.start = ranges.integer(1);
         call.end = ranges.integer(2);
-        if (!domains.contains({call.global_tid & kPidMask, ranges.integer(3)})) continue;
+        if (!domains.contains({call.global_tid & schema::kPidMask, ranges.integer(3)})) continue;
         if (thread != call.global_tid) groups = {};
         thread = call.global_tid;
 
@@ -189,17 +189,17 @@ int NcclCalls::ranks_of(std::uint64_t communicator) const {
     return it != ranks_.end() && it->second > 0 ? it->second : 0;
 }
 
-std::int64_t full_bytes(Operation operation, std::int64_t message_bytes, int ranks) {
+std::int64_t full_bytes(schema::Operation operation, std::int64_t message_bytes, int ranks) {
     switch (operation) {
-        case Operation::all_gather:
-        case Operation::reduce_scatter:
-        case Operation::all_to_all:
-        case Operation::gather:
-        case Operation::scatter:
+        case schema::Operation::all_gather:
+        case schema::Operation::reduce_scatter:
+        case schema::Operation::all_to_all:
+        case schema::Operation::gather:
+        case schema::Operation::scatter:
             return message_bytes * ranks;
         default:
             return message_bytes;
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

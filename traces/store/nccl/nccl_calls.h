@@ -13,10 +13,10 @@
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct NcclCall {
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t global_tid = 0, start = 0, end = 0;
     std::optional<std::uint64_t> communicator;  // without a payload: unknown
     std::int64_t bytes = -1;                    // as NCCL counts them, see full_bytes(); -1: unknown
@@ -53,6 +53,6 @@ class NcclCalls {
 // The size of the full buffer (nccl-tests' S) from NCCL's message size. NCCL reports one rank's part where
 // the parts of all ranks make up the buffer: the contribution to an all_gather, the result of a
 // reduce_scatter.
-std::int64_t full_bytes(Operation operation, std::int64_t message_bytes, int ranks);
+std::int64_t full_bytes(schema::Operation operation, std::int64_t message_bytes, int ranks);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

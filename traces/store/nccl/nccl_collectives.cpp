@@ -18,7 +18,7 @@
 #include "traces/store/nccl/nccl_calls.h"
 #include "traces/store/nccl/nccl_kernels.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace {
 
 // A kernel and the calls whose work it does.
@@ -31,7 +31,7 @@ struct Row {
     std::size_t kernel = 0;
     int rank = 0;
     std::int64_t correlation = 0, issued = 0;
-    Operation operation = Operation::other;
+    schema::Operation operation = schema::Operation::other;
     std::int64_t bytes = 0;
     std::uint64_t communicator = 0;
     int ranks = 0;
@@ -74,7 +74,7 @@ std::vector<std::int64_t> read_numbers(Database& database, const std::vector<Ncc
 // calls in the order of issue.
 std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vector<std::size_t>& launched,
                           const std::vector<NcclCall>& calls, const std::vector<std::size_t>& issued) {
-    std::array<std::vector<std::size_t>, kOperations> kernels_of, calls_of;
+    std::array<std::vector<std::size_t>, schema::kOperations> kernels_of, calls_of;
     for (const std::size_t k : launched)
         kernels_of[static_cast<std::size_t>(kernels[k].operation)].push_back(k);
     std::vector<std::size_t> rest;  // calls without a kernel of their own kind
@@ -85,10 +85,10 @@ std::vector<Tie> tie_site(const std::vector<NcclKernel>& kernels, const std::vec
     // A single kernel for calls of several kinds has the name of one of them, or of none.
     if (launched.size() == 1 && !issued.empty()) return {{launched.front(), issued}};
 
-    std::vector<std::size_t>& any = kernels_of[static_cast<std::size_t>(Operation::other)];
-    calls_of[static_cast<std::size_t>(Operation::other)] = std::move(rest);
+    std::vector<std::size_t>& any = kernels_of[static_cast<std::size_t>(schema::Operation::other)];
+    calls_of[static_cast<std::size_t>(schema::Operation::other)] = std::move(rest);
     std::vector<Tie> ties;
-    for (std::size_t kind = 0; kind < kOperations; ++kind) {
+    for (std::size_t kind = 0; kind < schema::kOperations; ++kind) {
         const auto& k = kernels_of[kind];
         const auto& c = calls_of[kind];
         const bool many_for_any = &k == &any && k.size() > 1;
@@ -123,7 +123,7 @@ class Join {
         }
         const std::vector<std::int64_t> numbers = read_numbers(database_, nccl_.calls());
         for (auto& [site, launched] : by_site) {
-            sort_rows(launched, [&](std::size_t a, std::size_t b) {
+            schema::sort_rows(launched, [&](std::size_t a, std::size_t b) {
                 return kernels_[a].launched < kernels_[b].launched;
             });
             const auto& issued = nccl_.sites()[static_cast<std::size_t>(site)].calls;
@@ -148,8 +148,9 @@ class Join {
             results.times.emplace_back(kernels_[row.kernel].start, kernels_[row.kernel].end);
         }
         for (std::string& text : notes()) {
-            results.notes.push_back(
-                {.time = kernels_.front().start, .severity = Severity::warning, .text = std::move(text)});
+            results.notes.push_back({.time = kernels_.front().start,
+                                     .severity = schema::Severity::warning,
+                                     .text = std::move(text)});
         }
         return results;
     }
@@ -194,7 +195,7 @@ class Join {
                 return void(++missing_.no_payload);  // no size
             }
             row.bytes += full_bytes(call.operation, call.bytes, row.ranks);
-            if (call.operation != row.operation) row.operation = Operation::other;
+            if (call.operation != row.operation) row.operation = schema::Operation::other;
         }
         row.rank = ranks_.of(kernel.device, kernel.global_pid);
         if (row.rank < 0) return void(++missing_.no_rank);
@@ -203,7 +204,7 @@ class Join {
 
     // Assigns numbers that are equal on all ranks, or none.
     void number_rows() {
-        sort_rows(rows_, [](const Row& a, const Row& b) {
+        schema::sort_rows(rows_, [](const Row& a, const Row& b) {
             return std::tie(a.communicator, a.rank, a.issued) < std::tie(b.communicator, b.rank, b.issued);
         });
         for (std::size_t begin = 0; begin < rows_.size();) {
@@ -212,7 +213,7 @@ class Join {
             std::map<int, std::vector<Row*>> by_rank;
             for (; end < rows_.size() && rows_[end].communicator == rows_[begin].communicator; ++end) {
                 Row& row = rows_[end];
-                if (is_point_to_point(row.operation) || row.operation == Operation::other) continue;
+                if (is_point_to_point(row.operation) || row.operation == schema::Operation::other) continue;
                 by_rank[row.rank].push_back(&row);
                 all_numbered = all_numbered && row.own_number != kUnknownNumber;
             }
@@ -341,4 +342,4 @@ void join_nccl_collectives(Database& database) {
     database.execute("RELEASE join_nccl_collectives");
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

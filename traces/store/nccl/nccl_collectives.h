@@ -9,7 +9,7 @@
 #include "traces/schema/rows.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Finds the call that launched each NCCL kernel: its launch (correlation id, thread, time) leads to the NVTX
 // range around it, and that range's payload to a communicator and to bytes. In a group the kernels of one
@@ -27,10 +27,10 @@ void join_nccl_collectives(Database& database);
 
 // The same without writing, for an export that is not modified.
 struct NcclCollectives {
-    std::vector<CollectiveRow> rows;
+    std::vector<schema::CollectiveRow> rows;
     std::vector<std::pair<std::int64_t, std::int64_t>> times;  // start and end of each row's kernel, ns
-    std::vector<DiagnosticRow> notes;                          // what could not be attributed, and why
+    std::vector<schema::DiagnosticRow> notes;                  // what could not be attributed, and why
 };
 NcclCollectives find_nccl_collectives(Database& database);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

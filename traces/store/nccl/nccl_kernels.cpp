@@ -11,13 +11,13 @@
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/columns/names.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 namespace {
 
 std::vector<NcclKernel> read_kernels(Database& database) {
-    std::unordered_map<std::int64_t, Operation> names;
+    std::unordered_map<std::int64_t, schema::Operation> names;
     Statement strings(database, "SELECT id, value FROM StringIds WHERE value LIKE '%nccl%' AND " +
-                                    communication_kernel_sql("value"));
+                                    schema::communication_kernel_sql("value"));
     while (strings.step()) {
         names.emplace(strings.integer(0), operation_of_kernel(strings.text(1)));
     }
@@ -29,7 +29,7 @@ std::vector<NcclKernel> read_kernels(Database& database) {
     Statement rows(database,
                    fmt::format("SELECT start, \"end\", deviceId, globalPid, correlationId, shortName FROM "
                                "CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName IN ({}) ORDER BY start",
-                               joined(ids, ", ")));
+                               schema::joined(ids, ", ")));
     while (rows.step()) {
         kernels.push_back({.start = rows.integer(0),
                            .end = rows.integer(1),
@@ -56,7 +56,8 @@ void read_launches(Database& database, std::vector<NcclKernel>& kernels) {
     }
     Statement calls(database, "SELECT correlationId, globalTid, start FROM CUPTI_ACTIVITY_KIND_RUNTIME");
     while (calls.step()) {
-        const auto [first, last] = wanted.equal_range({calls.integer(0), calls.integer(1) & kPidMask});
+        const auto [first, last] =
+            wanted.equal_range({calls.integer(0), calls.integer(1) & schema::kPidMask});
         for (auto it = first; it != last; ++it) {
             NcclKernel& kernel = kernels[it->second];
             if (kernel.launch_tid != kUnknownNumber) continue;
@@ -116,4 +117,4 @@ int DeviceRanks::of(std::int64_t device, std::int64_t global_pid) const {
     return it != by_device_.end() ? it->second : -1;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

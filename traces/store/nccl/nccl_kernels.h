@@ -9,13 +9,13 @@
 #include "traces/schema/enums.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 inline constexpr std::int64_t kUnknownNumber = -1;
 
 struct NcclKernel {
     std::int64_t start = 0, end = 0, device = 0, global_pid = 0, correlation = 0;
-    Operation operation = Operation::other;  // from its name; `other` can carry any operation
+    schema::Operation operation = schema::Operation::other;  // from its name; `other` can carry any operation
     std::int64_t launch_tid = kUnknownNumber, launched = 0;
 };
 
@@ -35,4 +35,4 @@ class DeviceRanks {
     std::map<std::int64_t, int> by_device_, by_process_;  // -1: several
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

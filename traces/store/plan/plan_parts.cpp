@@ -2,7 +2,7 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 void store_plan_parts(const std::string& path, std::span<const PlanPart> parts) {
     Database database(path, Database::Mode::read_write);
@@ -66,4 +66,4 @@ std::vector<PlanPart> load_plan_parts(const std::string& path) {
     return parts;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 inline constexpr std::size_t kZeroStages = 4;
 
@@ -34,4 +34,4 @@ void store_plan_parts(const std::string& path, std::span<const PlanPart> parts);
 // By row, in the order in which they were stored. Empty if the file has none, is not a database, or is gone.
 std::vector<PlanPart> load_plan_parts(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -20,4 +20,4 @@ DiskReserve::DiskReserve(const std::string& beside) {
     if (file_ && ::fallocate(file_.get(), 0, 0, kRoom) != 0) give_back();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 
 #include "traces/store/file_descriptor.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // An unnamed file holds the space and disappears with its process. There is no reserve if the file system
 // does not support such files.
@@ -19,4 +19,4 @@ class DiskReserve {
     FileDescriptor file_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -4,7 +4,7 @@
 
 #include "traces/store/file_descriptor.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -26,4 +26,4 @@ int process_that_uses(const std::string& path) {
     return held ? lock.l_pid : 0;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

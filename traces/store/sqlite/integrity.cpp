@@ -4,7 +4,7 @@
 
 #include "traces/store/sqlite/open.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -35,4 +35,4 @@ std::string damage_of(const std::string& path) {
                                   : "");
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -3,10 +3,10 @@
 
 #include <string>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // One sentence that names the first fault and the number of others; empty if there is none. Reads the whole
 // file. Throws StoreError if the file cannot be opened at all.
 std::string damage_of(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -4,7 +4,7 @@
 
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class NoSpaceError : public StoreError {
   public:
@@ -15,4 +15,4 @@ class NoSpaceError : public StoreError {
 inline constexpr const char* kStoppedBecause = "recording_stopped";
 inline constexpr const char* kDiskWasFull = "its disk was full";
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -12,7 +12,7 @@
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/temporary_copy.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -95,11 +95,11 @@ Database::Mode choose_mode(const std::string& path) {
 void check_is_trace(Database& database) {
     const int version = static_cast<int>(database.integer("PRAGMA user_version"));
     if (database.has_table("SHARD_STATE")) {
-        if (version > kSchemaVersion) {
+        if (version > schema::kSchemaVersion) {
             throw StoreError(
                 fmt::format("{} has schema version {}, newer than the {} that this tool reads; use the "
                             "Shardscope that recorded it, or a newer one",
-                            database.path(), version, kSchemaVersion));
+                            database.path(), version, schema::kSchemaVersion));
         }
         return;
     }
@@ -116,7 +116,7 @@ void check_is_trace(Database& database) {
 // Creates, for this connection only, the views and (empty) tables that an older schema lacks.
 void complete_schema(Database& database) {
     if (const int version = schema_version(database); version > 0) {
-        database.execute(migration_sql(version));
+        database.execute(schema::migration_sql(version));
     }
 }
 
@@ -128,7 +128,7 @@ bool begins_with_words(std::string_view sql, std::string_view words) {
 
 // Replaces the file's view by the schema's for this connection; the file's view stays if an older table lacks
 // one of its columns.
-void replace_view(Database& database, const SchemaView& view) {
+void replace_view(Database& database, const schema::SchemaView& view) {
     const auto run = [&](const std::string& sql) {
         return sqlite3_exec(database.handle(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
     };
@@ -207,12 +207,13 @@ bool has_plain_table(Database& database, std::string_view table) {
 }
 
 void trust_tables_only(Database& database) {
-    for (const auto tables : {nsight_tables(), nsight_enums(), shard_tables(), shard_enums()}) {
-        for (const SchemaTable& table : tables) (void)has_plain_table(database, table.name);
+    for (const auto tables :
+         {schema::nsight_tables(), schema::nsight_enums(), schema::shard_tables(), schema::shard_enums()}) {
+        for (const schema::SchemaTable& table : tables) (void)has_plain_table(database, table.name);
     }
     if (schema_version(database) == 0) return;
     database.execute("PRAGMA query_only = OFF;");
-    for (const SchemaView& view : views()) replace_view(database, view);
+    for (const schema::SchemaView& view : schema::views()) replace_view(database, view);
     database.execute("PRAGMA query_only = ON;");
 }
 
@@ -231,4 +232,4 @@ int schema_version(Database& database) {
     return database.has_table("SHARD_STATE") ? static_cast<int>(database.integer("PRAGMA user_version")) : 0;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Throws StoreError if `path` is missing, a folder, unreadable, not an SQLite file, truncated, not a trace or
 // of a newer schema. A finished file is read without writing anything next to it; one with a journal (its run
@@ -29,4 +29,4 @@ int schema_version(Database& database);
 // (or cannot be opened at all, which load_trace() reports).
 std::string opening_note(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -14,7 +14,7 @@
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sql_functions.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -46,9 +46,9 @@ bool lacks_our_table(std::string_view message) {
     constexpr std::string_view kNoTable = "no such table: ";
     if (!message.starts_with(kNoTable)) return false;
     const std::string_view name = message.substr(kNoTable.size());
-    const auto is_it = [&](const auto& known) { return same_but_for_case(known.name, name); };
+    const auto is_it = [&](const auto& known) { return schema::same_but_for_case(known.name, name); };
     const auto has = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_it); };
-    return has(views()) || has(nsight_tables()) || has(shard_tables());
+    return has(schema::views()) || has(schema::nsight_tables()) || has(schema::shard_tables());
 }
 
 [[noreturn]] void refuse_sql(sqlite3* handle, std::string_view sql, std::size_t statement_start) {
@@ -106,8 +106,8 @@ std::map<std::string, std::string> stated_values(std::string_view sql) {
 
 // Converts a text to a number if all of it is one.
 QueryValue as_value(const std::string& text) {
-    if (const auto whole = number_of<std::int64_t>(text)) return *whole;
-    if (const auto real = number_of<double>(text)) return *real;
+    if (const auto whole = schema::number_of<std::int64_t>(text)) return *whole;
+    if (const auto real = schema::number_of<double>(text)) return *real;
     return text;
 }
 
@@ -244,9 +244,9 @@ Database open_to_write(const std::string& path) {
         Database database = open_trace(path);  // throws an error that says what is wrong with it
         return schema_version(database);
     }();
-    if (version != kSchemaVersion) {
+    if (version != schema::kSchemaVersion) {
         throw QueryError(fmt::format("{} has schema version {} and this tool writes {}; import it first",
-                                     path, version, kSchemaVersion));
+                                     path, version, schema::kSchemaVersion));
     }
     Database database(path, Database::Mode::read_write);
     // SQLite's internal tables in the file (PRAGMA writable_schema) must not be changed.
@@ -296,4 +296,4 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
     return results;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

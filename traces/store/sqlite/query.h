@@ -14,7 +14,7 @@
 #include "traces/store/cell.h"
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The SQL is wrong; the message says where.
 class QueryError : public StoreError {
@@ -63,4 +63,4 @@ struct QueryOptions {
 std::vector<QueryResult> run_query(const std::string& path, const std::string& sql,
                                    const QueryOptions& options = {});
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

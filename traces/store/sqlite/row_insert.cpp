@@ -8,7 +8,7 @@
 
 #include "traces/schema/row_access.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -79,7 +79,7 @@ int at_end(sqlite3_vtab_cursor* base) {
 
 int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int index) {
     const auto* cursor = static_cast<const FeedCursor*>(base);
-    cursor->columns[index](SqlValue(context), cursor->row);
+    cursor->columns[index](schema::SqlValue(context), cursor->row);
     return SQLITE_OK;
 }
 
@@ -111,8 +111,8 @@ std::string insert_sql(std::string_view table, std::string_view verb, std::strin
     // All columns of the table in its order: SQLite then builds the record directly from the values that it
     // has read.
     std::string values;
-    for (const SchemaColumn& column : find_table(table)->columns) {
-        const ColumnAccess& access = column.access;
+    for (const schema::SchemaColumn& column : schema::find_table(table)->columns) {
+        const schema::ColumnAccess& access = column.access;
         values += values.empty() ? "" : ", ";
         if (access.get != nullptr && (all || !access.rare)) {
             fmt::format_to(std::back_inserter(values), "\"{}\"", column.name);
@@ -123,10 +123,10 @@ std::string insert_sql(std::string_view table, std::string_view verb, std::strin
     return fmt::format("{} INTO \"{}\" SELECT {} FROM \"{}\"", verb, table, values, feed);
 }
 
-RowFeed::RowFeed(Database& database, std::string name, std::span<const SchemaColumn> columns,
+RowFeed::RowFeed(Database& database, std::string name, std::span<const schema::SchemaColumn> columns,
                  std::size_t row_size)
     : database_(database), name_(std::move(name)), row_size_(row_size) {
-    for (const SchemaColumn& column : columns) {
+    for (const schema::SchemaColumn& column : columns) {
         if (column.access.get == nullptr) continue;
         fmt::format_to(std::back_inserter(declaration_), "{}\"{}\"",
                        columns_.empty() ? "CREATE TABLE x (" : ", ", column.name);
@@ -152,4 +152,4 @@ void RowFeed::run(Statement& statement, const void* rows, std::size_t count) {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -19,13 +19,13 @@
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // A virtual table over an array of rows of any type. It exists only for this connection, under the given
 // table's name, and has those of its columns for which the rows have values.
 class RowFeed {
   public:
-    RowFeed(Database& database, std::string name, std::span<const SchemaColumn> columns,
+    RowFeed(Database& database, std::string name, std::span<const schema::SchemaColumn> columns,
             std::size_t row_size);
     ~RowFeed();
     RowFeed(const RowFeed&) = delete;
@@ -36,7 +36,7 @@ class RowFeed {
 
     // Used by the virtual table.
     const std::string& declaration() const { return declaration_; }
-    using Get = void (*)(SqlValue cell, const void* row);
+    using Get = void (*)(schema::SqlValue cell, const void* row);
     const std::vector<Get>& columns() const { return columns_; }
     const std::byte* begin() const { return begin_; }
     const std::byte* end() const { return end_; }
@@ -62,10 +62,10 @@ class RowInsert {
   public:
     explicit RowInsert(Database& database)
         : rows_(kRows),
-          columns_(find_table(Row::kTable)->columns),
+          columns_(schema::find_table(Row::kTable)->columns),
           feed_(database, kFeed, columns_, sizeof(Row)),
           all_(database, insert_sql(Row::kTable, verb(), kFeed, true)) {
-        for (const SchemaColumn& column : columns_) {
+        for (const schema::SchemaColumn& column : columns_) {
             if (column.access.rare) rare_.push_back(column.access.any);
         }
         if (!rare_.empty()) plain_.emplace(database, insert_sql(Row::kTable, verb(), kFeed, false));
@@ -101,11 +101,11 @@ class RowInsert {
 
     std::vector<Row> rows_;  // texts keep their capacity
     std::size_t used_ = 0;
-    std::span<const SchemaColumn> columns_;
+    std::span<const schema::SchemaColumn> columns_;
     std::vector<bool (*)(const void*, std::size_t)> rare_;
     RowFeed feed_;
     Statement all_;
     std::optional<Statement> plain_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

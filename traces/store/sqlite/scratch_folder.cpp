@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -73,4 +73,4 @@ std::string ScratchFolder::parent() {
     return error ? "$TMPDIR" : path;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

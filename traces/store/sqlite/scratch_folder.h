@@ -6,7 +6,7 @@
 
 #include "traces/store/file_descriptor.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class ScratchFolder {
   public:
@@ -25,4 +25,4 @@ class ScratchFolder {
     FileDescriptor lock_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -16,7 +16,7 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -194,4 +194,4 @@ void add_sql_functions(Database& database) {
                                      percentile_step, percentile_final, nullptr));
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

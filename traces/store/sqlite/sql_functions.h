@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class Database;
 
@@ -20,4 +20,4 @@ void add_sql_functions(Database& database);
 std::string pretty_time(double ns);
 std::string pretty_bytes(double bytes);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

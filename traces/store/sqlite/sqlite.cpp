@@ -9,7 +9,7 @@
 
 #include "traces/store/sqlite/no_space.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -258,4 +258,4 @@ std::string Statement::column_name(int column) const {
     return name != nullptr ? name : "";
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

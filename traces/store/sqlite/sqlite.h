@@ -14,7 +14,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class Database {
   public:
@@ -104,4 +104,4 @@ class Statement {
     std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

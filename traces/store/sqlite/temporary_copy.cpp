@@ -10,7 +10,7 @@
 
 #include "traces/store/error.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -37,4 +37,4 @@ TemporaryCopy::TemporaryCopy(const std::string& path) {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -6,7 +6,7 @@
 
 #include "traces/store/sqlite/scratch_folder.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // In a new folder that only the owner can access (in $TMPDIR, else /tmp) and that is removed at the end of
 // the scope. A connection that has the copy open by then keeps it: the system frees the space when the last
@@ -22,4 +22,4 @@ class TemporaryCopy {
     std::optional<ScratchFolder> folder_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -22,7 +22,7 @@
 #include "traces/store/file_descriptor.h"
 #include "traces/store/sqlite/in_use.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -167,4 +167,4 @@ void TemporaryFile::rename_to(const std::string& target, bool replace) {
     path_.clear();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

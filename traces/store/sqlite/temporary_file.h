@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class TemporaryFile {
   public:
@@ -41,4 +41,4 @@ void remove_litter(const std::string& target);
 // database would take them for its own.
 void remove_side_files(const std::string& path);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

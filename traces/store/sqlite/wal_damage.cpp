@@ -12,7 +12,7 @@
 
 #include "traces/store/sqlite/in_use.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::string damage_of_wal(const std::string& path) {
         path);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

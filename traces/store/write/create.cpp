@@ -17,7 +17,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/sqlite/temporary_file.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -67,7 +67,7 @@ void insert_facts(Database& database, const WriterOptions& options) {
                                  options.start_utc_ns, iso_time(options.start_utc_ns, false),
                                  iso_time(options.start_utc_ns, true), options.start_system_ns));
 
-    const std::string version(kNsightSchemaVersion);
+    const std::string version(schema::kNsightSchemaVersion);
     const auto dot = version.find('.');
     const auto second_dot = version.find('.', dot + 1);
     insert_name_value(database, "META_DATA_EXPORT",
@@ -78,9 +78,9 @@ void insert_facts(Database& database, const WriterOptions& options) {
                        {"EXPORT_SCHEMA_VERSION_MINOR", version.substr(dot + 1, second_dot - dot - 1)},
                        {"EXPORT_SCHEMA_VERSION_MICRO", version.substr(second_dot + 1)},
                        {"EXPORT_TIME_UTC", iso_time(options.start_utc_ns, false)}});
-    insert_name_value(
-        database, "META_DATA_CAPTURE",
-        {{"SHARDSCOPE_VERSION", kVersion}, {"SHARDSCOPE_SCHEMA_VERSION", std::to_string(kSchemaVersion)}});
+    insert_name_value(database, "META_DATA_CAPTURE",
+                      {{"SHARDSCOPE_VERSION", kVersion},
+                       {"SHARDSCOPE_SCHEMA_VERSION", std::to_string(schema::kSchemaVersion)}});
     database.execute("INSERT INTO SHARD_STATE VALUES (0, 0)");
     if (options.on_this_machine) insert_machine(database);
 }
@@ -101,8 +101,8 @@ Database create_schema(const std::string& path, int page_size) {
     database.execute(
         fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
                     "PRAGMA application_id = {}; PRAGMA user_version = {};",
-                    page_size, kApplicationId, kSchemaVersion));
-    database.execute("BEGIN;" + creation_sql() + "COMMIT;");
+                    page_size, schema::kApplicationId, schema::kSchemaVersion));
+    database.execute("BEGIN;" + schema::creation_sql() + "COMMIT;");
     return database;
 }
 
@@ -158,4 +158,4 @@ void DatabaseWriter::check_output(const std::string& path, bool overwrite) {
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -7,7 +7,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Creates the file with all tables and the facts that are known before the first event; its owner alone may
 // read it (0600). The file takes its name only when it is complete, so that an older file stays until then.
@@ -27,4 +27,4 @@ constexpr int page_size_for(std::int64_t bytes) {
 // Nanoseconds since 1970 as "2026-06-26T03:04:48".
 std::string iso_time(std::int64_t utc_ns, bool local);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -25,7 +25,7 @@
 #include "traces/store/write/totals.h"
 #include "traces/store/write/writer_impl.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace fs = std::filesystem;
 
@@ -89,7 +89,7 @@ std::vector<std::string> common_columns(Database& database, const std::string& t
 std::int64_t count_rows(Database& database) {
     std::int64_t rows = 0;
     for (const auto& table : names_of_tables(database, "main")) {
-        if (find_table(table) == nullptr) continue;
+        if (schema::find_table(table) == nullptr) continue;
         rows += std::max<std::int64_t>(0, database.integer(fmt::format("SELECT max(rowid) FROM {}", table)));
     }
     return rows;
@@ -111,7 +111,7 @@ std::int64_t copy_tables(Database& database, Progress& progress, Totals& totals,
     const RowsDone done = std::ref(progress);
     std::int64_t last_end = 0;
     for (const auto& table : names_of_tables(database, "run")) {
-        if (find_table(table) == nullptr) {
+        if (schema::find_table(table) == nullptr) {
             make_table(database, table);
             copy_table(database, table, common_columns(database, table));
             continue;
@@ -147,17 +147,17 @@ void mark_as_ended(Database& database, std::int64_t last_end, FinalizeResult& re
         database.execute(
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, 0, {1});"
                         "INSERT OR REPLACE INTO SHARD_RUN VALUES ('finalized', 'after {2}');",
-                        kVmId, last_end, what));
-        RowInsert<DiagnosticRow> diagnostic(database);
+                        schema::kVmId, last_end, what));
+        RowInsert<schema::DiagnosticRow> diagnostic(database);
         diagnostic.add(
-            {last_end, Severity::warning,
+            {last_end, schema::Severity::warning,
              fmt::format("{}; what the run had committed until then was finalized afterwards", what)});
         diagnostic.flush();
     }
     database.execute(
         fmt::format("UPDATE SHARD_STATE SET ended = 1;"
                     "UPDATE META_DATA_CAPTURE SET value = '{}' WHERE name = 'SHARDSCOPE_SCHEMA_VERSION';",
-                    kSchemaVersion));
+                    schema::kSchemaVersion));
 }
 
 // Adds undescribed processes to which ranks and threads refer, so that joins with them do not lose rows.
@@ -177,7 +177,7 @@ void complete(Database& database, std::int64_t last_end, FinalizeResult& result)
     add_memory_usage(database);
     add_processes(database);
     database.execute("COMMIT");
-    database.execute("BEGIN;" + indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
+    database.execute("BEGIN;" + schema::indexing_sql() + "PRAGMA analysis_limit = 1000; ANALYZE main;");
     mark_as_ended(database, last_end, result);
     database.execute("COMMIT");
 }
@@ -205,7 +205,7 @@ void complete_in_place(Database& database, Progress& progress, FinalizeResult& r
     Totals totals;
     std::int64_t last_end = 0;
     for (const auto& table : names_of_tables(database, "main")) {
-        if (find_table(table) == nullptr) continue;
+        if (schema::find_table(table) == nullptr) continue;
         std::vector<std::string> columns;
         Statement rows(database, "SELECT name FROM pragma_table_info(?1)");
         rows.bind(1, std::string_view(table));
@@ -333,4 +333,4 @@ FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions
     return finalize(path, options, true);
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

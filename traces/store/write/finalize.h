@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct FinalizeOptions {
     const std::atomic<bool>* cancel = nullptr;   // set by another thread or a signal handler: stop soon
@@ -40,4 +40,4 @@ FinalizeResult finalize_trace(const std::string& path, const FinalizeOptions& op
 // others are reading is not refused but indexed and summed in place, unsorted. Internal to the store.
 FinalizeResult finalize_ended_run(const std::string& path, const FinalizeOptions& options);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -12,7 +12,7 @@
 #include "traces/schema/rows.h"
 #include "traces/schema/schema.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct SizeLimit {
     // The bytes added between two queries of the file's size; the limit is never exceeded by more.
@@ -44,13 +44,13 @@ constexpr std::int64_t page_waste(std::int64_t bytes) {
 template <typename Row>
 inline constexpr bool kIsEvent = (
                                      requires(Row row) { row.start; } || requires(Row row) { row.time; }) &&
-                                 !std::is_same_v<Row, DiagnosticRow>;
+                                 !std::is_same_v<Row, schema::DiagnosticRow>;
 
 // The table with a kind of event; empty if its rows are parts of other tables, without an index.
 template <typename Row>
 constexpr std::string_view table_of() {
-    if constexpr (std::is_same_v<Row, RangeRow>) {
-        return NvtxRow::kTable;
+    if constexpr (std::is_same_v<Row, schema::RangeRow>) {
+        return schema::NvtxRow::kTable;
     } else if constexpr (requires { Row::kTable; }) {
         return Row::kTable;
     } else {
@@ -66,14 +66,15 @@ std::uint64_t sum_of(const Row& row) {
     if constexpr (requires { row.global_tid; }) process = static_cast<std::uint64_t>(row.global_tid);
     if constexpr (requires { row.short_name; }) name = static_cast<std::uint64_t>(row.short_name);
     if constexpr (requires { row.name; }) name = static_cast<std::uint64_t>(row.name);
-    if constexpr (std::is_same_v<Row, RangeRow>) name = static_cast<std::uint64_t>(row.text);
+    if constexpr (std::is_same_v<Row, schema::RangeRow>) name = static_cast<std::uint64_t>(row.text);
     return (process >> 24 & 0xFFFFFF) << 32 | name;
 }
 
 inline std::int64_t bytes_of_index_entries(std::string_view table) {
     std::int64_t bytes = 0;
-    for (const SchemaIndex& index : indexes()) bytes += index.table == table ? SizeLimit::kIndexEntry : 0;
+    for (const schema::SchemaIndex& index : schema::indexes())
+        bytes += index.table == table ? SizeLimit::kIndexEntry : 0;
     return bytes;
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

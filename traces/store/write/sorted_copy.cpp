@@ -13,7 +13,7 @@
 #include "traces/schema/row_access.h"
 #include "traces/store/sqlite/row_insert.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -24,7 +24,7 @@ constexpr std::int64_t kLongest = 4'000'000'000'000'000'000;  // ns; more is dam
 struct TimedRow {
     std::int64_t time = 0, row = 0;
 };
-constexpr std::array kTimedRow = {SchemaColumn{"row", "", "", "", from<&TimedRow::row>}};
+constexpr std::array kTimedRow = {schema::SchemaColumn{"row", "", "", "", schema::from<&TimedRow::row>}};
 
 struct Window {  // both ends included
     std::int64_t first = 0, last = 0;
@@ -105,7 +105,7 @@ TableSurvey survey_table(Database& database, std::string_view schema, const std:
         if (end <= kLongest) survey.last_end = std::max(survey.last_end, end);
         if (source == nullptr || !ends || end < time || time < -kLongest || end > kLongest) continue;
         if (rows.integer(6) != 0) {
-            totals.add(*source, rows.integer_or(3, -1), rows.integer(4) & kPidMask, rows.integer(5),
+            totals.add(*source, rows.integer_or(3, -1), rows.integer(4) & schema::kPidMask, rows.integer(5),
                        end - time);
         }
     }
@@ -154,4 +154,4 @@ void copy_sorted(Database& database, const std::string& table, const std::vector
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

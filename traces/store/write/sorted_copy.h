@@ -11,7 +11,7 @@
 #include "traces/store/sqlite/sqlite.h"
 #include "traces/store/write/totals.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // The column that a table is sorted by: "start", "time" or "timestamp"; empty for a table without events.
 std::string_view time_column(const std::vector<std::string>& columns);
@@ -42,4 +42,4 @@ void copy_table(Database& database, const std::string& table, const std::vector<
 void copy_sorted(Database& database, const std::string& table, const std::vector<std::string>& columns,
                  const TableSurvey& survey, std::int64_t rows_at_once, const RowsDone& done);
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -8,7 +8,7 @@
 #include "traces/schema/stored_rows.h"
 #include "traces/store/sqlite/row_insert.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -63,7 +63,7 @@ void Totals::write(Database& database) const {
         return order(a) < order(b);
     });
     database.execute("DELETE FROM SHARD_TOTALS");
-    RowInsert<TotalRow> to(database);
+    RowInsert<schema::TotalRow> to(database);
     for (const auto& [key, sum] : rows) {
         to.add({key.source->table, key.device, key.pid, key.name, sum.count, sum.total, sum.shortest,
                 sum.longest});
@@ -71,4 +71,4 @@ void Totals::write(Database& database) const {
     to.flush();
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

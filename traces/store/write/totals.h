@@ -9,7 +9,7 @@
 
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 class Totals {
   public:
@@ -45,4 +45,4 @@ class Totals {
     Sum* last_ = nullptr;  // rows of one name often follow each other
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -8,7 +8,7 @@
 #include "traces/store/write/create.h"
 #include "traces/store/write/writer_impl.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 namespace {
 
@@ -33,8 +33,8 @@ DatabaseWriter::Impl::Impl(const WriterOptions& options)
 void DatabaseWriter::Impl::commit() {
     write([this](Inserts& into) {
         for (; strings_written < strings.size(); ++strings_written) {
-            into.of<StringRow>().add({static_cast<std::int64_t>(strings_written),
-                                      strings[static_cast<StringId>(strings_written)]});
+            into.of<schema::StringRow>().add({static_cast<std::int64_t>(strings_written),
+                                              strings[static_cast<schema::StringId>(strings_written)]});
         }
         into.flush();
         database.execute("COMMIT");
@@ -59,14 +59,14 @@ DatabaseWriter::DatabaseWriter(const WriterOptions& options) : impl_(std::make_u
 }
 DatabaseWriter::~DatabaseWriter() = default;
 
-StringId DatabaseWriter::intern(std::string_view text) {
+schema::StringId DatabaseWriter::intern(std::string_view text) {
     return impl_->limit.most > 0 ? impl_->intern_within_limit(text) : impl_->strings.intern(text);
 }
 
-StringId DatabaseWriter::Impl::intern_within_limit(std::string_view text) {
+schema::StringId DatabaseWriter::Impl::intern_within_limit(std::string_view text) {
     if (const auto known = strings.find(text)) return *known;
     const auto bytes = static_cast<std::int64_t>(text.size()) + SizeLimit::kString;
-    if (limit.full || !has_room_for(bytes)) return StringId::empty;
+    if (limit.full || !has_room_for(bytes)) return schema::StringId::empty;
     limit.added += bytes;
     limit.finishing += page_waste(bytes);
     return strings.intern(text);
@@ -79,7 +79,8 @@ std::int64_t DatabaseWriter::Impl::finished_bytes() {
         pages = database.integer("PRAGMA page_count");
     });
     for (std::size_t i = strings_written; i < strings.size(); ++i)
-        waiting += static_cast<std::int64_t>(strings[static_cast<StringId>(i)].size()) + SizeLimit::kString;
+        waiting +=
+            static_cast<std::int64_t>(strings[static_cast<schema::StringId>(i)].size()) + SizeLimit::kString;
     const std::int64_t grown = (pages - first_pages) * kLargePage;
     // Small pages have slightly more unused space.
     const std::int64_t copied = grown + grown / 16;
@@ -112,7 +113,7 @@ std::int64_t DatabaseWriter::finished_bytes() {
     return impl_->finished_bytes();
 }
 
-std::string_view DatabaseWriter::text(StringId id) const {
+std::string_view DatabaseWriter::text(schema::StringId id) const {
     return impl_->strings[id];
 }
 
@@ -131,9 +132,9 @@ void DatabaseWriter::set_start_utc_ns(std::int64_t ns) {
 FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dropped,
                                       const FinalizeOptions& options) {
     if (dropped > 0) {
-        add(DiagnosticRow{
+        add(schema::DiagnosticRow{
             .time = duration_ns,
-            .severity = Severity::warning,
+            .severity = schema::Severity::warning,
             .text = fmt::format("{} lost: a buffer was full, or the device reported invalid timestamps",
                                 counted(dropped, "event was", "events were"))});
     }
@@ -141,7 +142,7 @@ FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dro
         impl_->database.execute(
             fmt::format("INSERT INTO ANALYSIS_DETAILS VALUES ({0}, {1}, {2}, {3});"
                         "UPDATE SHARD_STATE SET dropped = {4};",
-                        kVmId, duration_ns - impl_->first_ns, impl_->first_ns, duration_ns, dropped));
+                        schema::kVmId, duration_ns - impl_->first_ns, impl_->first_ns, duration_ns, dropped));
     });
     impl_->commit();
     impl_->inserts.reset();
@@ -154,4 +155,4 @@ FinalizeResult DatabaseWriter::finish(std::int64_t duration_ns, std::int64_t dro
     }
 }
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -13,7 +13,7 @@
 #include "traces/store/sink.h"
 #include "traces/store/write/finalize.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 struct WriterOptions {
     std::string path;
@@ -31,8 +31,8 @@ class DatabaseWriter final : public EachRow<DatabaseWriter> {
     explicit DatabaseWriter(const WriterOptions& options);
     ~DatabaseWriter() override;  // without finish(): the file stays as after a crash (open, "did not end")
 
-    StringId intern(std::string_view text) override;
-    std::string_view text(StringId id) const override;
+    schema::StringId intern(std::string_view text) override;
+    std::string_view text(schema::StringId id) const override;
     void commit() override;
     // Implements every add().
     template <typename Row>
@@ -64,4 +64,4 @@ class DatabaseWriter final : public EachRow<DatabaseWriter> {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

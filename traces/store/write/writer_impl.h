@@ -20,7 +20,7 @@
 #include "traces/store/write/size_limit.h"
 #include "traces/store/write/writer.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 
 // Prepared statements: one insert for each kind of row that has a table, made when its first row arrives, and
 // those of tables whose rows are parts of a kind.
@@ -55,9 +55,10 @@ class Inserts {
     };
 
     Database& database_;
-    Places<AnyRow, NvtxRow, MemoryUsageRow, DeviceDetailRow, ThreadNameRow, RankThreadRow, CudaDeviceRow,
-           StringRow, StoredSchemaRow, SchemaEntryRow, StoredEnumRow, EnumEntryRow, StoredScopeRow>::type
-        rows_;
+    Places<schema::AnyRow, schema::NvtxRow, schema::MemoryUsageRow, schema::DeviceDetailRow,
+           schema::ThreadNameRow, schema::RankThreadRow, schema::CudaDeviceRow, schema::StringRow,
+           schema::StoredSchemaRow, schema::SchemaEntryRow, schema::StoredEnumRow, schema::EnumEntryRow,
+           schema::StoredScopeRow>::type rows_;
 };
 
 struct DatabaseWriter::Impl {
@@ -81,11 +82,11 @@ struct DatabaseWriter::Impl {
     std::set<std::pair<std::pair<std::int64_t, std::int64_t>, std::int64_t>> cuda_streams;
     std::set<std::pair<std::int64_t, std::uint64_t>> payload_schemas, payload_enums, scopes;  // (domain, id)
 
-    std::unordered_map<StringId, std::int64_t> domain_ids;
+    std::unordered_map<schema::StringId, std::int64_t> domain_ids;
     std::int64_t next_domain = 2;  // NCCL is 1 in every file
     std::int64_t next_range_id = 1;
     struct {
-        StringId domain = StringId::empty;
+        schema::StringId domain = schema::StringId::empty;
         std::int64_t pid = 0, id = 0;
     } last_domain;  // the latest result of domain_of()
 
@@ -117,11 +118,11 @@ struct DatabaseWriter::Impl {
     bool has_room_for(std::int64_t bytes);
     template <typename Row>
     bool has_room_for_event(const Row& row);
-    StringId intern_within_limit(std::string_view text);
-    std::int64_t domain_id(StringId domain);  // its number; 0 is the default domain
+    schema::StringId intern_within_limit(std::string_view text);
+    std::int64_t domain_id(schema::StringId domain);  // its number; 0 is the default domain
     // The same for a range; the domain's name is written once for each process that uses it.
-    std::int64_t domain_of(const RangeRow& row);
-    void write_cuda_device(const GpuRow& row);
+    std::int64_t domain_of(const schema::RangeRow& row);
+    void write_cuda_device(const schema::GpuRow& row);
 };
 
-}  // namespace shardscope::traces
+}  // namespace shardscope::traces::store

@@ -18,15 +18,15 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::AdvicePlace;
-using traces::AdviceReport;
-using traces::Finding;
-using traces::FindingWeight;
+using traces::analysis::AdvicePlace;
+using traces::analysis::AdviceReport;
+using traces::analysis::Finding;
+using traces::analysis::FindingWeight;
 
-Color weight_color(FindingWeight weight) {
+theme::Color weight_color(FindingWeight weight) {
     if (weight == FindingWeight::serious) return theme::bad();
     return weight == FindingWeight::notable ? theme::accent() : theme::text_dim();
 }
@@ -34,31 +34,31 @@ Color weight_color(FindingWeight weight) {
 // A label, and text that wraps beside it.
 void labelled(std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    text_dim(label);
+    draw::text_dim(label);
     ImGui::SameLine(indent);  // relative to the card's group
     ImGui::BeginGroup();
-    text(said);
+    draw::text(said);
     ImGui::EndGroup();
 }
 
 // The same for a line that the user can copy.
 void copyable(const char* id, std::string_view label, const std::string& said, float indent) {
     if (said.empty()) return;
-    text_dim(label);
+    draw::text_dim(label);
     ImGui::SameLine(indent);
     ImGui::PushID(id);
     if (ImGui::SmallButton("Copy")) ImGui::SetClipboardText(said.c_str());
     ImGui::PopID();
     ImGui::SameLine();
-    text_in(theme::good(), said);
+    draw::text_in(theme::good(), said);
 }
 
 // The figures side by side: the value large enough to read at a glance, its name below.
 void draw_figures(const Finding& finding) {
     const float font = ImGui::GetFontSize();
     bool first = true;
-    for (const traces::AdviceFigure& figure : finding.figures) {
-        const std::string value = figure_text(figure), label = spaced(figure.name);
+    for (const traces::analysis::AdviceFigure& figure : finding.figures) {
+        const std::string value = figure_text(figure), label = draw::spaced(figure.name);
         const float width =
             std::max(ImGui::CalcTextSize(value.c_str()).x, ImGui::CalcTextSize(label.c_str()).x);
         if (!first) {
@@ -67,34 +67,36 @@ void draw_figures(const Finding& finding) {
         }
         first = false;
         ImGui::BeginGroup();
-        text(value);
-        text_dim(label);
+        draw::text(value);
+        draw::text_dim(label);
         ImGui::EndGroup();
-        items::value(fmt::format("advice.{}.{}", finding.id, figure.name), value);
+        draw::items::value(fmt::format("advice.{}.{}", finding.id, figure.name), value);
     }
 }
 
-class AdvicePanel final : public Panel {
+class AdvicePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "advice"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session, false);
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session, false);
         if (session.ready().size() > 1) ImGui::NewLine();
         const auto report = session.analyses.analysis<AdviceReport>(
-            "advice", session.trace(), Session::selection(*session.current()),
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::advice(t, s); });
-        if (report == nullptr) return draw_waiting(session, "the advice");
-        draw_limit_note(session);
-        for (const std::string& said : report->notes) note(said);
+            "advice", session.trace(), model::Session::selection(*session.current()),
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::advice(t, s);
+            });
+        if (report == nullptr) return widgets::draw_waiting(session, "the advice");
+        widgets::draw_limit_note(session);
+        for (const std::string& said : report->notes) draw::note(said);
         if (report->findings.empty()) {
-            note(
+            draw::note(
                 fmt::format("None of {} rules found its evidence in this trace: nothing to change was found.",
                             report->rules));
             return;
         }
-        heading(fmt::format("{} of {} rules found evidence", report->findings.size(), report->rules));
-        note("Largest gain first; time gains come from simulating the run with the change.");
+        draw::heading(fmt::format("{} of {} rules found evidence", report->findings.size(), report->rules));
+        draw::note("Largest gain first; time gains come from simulating the run with the change.");
         ImGui::BeginChild("cards");
         for (const std::size_t i : by_weight(*report)) draw_card(session, report->findings[i]);
         ImGui::EndChild();
@@ -102,9 +104,9 @@ class AdvicePanel final : public Panel {
     }
 
   private:
-    void draw_card(Session& session, const Finding& finding) {
+    void draw_card(model::Session& session, const Finding& finding) {
         const float font = ImGui::GetFontSize(), pad = font * 0.8F;
-        const Color color = weight_color(finding.weight);
+        const theme::Color color = weight_color(finding.weight);
         ImDrawList* draw = ImGui::GetWindowDrawList();
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = ImGui::GetContentRegionAvail().x;
@@ -123,21 +125,22 @@ class AdvicePanel final : public Panel {
         draw->AddRectFilled(at, {at.x + width, bottom}, theme::surface(), font * 0.3F);
         draw->AddRectFilled(at, {at.x + font * 0.3F, bottom}, color, font * 0.15F);
         draw->ChannelsMerge();
-        items::place(fmt::format("advice.{}", finding.id), at, {at.x + width, bottom},
-                     fmt::format("{}: {}", finding.title, finding.what));
+        draw::items::place(fmt::format("advice.{}", finding.id), at, {at.x + width, bottom},
+                           fmt::format("{}: {}", finding.title, finding.what));
         ImGui::SetCursorScreenPos({at.x, bottom + font * 0.6F});
         ImGui::Dummy({1, 0});
     }
 
-    void draw_head(Session& session, const Finding& finding, Color color, float right) {
+    void draw_head(model::Session& session, const Finding& finding, theme::Color color, float right) {
         const float font = ImGui::GetFontSize(), start = ImGui::GetCursorScreenPos().x;
-        const std::string weight(traces::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
+        const std::string weight(
+            traces::analysis::kFindingWeightNames[static_cast<std::size_t>(finding.weight)]);
         ImGui::AlignTextToFramePadding();
-        text(finding.title);
+        draw::text(finding.title);
         ImGui::SameLine(0, font * 0.8F);
-        text_in(color, weight);
+        draw::text_in(color, weight);
         const std::string panel(panel_of(finding.id, !session.trace()->units.empty()));
-        const std::string open = panel.empty() ? "" : fmt::format("Open {}", spaced(panel));
+        const std::string open = panel.empty() ? "" : fmt::format("Open {}", draw::spaced(panel));
         const float padding = ImGui::GetStyle().FramePadding.x * 2;
         float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;
         const bool place = has_place(finding.id);
@@ -145,12 +148,12 @@ class AdvicePanel final : public Panel {
         const float left = right - wide - start;  // relative to the card's group
         ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
         if (place) {
-            if (named_button("Show me", fmt::format("advice.{}.show", finding.id)))
+            if (draw::named_button("Show me", fmt::format("advice.{}.show", finding.id)))
                 wanted_ = std::string(finding.id);
             ImGui::SameLine(0, font * 0.4F);
         }
         if (!open.empty()) {
-            if (named_button(open.c_str(), fmt::format("advice.{}.open", finding.id)))
+            if (draw::named_button(open.c_str(), fmt::format("advice.{}.open", finding.id)))
                 session.wanted_panel = panel;
         }
     }
@@ -159,7 +162,7 @@ class AdvicePanel final : public Panel {
         const float font = ImGui::GetFontSize(), indent = font * 6;
         const float wrap = right - ImGui::GetWindowPos().x;
         ImGui::PushTextWrapPos(wrap);
-        text(finding.what);
+        draw::text(finding.what);
         ImGui::Dummy({0, font * 0.15F});
         draw_figures(finding);
         ImGui::Dummy({0, font * 0.15F});
@@ -171,13 +174,13 @@ class AdvicePanel final : public Panel {
     }
 
     // "Show me" was clicked: the place is searched for off the frame thread.
-    void follow(Session& session) {
+    void follow(model::Session& session) {
         if (wanted_.empty()) return;
         const std::string rule = wanted_;
         const auto place = session.analyses.analysis<std::optional<AdvicePlace>>(
-            "place of advice " + rule, session.trace(), Session::selection(*session.current()),
-            [rule](const traces::Trace& t, const traces::Selection& s) {
-                return traces::advice_place(t, s, rule);
+            "place of advice " + rule, session.trace(), model::Session::selection(*session.current()),
+            [rule](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::advice_place(t, s, rule);
             });
         if (place == nullptr) return;
         wanted_.clear();
@@ -185,9 +188,9 @@ class AdvicePanel final : public Panel {
             session.wanted_panel = panel_of(rule);
             return;
         }
-        SelectedEvent event;
-        if ((*place)->event >= 0) event = {EventKind::device, (*place)->event};
-        if ((*place)->range >= 0) event = {EventKind::range, (*place)->range};
+        model::SelectedEvent event;
+        if ((*place)->event >= 0) event = {model::EventKind::device, (*place)->event};
+        if ((*place)->range >= 0) event = {model::EventKind::range, (*place)->range};
         session.current()->cursor = (*place)->from + ((*place)->to - (*place)->from) / 2;
         session.go_to({(*place)->from, (*place)->to}, (*place)->rank, event);
     }
@@ -197,8 +200,8 @@ class AdvicePanel final : public Panel {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_advice_panel() {
+std::unique_ptr<model::Panel> make_advice_panel() {
     return std::make_unique<AdvicePanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,7 +11,7 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 struct RulePanel {
@@ -60,14 +60,15 @@ const RulePanel* find(std::string_view rule) {
 
 }  // namespace
 
-std::string figure_text(const traces::AdviceFigure& figure) {
-    if (figure.unit == "us/step") return format_duration(figure.value * 1e3) + " per step";
-    if (figure.unit == "us") return format_duration(figure.value * 1e3);
-    if (figure.unit == "bytes") return format_size(std::llround(figure.value));
-    if (figure.unit == "bytes/step") return format_size(std::llround(figure.value)) + " per step";
-    if (figure.unit == "%") return format_percent(figure.value);
+std::string figure_text(const traces::analysis::AdviceFigure& figure) {
+    if (figure.unit == "us/step") return draw::format_duration(figure.value * 1e3) + " per step";
+    if (figure.unit == "us") return draw::format_duration(figure.value * 1e3);
+    if (figure.unit == "bytes") return draw::format_size(std::llround(figure.value));
+    if (figure.unit == "bytes/step") return draw::format_size(std::llround(figure.value)) + " per step";
+    if (figure.unit == "%") return draw::format_percent(figure.value);
     const bool whole = figure.value == std::round(figure.value) && std::abs(figure.value) < 1e15;
-    std::string number = whole ? format_count(std::llround(figure.value)) : format_decimal(figure.value, 2);
+    std::string number =
+        whole ? draw::format_count(std::llround(figure.value)) : draw::format_decimal(figure.value, 2);
     if (figure.unit.empty()) return number;
     if (figure.unit == "times/step" && figure.value == 1) return "once per step";
     if (figure.unit == "times/step") return number + " times per step";
@@ -75,10 +76,10 @@ std::string figure_text(const traces::AdviceFigure& figure) {
     return fmt::format("{} {}", number, figure.unit);
 }
 
-std::vector<std::size_t> by_weight(const traces::AdviceReport& report) {
+std::vector<std::size_t> by_weight(const traces::analysis::AdviceReport& report) {
     std::vector<std::size_t> order(report.findings.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return report.findings[a].weight < report.findings[b].weight;
     });
     return order;
@@ -96,4 +97,4 @@ bool has_place(std::string_view rule) {
     return found != nullptr && found->place;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -9,13 +9,13 @@
 
 #include "traces/analysis/advice/advice.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // "1.23 ms a step", "12.34 %", "108.1 MB", "3".
-std::string figure_text(const traces::AdviceFigure& figure);
+std::string figure_text(const traces::analysis::AdviceFigure& figure);
 
 // Indices of the findings: serious first, else in the report's order.
-std::vector<std::size_t> by_weight(const traces::AdviceReport& report);
+std::vector<std::size_t> by_weight(const traces::analysis::AdviceReport& report);
 
 // The panel with more details about a rule's subject; "runs" if it is about the configuration. `units`: the
 // trace has FSDP units, so that their panel shows something.
@@ -25,4 +25,4 @@ std::string_view panel_of(std::string_view rule, bool units = true);
 // concerns the configuration.
 bool has_place(std::string_view rule);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

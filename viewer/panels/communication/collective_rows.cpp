@@ -13,48 +13,48 @@
 #include "viewer/draw/format.h"
 #include "viewer/tables/result_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using Cell = CellTable::Cell;
-using Kind = TableColumn::Kind;
-using traces::Operation;
+using Cell = tables::CellTable::Cell;
+using Kind = tables::TableColumn::Kind;
+using traces::schema::Operation;
 
 constexpr char kTransferHelp[] =
     "The shortest duration among the ranks: what the wires and the algorithm take.";
 // An id, not a quantity: other tools' ids are hashes.
 Cell group_cell(std::int64_t group) {
-    return text_cell(group >= 0 ? fmt::format("{}", group) : "-");
+    return tables::text_cell(group >= 0 ? fmt::format("{}", group) : "-");
 }
-Color communication() {
-    return kind_color(traces::DeviceKind::communication);
+theme::Color communication() {
+    return theme::kind_color(traces::store::DeviceKind::communication);
 }
 
 }  // namespace
 
-Color operation_color(Operation operation) {
+theme::Color operation_color(Operation operation) {
     switch (operation) {
         case Operation::all_gather:
-            return shard_color(traces::ShardState::gathering);
+            return theme::shard_color(traces::analysis::ShardState::gathering);
         case Operation::reduce_scatter:
-            return shard_color(traces::ShardState::reducing);
+            return theme::shard_color(traces::analysis::ShardState::reducing);
         case Operation::all_reduce:
-            return shard_color(traces::ShardState::freed);
+            return theme::shard_color(traces::analysis::ShardState::freed);
         case Operation::broadcast:
-            return shard_color(traces::ShardState::full);
+            return theme::shard_color(traces::analysis::ShardState::full);
         case Operation::all_to_all:
-            return shard_color(traces::ShardState::computing);
+            return theme::shard_color(traces::analysis::ShardState::computing);
         default:
             break;
     }
-    return range_color(traces::RangeKind::annotation);
+    return theme::range_color(traces::store::RangeKind::annotation);
 }
 
 namespace {
 
 template <class Row>
-std::vector<Color> swatches_of(const std::vector<Row>& rows) {
-    std::vector<Color> swatches;
+std::vector<theme::Color> swatches_of(const std::vector<Row>& rows) {
+    std::vector<theme::Color> swatches;
     swatches.reserve(rows.size());
     for (const Row& row : rows) swatches.push_back(operation_color(row.operation));
     return swatches;
@@ -62,15 +62,16 @@ std::vector<Color> swatches_of(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped) {
-    std::vector<ColumnLook> looks = {
+std::shared_ptr<const tables::CellTable> operation_table(const traces::analysis::RankCollectives& rank,
+                                                         bool stepped) {
+    std::vector<tables::ColumnLook> looks = {
         {.key = "name", .width = 9, .id = "operation"},
         {.key = "count", .width = 5},
         {.key = "bytes", .width = 7, .priority = 8, .id = "mb", .title = "Full buffers"},
         {.key = "us", .width = 7, .bar = communication()},
-        {.key = "transfer_us", .width = 7, .priority = 7, .bar = transfer_color()},
-        {.key = "waiting_us", .width = 7, .priority = 8, .bar = waiting_color()},
-        {.key = "exposed_us", .width = 7, .priority = 9, .bar = exposed_color()},
+        {.key = "transfer_us", .width = 7, .priority = 7, .bar = theme::transfer_color()},
+        {.key = "waiting_us", .width = 7, .priority = 8, .bar = theme::waiting_color()},
+        {.key = "exposed_us", .width = 7, .priority = 9, .bar = theme::exposed_color()},
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9, .bar = theme::accent()},
     };
@@ -84,29 +85,31 @@ std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& 
                          .title = "Time",
                          .unit = "\u00b5s per step"});
     }
-    return result_model(traces::result_table(traces::collective_fields(), rank.operations), looks,
-                        swatches_of(rank.operations));
+    return result_model(
+        traces::analysis::result_table(traces::analysis::collective_fields(), rank.operations), looks,
+        swatches_of(rank.operations));
 }
 
 // --- the ranks together ---
 
-std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind) {
-    const ColumnLook looks[] = {
+std::shared_ptr<const tables::CellTable> straggler_table(const traces::analysis::StragglersReport& report,
+                                                         int kind) {
+    const tables::ColumnLook looks[] = {
         {.key = "rank", .width = 4},
         {.key = "collectives", .priority = 6, .title = "Compared"},
         {.key = "last", .width = 5, .priority = 8},
-        {.key = "last_percent", .width = 5.5F, .priority = 9, .bar = waiting_color()},
-        {.key = "late_us", .width = 8, .bar = waiting_color()},
+        {.key = "last_percent", .width = 5.5F, .priority = 9, .bar = theme::waiting_color()},
+        {.key = "late_us", .width = 8, .bar = theme::waiting_color()},
         {.key = "late_mean_us", .priority = 7},
         {.key = "held_us", .width = 7, .priority = 7},
-        {.key = "waited_us", .width = 7.5F, .priority = 7, .bar = waiting_color()},
+        {.key = "waited_us", .width = 7.5F, .priority = 7, .bar = theme::waiting_color()},
     };
     const auto& ranks = kind < 0 ? report.ranks : report.kinds[static_cast<std::size_t>(kind)].ranks;
-    return result_model(traces::result_table(traces::arrival_fields(), ranks), looks);
+    return result_model(traces::analysis::result_table(traces::analysis::arrival_fields(), ranks), looks);
 }
 
-std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report) {
-    const ColumnLook looks[] = {
+std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::DistributedReport& report) {
+    const tables::ColumnLook looks[] = {
         {.key = "name", .width = 9, .id = "operation"},
         {.key = "size", .width = 9, .priority = 9},
         {.key = "within", .priority = 6},
@@ -114,77 +117,81 @@ std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& 
         {.key = "group_size", .width = 4.5F, .priority = 7, .id = "ranks"},
         {.key = "count", .width = 5, .bar = theme::accent()},
         {.key = "bytes", .width = 7, .priority = 8, .id = "mb", .title = "Full buffers"},
-        {.key = "transfer_us", .width = 7, .priority = 9, .bar = transfer_color()},
+        {.key = "transfer_us", .width = 7, .priority = 9, .bar = theme::transfer_color()},
         {.key = "wait_part_us",
          .width = 6.5F,
          .priority = 8,
-         .bar = waiting_color(),
+         .bar = theme::waiting_color(),
          .title = "Wait",
          .unit = "\u00b5s per part"},
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9},
     };
-    return result_model(traces::result_table(traces::traffic_fields(), report.traffic), looks,
-                        swatches_of(report.traffic));
+    return result_model(traces::analysis::result_table(traces::analysis::traffic_fields(), report.traffic),
+                        looks, swatches_of(report.traffic));
 }
 
-std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped) {
-    const ColumnLook looks[] = {
+std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::DistributedReport& report,
+                                                    bool stepped) {
+    const tables::ColumnLook looks[] = {
         {.key = "rank", .width = 4},
-        {.key = "computation_us", .width = 7.5F, .bar = kind_color(traces::DeviceKind::kernel)},
-        {.key = "overlapped_us", .width = 7, .bar = overlapped_color()},
-        {.key = "exposed_communication_us", .width = 7, .bar = exposed_color(), .id = "exposed_us"},
+        {.key = "computation_us", .width = 7.5F, .bar = theme::kind_color(traces::store::DeviceKind::kernel)},
+        {.key = "overlapped_us", .width = 7, .bar = theme::overlapped_color()},
+        {.key = "exposed_communication_us", .width = 7, .bar = theme::exposed_color(), .id = "exposed_us"},
         {.key = "other_us", .width = 7, .priority = 8},
         {.key = "overlap_percent", .priority = 9, .bar = theme::accent(), .title = "Overlap"},
         {.key = "collectives", .width = 7, .priority = 5, .unit = stepped ? "per step" : ""},
         {.key = "bytes", .width = 7, .priority = 6, .id = "mb", .title = "Full buffers"},
-        {.key = "transfer_us", .width = 7, .priority = 7, .bar = transfer_color()},
-        {.key = "waiting_us", .width = 7, .priority = 9, .bar = waiting_color()},
+        {.key = "transfer_us", .width = 7, .priority = 7, .bar = theme::transfer_color()},
+        {.key = "waiting_us", .width = 7, .priority = 9, .bar = theme::waiting_color()},
         {.key = "steps", .width = 4.5F, .priority = 3, .title = "Steps"},
         {.key = "host", .width = 9, .priority = 4, .where_known = true},
     };
-    return result_model(traces::result_table(traces::rank_traffic_fields(), report.ranks), looks);
+    return result_model(traces::analysis::result_table(traces::analysis::rank_traffic_fields(), report.ranks),
+                        looks);
 }
 
-std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        text_column("collective", "Collective", 11),
-        text_column("group", "Group", 6, 5),
-        number_column("start_ms", "Start", "ms", 7, 9),
-        number_column("mb", "Full buffer", "MB", 7, 7),
-        number_column("ranks", "Ranks", "", 4.5F, 4),
-        number_column("transfer_us", "Transfer", kMicro, 7, 8, transfer_color(), kTransferHelp),
-        number_column("longest_us", "Longest", kMicro, 7, 7),
-        number_column("waiting_us", "Waiting", kMicro, 7, 10, waiting_color(),
-                      "Sum over ranks of duration less transfer."),
-        number_column("last_rank", "Last", "rank", 4.5F, 10, 0,
-                      "The rank with the shortest duration: it arrived last."),
+std::shared_ptr<const tables::CellTable> slowest_table(const traces::analysis::DistributedReport& report) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        tables::text_column("collective", "Collective", 11),
+        tables::text_column("group", "Group", 6, 5),
+        tables::number_column("start_ms", "Start", "ms", 7, 9),
+        tables::number_column("mb", "Full buffer", "MB", 7, 7),
+        tables::number_column("ranks", "Ranks", "", 4.5F, 4),
+        tables::number_column("transfer_us", "Transfer", tables::kMicro, 7, 8, theme::transfer_color(),
+                              kTransferHelp),
+        tables::number_column("longest_us", "Longest", tables::kMicro, 7, 7),
+        tables::number_column("waiting_us", "Waiting", tables::kMicro, 7, 10, theme::waiting_color(),
+                              "Sum over ranks of duration less transfer."),
+        tables::number_column("last_rank", "Last", "rank", 4.5F, 10, 0,
+                              "The rank with the shortest duration: it arrived last."),
     });
-    for (const traces::SlowCollective& s : report.slowest) {
+    for (const traces::analysis::SlowCollective& s : report.slowest) {
         const std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
                                                 : std::string(name(s.operation));
         table->add(
-            {text_cell(key), group_cell(s.group), decimal_cell(static_cast<double>(s.start_ns) * 1e-6, 3),
-             s.bytes > 0 ? mb_cell(s.bytes) : no_cell(), count_cell(s.ranks), ns_cell(s.transfer_ns),
-             ns_cell(s.longest_ns), ns_cell(s.waiting_ns),
-             s.last_rank >= 0 ? count_cell(s.last_rank) : no_cell()},
+            {tables::text_cell(key), group_cell(s.group),
+             tables::decimal_cell(static_cast<double>(s.start_ns) * 1e-6, 3),
+             s.bytes > 0 ? tables::mb_cell(s.bytes) : tables::no_cell(), tables::count_cell(s.ranks),
+             tables::ns_cell(s.transfer_ns), tables::ns_cell(s.longest_ns), tables::ns_cell(s.waiting_ns),
+             s.last_rank >= 0 ? tables::count_cell(s.last_rank) : tables::no_cell()},
             operation_color(s.operation));
     }
     return table;
 }
 
-std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        text_column("host", "Host", 9, 7),
-        text_column("ranks", "Ranks", 7, 8),
-        text_column("cpus", "Processors", 9, 4),
-        number_column("collectives", "Collectives", "between hosts", 8, 9),
-        number_column("last", "Came last", "", 6, 10, theme::accent(),
-                      "How often its last rank arrived after those of all other hosts."),
-        number_column("late_us", "Late", kMicro, 6, 10, waiting_color(),
-                      "Median delay after the first complete host."),
+std::shared_ptr<const tables::CellTable> host_table(const traces::analysis::HostsReport& report) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        tables::text_column("host", "Host", 9, 7),
+        tables::text_column("ranks", "Ranks", 7, 8),
+        tables::text_column("cpus", "Processors", 9, 4),
+        tables::number_column("collectives", "Collectives", "between hosts", 8, 9),
+        tables::number_column("last", "Came last", "", 6, 10, theme::accent(),
+                              "How often its last rank arrived after those of all other hosts."),
+        tables::number_column("late_us", "Late", tables::kMicro, 6, 10, theme::waiting_color(),
+                              "Median delay after the first complete host."),
     });
-    for (const traces::HostPlace& host : report.hosts) {
+    for (const traces::analysis::HostPlace& host : report.hosts) {
         std::vector<std::int64_t> ranks;
         std::vector<std::string> cpus;
         for (const auto& member : host.ranks) {
@@ -192,33 +199,35 @@ std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report) {
             if (!member.cpus.empty() && std::find(cpus.begin(), cpus.end(), member.cpus) == cpus.end())
                 cpus.push_back(member.cpus);
         }
-        table->add({text_cell(host.name.empty() ? "unknown" : host.name),
-                    text_cell(traces::number_list(ranks)),
-                    text_cell(cpus.empty() ? "-" : traces::joined(cpus, " | ")), count_cell(host.collectives),
-                    count_cell(host.last), host.collectives > 0 ? ns_cell(host.median_late_ns) : no_cell()});
+        table->add({tables::text_cell(host.name.empty() ? "unknown" : host.name),
+                    tables::text_cell(traces::store::number_list(ranks)),
+                    tables::text_cell(cpus.empty() ? "-" : traces::schema::joined(cpus, " | ")),
+                    tables::count_cell(host.collectives), tables::count_cell(host.last),
+                    host.collectives > 0 ? tables::ns_cell(host.median_late_ns) : tables::no_cell()});
     }
     return table;
 }
 
-std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report) {
-    const ColumnLook looks[] = {
+std::shared_ptr<const tables::CellTable> host_traffic_table(const traces::analysis::HostsReport& report) {
+    const tables::ColumnLook looks[] = {
         {.key = "hosts", .width = 7, .priority = 7},
         {.key = "name", .width = 9, .id = "operation"},
         {.key = "count", .width = 5, .priority = 9, .bar = theme::accent()},
         {.key = "bytes", .width = 7, .priority = 8, .id = "mb", .title = "Full buffers"},
-        {.key = "transfer_us", .width = 7, .priority = 9, .bar = transfer_color()},
-        {.key = "waiting_us", .width = 7, .priority = 8, .bar = waiting_color()},
+        {.key = "transfer_us", .width = 7, .priority = 9, .bar = theme::transfer_color()},
+        {.key = "waiting_us", .width = 7, .priority = 8, .bar = theme::waiting_color()},
         {.key = "algbw_gbps", .priority = 6},
         {.key = "busbw_gbps", .priority = 9},
     };
-    return result_model(traces::result_table(traces::host_traffic_fields(), report.traffic), looks,
-                        swatches_of(report.traffic));
+    return result_model(
+        traces::analysis::result_table(traces::analysis::host_traffic_fields(), report.traffic), looks,
+        swatches_of(report.traffic));
 }
 
 std::string size_class_text(std::size_t index) {
-    constexpr std::size_t kBounds = std::size(traces::kSizeClasses);
+    constexpr std::size_t kBounds = std::size(traces::analysis::kSizeClasses);
     const auto bound = [](std::size_t i) {
-        const std::int64_t bytes = traces::kSizeClasses[i];
+        const std::int64_t bytes = traces::analysis::kSizeClasses[i];
         return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
     };
     if (index > kBounds) return "unknown";
@@ -227,10 +236,10 @@ std::string size_class_text(std::size_t index) {
     return bound(index - 1) + " - " + bound(index);
 }
 
-SizeHistogram size_histogram(const traces::DistributedReport& report) {
+SizeHistogram size_histogram(const traces::analysis::DistributedReport& report) {
     SizeHistogram histogram;
     std::array<std::int64_t, kHistogramClasses> sums{};
-    for (const traces::Traffic& t : report.traffic) {
+    for (const traces::analysis::Traffic& t : report.traffic) {
         const std::size_t size =
             t.size_class < 0 ? kHistogramClasses - 1 : static_cast<std::size_t>(t.size_class);
         auto it = std::find_if(histogram.operations.begin(), histogram.operations.end(),
@@ -248,73 +257,76 @@ SizeHistogram size_histogram(const traces::DistributedReport& report) {
 
 // --- The table of all collectives.
 
-CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
-                                 const traces::Trace& trace)
-    : LazyTable(list->size()), list_(std::move(list)) {
-    using traces::CollectiveTimes;
-    for (const traces::UnitRow& unit : trace.units) units_.push_back(unit.name);
+CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::analysis::CollectiveTimes>> list,
+                                 const traces::store::Trace& trace)
+    : tables::LazyTable(list->size()), list_(std::move(list)) {
+    using traces::analysis::CollectiveTimes;
+    for (const traces::schema::UnitRow& unit : trace.units) units_.push_back(unit.name);
     const auto any = [&](auto&& has) { return std::any_of(list_->begin(), list_->end(), has); };
-    const auto text = [this](TableColumn column, std::string (*of)(const CollectiveTimes&)) {
+    const auto text = [this](tables::TableColumn column, std::string (*of)(const CollectiveTimes&)) {
         cells_.add(std::move(column), [this, of](std::size_t row) { return of((*list_)[row]); });
     };
-    const auto number = [this](TableColumn column, int decimals, double (*of)(const CollectiveTimes&)) {
+    const auto number = [this](tables::TableColumn column, int decimals,
+                               double (*of)(const CollectiveTimes&)) {
         cells_.add(std::move(column), decimals, [this, of](std::size_t row) { return of((*list_)[row]); });
     };
     const bool sized = any([](const CollectiveTimes& c) { return c.bytes > 0; });
     // Other tools' traces contain no units, some no bytes: a column of dashes is useless.
-    text(text_column("collective", "Collective", 11), [](const CollectiveTimes& c) {
+    text(tables::text_column("collective", "Collective", 11), [](const CollectiveTimes& c) {
         return c.sequence >= 0 ? fmt::format("{} {}", name(c.operation), c.sequence)
                                : std::string(name(c.operation));
     });
     if (any([](const CollectiveTimes& c) { return c.unit >= 0; }))
-        cells_.add(text_column("unit", "Unit", 8, 6), [this](std::size_t row) {
+        cells_.add(tables::text_column("unit", "Unit", 8, 6), [this](std::size_t row) {
             const int unit = (*list_)[row].unit;
             return unit >= 0 ? units_[static_cast<std::size_t>(unit)] : "-";
         });
-    if (any([](const CollectiveTimes& c) { return c.phase != traces::Phase::none; }))
-        text(text_column("phase", "Phase", 6, 5), [](const CollectiveTimes& c) {
-            return c.phase != traces::Phase::none ? std::string(name(c.phase)) : "-";
+    if (any([](const CollectiveTimes& c) { return c.phase != traces::schema::Phase::none; }))
+        text(tables::text_column("phase", "Phase", 6, 5), [](const CollectiveTimes& c) {
+            return c.phase != traces::schema::Phase::none ? std::string(name(c.phase)) : "-";
         });
     if (any([](const CollectiveTimes& c) {
             return c.group >= 0;
         }))  // an id, not a quantity: it may be a hash
-        text(text_column("group", "Group", 6, 4),
+        text(tables::text_column("group", "Group", 6, 4),
              [](const CollectiveTimes& c) { return c.group >= 0 ? fmt::format("{}", c.group) : "-"; });
-    number(number_column("start_ms", "Start", "ms", 7, 9), 3,
+    number(tables::number_column("start_ms", "Start", "ms", 7, 9), 3,
            [](const CollectiveTimes& c) { return static_cast<double>(c.start_ns) * 1e-6; });
-    number(number_column("ranks", "Ranks", "", 4, 3), 0,
+    number(tables::number_column("ranks", "Ranks", "", 4, 3), 0,
            [](const CollectiveTimes& c) { return static_cast<double>(c.ranks); });
     if (sized)
-        number(number_column("mb", "Full buffer", "MB", 7, 8), 2, [](const CollectiveTimes& c) {
-            return c.bytes > 0 ? static_cast<double>(c.bytes) / (1 << 20) : kNoNumber;
+        number(tables::number_column("mb", "Full buffer", "MB", 7, 8), 2, [](const CollectiveTimes& c) {
+            return c.bytes > 0 ? static_cast<double>(c.bytes) / (1 << 20) : tables::kNoNumber;
         });
-    number(number_column("transfer_us", "Transfer", kMicro, 6.5F, 9, transfer_color(),
-                         "The shortest duration among the ranks."),
-           1, [](const CollectiveTimes& c) { return us(c.transfer_ns); });
-    number(number_column("longest_us", "Longest", kMicro, 6.5F, 7), 1,
-           [](const CollectiveTimes& c) { return us(c.longest_ns); });
-    number(number_column("waiting_us", "Waiting", kMicro, 6.5F, 10, waiting_color(),
-                         "Sum over ranks of duration less transfer."),
-           1, [](const CollectiveTimes& c) { return us(c.waiting_ns); });
-    number(number_column("exposed_us", "Exposed", kMicro, 6.5F, 8, exposed_color(),
-                         "Sum over ranks, outside compute kernels."),
-           1, [](const CollectiveTimes& c) { return us(c.exposed_ns); });
-    number(number_column("overlapped_us", "Overlapped", kMicro, 6.5F, 6, 0,
-                         "Sum over ranks, beside compute kernels."),
-           1, [](const CollectiveTimes& c) { return us(c.overlapped_ns); });
-    number(number_column("last_rank", "Last", "rank", 4, 9, 0,
-                         "The rank with the shortest duration: it arrived last."),
+    number(tables::number_column("transfer_us", "Transfer", tables::kMicro, 6.5F, 9, theme::transfer_color(),
+                                 "The shortest duration among the ranks."),
+           1, [](const CollectiveTimes& c) { return tables::us(c.transfer_ns); });
+    number(tables::number_column("longest_us", "Longest", tables::kMicro, 6.5F, 7), 1,
+           [](const CollectiveTimes& c) { return tables::us(c.longest_ns); });
+    number(tables::number_column("waiting_us", "Waiting", tables::kMicro, 6.5F, 10, theme::waiting_color(),
+                                 "Sum over ranks of duration less transfer."),
+           1, [](const CollectiveTimes& c) { return tables::us(c.waiting_ns); });
+    number(tables::number_column("exposed_us", "Exposed", tables::kMicro, 6.5F, 8, theme::exposed_color(),
+                                 "Sum over ranks, outside compute kernels."),
+           1, [](const CollectiveTimes& c) { return tables::us(c.exposed_ns); });
+    number(tables::number_column("overlapped_us", "Overlapped", tables::kMicro, 6.5F, 6, 0,
+                                 "Sum over ranks, beside compute kernels."),
+           1, [](const CollectiveTimes& c) { return tables::us(c.overlapped_ns); });
+    number(tables::number_column("last_rank", "Last", "rank", 4, 9, 0,
+                                 "The rank with the shortest duration: it arrived last."),
            0, [](const CollectiveTimes& c) {
-               return c.last_rank >= 0 ? static_cast<double>(c.last_rank) : kNoNumber;
+               return c.last_rank >= 0 ? static_cast<double>(c.last_rank) : tables::kNoNumber;
            });
     if (sized) {
-        number(number_column("algbw_gbps", "algbw", "GB/s", 5.5F, 4, 0,
-                             "Bytes of the full buffer over the transfer."),
-               3, [](const CollectiveTimes& c) { return c.algbw_gbps > 0 ? c.algbw_gbps : kNoNumber; });
-        number(number_column("busbw_gbps", "busbw", "GB/s", 5.5F, 7, 0,
-                             "algbw times the factor of nccl-tests for the operation and the ranks."),
-               3, [](const CollectiveTimes& c) { return c.busbw_gbps > 0 ? c.busbw_gbps : kNoNumber; });
+        number(tables::number_column("algbw_gbps", "algbw", "GB/s", 5.5F, 4, 0,
+                                     "Bytes of the full buffer over the transfer."),
+               3,
+               [](const CollectiveTimes& c) { return c.algbw_gbps > 0 ? c.algbw_gbps : tables::kNoNumber; });
+        number(tables::number_column("busbw_gbps", "busbw", "GB/s", 5.5F, 7, 0,
+                                     "algbw times the factor of nccl-tests for the operation and the ranks."),
+               3,
+               [](const CollectiveTimes& c) { return c.busbw_gbps > 0 ? c.busbw_gbps : tables::kNoNumber; });
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,59 +15,62 @@
 #include "traces/analysis/communication/stragglers.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // One rank's collectives by operation. `stepped`: the trace names steps, so that there are figures per step.
-std::shared_ptr<const CellTable> operation_table(const traces::RankCollectives& rank, bool stepped = true);
+std::shared_ptr<const tables::CellTable> operation_table(const traces::analysis::RankCollectives& rank,
+                                                         bool stepped = true);
 
 // When ranks arrived at collectives; `kind` none: over all operations, else index into
 // StragglersReport::kinds.
-std::shared_ptr<const CellTable> straggler_table(const traces::StragglersReport& report, int kind);
+std::shared_ptr<const tables::CellTable> straggler_table(const traces::analysis::StragglersReport& report,
+                                                         int kind);
 
 // One row per group, operation and size class.
-std::shared_ptr<const CellTable> traffic_table(const traces::DistributedReport& report);
+std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::DistributedReport& report);
 
 // One row per rank, averaged over steps; over the whole trace if it names no steps.
-std::shared_ptr<const CellTable> rank_table(const traces::DistributedReport& report, bool stepped = true);
+std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::DistributedReport& report,
+                                                    bool stepped = true);
 
 // The collectives that the ranks waited for longest.
-std::shared_ptr<const CellTable> slowest_table(const traces::DistributedReport& report);
+std::shared_ptr<const tables::CellTable> slowest_table(const traces::analysis::DistributedReport& report);
 
 // One row per host; and one per kind of collective within and between hosts.
-std::shared_ptr<const CellTable> host_table(const traces::HostsReport& report);
-std::shared_ptr<const CellTable> host_traffic_table(const traces::HostsReport& report);
+std::shared_ptr<const tables::CellTable> host_table(const traces::analysis::HostsReport& report);
+std::shared_ptr<const tables::CellTable> host_traffic_table(const traces::analysis::HostsReport& report);
 
 // The number of collectives of each operation by size: size classes as in Traffic, then the unknown sizes.
-inline constexpr std::size_t kHistogramClasses = std::size(traces::kSizeClasses) + 2;
+inline constexpr std::size_t kHistogramClasses = std::size(traces::analysis::kSizeClasses) + 2;
 struct SizeHistogram {
     struct Operation {
-        traces::Operation operation = traces::Operation::other;
+        traces::schema::Operation operation = traces::schema::Operation::other;
         std::array<std::int64_t, kHistogramClasses> count{}, bytes{};
     };
     std::vector<Operation> operations;  // in the order of their first traffic
     std::int64_t most = 0;              // the highest count of a class, all operations together
 };
-SizeHistogram size_histogram(const traces::DistributedReport& report);
+SizeHistogram size_histogram(const traces::analysis::DistributedReport& report);
 std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknown"
 
-Color operation_color(traces::Operation operation);
+theme::Color operation_color(traces::schema::Operation operation);
 
 // --- The table of all collectives, one row each (traces/analysis/communication/collectives.h). No drawing;
 // any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes per second.
 
-class CollectiveTable final : public LazyTable {
+class CollectiveTable final : public tables::LazyTable {
   public:
-    CollectiveTable(std::shared_ptr<const std::vector<traces::CollectiveTimes>> list,
-                    const traces::Trace& trace);
-    Color swatch(std::size_t row) const override { return operation_color((*list_)[row].operation); }
+    CollectiveTable(std::shared_ptr<const std::vector<traces::analysis::CollectiveTimes>> list,
+                    const traces::store::Trace& trace);
+    theme::Color swatch(std::size_t row) const override { return operation_color((*list_)[row].operation); }
 
   private:
-    std::shared_ptr<const std::vector<traces::CollectiveTimes>> list_;
+    std::shared_ptr<const std::vector<traces::analysis::CollectiveTimes>> list_;
     std::vector<std::string> units_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

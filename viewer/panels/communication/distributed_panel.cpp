@@ -23,46 +23,46 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::DistributedReport;
-using traces::RankTraffic;
+using traces::analysis::DistributedReport;
+using traces::analysis::RankTraffic;
 
-Color compute_color() {
-    return kind_color(traces::DeviceKind::kernel);
+theme::Color compute_color() {
+    return theme::kind_color(traces::store::DeviceKind::kernel);
 }
-Color other_color() {
+theme::Color other_color() {
     return theme::line();
 }
 
-class DistributedPanel final : public Panel {
+class DistributedPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "distributed"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session, false);
-        const TracePtr trace = session.trace();
-        const auto selection = Session::selection(*session.current());
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session, false);
+        const model::TracePtr trace = session.trace();
+        const auto selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<DistributedReport>(
             "distributed", trace, selection,
-            [](const auto& t, const auto& s) { return traces::distributed_report(t, s); });
+            [](const auto& t, const auto& s) { return traces::analysis::distributed_report(t, s); });
         if (report == nullptr) {
-            flow(ImGui::GetWindowWidth());
-            return draw_waiting(session, "the ranks together");
+            draw::flow(ImGui::GetWindowWidth());
+            return widgets::draw_waiting(session, "the ranks together");
         }
         if (report->ranks.empty() || trace->device.size() == 0) {
-            flow(ImGui::GetWindowWidth());
-            return note(
+            draw::flow(ImGui::GetWindowWidth());
+            return draw::note(
                 "This trace holds no work of a device, because only the host was recorded or nothing ran. "
                 "Record the devices of all ranks to see them beside each other.");
         }
         static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks", "Hosts"};
-        segmented("distributed.show", kParts, part_);
-        draw_limit_note(session);
+        widgets::segmented("distributed.show", kParts, part_);
+        widgets::draw_limit_note(session);
         take(report, !trace->steps.empty());
-        if (report->stopped.stopped) note(traces::stop_sentence(report->stopped));
-        draw_shown_ranks(*trace);
+        if (report->stopped.stopped) draw::note(traces::analysis::stop_sentence(report->stopped));
+        widgets::draw_shown_ranks(*trace);
         draw_headline(*trace, *report);
         const float font = ImGui::GetFontSize();
         const float wanted = font * (2.4F + 1.7F * static_cast<float>(report->ranks.size()));
@@ -84,63 +84,65 @@ class DistributedPanel final : public Panel {
         host_traffic_ = host_traffic_table(report->hosts);
     }
 
-    static void draw_headline(const traces::Trace& trace, const DistributedReport& report) {
+    static void draw_headline(const traces::store::Trace& trace, const DistributedReport& report) {
         const float font = ImGui::GetFontSize();
-        const traces::RankSkew skew = traces::rank_skew(report);
-        traces::OverlapParts sum;
+        const traces::analysis::RankSkew skew = traces::analysis::rank_skew(report);
+        traces::analysis::OverlapParts sum;
         for (const RankTraffic& rank : report.ranks) {
             sum.overlapped += rank.parts.overlapped;
             sum.exposed_communication += rank.parts.exposed_communication;
         }
         const ImVec2 at = ImGui::GetCursorPos();
-        big_number(sum.communication() > 0 ? format_percent(sum.overlap_percent()) : "-");
+        widgets::big_number(sum.communication() > 0 ? draw::format_percent(sum.overlap_percent()) : "-");
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        text(fmt::format("of the communication ran beside compute; {}, {}",
-                         traces::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
-                         traces::counted(report.collectives, "collective", "collectives")));
+        draw::text(fmt::format(
+            "of the communication ran beside compute; {}, {}",
+            traces::store::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
+            traces::store::counted(report.collectives, "collective", "collectives")));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
-        note(skew_text(trace, report, skew));
+        draw::note(skew_text(trace, report, skew));
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
-        items::value("distributed.overlap", format_percent(sum.overlap_percent()));
+        draw::items::value("distributed.overlap", draw::format_percent(sum.overlap_percent()));
     }
 
-    static std::string skew_text(const traces::Trace& trace, const DistributedReport& report,
-                                 const traces::RankSkew& skew) {
+    static std::string skew_text(const traces::store::Trace& trace, const DistributedReport& report,
+                                 const traces::analysis::RankSkew& skew) {
         if (trace.ranks.size() < 2) return "One rank alone: merge the traces of all ranks to compare them.";
         if (skew.waited_for < 0) return "Not every rank has a complete step in the current selection.";
         const std::string a_step = trace.steps.empty() ? "" : " per step";
-        const std::string most = format_duration(skew.most_waiting_us * 1e3);
+        const std::string most = draw::format_duration(skew.most_waiting_us * 1e3);
         std::string line = "No rank waited for another";
-        if (traces::are_alike(skew.most_waiting_us, skew.least_waiting_us) && skew.most_waiting_us > 0) {
+        if (traces::analysis::are_alike(skew.most_waiting_us, skew.least_waiting_us) &&
+            skew.most_waiting_us > 0) {
             line = fmt::format("Waiting for other ranks: {}{}, equally long on all", most, a_step);
         } else if (skew.most_waiting_us > 0) {
             line = fmt::format(
                 "Waiting for other ranks: {} to {}{}; rank {} waits least, so the others wait for it",
-                format_duration(skew.least_waiting_us * 1e3), most, a_step, skew.waited_for);
+                draw::format_duration(skew.least_waiting_us * 1e3), most, a_step, skew.waited_for);
         }
         if (skew.computation > 0 && skew.slowest_rank < 0) {
             line += "; all compute equally long";
         } else if (skew.computation > 0) {
             line += fmt::format("; rank {} computes longest, {} times the mean", skew.slowest_rank,
-                                format_decimal(skew.computation, 3));
+                                draw::format_decimal(skew.computation, 3));
         }
         if (report.unmatched > 0)
-            line +=
-                fmt::format("; {} without counterpart", traces::counted(report.unmatched, "part", "parts"));
+            line += fmt::format("; {} without counterpart",
+                                traces::store::counted(report.unmatched, "part", "parts"));
         return line;
     }
 
     // --- one line per rank ---
 
-    static void draw_bars(Session& session, const DistributedReport& report, float height) {
+    static void draw_bars(model::Session& session, const DistributedReport& report, float height) {
         const float font = ImGui::GetFontSize(), line = font * 1.7F;
-        legend(std::vector<LegendItem>{{"computation", compute_color()},
-                                       {"overlapped", overlapped_color()},
-                                       {"exposed communication", exposed_color()},
-                                       {"other", other_color()},
-                                       {"below: transfer", transfer_color()},
-                                       {"waiting for other ranks", waiting_color()}});
+        legend(std::vector<draw::LegendItem>{{"computation", compute_color()},
+                                             {"overlapped", theme::overlapped_color()},
+                                             {"exposed communication", theme::exposed_color()},
+                                             {"other", other_color()},
+                                             {"below: transfer", theme::transfer_color()},
+                                             {"waiting for other ranks", theme::waiting_color()}});
         double longest = 0;
         for (const RankTraffic& rank : report.ranks) longest = std::max(longest, step_ns(rank));
         ImGui::BeginChild("ranks", {0, height - font * 1.6F});
@@ -165,7 +167,7 @@ class DistributedPanel final : public Panel {
     struct Widths {
         float label, bar, value, line;
     };
-    static void draw_bar(Session& session, const RankTraffic& rank, int index, double longest,
+    static void draw_bar(model::Session& session, const RankTraffic& rank, int index, double longest,
                          const Widths& widths) {
         const float font = ImGui::GetFontSize();
         const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -175,71 +177,76 @@ class DistributedPanel final : public Panel {
         const ImU32 ink =
             chosen < ranks.size() && ranks[chosen].number == rank.rank ? theme::text() : theme::text_dim();
         ImGui::PushID(index);
-        if (place_button("rank", {widths.label + widths.bar + widths.value,
-                                  widths.line - ImGui::GetStyle().ItemSpacing.y}))
+        if (draw::place_button("rank", {widths.label + widths.bar + widths.value,
+                                        widths.line - ImGui::GetStyle().ItemSpacing.y}))
             session.choose_rank(rank.rank);
         ImGui::PopID();
         const bool hovered = ImGui::IsItemHovered();
-        items::mark(fmt::format("distributed.bar.{}", rank.rank), format_duration(step_ns(rank)));
+        draw::items::mark(fmt::format("distributed.bar.{}", rank.rank), draw::format_duration(step_ns(rank)));
         ImDrawList* draw = ImGui::GetWindowDrawList();
         draw->AddText({at.x, at.y}, ink, fmt::format("rank {}", rank.rank).c_str());
         const auto mean = [&](std::int64_t ns) { return static_cast<double>(ns) / n; };
-        const std::vector<Segment> parts = {{mean(rank.parts.computation), compute_color(), {}},
-                                            {mean(rank.parts.overlapped), overlapped_color(), {}},
-                                            {mean(rank.parts.exposed_communication), exposed_color(), {}},
-                                            {mean(rank.parts.other), other_color(), {}}};
+        const std::vector<draw::Segment> parts = {
+            {mean(rank.parts.computation), compute_color(), {}},
+            {mean(rank.parts.overlapped), theme::overlapped_color(), {}},
+            {mean(rank.parts.exposed_communication), theme::exposed_color(), {}},
+            {mean(rank.parts.other), other_color(), {}}};
         stacked_bar({at.x + widths.label, at.y}, {widths.bar, font * 0.85F}, parts, longest, false);
-        const std::vector<Segment> wires = {{mean(rank.transfer_ns), transfer_color(), {}},
-                                            {mean(rank.ns - rank.transfer_ns), waiting_color(), {}}};
+        const std::vector<draw::Segment> wires = {
+            {mean(rank.transfer_ns), theme::transfer_color(), {}},
+            {mean(rank.ns - rank.transfer_ns), theme::waiting_color(), {}}};
         stacked_bar({at.x + widths.label, at.y + font * 0.95F}, {widths.bar, font * 0.3F}, wires, longest,
                     false);
-        const std::string time = rank.steps > 0 ? format_duration(step_ns(rank)) : "no step";
+        const std::string time = rank.steps > 0 ? draw::format_duration(step_ns(rank)) : "no step";
         draw->AddText(
             {at.x + widths.label + widths.bar + widths.value - ImGui::CalcTextSize(time.c_str()).x, at.y},
             ink, time.c_str());
         if (!hovered) return;
-        begin_tip(session.trace()->steps.empty() ? fmt::format("Rank {}, the whole time", rank.rank)
-                                                 : fmt::format("Rank {}, mean of {} step{}", rank.rank,
-                                                               rank.steps, rank.steps == 1 ? "" : "s"));
-        tip_row("Computation", format_duration(parts[0].value), compute_color());
-        tip_row("Overlapped", format_duration(parts[1].value), overlapped_color());
-        tip_row("Exposed communication", format_duration(parts[2].value), exposed_color());
-        tip_row("Other", format_duration(parts[3].value), other_color());
-        tip_row("Transfer", format_duration(wires[0].value), transfer_color());
-        tip_row("Waiting for other ranks", format_duration(wires[1].value), waiting_color());
-        if (!rank.host.empty()) tip_row("Host", rank.host);
-        end_tip();
+        draw::begin_tip(session.trace()->steps.empty() ? fmt::format("Rank {}, the whole time", rank.rank)
+                                                       : fmt::format("Rank {}, mean of {} step{}", rank.rank,
+                                                                     rank.steps, rank.steps == 1 ? "" : "s"));
+        draw::tip_row("Computation", draw::format_duration(parts[0].value), compute_color());
+        draw::tip_row("Overlapped", draw::format_duration(parts[1].value), theme::overlapped_color());
+        draw::tip_row("Exposed communication", draw::format_duration(parts[2].value), theme::exposed_color());
+        draw::tip_row("Other", draw::format_duration(parts[3].value), other_color());
+        draw::tip_row("Transfer", draw::format_duration(wires[0].value), theme::transfer_color());
+        draw::tip_row("Waiting for other ranks", draw::format_duration(wires[1].value),
+                      theme::waiting_color());
+        if (!rank.host.empty()) draw::tip_row("Host", rank.host);
+        draw::end_tip();
     }
 
     // --- the table below ---
 
-    void draw_part(Session& session, const traces::Trace& trace, const DistributedReport& report) {
+    void draw_part(model::Session& session, const traces::store::Trace& trace,
+                   const DistributedReport& report) {
         switch (part_) {
             case ranks: {
-                heading(trace.steps.empty() ? "The whole time by rank" : "Mean per step by rank");
-                const TableEvents events =
+                draw::heading(trace.steps.empty() ? "The whole time by rank" : "Mean per step by rank");
+                const tables::TableEvents events =
                     draw_table("distributed", ranks_, ranks_state_, {.filter = false, .name = "ranks"});
                 if (events.clicked) session.choose_rank(report.ranks[*events.clicked].rank);
                 return;
             }
             case traffic:
-                heading("Traffic by operation, group and size, each collective once");
+                draw::heading("Traffic by operation, group and size, each collective once");
                 if (report.traffic.empty())
-                    return note(
+                    return draw::note(
                         "There are no collectives in the current selection: the ranks do not communicate, or "
                         "it was not recorded.");
                 draw_table("distributed.traffic", traffic_, traffic_state_,
                            {.filter = false, .name = "traffic"});
                 return;
             case slowest: {
-                heading("Longest waits: summed over ranks, with the rank that arrived last");
+                draw::heading("Longest waits: summed over ranks, with the rank that arrived last");
                 if (report.slowest.empty())
-                    return note("No rank waited for another in the current selection.");
-                note("A double-click shows it on the timeline.");
-                const TableEvents events = draw_table("distributed.slowest", slowest_, slowest_state_,
-                                                      {.filter = false, .name = "slowest collectives"});
+                    return draw::note("No rank waited for another in the current selection.");
+                draw::note("A double-click shows it on the timeline.");
+                const tables::TableEvents events =
+                    draw_table("distributed.slowest", slowest_, slowest_state_,
+                               {.filter = false, .name = "slowest collectives"});
                 if (events.opened) {
-                    const traces::SlowCollective& slow = report.slowest[*events.opened];
+                    const traces::analysis::SlowCollective& slow = report.slowest[*events.opened];
                     session.go_to({slow.start_ns, slow.start_ns + slow.longest_ns});
                 }
                 return;
@@ -251,40 +258,41 @@ class DistributedPanel final : public Panel {
         }
     }
 
-    void draw_hosts(const traces::HostsReport& report) {
-        heading("Hosts, and which of them the others wait for");
+    void draw_hosts(const traces::analysis::HostsReport& report) {
+        draw::heading("Hosts, and which of them the others wait for");
         if (report.skewed > 0) {
-            note(fmt::format(
+            draw::note(fmt::format(
                 "The last host is complete {} after the first (median of {} between hosts; {} at worst).",
-                format_duration(static_cast<double>(report.median_skew_ns)),
-                traces::counted(report.skewed, "collective", "collectives"),
-                format_duration(static_cast<double>(report.worst_skew_ns))));
+                draw::format_duration(static_cast<double>(report.median_skew_ns)),
+                traces::store::counted(report.skewed, "collective", "collectives"),
+                draw::format_duration(static_cast<double>(report.worst_skew_ns))));
         }
         if (report.clocks && report.clocks->collectives > 0) {
-            note(fmt::format("Collectives end within {} of one another on the clocks of all parts (median).",
-                             format_duration(static_cast<double>(report.clocks->residual_ns))));
+            draw::note(
+                fmt::format("Collectives end within {} of one another on the clocks of all parts (median).",
+                            draw::format_duration(static_cast<double>(report.clocks->residual_ns))));
         }
         const float rows = 2.5F + static_cast<float>(report.hosts.size());
         const float half = ImGui::GetContentRegionAvail().y * 0.5F;
         if (ImGui::BeginChild("hosts", {0, std::min(rows * ImGui::GetFrameHeightWithSpacing(), half)}))
             draw_table("distributed.hosts", hosts_, hosts_state_, {.filter = false, .name = "hosts"});
         ImGui::EndChild();
-        heading("Traffic within a host and between hosts");
+        draw::heading("Traffic within a host and between hosts");
         draw_table("distributed.host_traffic", host_traffic_, host_traffic_state_,
                    {.filter = false, .name = "traffic of hosts"});
     }
 
     int part_ = traffic;
     std::shared_ptr<const DistributedReport> report_;
-    Appearance appearance_ = Appearance::dark;
-    std::shared_ptr<const CellTable> ranks_, traffic_, slowest_, hosts_, host_traffic_;
-    TableState ranks_state_, traffic_state_, slowest_state_, hosts_state_, host_traffic_state_;
+    theme::Appearance appearance_ = theme::Appearance::dark;
+    std::shared_ptr<const tables::CellTable> ranks_, traffic_, slowest_, hosts_, host_traffic_;
+    tables::TableState ranks_state_, traffic_state_, slowest_state_, hosts_state_, host_traffic_state_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_distributed_panel() {
+std::unique_ptr<model::Panel> make_distributed_panel() {
     return std::make_unique<DistributedPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

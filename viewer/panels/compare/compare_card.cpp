@@ -14,17 +14,17 @@
 #include "viewer/panels/modules/module_rows.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::RunColumn;
+using traces::analysis::RunColumn;
+using traces::schema::MemoryCategory;
 
 // "-59.3 %" in the colour of better or worse; nothing on the first card.
 void change(double value, double base, bool inside_spread) {
-    const std::string t = format_change(value, base) + (inside_spread ? " ~" : "");
+    const std::string t = draw::format_change(value, base) + (inside_spread ? " ~" : "");
     const bool same = inside_spread || t.starts_with("0.0 %");
-    text_in(same ? theme::text_dim() : value < base ? theme::good() : theme::bad(), t);
+    draw::text_in(same ? theme::text_dim() : value < base ? theme::good() : theme::bad(), t);
 }
 
 void draw_title(const CompareCard::Input& input) {
@@ -34,8 +34,8 @@ void draw_title(const CompareCard::Input& input) {
                                               {at.x + font * 0.3F, at.y + font * 2.2F}, input.color);
     ImGui::Indent(font * 0.8F);
     const float width = ImGui::GetContentRegionAvail().x;
-    text(fit_text(input.title, width));
-    text_dim(fit_text(
+    draw::text(draw::fit_text(input.title, width));
+    draw::text_dim(draw::fit_text(
         fmt::format("{}, {} rank{}", input.file, input.run->ranks, input.run->ranks == 1 ? "" : "s"), width));
     ImGui::Unindent(font * 0.8F);
 }
@@ -43,24 +43,26 @@ void draw_title(const CompareCard::Input& input) {
 void draw_memory(const CompareCard::Input& input) {
     const float font = ImGui::GetFontSize();
     const RunColumn& run = *input.run;
-    if (run.peak_bytes == 0) return text_dim("This trace holds no allocations.");
+    if (run.peak_bytes == 0) return draw::text_dim("This trace holds no allocations.");
     const ImVec2 at = ImGui::GetCursorPos();
-    big_number(format_mb(run.peak_bytes));
+    widgets::big_number(draw::format_mb(run.peak_bytes));
     const float right = ImGui::GetItemRectSize().x + font * 0.9F;
     ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-    text_dim(run.space == traces::MemorySpace::host ? "peak allocated on the host" : "peak allocated");
+    draw::text_dim(run.space == traces::schema::MemorySpace::host ? "peak allocated on the host"
+                                                                  : "peak allocated");
     ImGui::SetCursorPos({at.x + right, at.y + font * 1.05F});
     if (input.run != input.first && input.first->peak_bytes > 0) {
         change(static_cast<double>(run.peak_bytes), static_cast<double>(input.first->peak_bytes), false);
     } else {
-        text_dim("largest rank");
+        draw::text_dim("largest rank");
     }
     ImGui::SetCursorPos({at.x, at.y + font * 2.4F});
 
-    std::vector<Segment> segments;
+    std::vector<draw::Segment> segments;
     for (std::size_t c = 0; c < run.at_peak.size(); ++c) {
         segments.push_back({static_cast<double>(run.at_peak[c]),
-                            category_color(static_cast<MemoryCategory>(c)), format_mb(run.at_peak[c])});
+                            theme::category_color(static_cast<MemoryCategory>(c)),
+                            draw::format_mb(run.at_peak[c])});
     }
     const ImVec2 bar = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
@@ -69,10 +71,10 @@ void draw_memory(const CompareCard::Input& input) {
     ImGui::Dummy({width, font * 1.7F});
     if (hovered < 0) return;
     const auto c = static_cast<std::size_t>(hovered);
-    begin_tip(spaced(traces::kMemoryCategoryNames[c]));
-    tip_row("At the peak", format_mb(run.at_peak[c]));
-    tip_row("Bytes", format_count(run.at_peak[c]));
-    end_tip();
+    draw::begin_tip(draw::spaced(traces::schema::kMemoryCategoryNames[c]));
+    draw::tip_row("At the peak", draw::format_mb(run.at_peak[c]));
+    draw::tip_row("Bytes", draw::format_count(run.at_peak[c]));
+    draw::end_tip();
 }
 
 // Three figures beside each other: label, value, change.
@@ -85,20 +87,21 @@ void draw_times(const CompareCard::Input& input) {
     };
     const RunColumn &run = *input.run, &first = *input.first;
     const bool stepped = !input.trace->steps.empty();
-    if (run.steps == 0) return text_dim("No complete step in the current selection.");
+    if (run.steps == 0) return draw::text_dim("No complete step in the current selection.");
     const char* time = stepped ? "Median step" : "Whole trace";
     const Figure figures[] = {
-        {time, time, format_duration(run.median_step_us * 1e3),
-         stepped ? " \u00b1 " + format_duration(run.spread_step_us * 1e3) : "", run.median_step_us,
-         first.median_step_us, traces::inside_spread(first, run)},
-        {"Communication", "Comm.", format_duration(run.communication_us * 1e3), "", run.communication_us,
-         first.communication_us,
-         traces::inside_spread(first.communication_us, first.communication_spread.spread,
-                               run.communication_us, run.communication_spread.spread)},
-        {"of it exposed", "exposed", format_duration(run.exposed_communication_us * 1e3), "",
+        {time, time, draw::format_duration(run.median_step_us * 1e3),
+         stepped ? " \u00b1 " + draw::format_duration(run.spread_step_us * 1e3) : "", run.median_step_us,
+         first.median_step_us, traces::analysis::inside_spread(first, run)},
+        {"Communication", "Comm.", draw::format_duration(run.communication_us * 1e3), "",
+         run.communication_us, first.communication_us,
+         traces::analysis::inside_spread(first.communication_us, first.communication_spread.spread,
+                                         run.communication_us, run.communication_spread.spread)},
+        {"of it exposed", "exposed", draw::format_duration(run.exposed_communication_us * 1e3), "",
          run.exposed_communication_us, first.exposed_communication_us,
-         traces::inside_spread(first.exposed_communication_us, first.exposed_communication_spread.spread,
-                               run.exposed_communication_us, run.exposed_communication_spread.spread)},
+         traces::analysis::inside_spread(
+             first.exposed_communication_us, first.exposed_communication_spread.spread,
+             run.exposed_communication_us, run.exposed_communication_spread.spread)},
     };
     if (!ImGui::BeginTable("times", 3, ImGuiTableFlags_NoSavedSettings)) return;
     ImGui::TableSetupColumn("a", ImGuiTableColumnFlags_WidthStretch, 1.4F);
@@ -108,34 +111,34 @@ void draw_times(const CompareCard::Input& input) {
         ImGui::TableNextColumn();
         const float room = ImGui::GetContentRegionAvail().x;
         const auto fits = [room](const std::string& t) { return ImGui::CalcTextSize(t.c_str()).x <= room; };
-        text_dim(fits(figure.label) ? figure.label : figure.short_label);
+        draw::text_dim(fits(figure.label) ? figure.label : figure.short_label);
         const std::string whole = figure.value + figure.addition;
-        text(fits(whole) ? whole : figure.value);
+        draw::text(fits(whole) ? whole : figure.value);
         if (std::isnan(figure.now) || std::isnan(figure.base)) {
-            text_dim("");
+            draw::text_dim("");
         } else if (&run != &first && first.steps > 0 && input.comparable) {
             change(figure.now, figure.base, figure.inside_spread);
         } else {
-            text_dim(stepped ? "per step" : "total");
+            draw::text_dim(stepped ? "per step" : "total");
         }
     }
     ImGui::EndTable();
 }
 
 // Wide enough for every stream of the first rank, at most `limit`.
-float stream_label_width(const traces::Trace& trace, float limit) {
+float stream_label_width(const traces::store::Trace& trace, float limit) {
     const float gap = ImGui::GetFontSize() * 0.5F;
     float width = 0;
-    for (const traces::DeviceStream& stream : trace.streams) {
+    for (const traces::store::DeviceStream& stream : trace.streams) {
         if (stream.rank == 0)
-            width = std::max(width, ImGui::CalcTextSize(stream_title(stream).c_str()).x + gap);
+            width = std::max(width, ImGui::CalcTextSize(draw::stream_title(stream).c_str()).x + gap);
     }
     return std::min(width, limit);
 }
 
 void draw_tree(const CompareCard::Input& input) {
-    if (input.modules == nullptr) return text_dim("Computing the module tree ...");
-    if (input.modules->modules.empty()) return text_dim("This trace names no modules.");
+    if (input.modules == nullptr) return draw::text_dim("Computing the module tree ...");
+    if (input.modules->modules.empty()) return draw::text_dim("This trace names no modules.");
     const float line = ImGui::GetTextLineHeight();
     const auto room = static_cast<std::size_t>(std::max(0.0F, ImGui::GetContentRegionAvail().y / line));
     if (room == 0) return;
@@ -144,7 +147,7 @@ void draw_tree(const CompareCard::Input& input) {
     const float step = ImGui::GetFontSize() * 0.85F, width = ImGui::GetContentRegionAvail().x;
     for (const TreeLine& row : compact_tree(input.modules->modules, room)) {
         const float indent = step * static_cast<float>(row.depth);
-        const std::string shown = fit_text(row.text, width - indent);
+        const std::string shown = draw::fit_text(row.text, width - indent);
         for (int level = 0; level < row.depth; ++level) {
             const float x = std::floor(at.x + step * (static_cast<float>(level) + 0.3F));
             draw->AddRectFilled({x, at.y}, {x + 1, at.y + line}, theme::line());
@@ -157,11 +160,12 @@ void draw_tree(const CompareCard::Input& input) {
 
 }  // namespace
 
-const std::vector<StripRow>& CompareCard::folded(const Input& input, const traces::StepSummary& step,
-                                                 int columns) {
+const std::vector<draw::StripRow>& CompareCard::folded(const Input& input,
+                                                       const traces::analysis::StepSummary& step,
+                                                       int columns) {
     if (trace_ != input.trace || from_ != step.window_start || to_ != step.window_end ||
         columns_ != columns) {
-        rows_ = fold_streams(*input.trace, 0, step.window_start, step.window_end, columns);
+        rows_ = draw::fold_streams(*input.trace, 0, step.window_start, step.window_end, columns);
         trace_ = input.trace;
         from_ = step.window_start;
         to_ = step.window_end;
@@ -172,14 +176,15 @@ const std::vector<StripRow>& CompareCard::folded(const Input& input, const trace
 
 void CompareCard::draw_strip(const Input& input) {
     const float font = ImGui::GetFontSize();
-    const traces::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
+    const traces::analysis::StepSummary* step = input.rank0 != nullptr ? steady_step(*input.rank0) : nullptr;
     if (step == nullptr)
-        return text_dim(input.rank0 == nullptr ? "Computing the steps ..." : "No complete step.");
+        return draw::text_dim(input.rank0 == nullptr ? "Computing the steps ..." : "No complete step.");
     const auto length = static_cast<double>(step->window_end - step->window_start);
-    text_dim(input.trace->steps.empty()
-                 ? fmt::format("Streams of rank {} over {}", input.rank0->rank, format_duration(length))
-                 : fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
-                               format_duration(length)));
+    draw::text_dim(
+        input.trace->steps.empty()
+            ? fmt::format("Streams of rank {} over {}", input.rank0->rank, draw::format_duration(length))
+            : fmt::format("Step {} of rank {}, its streams over {}", step->number, input.rank0->rank,
+                          draw::format_duration(length)));
 
     const float label = stream_label_width(*input.trace, ImGui::GetContentRegionAvail().x * 0.3F);
     const float whole = std::max(font * 4, ImGui::GetContentRegionAvail().x - label);
@@ -190,15 +195,15 @@ void CompareCard::draw_strip(const Input& input) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     ImVec2 at = ImGui::GetCursorScreenPos();
     const float row_height = font * 1.15F, bar = font * 0.95F;
-    for (const StripRow& row : folded(input, *step, columns)) {
-        const std::string shown = fit_text(row.name, label - font * 0.5F);
+    for (const draw::StripRow& row : folded(input, *step, columns)) {
+        const std::string shown = draw::fit_text(row.name, label - font * 0.5F);
         draw->AddText({at.x, std::floor(at.y - font * 0.05F)}, theme::text_dim(), shown.c_str());
         const float left = at.x + label;
         draw->AddRectFilled({left, at.y}, {left + width, at.y + bar}, theme::raised());
-        for (const StripRun& run : row.runs) {
+        for (const draw::StripRun& run : row.runs) {
             const float x = left + static_cast<float>(run.first);
             draw->AddRectFilled({x, at.y + bar * (1 - run.busy)},
-                                {x + static_cast<float>(run.count), at.y + bar}, kind_color(run.kind));
+                                {x + static_cast<float>(run.count), at.y + bar}, theme::kind_color(run.kind));
         }
         at.y += row_height;
         ImGui::Dummy({whole + label, row_height - ImGui::GetStyle().ItemSpacing.y});
@@ -212,8 +217,8 @@ void CompareCard::draw_curve(const Input& input) {
     if (ImGui::GetContentRegionAvail().y < font * 7.5F) return;
     const CurvePart part =
         part_of_peak(*input.trace, input.memory_rank, input.curve, input.memory->peak_time_ns);
-    text_dim(fmt::format("Memory of rank {}{}, in the order of allocations", input.memory->rank,
-                         part.step >= 0 ? fmt::format(" in step {}", part.step) : " around its peak"));
+    draw::text_dim(fmt::format("Memory of rank {}{}, in the order of allocations", input.memory->rank,
+                               part.step >= 0 ? fmt::format(" in step {}", part.step) : " around its peak"));
     MemoryChart::Input chart{input.trace, input.memory_rank, input.curve.subspan(part.first, part.count),
                              input.memory};
     chart.top = input.largest_peak;
@@ -223,7 +228,7 @@ void CompareCard::draw_curve(const Input& input) {
 float CompareCard::figures_height(const Input& input) const {
     const float line = ImGui::GetTextLineHeightWithSpacing(), font = ImGui::GetFontSize();
     const auto streams = std::count_if(input.trace->streams.begin(), input.trace->streams.end(),
-                                       [](const traces::DeviceStream& s) { return s.rank == 0; });
+                                       [](const traces::store::DeviceStream& s) { return s.rank == 0; });
     return line * 6.5F + font * 6.2F + font * 1.3F * static_cast<float>(streams);
 }
 
@@ -263,4 +268,4 @@ void CompareCard::draw(const Input& input, float width, float height) {
     ImGui::PopStyleColor();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

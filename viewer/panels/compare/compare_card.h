@@ -16,25 +16,25 @@
 #include "viewer/panels/memory/memory_chart.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class CompareCard {
   public:
     struct Input {
         std::string title, file;
-        Color color = 0;  // the run's
-        const traces::RunColumn* run = nullptr;
-        const traces::RunColumn* first = nullptr;  // the base; equal to `run` on the first card
-        bool comparable = true;                    // times compare with the base's: both stepped, or neither
-        const traces::Trace* trace = nullptr;
-        const traces::RankSummary* rank0 = nullptr;  // nullptr while it is computed
-        const traces::RankModules* modules = nullptr;
-        std::span<const traces::MemoryPoint>
+        theme::Color color = 0;  // the run's
+        const traces::analysis::RunColumn* run = nullptr;
+        const traces::analysis::RunColumn* first = nullptr;  // the base; equal to `run` on the first card
+        bool comparable = true;  // times compare with the base's: both stepped, or neither
+        const traces::store::Trace* trace = nullptr;
+        const traces::analysis::RankSummary* rank0 = nullptr;  // nullptr while it is computed
+        const traces::analysis::RankModules* modules = nullptr;
+        std::span<const traces::analysis::MemoryPoint>
             curve;  // of the rank with the largest peak; empty while it is computed
-        const traces::RankMemory* memory = nullptr;  // of the same rank as `curve`
-        int memory_rank = 0;                         // index into Trace::ranks
-        std::int64_t largest_peak = 0;               // common scale of the memory bars, bytes
-        std::int64_t longest_step = 0;               // common scale of the strips, ns
+        const traces::analysis::RankMemory* memory = nullptr;  // of the same rank as `curve`
+        int memory_rank = 0;                                   // index into Trace::ranks
+        std::int64_t largest_peak = 0;                         // common scale of the memory bars, bytes
+        std::int64_t longest_step = 0;                         // common scale of the strips, ns
     };
 
     void draw(const Input& input, float width, float height);
@@ -43,13 +43,14 @@ class CompareCard {
     float figures_height(const Input& input) const;
     void draw_strip(const Input& input);
     void draw_curve(const Input& input);
-    const std::vector<StripRow>& folded(const Input& input, const traces::StepSummary& step, int columns);
+    const std::vector<draw::StripRow>& folded(const Input& input, const traces::analysis::StepSummary& step,
+                                              int columns);
 
-    const traces::Trace* trace_ = nullptr;
+    const traces::store::Trace* trace_ = nullptr;
     std::int64_t from_ = 0, to_ = 0;
     int columns_ = 0;
-    std::vector<StripRow> rows_;
+    std::vector<draw::StripRow> rows_;
     MemoryChart chart_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

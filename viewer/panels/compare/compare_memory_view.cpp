@@ -15,39 +15,39 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // The curve of each run's rank with the largest peak, and the visible part of it.
-void CompareMemoryView::take_curves(Session& session, const ComparedRuns& runs) {
+void CompareMemoryView::take_curves(model::Session& session, const ComparedRuns& runs) {
     curves_.resize(runs.traces.size());
     for (std::size_t r = 0; r < runs.traces.size(); ++r) {
         Curve& curve = curves_[r];
-        const TracePtr& trace = runs.traces[r];
+        const model::TracePtr& trace = runs.traces[r];
         if (ranks_[r] == nullptr) {
             curve = {};
             continue;
         }
-        const auto rank = rank_index(*trace, ranks_[r]->rank);
+        const auto rank = model::rank_index(*trace, ranks_[r]->rank);
         if (!rank) continue;
         curve.trace = trace;
         curve.rank = *rank;
         curve.points = session.analyses.category_curve(trace, curve.rank);
         curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
-        const traces::Selection& selection = runs.selections[r];
+        const traces::analysis::Selection& selection = runs.selections[r];
         curve.time = {selection.from_ns.value_or(trace->first_ns), selection.to_ns.value_or(trace->last_ns)};
         if (whole_) continue;
-        if (const traces::Step* step = step_at(*trace, curve.rank, ranks_[r]->peak_time_ns))
+        if (const traces::store::Step* step = model::step_at(*trace, curve.rank, ranks_[r]->peak_time_ns))
             curve.time = {step->start, step->end};
     }
 }
 
 // Labels the peaks' sizes at the right above their lines; side by side where they are close.
-void CompareMemoryView::draw_peaks(const Chart& chart, const ComparedRuns& runs) const {
+void CompareMemoryView::draw_peaks(const draw::Chart& chart, const ComparedRuns& runs) const {
     const float font = ImGui::GetFontSize(), gap = font * 0.5F;
     std::vector<ImVec4> taken;  // left, top, right, bottom
     for (std::size_t r = 0; r < curves_.size(); ++r) {
         if (curves_[r].points == nullptr) continue;
-        const std::string label = format_mb(static_cast<std::int64_t>(curves_[r].peak));
+        const std::string label = draw::format_mb(static_cast<std::int64_t>(curves_[r].peak));
         const ImVec2 size = ImGui::CalcTextSize(label.c_str());
         const float y = std::max(chart.min.y, static_cast<float>(chart.y.pixel(curves_[r].peak)) - size.y);
         float x = chart.max.x - size.x - gap;
@@ -55,7 +55,8 @@ void CompareMemoryView::draw_peaks(const Chart& chart, const ComparedRuns& runs)
             if (y < other.w && y + size.y > other.y) x = std::min(x, other.x - size.x - gap);
         }
         taken.push_back({x, y, x + size.x, y + size.y});
-        chart.draw->AddRectFilled({x - 2, y}, {x + size.x + 2, y + size.y}, faded(theme::ground(), 0.8F));
+        chart.draw->AddRectFilled({x - 2, y}, {x + size.x + 2, y + size.y},
+                                  draw::faded(theme::ground(), 0.8F));
         chart.draw->AddText({std::floor(x), std::floor(y)}, runs.heads[r].color, label.c_str());
     }
 }
@@ -68,9 +69,9 @@ void CompareMemoryView::draw_curves(const ComparedRuns& runs, float height) {
         longest = std::max(longest, curve.time.length());
         highest = std::max(highest, curve.peak);
     }
-    const ChartAxes axes{0, static_cast<double>(longest), axis_top(highest)};
-    const Chart chart = begin_chart("curves", {ImGui::GetContentRegionAvail().x, height}, axes);
-    items::mark("compare.curves");
+    const draw::ChartAxes axes{0, static_cast<double>(longest), draw::axis_top(highest)};
+    const draw::Chart chart = begin_chart("curves", {ImGui::GetContentRegionAvail().x, height}, axes);
+    draw::items::mark("compare.curves");
     for (std::size_t r = 0; r < curves_.size(); ++r) {
         Curve& curve = curves_[r];
         if (curve.points == nullptr || curve.time.length() <= 0) continue;
@@ -86,36 +87,37 @@ void CompareMemoryView::draw_curves(const ComparedRuns& runs, float height) {
         const ImU32 color = runs.heads[r].color;
         float before = chart.max.y;
         for (int c = 0; c < count; ++c) {
-            const FoldedColumn& column = curve.columns[static_cast<std::size_t>(c)];
+            const draw::FoldedColumn& column = curve.columns[static_cast<std::size_t>(c)];
             const auto top = static_cast<float>(chart.y.pixel(static_cast<double>(column.highest)));
             const auto low = static_cast<float>(chart.y.pixel(static_cast<double>(column.lowest)));
             const float x = chart.min.x + width * static_cast<float>(c);
-            chart.draw->AddRectFilled({x, top}, {x + width, chart.max.y}, faded(color, 0.10F));
+            chart.draw->AddRectFilled({x, top}, {x + width, chart.max.y}, draw::faded(color, 0.10F));
             chart.draw->AddRectFilled({x, std::min(top, before) - 0.75F},
                                       {x + width, std::max(low, std::min(before, low)) + 0.75F}, color);
             before = low;
         }
-        level_line(chart, curve.peak, faded(color, 0.6F), "");
+        level_line(chart, curve.peak, draw::faded(color, 0.6F), "");
     }
     draw_peaks(chart, runs);
     crosshair(chart);
     if (!chart.hovered) return;
     const auto after = static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x));
-    begin_tip(format_duration(static_cast<double>(after)) + " after the start");
+    draw::begin_tip(draw::format_duration(static_cast<double>(after)) + " after the start");
     for (std::size_t r = 0; r < curves_.size(); ++r) {
         if (curves_[r].points == nullptr || after > curves_[r].time.length()) continue;
-        const auto* point = point_at(curves_[r].points->points, curves_[r].time.from + after);
-        tip_row(runs.heads[r].name, format_mb(point != nullptr ? point->total : 0), runs.heads[r].color);
+        const auto* point = draw::point_at(curves_[r].points->points, curves_[r].time.from + after);
+        draw::tip_row(runs.heads[r].name, draw::format_mb(point != nullptr ? point->total : 0),
+                      runs.heads[r].color);
     }
-    end_tip();
+    draw::end_tip();
 }
 
-void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
-    std::vector<std::shared_ptr<const traces::MemoryReport>> of;
+void CompareMemoryView::draw(model::Session& session, const ComparedRuns& runs) {
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> of;
     for (std::size_t r = 0; r < runs.traces.size(); ++r)
         of.push_back(session.analyses.memory(runs.traces[r], runs.selections[r]));
     if (std::find(of.begin(), of.end(), nullptr) != of.end())
-        return draw_waiting(session, "the memory of each run");
+        return widgets::draw_waiting(session, "the memory of each run");
     const std::vector<std::string> names = names_of(runs);
     if (of != of_ || table_ == nullptr || table_by_ != by_ || names_ != names) {
         of_ = of;
@@ -126,7 +128,7 @@ void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
         table_ = std::make_shared<MemoryModel>(runs.heads, ranks_, by_);
     }
     if (std::all_of(ranks_.begin(), ranks_.end(), [](const auto* rank) { return rank == nullptr; })) {
-        return note(
+        return draw::note(
             "None of these traces holds allocations. shardscope-train records them; PyTorch's profiler does "
             "with profile_memory=True, and memory snapshots hold nothing else.");
     }
@@ -146,12 +148,12 @@ void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
     take_curves(session, runs);
     draw_curves(runs, std::max(ImGui::GetFontSize() * 8, ImGui::GetContentRegionAvail().y * 0.46F));
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-        if (ranks_[r] == nullptr) note(fmt::format("{} holds no allocations.", runs.heads[r].name));
+        if (ranks_[r] == nullptr) draw::note(fmt::format("{} holds no allocations.", runs.heads[r].name));
     }
-    TableOptions options;
+    tables::TableOptions options;
     options.filter = by_ != MemoryBy::category;
     options.name = "compare-memory";
-    const TableEvents events = draw_table("compare.memory", table_, state_, options);
+    const tables::TableEvents events = draw_table("compare.memory", table_, state_, options);
     if (!events.opened) return;
     // Goes to the instant of the peak, in the run with the largest one.
     const auto most = std::max_element(ranks_.begin(), ranks_.end(), [](const auto* a, const auto* b) {
@@ -159,9 +161,9 @@ void CompareMemoryView::draw(Session& session, const ComparedRuns& runs) {
     });
     const auto run = static_cast<std::size_t>(most - ranks_.begin());
     session.set_active(runs.entries[run]);
-    if (OpenTrace* entry = session.current()) entry->cursor = (*most)->peak_time_ns;
+    if (model::OpenTrace* entry = session.current()) entry->cursor = (*most)->peak_time_ns;
     session.rank = curves_[run].rank;
     session.wanted_panel = "memory";
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -14,10 +14,10 @@
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::Comparison;
+using traces::analysis::Comparison;
 
 ImU32 tone_color(Tone tone) {
     switch (tone) {
@@ -45,11 +45,11 @@ void figure_cell(const CompareCell& cell, ImU32 color) {
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const float bar = room * static_cast<float>(std::clamp(cell.share, 0.0, 1.0));
     if (bar >= 1)
-        draw->AddRectFilled(at, {at.x + bar, at.y + ImGui::GetTextLineHeight()}, faded(color, 0.3F));
-    const std::string value = fit_text(cell.value, room);
+        draw->AddRectFilled(at, {at.x + bar, at.y + ImGui::GetTextLineHeight()}, draw::faded(color, 0.3F));
+    const std::string value = draw::fit_text(cell.value, room);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() +
                          std::max(0.0F, room - ImGui::CalcTextSize(value.c_str()).x));
-    text(value);
+    draw::text(value);
     if (value != cell.value && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", cell.value.c_str());
     if (cell.change.empty()) return;
     const float change_width = ImGui::CalcTextSize(cell.change.c_str()).x;
@@ -58,63 +58,65 @@ void figure_cell(const CompareCell& cell, ImU32 color) {
 
 void dim_label(std::string_view label) {
     const float left = ImGui::GetCursorPosX();
-    text_dim(label);
+    draw::text_dim(label);
     ImGui::SameLine(left + ImGui::GetFontSize() * 6.5F);
 }
 
 // Further lines begin at the same x as the first one.
-void legend_here(const std::vector<LegendItem>& entries) {
+void legend_here(const std::vector<draw::LegendItem>& entries) {
     ImGui::BeginGroup();
     legend(entries);
     ImGui::EndGroup();
 }
 
 void draw_legend(const Comparison& comparison, bool any_stepped) {
-    std::vector<LegendItem> entries;
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+    std::vector<draw::LegendItem> entries;
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c) {
         const bool used = std::any_of(comparison.runs.begin(), comparison.runs.end(),
                                       [c](const auto& r) { return r.at_peak[c] > 0; });
         if (used)
-            entries.push_back({spaced(traces::kMemoryCategoryNames[c]),
-                               category_color(static_cast<traces::MemoryCategory>(c))});
+            entries.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                               theme::category_color(static_cast<traces::schema::MemoryCategory>(c))});
     }
     if (!entries.empty()) {
         dim_label("At the peak");
         legend_here(entries);
     }
     entries.clear();
-    for (std::size_t k = 0; k < traces::kDeviceKinds; ++k) {
-        entries.push_back(
-            {std::string(traces::kDeviceKindNames[k]), kind_color(static_cast<traces::DeviceKind>(k))});
+    for (std::size_t k = 0; k < traces::store::kDeviceKinds; ++k) {
+        entries.push_back({std::string(traces::store::kDeviceKindNames[k]),
+                           theme::kind_color(static_cast<traces::store::DeviceKind>(k))});
     }
     dim_label(any_stepped ? "Per step" : "Total");
     legend_here(entries);
     dim_label("~");
-    text_dim(
+    draw::text_dim(
         "within the spread of the steps: no difference can be claimed. Changes are against the first run.");
 }
 
 // The rows as a table for export: a group's name is in a column of its own.
-std::shared_ptr<const TableModel> export_of(const std::vector<CompareRow>& rows, const ComparedRuns& runs) {
-    using Kind = TableColumn::Kind;
-    std::vector<TableColumn> columns = {{"group", "Group", "", Kind::text, 12},
-                                        {"figure", "Figure", "", Kind::text, 14}};
+std::shared_ptr<const tables::TableModel> export_of(const std::vector<CompareRow>& rows,
+                                                    const ComparedRuns& runs) {
+    using Kind = tables::TableColumn::Kind;
+    std::vector<tables::TableColumn> columns = {{"group", "Group", "", Kind::text, 12},
+                                                {"figure", "Figure", "", Kind::text, 14}};
     for (std::size_t r = 0; r < runs.heads.size(); ++r) {
         const std::string n = fmt::format("run{}", r + 1);
         columns.push_back({n, runs.heads[r].name, "", Kind::text, 8});
         if (r > 0) columns.push_back({n + "_change", "against 1", "", Kind::text, 8});
     }
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     std::string group;
     for (const CompareRow& row : rows) {
         if (row.heading) {
             group = row.label;
             continue;
         }
-        std::vector<CellTable::Cell> cells = {text_cell(group), text_cell(trimmed(row.label))};
+        std::vector<tables::CellTable::Cell> cells = {tables::text_cell(group),
+                                                      tables::text_cell(trimmed(row.label))};
         for (std::size_t r = 0; r < row.cells.size(); ++r) {
-            cells.push_back(text_cell(row.cells[r].value));
-            if (r > 0) cells.push_back(text_cell(row.cells[r].change));
+            cells.push_back(tables::text_cell(row.cells[r].value));
+            if (r > 0) cells.push_back(tables::text_cell(row.cells[r].change));
         }
         table->add(std::move(cells));
     }
@@ -123,7 +125,7 @@ std::shared_ptr<const TableModel> export_of(const std::vector<CompareRow>& rows,
 
 }  // namespace
 
-void CompareOverview::draw(Session& session, const ComparedRuns& runs,
+void CompareOverview::draw(model::Session& session, const ComparedRuns& runs,
                            const std::shared_ptr<const Comparison>& comparison) {
     if (rows_of_ != comparison) {
         rows_of_ = comparison;
@@ -139,10 +141,11 @@ void CompareOverview::draw(Session& session, const ComparedRuns& runs,
     draw_cards(session, runs, *comparison);
     draw_table(runs);
     ImGui::EndChild();
-    offer_table({"compare", table_, order_});
+    tables::offer_table({"compare", table_, order_});
 }
 
-void CompareOverview::draw_cards(Session& session, const ComparedRuns& runs, const Comparison& comparison) {
+void CompareOverview::draw_cards(model::Session& session, const ComparedRuns& runs,
+                                 const Comparison& comparison) {
     const float font = ImGui::GetFontSize();
     const auto count = comparison.runs.size();
     const float gap = font * 0.7F, available = ImGui::GetContentRegionAvail().x;
@@ -160,9 +163,10 @@ void CompareOverview::draw_cards(Session& session, const ComparedRuns& runs, con
 }
 
 // Gathers what the cards need; missing results stay nullptr. Keeps them alive for the frame.
-std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, const ComparedRuns& runs,
+std::vector<CompareCard::Input> CompareOverview::card_inputs(model::Session& session,
+                                                             const ComparedRuns& runs,
                                                              const Comparison& comparison) {
-    const std::vector<TracePtr>& traces = runs.traces;
+    const std::vector<model::TracePtr>& traces = runs.traces;
     summaries_.clear();
     modules_.clear();
     reports_.clear();
@@ -186,8 +190,8 @@ std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, c
             input.modules = &modules_[i]->ranks.front();
         input.largest_peak = largest_peak(comparison);
         add_memory(session, runs, i, input);
-        const bool any_steps = std::any_of(traces.begin(), traces.end(),
-                                           [](const TracePtr& trace) { return !trace->steps.empty(); });
+        const bool any_steps = std::any_of(
+            traces.begin(), traces.end(), [](const model::TracePtr& trace) { return !trace->steps.empty(); });
         if (input.rank0 == nullptr || (any_steps && traces[i]->steps.empty())) continue;
         if (const auto* step = steady_step(*input.rank0))
             longest = std::max(longest, step->window_end - step->window_start);
@@ -197,12 +201,12 @@ std::vector<CompareCard::Input> CompareOverview::card_inputs(Session& session, c
 }
 
 // The curve of the rank with the largest peak.
-void CompareOverview::add_memory(Session& session, const ComparedRuns& runs, std::size_t run,
+void CompareOverview::add_memory(model::Session& session, const ComparedRuns& runs, std::size_t run,
                                  CompareCard::Input& input) {
-    const TracePtr& trace = runs.traces[run];
+    const model::TracePtr& trace = runs.traces[run];
     const auto report = session.analyses.memory(trace, runs.selections[run]);
-    const traces::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
-    const auto rank = memory == nullptr ? std::nullopt : rank_index(*trace, memory->rank);
+    const traces::analysis::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
+    const auto rank = memory == nullptr ? std::nullopt : model::rank_index(*trace, memory->rank);
     if (!rank) return;
     input.memory_rank = *rank;
     const auto curve = session.analyses.curve(trace, input.memory_rank);
@@ -226,36 +230,36 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
         ImGui::TableSetupColumn(fmt::format("##{}", i).c_str(), ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     ImGui::TableNextColumn();
-    text("Figure");
+    draw::text("Figure");
     for (const RunHead& head : runs.heads) {
         ImGui::TableNextColumn();
-        swatch(head.color);
-        text_fit(head.name);
+        draw::swatch(head.color);
+        draw::text_fit(head.name);
     }
     for (const CompareRow& row : rows_) {
         ImGui::TableNextRow();
         ImGui::TableNextColumn();
         if (row.heading) {
             ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
-            text(row.label);
+            draw::text(row.label);
             continue;
         }
-        text_dim(row.label);
+        draw::text_dim(row.label);
         for (std::size_t i = 0; i < row.cells.size(); ++i) {
             ImGui::TableNextColumn();
             figure_cell(row.cells[i], runs.heads[i].color);
-            if (!items::kept()) continue;
+            if (!draw::items::kept()) continue;
             const std::string name = fmt::format("compare.{}.{}", trimmed(row.label), i + 1);
-            items::mark(name, row.cells[i].value);
-            items::value(name + ".change", row.cells[i].change);
+            draw::items::mark(name, row.cells[i].value);
+            draw::items::value(name + ".change", row.cells[i].change);
         }
     }
     ImGui::EndTable();
     for (std::size_t r = 0; r < runs.traces.size(); ++r) {
         if (runs.traces[r]->steps.empty())
-            note(fmt::format("{} names no steps: its card shows figures of the whole trace.",
-                             runs.heads[r].name));
+            draw::note(fmt::format("{} names no steps: its card shows figures of the whole trace.",
+                                   runs.heads[r].name));
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -22,30 +22,36 @@
 #include "viewer/tables/table_model.h"
 #include "viewer/tables/tree_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::draw {
+struct Chart;
+}
+
+namespace shardscope::viewer::panels {
 
 class CompareOverview {
   public:
-    void draw(Session& session, const ComparedRuns& runs,
-              const std::shared_ptr<const traces::Comparison>& comparison);
+    void draw(model::Session& session, const ComparedRuns& runs,
+              const std::shared_ptr<const traces::analysis::Comparison>& comparison);
 
   private:
-    void draw_cards(Session& session, const ComparedRuns& runs, const traces::Comparison& comparison);
-    std::vector<CompareCard::Input> card_inputs(Session& session, const ComparedRuns& runs,
-                                                const traces::Comparison& comparison);
-    void add_memory(Session& session, const ComparedRuns& runs, std::size_t run, CompareCard::Input& input);
+    void draw_cards(model::Session& session, const ComparedRuns& runs,
+                    const traces::analysis::Comparison& comparison);
+    std::vector<CompareCard::Input> card_inputs(model::Session& session, const ComparedRuns& runs,
+                                                const traces::analysis::Comparison& comparison);
+    void add_memory(model::Session& session, const ComparedRuns& runs, std::size_t run,
+                    CompareCard::Input& input);
     void draw_table(const ComparedRuns& runs);
 
     std::vector<CompareCard> cards_;
-    std::shared_ptr<const traces::Comparison> rows_of_;
+    std::shared_ptr<const traces::analysis::Comparison> rows_of_;
     std::vector<CompareRow> rows_;
-    std::shared_ptr<const TableModel> table_;                  // the same rows, for export
+    std::shared_ptr<const tables::TableModel> table_;          // the same rows, for export
     std::shared_ptr<const std::vector<std::uint32_t>> order_;  // all rows
     // What the pointers in the cards of this frame refer to.
-    std::vector<std::shared_ptr<const traces::ExecutionSummary>> summaries_;
-    std::vector<std::shared_ptr<const traces::ModuleView>> modules_;
-    std::vector<std::shared_ptr<const traces::MemoryReport>> reports_;
-    std::vector<std::shared_ptr<const std::vector<traces::MemoryPoint>>> curves_;
+    std::vector<std::shared_ptr<const traces::analysis::ExecutionSummary>> summaries_;
+    std::vector<std::shared_ptr<const traces::analysis::ModuleView>> modules_;
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> reports_;
+    std::vector<std::shared_ptr<const std::vector<traces::analysis::MemoryPoint>>> curves_;
 };
 
 // --- The pages of the compare panel that show parts side by side: kernels, operators, collectives and units
@@ -57,25 +63,26 @@ class CompareOverview {
 
 class ComparePartsView {
   public:
-    void draw(Session& session, const ComparedRuns& runs, traces::CompareBy by, bool per_step);
+    void draw(model::Session& session, const ComparedRuns& runs, traces::analysis::CompareBy by,
+              bool per_step);
 
   private:
     struct Page {
-        std::shared_ptr<const traces::PartsComparison> of;
+        std::shared_ptr<const traces::analysis::PartsComparison> of;
         std::vector<std::string> names;
         bool per_step = true;
-        std::shared_ptr<const TableModel> table;
-        std::shared_ptr<const TreeModel> tree;  // of modules
-        TableState state;
-        TreeState tree_state;
+        std::shared_ptr<const tables::TableModel> table;
+        std::shared_ptr<const tables::TreeModel> tree;  // of modules
+        tables::TableState state;
+        tables::TreeState tree_state;
     };
-    void take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+    void take(Page& page, const std::shared_ptr<const traces::analysis::PartsComparison>& parts,
               const ComparedRuns& runs, bool per_step);
-    void draw_go(Session& session, const ComparedRuns& runs);
+    void draw_go(model::Session& session, const ComparedRuns& runs);
 
-    std::map<traces::CompareBy, Page> pages_;
+    std::map<traces::analysis::CompareBy, Page> pages_;
     // The row whose list of runs is open, and the run that was chosen from it.
-    traces::CompareBy by_ = traces::CompareBy::kernel;
+    traces::analysis::CompareBy by_ = traces::analysis::CompareBy::kernel;
     std::string part_;
     std::optional<std::size_t> going_;
     bool to_module_ = false;
@@ -89,10 +96,10 @@ class ComparePartsView {
 
 class CompareSpreadView {
   public:
-    void draw(Session& session, const ComparedRuns& runs);
+    void draw(model::Session& session, const ComparedRuns& runs);
 
   private:
-    bool choose_kernel(Session& session, const ComparedRuns& runs);
+    bool choose_kernel(model::Session& session, const ComparedRuns& runs);
 
     bool kernels_ = false;  // true: kernels, false: steps
     std::string kernel_;
@@ -100,8 +107,8 @@ class CompareSpreadView {
     std::vector<Durations> durations_;
     Histogram histogram_;
     std::vector<std::vector<DurationColumn>> folded_;  // by run
-    std::shared_ptr<const TableModel> table_;
-    TableState state_;
+    std::shared_ptr<const tables::TableModel> table_;
+    tables::TableState state_;
 };
 
 // --- The memory of the compared runs: their curves overlaid, and a table of what was allocated at their
@@ -110,37 +117,35 @@ class CompareSpreadView {
 // For scripts: the table as "compare.memory" (tables/table.h); "compare.memory_by.<category|unit|...>",
 // "compare.memory_whole", "compare.memory_step", "compare.curves".
 
-struct Chart;
-
 class CompareMemoryView {
   public:
-    void draw(Session& session, const ComparedRuns& runs);
+    void draw(model::Session& session, const ComparedRuns& runs);
     void forget() { curves_.clear(); }  // the curves keep their traces alive
 
   private:
     struct Curve {
-        TracePtr trace;
+        model::TracePtr trace;
         int rank = 0;  // index into Trace::ranks
-        std::shared_ptr<const CategoryCurve> points;
-        TimeRange time;
+        std::shared_ptr<const draw::CategoryCurve> points;
+        model::TimeRange time;
         double peak = 0;
-        const CategoryCurve* folded_of = nullptr;
-        TimeRange folded_time;
-        std::vector<FoldedColumn> columns;
+        const draw::CategoryCurve* folded_of = nullptr;
+        model::TimeRange folded_time;
+        std::vector<draw::FoldedColumn> columns;
     };
-    void take_curves(Session& session, const ComparedRuns& runs);
+    void take_curves(model::Session& session, const ComparedRuns& runs);
     void draw_curves(const ComparedRuns& runs, float height);
-    void draw_peaks(const Chart& chart, const ComparedRuns& runs) const;
+    void draw_peaks(const draw::Chart& chart, const ComparedRuns& runs) const;
 
     MemoryBy by_ = MemoryBy::category;
     bool whole_ = false;  // true: curves of the whole runs, false: of the steps of the peaks
-    std::vector<std::shared_ptr<const traces::MemoryReport>> of_;
+    std::vector<std::shared_ptr<const traces::analysis::MemoryReport>> of_;
     MemoryBy table_by_ = MemoryBy::category;
     std::vector<std::string> names_;
-    std::vector<const traces::RankMemory*> ranks_;  // pointers into `of_`
-    std::shared_ptr<const TableModel> table_;
-    TableState state_;
+    std::vector<const traces::analysis::RankMemory*> ranks_;  // pointers into `of_`
+    std::shared_ptr<const tables::TableModel> table_;
+    tables::TableState state_;
     std::vector<Curve> curves_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

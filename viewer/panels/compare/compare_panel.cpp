@@ -23,10 +23,10 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 enum class Page { overview, steps, modules, kernels, operators, collectives, units, memory };
 constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview, "Overview"},
@@ -39,36 +39,36 @@ constexpr std::array<std::pair<Page, const char*>, 8> kPages = {{{Page::overview
                                                                  {Page::memory, "Memory"}}};
 
 std::string item_of(const char* page) {
-    return "compare.tab." + traces::lower_case(page);
+    return "compare.tab." + traces::schema::lower_case(page);
 }
 
-class ComparePanel final : public Panel {
+class ComparePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "compare"; }
     bool needs_timeline() const override { return false; }  // another open file may have one
 
-    void closed(const traces::Trace&, const TracePtr&) override { memory_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { memory_.forget(); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         ComparedRuns runs = choice_.runs(session);
         if (session.ready().empty()) {
-            return note(
+            return draw::note(
                 "Only plans are open, and they have no timeline to compare. Open two runs, or the simulated "
                 "traces of two rows of a plan.");
         }
         if (runs.traces.empty()) {
             draw_run_line(session, runs);
-            return note("No run is chosen.");
+            return draw::note("No run is chosen.");
         }
         const auto comparison = comparison_of(session, runs);
         if (comparison == nullptr || comparison->runs.size() != runs.traces.size())
-            return draw_waiting(session, "the comparison");
+            return widgets::draw_waiting(session, "the comparison");
         const std::vector<std::string> titles = run_titles(*comparison);
         for (std::size_t r = 0; r < runs.heads.size(); ++r) runs.heads[r].name = titles[r];
         draw_run_line(session, runs);
-        if (session.ready().size() < 2) note("One run is open. Open another to see what differs.");
+        if (session.ready().size() < 2) draw::note("One run is open. Open another to see what differs.");
         if (runs.left_out > 0) {
-            note(
+            draw::note(
                 fmt::format("{} of {} chosen runs are compared, the most at a time; hide some to see others.",
                             runs.traces.size(), runs.traces.size() + runs.left_out));
         }
@@ -76,7 +76,7 @@ class ComparePanel final : public Panel {
         if (!ImGui::BeginTabBar("pages", ImGuiTabBarFlags_FittingPolicyScroll)) return;
         for (const auto& [page, title] : kPages) {
             const bool shown = ImGui::BeginTabItem(title);
-            items::mark(item_of(title), shown ? "shown" : "");
+            draw::items::mark(item_of(title), shown ? "shown" : "");
             if (!shown) continue;
             draw_page(session, runs, comparison, page);
             ImGui::EndTabItem();
@@ -86,11 +86,11 @@ class ComparePanel final : public Panel {
 
   private:
     // The choice of runs, and of the one that the others are compared with.
-    void draw_run_line(Session& session, const ComparedRuns& runs) {
-        const std::vector<TracePtr> ready = session.ready();
+    void draw_run_line(model::Session& session, const ComparedRuns& runs) {
+        const std::vector<model::TracePtr> ready = session.ready();
         if (ready.size() < 2) return;
         const float font = ImGui::GetFontSize();
-        const auto title = [&](const TracePtr& trace, std::size_t entry) {
+        const auto title = [&](const model::TracePtr& trace, std::size_t entry) {
             const auto at = std::find(runs.traces.begin(), runs.traces.end(), trace);
             return at == runs.traces.end()
                        ? session.open[entry].name
@@ -103,52 +103,53 @@ class ComparePanel final : public Panel {
         const float width_of_base =
             std::clamp(ImGui::CalcTextSize(base.c_str()).x + font * 2.8F, font * 10, font * 24);
         ImGui::SetNextItemWidth(width_of_base);
-        const bool open = ImGui::BeginCombo("##base", fit_text(base, width_of_base - font * 2.5F).c_str());
-        items::mark("compare.base", base);
+        const bool open =
+            ImGui::BeginCombo("##base", draw::fit_text(base, width_of_base - font * 2.5F).c_str());
+        draw::items::mark("compare.base", base);
         const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
         std::size_t number = 0;
         if (open) {
             for (std::size_t i = 0; i < session.open.size(); ++i) {
-                const TracePtr& trace = session.open[i].trace;
+                const model::TracePtr& trace = session.open[i].trace;
                 if (trace == nullptr) continue;
                 ImGui::PushID(static_cast<int>(i));
                 const bool chosen = !runs.traces.empty() && runs.traces.front() == trace;
-                swatch(run_color(session.open[i].color));
+                draw::swatch(theme::run_color(session.open[i].color));
                 if (ImGui::Selectable(title(trace, i).c_str(), chosen)) choice_.set_base(trace);
-                items::mark(fmt::format("compare.base.{}", ++number), session.open[i].name);
+                draw::items::mark(fmt::format("compare.base.{}", ++number), session.open[i].name);
                 ImGui::PopID();
             }
             ImGui::EndCombo();
         }
         number = 0;
         for (std::size_t i = 0; i < session.open.size(); ++i) {
-            const TracePtr& trace = session.open[i].trace;
+            const model::TracePtr& trace = session.open[i].trace;
             if (trace == nullptr) continue;
-            const std::string label = shorten_middle(title(trace, i), 44);
+            const std::string label = draw::shorten_middle(title(trace, i), 44);
             const float width = ImGui::CalcTextSize(label.c_str()).x + font * 3.2F;
             if (ImGui::GetItemRectMax().x + font + width < right) ImGui::SameLine(0, font);
             ImGui::PushID(static_cast<int>(i));
             bool on = choice_.shown(trace);
-            ImGui::PushStyleColor(ImGuiCol_CheckMark, run_color(session.open[i].color));
+            ImGui::PushStyleColor(ImGuiCol_CheckMark, theme::run_color(session.open[i].color));
             if (ImGui::Checkbox(label.c_str(), &on)) choice_.show(trace, on);
             ImGui::PopStyleColor();
-            items::mark(fmt::format("compare.run.{}", ++number), on ? "shown" : "hidden");
+            draw::items::mark(fmt::format("compare.run.{}", ++number), on ? "shown" : "hidden");
             ImGui::PopID();
         }
     }
 
-    static void draw_limits(const Session& session, const ComparedRuns& runs) {
+    static void draw_limits(const model::Session& session, const ComparedRuns& runs) {
         for (std::size_t r = 0; r < runs.traces.size(); ++r) {
-            const OpenTrace& entry = session.open[runs.entries[r]];
+            const model::OpenTrace& entry = session.open[runs.entries[r]];
             if (!entry.limit) continue;
-            note(fmt::format("{}: only {} to {} is compared (time filter set).", runs.heads[r].name,
-                             format_duration(static_cast<double>(entry.limit->from)),
-                             format_duration(static_cast<double>(entry.limit->to))));
+            draw::note(fmt::format("{}: only {} to {} is compared (time filter set).", runs.heads[r].name,
+                                   draw::format_duration(static_cast<double>(entry.limit->from)),
+                                   draw::format_duration(static_cast<double>(entry.limit->to))));
         }
     }
 
-    void draw_page(Session& session, const ComparedRuns& runs,
-                   const std::shared_ptr<const traces::Comparison>& comparison, Page page) {
+    void draw_page(model::Session& session, const ComparedRuns& runs,
+                   const std::shared_ptr<const traces::analysis::Comparison>& comparison, Page page) {
         switch (page) {
             case Page::overview:
                 return overview_.draw(session, runs, comparison);
@@ -169,9 +170,9 @@ class ComparePanel final : public Panel {
         }
     }
 
-    void draw_parts(Session& session, const ComparedRuns& runs, CompareBy by) {
+    void draw_parts(model::Session& session, const ComparedRuns& runs, CompareBy by) {
         ImGui::Checkbox("Per step", &per_step_);
-        items::mark("compare.per_step", per_step_ ? "on" : "off");
+        draw::items::mark("compare.per_step", per_step_ ? "on" : "off");
         if (ImGui::IsItemHovered()) {
             ImGui::SetTooltip(
                 "On: per step on average, so that runs of different lengths compare. Off: the sum over all "
@@ -191,8 +192,8 @@ class ComparePanel final : public Panel {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_compare_panel() {
+std::unique_ptr<model::Panel> make_compare_panel() {
     return std::make_unique<ComparePanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

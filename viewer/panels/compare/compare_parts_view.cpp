@@ -13,10 +13,10 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 std::string measured(CompareBy by, bool per_step, bool on_host) {
     return fmt::format(
@@ -27,7 +27,7 @@ std::string measured(CompareBy by, bool per_step, bool on_host) {
 
 }  // namespace
 
-void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::PartsComparison>& parts,
+void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::analysis::PartsComparison>& parts,
                             const ComparedRuns& runs, bool per_step) {
     const std::vector<std::string> names = names_of(runs);
     if (page.of == parts && page.per_step == per_step && page.names == names) return;
@@ -47,19 +47,20 @@ void ComparePartsView::take(Page& page, const std::shared_ptr<const traces::Part
     }
 }
 
-void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareBy by, bool per_step) {
+void ComparePartsView::draw(model::Session& session, const ComparedRuns& runs, CompareBy by, bool per_step) {
     const auto parts = parts_of(session, runs, by);
     if (parts == nullptr)
-        return draw_waiting(session, fmt::format("the {} of each run", words_of(by).plural));
+        return widgets::draw_waiting(session, fmt::format("the {} of each run", words_of(by).plural));
     if (parts->parts.empty()) {
-        return note(
+        return draw::note(
             fmt::format("None of these traces holds {}: {}.", words_of(by).plural, words_of(by).record));
     }
     Page& page = pages_[by];
     take(page, parts, runs, per_step);
-    const std::string id = fmt::format("compare.{}", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+    const std::string id =
+        fmt::format("compare.{}", traces::analysis::kCompareByNames[static_cast<std::size_t>(by)]);
     draw_run_legend(runs);
-    note(measured(by, per_step, parts->on_host));
+    draw::note(measured(by, per_step, parts->on_host));
     std::optional<std::size_t> opened;
     std::string name;
     if (by == CompareBy::module) {
@@ -67,8 +68,9 @@ void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareB
         opened = draw_tree(id.c_str(), page.tree, page.tree_state, {.name = "compare-modules"}).opened;
         if (opened) name = page.tree->node(*opened).path;
     } else {
-        TableOptions options;
-        options.name = fmt::format("compare-{}s", traces::kCompareByNames[static_cast<std::size_t>(by)]);
+        tables::TableOptions options;
+        options.name =
+            fmt::format("compare-{}s", traces::analysis::kCompareByNames[static_cast<std::size_t>(by)]);
         opened = draw_table(id.c_str(), page.table, page.state, options).opened;
         if (opened) name = parts->parts[*opened].name;
     }
@@ -81,24 +83,24 @@ void ComparePartsView::draw(Session& session, const ComparedRuns& runs, CompareB
 }
 
 // Asks in which run to show the part; then its longest event is searched for off this thread.
-void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
+void ComparePartsView::draw_go(model::Session& session, const ComparedRuns& runs) {
     if (ImGui::BeginPopup("go")) {
-        note(fmt::format("The longest of {} in", shorten_middle(part_, 48)));
+        draw::note(fmt::format("The longest of {} in", draw::shorten_middle(part_, 48)));
         for (std::size_t r = 0; r < runs.heads.size(); ++r) {
             ImGui::PushID(static_cast<int>(r));
-            swatch(runs.heads[r].color);
+            draw::swatch(runs.heads[r].color);
             if (ImGui::Selectable(fmt::format("Timeline of {}", runs.heads[r].name).c_str())) {
                 going_ = r;
                 to_module_ = false;
             }
-            items::mark(fmt::format("compare.go.{}", r + 1), runs.heads[r].name);
+            draw::items::mark(fmt::format("compare.go.{}", r + 1), runs.heads[r].name);
             if (by_ == CompareBy::module) {
-                swatch(runs.heads[r].color);
+                draw::swatch(runs.heads[r].color);
                 if (ImGui::Selectable(fmt::format("Module View of {}", runs.heads[r].name).c_str())) {
                     going_ = r;
                     to_module_ = true;
                 }
-                items::mark(fmt::format("compare.go_module.{}", r + 1), runs.heads[r].name);
+                draw::items::mark(fmt::format("compare.go_module.{}", r + 1), runs.heads[r].name);
             }
             ImGui::PopID();
         }
@@ -109,7 +111,8 @@ void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
     const auto place = session.analyses.analysis<PartPlace>(
         fmt::format("place/{}/{}", static_cast<int>(by_), part_), runs.traces[*going_],
         runs.selections[*going_],
-        [by = by_, part = part_](const traces::Trace& trace, const traces::Selection& selection) {
+        [by = by_, part = part_](const traces::store::Trace& trace,
+                                 const traces::analysis::Selection& selection) {
             return longest_of_part(trace, by, part, selection);
         });
     if (place == nullptr) return;
@@ -125,4 +128,4 @@ void ComparePartsView::draw_go(Session& session, const ComparedRuns& runs) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,22 +11,22 @@
 #include "traces/analysis/modules/module_join.h"
 #include "traces/analysis/modules/modules.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
-using traces::DeviceKind;
-using traces::Trace;
+using traces::analysis::CompareBy;
+using traces::store::DeviceKind;
+using traces::store::Trace;
 
 std::string unit_name(const Trace& trace, std::int32_t unit) {
     const auto row = std::find_if(trace.units.begin(), trace.units.end(),
-                                  [unit](const traces::UnitRow& u) { return u.id == unit; });
+                                  [unit](const traces::schema::UnitRow& u) { return u.id == unit; });
     return unit >= 0 && row != trace.units.end() ? row->name : std::string();
 }
 
 class Longest {
   public:
-    void take(TimeRange time, int rank, SelectedEvent event, int module = -1) {
+    void take(model::TimeRange time, int rank, model::SelectedEvent event, int module = -1) {
         if (place_.found && time.length() <= place_.time.length()) return;
         place_ = {true, time, rank, event, module};
     }
@@ -37,22 +37,24 @@ class Longest {
 };
 
 template <typename Matches>
-PartPlace longest_device_event(const Trace& trace, const traces::Selection& selection,
+PartPlace longest_device_event(const Trace& trace, const traces::analysis::Selection& selection,
                                const Matches& matches) {
-    const traces::DeviceEvents& device = trace.device;
-    const std::vector<bool> selected = traces::selected_events(trace, traces::find_steps(trace), selection);
+    const traces::store::DeviceEvents& device = trace.device;
+    const std::vector<bool> selected =
+        traces::analysis::selected_events(trace, traces::analysis::find_steps(trace), selection);
     Longest longest;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (selected[i] && matches(i))
             longest.take({device.start[i], device.end[i]}, device.rank[i],
-                         {EventKind::device, static_cast<std::int64_t>(i)});
+                         {model::EventKind::device, static_cast<std::int64_t>(i)});
     }
     return longest.place();
 }
 
-PartPlace longest_operator(const Trace& trace, const std::string& name, const traces::Selection& selection) {
-    const traces::Interval time = traces::selected_time(selection);
-    const traces::HostRanges& ranges = trace.ranges;
+PartPlace longest_operator(const Trace& trace, const std::string& name,
+                           const traces::analysis::Selection& selection) {
+    const traces::analysis::Interval time = traces::analysis::selected_time(selection);
+    const traces::store::HostRanges& ranges = trace.ranges;
     Longest longest;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         if (ranges.start[i] < time.start || ranges.start[i] >= time.end) continue;
@@ -60,27 +62,27 @@ PartPlace longest_operator(const Trace& trace, const std::string& name, const tr
         // PyTorch's NVTX ranges append to the name: "aten::mm, seq = 3".
         if (!text.starts_with(name) || (text.size() > name.size() && text[name.size()] != ',')) continue;
         longest.take({ranges.start[i], ranges.end[i]}, std::max(0, trace.threads[ranges.thread[i]].rank),
-                     {EventKind::range, static_cast<std::int64_t>(i)});
+                     {model::EventKind::range, static_cast<std::int64_t>(i)});
     }
     return longest.place();
 }
 
 // `name` is a joined path; a rank's rows are joined in the same way as in compare_parts().
 PartPlace longest_module_call(const Trace& trace, const std::string& name,
-                              const traces::Selection& selection) {
+                              const traces::analysis::Selection& selection) {
     Longest longest;
-    const traces::ModuleView view = traces::module_view(trace, selection);
+    const traces::analysis::ModuleView view = traces::analysis::module_view(trace, selection);
     std::size_t r = 0;
-    for (const traces::RankModuleCalls& rank : traces::module_calls(trace, selection)) {
-        const traces::JoinedPaths joined = traces::joined_paths(view.ranks[r++]);
-        for (const traces::CallsOfModule& module : rank.modules) {
+    for (const traces::analysis::RankModuleCalls& rank : traces::analysis::module_calls(trace, selection)) {
+        const traces::analysis::JoinedPaths joined = traces::analysis::joined_paths(view.ranks[r++]);
+        for (const traces::analysis::CallsOfModule& module : rank.modules) {
             const auto known = joined.find(module.path);
             if (known == joined.end() || known->second != name) continue;
-            for (const traces::ModuleCall& call : module.calls) {
+            for (const traces::analysis::ModuleCall& call : module.calls) {
                 const auto i = static_cast<std::size_t>(call.range);
                 longest.take({trace.ranges.start[i], trace.ranges.end[i]},
                              std::max(0, trace.threads[trace.ranges.thread[i]].rank),
-                             {EventKind::range, call.range}, module.module);
+                             {model::EventKind::range, call.range}, module.module);
             }
         }
     }
@@ -90,8 +92,8 @@ PartPlace longest_module_call(const Trace& trace, const std::string& name,
 }  // namespace
 
 PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& name,
-                          const traces::Selection& selection) {
-    const traces::DeviceEvents& device = trace.device;
+                          const traces::analysis::Selection& selection) {
+    const traces::store::DeviceEvents& device = trace.device;
     switch (by) {
         case CompareBy::module:
             return longest_module_call(trace, name, selection);
@@ -109,7 +111,7 @@ PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& n
         case CompareBy::unit:
             break;
     }
-    const traces::KernelOperations operations(trace);
+    const traces::analysis::KernelOperations operations(trace);
     return longest_device_event(trace, selection, [&](std::size_t i) {
         if (device.kind[i] != DeviceKind::communication) return false;
         const std::int32_t row = device.collective[i];
@@ -117,11 +119,12 @@ PartPlace longest_of_part(const Trace& trace, CompareBy by, const std::string& n
         const std::string unit = row >= 0 ? unit_name(trace, trace.collectives.unit[at]) : std::string();
         if (by == CompareBy::unit)
             return row >= 0 && name == fmt::format("{}, {}", unit.empty() ? "(no unit)" : unit,
-                                                   traces::name(trace.collectives.phase[at]));
-        std::string own(traces::name(row >= 0 ? trace.collectives.operation[at] : operations.of_event(i)));
+                                                   traces::schema::name(trace.collectives.phase[at]));
+        std::string own(
+            traces::schema::name(row >= 0 ? trace.collectives.operation[at] : operations.of_event(i)));
         if (!unit.empty()) own += ", " + unit;
         return own == name;
     });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -7,19 +7,19 @@
 #include "traces/analysis/compare/compare_parts.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct PartPlace {
     bool found = false;
-    TimeRange time;
+    model::TimeRange time;
     int rank = 0;  // index into Trace::ranks
-    SelectedEvent event;
+    model::SelectedEvent event;
     int module = -1;  // ModuleRow::id, for a module that has one
 };
 
 // The longest event of the part in the selection: a kernel of that name, a collective of that operation and
 // unit, a unit's gather or reduction of that phase, an operator's or a module's call.
-PartPlace longest_of_part(const traces::Trace& trace, traces::CompareBy by, const std::string& name,
-                          const traces::Selection& selection);
+PartPlace longest_of_part(const traces::store::Trace& trace, traces::analysis::CompareBy by,
+                          const std::string& name, const traces::analysis::Selection& selection);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -13,11 +13,11 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::Comparison;
-using traces::RunColumn;
+using traces::analysis::Comparison;
+using traces::analysis::RunColumn;
 
 constexpr std::size_t kTitleSettings = 3;
 
@@ -100,8 +100,8 @@ std::string title_of(const RunColumn& run, const Jobs& jobs) {
         if (is_setting(key) && applies(key) && !value.empty() && jobs.differ_in(key))
             settings.emplace_back(key, value);
     }
-    traces::sort_rows(settings,
-                      [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
+    traces::schema::sort_rows(
+        settings, [](const auto& a, const auto& b) { return rank_of(a.first) < rank_of(b.first); });
     std::string title;
     for (std::size_t i = 0; i < std::min(settings.size(), kTitleSettings); ++i) {
         const std::string_view key = settings[i].first;
@@ -163,9 +163,9 @@ class RowBuilder {
                       const Get& spread) const {
         const RunColumn& first = runs_.front();
         const double value = get(run), base = get(first);
-        cell.change = format_change(value, base);
+        cell.change = draw::format_change(value, base);
         const bool none = cell.change == "0.0 %";
-        if (spread && !none && traces::inside_spread(base, spread(first), value, spread(run))) {
+        if (spread && !none && traces::analysis::inside_spread(base, spread(first), value, spread(run))) {
             cell.change += " ~";
         } else if (judge == Judge::smaller_is_better && !none) {
             cell.tone = value < base ? Tone::better : Tone::worse;
@@ -179,16 +179,17 @@ class RowBuilder {
 };
 
 std::string print_us(double us) {
-    return format_duration(us * 1e3);
+    return draw::format_duration(us * 1e3);
 }
 std::string print_bytes(double bytes) {
-    return format_mb(static_cast<std::int64_t>(bytes));
+    return draw::format_mb(static_cast<std::int64_t>(bytes));
 }
 std::string print_percent(double percent) {
-    return format_percent(percent);
+    return draw::format_percent(percent);
 }
 std::string print_number(double number) {
-    return format_decimal(number, number == static_cast<double>(static_cast<std::int64_t>(number)) ? 0 : 1);
+    return draw::format_decimal(number,
+                                number == static_cast<double>(static_cast<std::int64_t>(number)) ? 0 : 1);
 }
 
 bool any_run(const Comparison& comparison, const std::function<double(const RunColumn&)>& get) {
@@ -207,7 +208,7 @@ void add_settings(const Comparison& comparison, RowBuilder& rows) {
         }
     }
     if (keys.empty()) return;
-    traces::sort_rows(keys, [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
+    traces::schema::sort_rows(keys, [](const auto& a, const auto& b) { return rank_of(a) < rank_of(b); });
     rows.heading("Settings that differ");
     for (const std::string& key : keys) {
         rows.text(key, [&](const RunColumn& run) {
@@ -222,23 +223,23 @@ void add_memory(const Comparison& comparison, RowBuilder& rows) {
     rows.heading("Memory, largest rank");
     rows.told([](const RunColumn& r) { return r.peak_bytes > 0; });
     const auto space_of = [](const RunColumn& r) { return std::string(name(r.space)); };
-    const auto on_host = [](const RunColumn& r) { return r.space == traces::MemorySpace::host; };
+    const auto on_host = [](const RunColumn& r) { return r.space == traces::schema::MemorySpace::host; };
     if (std::any_of(comparison.runs.begin(), comparison.runs.end(), on_host))
         rows.text("Memory of the", space_of);
     rows.scale(static_cast<double>(largest_peak(comparison)));
     rows.figure(
         "Peak allocated", [](const RunColumn& r) { return static_cast<double>(r.peak_bytes); }, print_bytes);
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return static_cast<double>(r.at_peak[c]); };
         if (!any_run(comparison, get)) continue;
-        rows.figure("  " + spaced(traces::kMemoryCategoryNames[c]), get, print_bytes,
+        rows.figure("  " + draw::spaced(traces::schema::kMemoryCategoryNames[c]), get, print_bytes,
                     RowBuilder::Judge::none);
     }
 }
 
 void add_collectives(const Comparison& comparison, RowBuilder& rows) {
-    for (int op = 0; op < traces::kOperations; ++op) {
-        const auto of = [op](const RunColumn& run) -> const traces::OperationStats* {
+    for (int op = 0; op < traces::schema::kOperations; ++op) {
+        const auto of = [op](const RunColumn& run) -> const traces::analysis::OperationStats* {
             const auto it = std::find_if(run.collectives.begin(), run.collectives.end(),
                                          [op](const auto& s) { return static_cast<int>(s.operation) == op; });
             return it == run.collectives.end() ? nullptr : &*it;
@@ -249,7 +250,7 @@ void add_collectives(const Comparison& comparison, RowBuilder& rows) {
             return of(run)->bytes > 0 ? of(run)->bytes_per_step : std::numeric_limits<double>::quiet_NaN();
         };
         if (!any_run(comparison, count)) continue;
-        const std::string name(traces::kOperationNames[static_cast<std::size_t>(op)]);
+        const std::string name(traces::schema::kOperationNames[static_cast<std::size_t>(op)]);
         rows.figure(name + ", count", count, print_number, RowBuilder::Judge::none);
         rows.figure(name + ", data", bytes, print_bytes, RowBuilder::Judge::none);
     }
@@ -300,8 +301,9 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
         return run.steps > 0 && (!any_stepped || (at < stepped.size() && stepped[at]));
     };
     rows.told(has_steps);
-    rows.text("Steps in the selection",
-              [&](const RunColumn& r) { return has_steps(r) && !whole ? format_count(r.steps) : "none"; });
+    rows.text("Steps in the selection", [&](const RunColumn& r) {
+        return has_steps(r) && !whole ? draw::format_count(r.steps) : "none";
+    });
     double longest_step = 0;
     for (const RunColumn& run : comparison.runs) {
         longest_step =
@@ -317,11 +319,12 @@ std::vector<CompareRow> compare_rows(const Comparison& comparison, const std::ve
             step_spread);
         rows.figure("Spread", step_spread, print_us, kNoJudge);
     }
-    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+    for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
         const auto get = [c](const RunColumn& r) { return r.categories_us[c]; };
         const auto spread = [c](const RunColumn& r) { return r.categories_spread[c].spread; };
         if (!any_run(comparison, get)) continue;
-        rows.figure(fmt::format("  {}", traces::kTimeCategoryNames[c]), get, print_us, kNoJudge, spread);
+        rows.figure(fmt::format("  {}", traces::analysis::kTimeCategoryNames[c]), get, print_us, kNoJudge,
+                    spread);
     }
     rows.scale(100);
     rows.figure(
@@ -348,15 +351,15 @@ std::int64_t largest_peak(const Comparison& comparison) {
     return largest;
 }
 
-const traces::StepSummary* steady_step(const traces::RankSummary& rank) {
+const traces::analysis::StepSummary* steady_step(const traces::analysis::RankSummary& rank) {
     if (rank.steps.empty()) return nullptr;
-    std::vector<const traces::StepSummary*> steps;
-    for (const traces::StepSummary& step : rank.steps) steps.push_back(&step);
+    std::vector<const traces::analysis::StepSummary*> steps;
+    for (const traces::analysis::StepSummary& step : rank.steps) steps.push_back(&step);
     if (steps.size() > 1) steps.erase(steps.begin());  // the first step includes warm-up
-    traces::sort_rows(steps, [](const auto* a, const auto* b) {
+    traces::schema::sort_rows(steps, [](const auto* a, const auto* b) {
         return a->window_end - a->window_start < b->window_end - b->window_start;
     });
     return steps[(steps.size() - 1) / 2];
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

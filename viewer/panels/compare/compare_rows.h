@@ -9,11 +9,11 @@
 
 #include "traces/analysis/compare/compare.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // One title per run: the settings that differ, the most informative first ("wrap=root"), or the file's name
 // if none does. The file's name is appended to titles that would be equal.
-std::vector<std::string> run_titles(const traces::Comparison& comparison);
+std::vector<std::string> run_titles(const traces::analysis::Comparison& comparison);
 
 // A file's name without folders and without its ending: "run.sqlite", "run.pt.trace.json.gz" -> "run".
 std::string file_title(const std::string& path);
@@ -34,13 +34,13 @@ struct CompareRow {
 };
 
 // `stepped`: which runs name steps; one without has no figures per step if another has. Empty: all do.
-std::vector<CompareRow> compare_rows(const traces::Comparison& comparison,
+std::vector<CompareRow> compare_rows(const traces::analysis::Comparison& comparison,
                                      const std::vector<bool>& stepped = {});
 
 // The largest peak of the runs: the common scale of the cards' bars.
-std::int64_t largest_peak(const traces::Comparison& comparison);
+std::int64_t largest_peak(const traces::analysis::Comparison& comparison);
 
 // The kept step whose window is closest to the median, preferably not the first; nullptr without steps.
-const traces::StepSummary* steady_step(const traces::RankSummary& rank);
+const traces::analysis::StepSummary* steady_step(const traces::analysis::RankSummary& rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

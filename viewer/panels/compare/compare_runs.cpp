@@ -11,29 +11,29 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-std::vector<const traces::Trace*> plain(const std::vector<TracePtr>& traces) {
-    std::vector<const traces::Trace*> pointers;
+std::vector<const traces::store::Trace*> plain(const std::vector<model::TracePtr>& traces) {
+    std::vector<const traces::store::Trace*> pointers;
     pointers.reserve(traces.size());
-    for (const TracePtr& trace : traces) pointers.push_back(trace.get());
+    for (const model::TracePtr& trace : traces) pointers.push_back(trace.get());
     return pointers;
 }
 
 }  // namespace
 
-ComparedRuns RunChoice::runs(const Session& session) const {
+ComparedRuns RunChoice::runs(const model::Session& session) const {
     ComparedRuns runs;
-    const TracePtr base = base_.lock();
+    const model::TracePtr base = base_.lock();
     for (std::size_t i = 0; i < session.open.size(); ++i) {
-        const OpenTrace& entry = session.open[i];
-        if (entry.trace == nullptr || holds_only_plan(*entry.trace) || !shown(entry.trace)) continue;
+        const model::OpenTrace& entry = session.open[i];
+        if (entry.trace == nullptr || model::holds_only_plan(*entry.trace) || !shown(entry.trace)) continue;
         const auto at = static_cast<std::ptrdiff_t>(entry.trace == base ? 0 : runs.traces.size());
         runs.traces.insert(runs.traces.begin() + at, entry.trace);
         runs.entries.insert(runs.entries.begin() + at, i);
-        runs.selections.insert(runs.selections.begin() + at, Session::selection(entry));
-        runs.heads.insert(runs.heads.begin() + at, {entry.name, run_color(entry.color)});
+        runs.selections.insert(runs.selections.begin() + at, model::Session::selection(entry));
+        runs.heads.insert(runs.heads.begin() + at, {entry.name, theme::run_color(entry.color)});
     }
     if (runs.traces.size() > kMostCompared) {
         runs.left_out = runs.traces.size() - kMostCompared;
@@ -42,29 +42,29 @@ ComparedRuns RunChoice::runs(const Session& session) const {
         runs.selections.resize(kMostCompared);
         runs.heads.resize(kMostCompared);
     }
-    for (const traces::Selection& selection : runs.selections) {
+    for (const traces::analysis::Selection& selection : runs.selections) {
         runs.key += selection.from_ns ? fmt::format("/{}:{}", *selection.from_ns, *selection.to_ns) : "/-";
     }
     return runs;
 }
 
-bool RunChoice::shown(const TracePtr& trace) const {
+bool RunChoice::shown(const model::TracePtr& trace) const {
     return std::none_of(hidden_.begin(), hidden_.end(), [&](const auto& h) { return h.lock() == trace; });
 }
 
-void RunChoice::show(const TracePtr& trace, bool on) {
+void RunChoice::show(const model::TracePtr& trace, bool on) {
     std::erase_if(hidden_, [&](const auto& h) { return h.expired() || h.lock() == trace; });
     if (!on) hidden_.push_back(trace);
 }
 
-void RunChoice::set_base(const TracePtr& trace) {
+void RunChoice::set_base(const model::TracePtr& trace) {
     base_ = trace;
     show(trace, true);
 }
 
 std::vector<bool> stepped_runs(const ComparedRuns& runs) {
     std::vector<bool> stepped;
-    for (const TracePtr& trace : runs.traces) stepped.push_back(!trace->steps.empty());
+    for (const model::TracePtr& trace : runs.traces) stepped.push_back(!trace->steps.empty());
     return stepped;
 }
 
@@ -72,32 +72,34 @@ bool comparable_with_base(const ComparedRuns& runs, std::size_t r) {
     return runs.traces[r]->steps.empty() == runs.traces.front()->steps.empty();
 }
 
-std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs) {
-    return session.analyses.get<traces::Comparison>("compare" + runs.key, runs.traces,
-                                                    [selections = runs.selections](const auto& traces) {
-                                                        return traces::compare(plain(traces), selections);
-                                                    });
+std::shared_ptr<const traces::analysis::Comparison> comparison_of(model::Session& session,
+                                                                  const ComparedRuns& runs) {
+    return session.analyses.get<traces::analysis::Comparison>(
+        "compare" + runs.key, runs.traces, [selections = runs.selections](const auto& traces) {
+            return traces::analysis::compare(plain(traces), selections);
+        });
 }
 
-std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
-                                                        traces::CompareBy by) {
-    return session.analyses.get<traces::PartsComparison>(
+std::shared_ptr<const traces::analysis::PartsComparison> parts_of(model::Session& session,
+                                                                  const ComparedRuns& runs,
+                                                                  traces::analysis::CompareBy by) {
+    return session.analyses.get<traces::analysis::PartsComparison>(
         fmt::format("compare_parts/{}{}", static_cast<int>(by), runs.key), runs.traces,
         [selections = runs.selections, by](const auto& traces) {
-            return traces::compare_parts(plain(traces), by, selections);
+            return traces::analysis::compare_parts(plain(traces), by, selections);
         });
 }
 
 void draw_run_legend(const ComparedRuns& runs) {
-    std::vector<LegendItem> entries;
+    std::vector<draw::LegendItem> entries;
     for (std::size_t r = 0; r < runs.heads.size(); ++r)
         entries.push_back({fmt::format("{}  {}", r + 1, runs.heads[r].name), runs.heads[r].color});
     legend(entries);
 }
 
 bool choice_button(const char* label, bool chosen, const std::string& item) {
-    const bool clicked = on_button(label, chosen);
-    items::mark(item, chosen ? "chosen" : "");
+    const bool clicked = widgets::on_button(label, chosen);
+    draw::items::mark(item, chosen ? "chosen" : "");
     return clicked;
 }
 
@@ -107,4 +109,4 @@ std::vector<std::string> names_of(const ComparedRuns& runs) {
     return names;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

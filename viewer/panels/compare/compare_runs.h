@@ -10,15 +10,15 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/compare/compare_tables.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // A table of Dear ImGui has at most 64 columns: one for each run beside the names.
 inline constexpr std::size_t kMostCompared = 63;
 
 struct ComparedRuns {
-    std::vector<TracePtr> traces;      // the base first
-    std::vector<std::size_t> entries;  // their indices in Session::open
-    std::vector<traces::Selection> selections;
+    std::vector<model::TracePtr> traces;  // the base first
+    std::vector<std::size_t> entries;     // their indices in Session::open
+    std::vector<traces::analysis::Selection> selections;
     std::vector<RunHead> heads;  // the files' names until the comparison has found what differs
     std::size_t left_out = 0;    // chosen runs beyond kMostCompared, the last ones
     std::string key;             // distinguishes these selections from others: for the names of analyses
@@ -26,14 +26,14 @@ struct ComparedRuns {
 
 class RunChoice {
   public:
-    ComparedRuns runs(const Session& session) const;
-    bool shown(const TracePtr& trace) const;
-    void show(const TracePtr& trace, bool on);
-    void set_base(const TracePtr& trace);
+    ComparedRuns runs(const model::Session& session) const;
+    bool shown(const model::TracePtr& trace) const;
+    void show(const model::TracePtr& trace, bool on);
+    void set_base(const model::TracePtr& trace);
 
   private:
-    std::vector<std::weak_ptr<const traces::Trace>> hidden_;
-    std::weak_ptr<const traces::Trace> base_;  // none: the first that is shown
+    std::vector<std::weak_ptr<const traces::store::Trace>> hidden_;
+    std::weak_ptr<const traces::store::Trace> base_;  // none: the first that is shown
 };
 
 // By run: whether it names steps.
@@ -42,9 +42,11 @@ std::vector<bool> stepped_runs(const ComparedRuns& runs);
 bool comparable_with_base(const ComparedRuns& runs, std::size_t r);
 
 // nullptr while it is computed.
-std::shared_ptr<const traces::Comparison> comparison_of(Session& session, const ComparedRuns& runs);
-std::shared_ptr<const traces::PartsComparison> parts_of(Session& session, const ComparedRuns& runs,
-                                                        traces::CompareBy by);
+std::shared_ptr<const traces::analysis::Comparison> comparison_of(model::Session& session,
+                                                                  const ComparedRuns& runs);
+std::shared_ptr<const traces::analysis::PartsComparison> parts_of(model::Session& session,
+                                                                  const ComparedRuns& runs,
+                                                                  traces::analysis::CompareBy by);
 
 // --- What the pages of the compare panel share: the legend of runs, and a button that chooses a view.
 
@@ -56,4 +58,4 @@ bool choice_button(const char* label, bool chosen, const std::string& item);
 
 std::vector<std::string> names_of(const ComparedRuns& runs);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

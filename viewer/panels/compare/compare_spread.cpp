@@ -11,55 +11,55 @@
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 double mean_of(const std::vector<double>& values) {
-    if (values.empty()) return kNoNumber;
+    if (values.empty()) return tables::kNoNumber;
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-CellTable::Cell change_cell(double value, double first, bool is_first) {
-    if (is_first || !(first > 0) || !(value >= 0)) return no_cell();
+tables::CellTable::Cell change_cell(double value, double first, bool is_first) {
+    if (is_first || !(first > 0) || !(value >= 0)) return tables::no_cell();
     const double percent = 100 * (value - first) / first;
-    const std::string text = format_decimal(percent, 1);
+    const std::string text = draw::format_decimal(percent, 1);
     return {percent > 0 && text != "0.0" ? "+" + text : text, percent};
 }
 
 }  // namespace
 
-Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps) {
+Durations step_durations(const traces::store::Trace& trace, const traces::analysis::StepsReport& steps) {
     Durations result;
     std::map<std::int64_t, std::pair<double, int>> by_number;
     std::int64_t most = -1;
-    for (const traces::RankStepDetails& rank : steps.ranks) {
-        for (const traces::StepDetail& step : rank.steps) {
+    for (const traces::analysis::RankStepDetails& rank : steps.ranks) {
+        for (const traces::analysis::StepDetail& step : rank.steps) {
             auto& [sum, count] = by_number[step.summary.number];
             sum += static_cast<double>(step.window()) * 1e-3;
             ++count;
             if (step.window() <= most) continue;
             most = step.window();
             result.longest = {step.summary.window_start, step.summary.window_end};
-            result.longest_rank = rank_index(trace, rank.rank).value_or(0);
+            result.longest_rank = model::rank_index(trace, rank.rank).value_or(0);
         }
     }
     for (const auto& [number, sum] : by_number) result.us.push_back(sum.first / sum.second);
     return result;
 }
 
-Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
+Durations kernel_durations(const traces::store::Trace& trace, const traces::analysis::Selection& selection,
                            const std::string& name) {
     Durations result;
     const auto id = trace.strings.find(name);
     if (!id) return result;
-    const traces::TraceSteps steps = traces::find_steps(trace);
-    const std::vector<bool> selected = traces::selected_events(trace, steps, selection);
-    const traces::DeviceEvents& device = trace.device;
+    const traces::analysis::TraceSteps steps = traces::analysis::find_steps(trace);
+    const std::vector<bool> selected = traces::analysis::selected_events(trace, steps, selection);
+    const traces::store::DeviceEvents& device = trace.device;
     std::int64_t most = -1;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.name[i] != *id || !selected[i]) continue;
-        if (device.kind[i] != traces::DeviceKind::kernel &&
-            device.kind[i] != traces::DeviceKind::communication)
+        if (device.kind[i] != traces::store::DeviceKind::kernel &&
+            device.kind[i] != traces::store::DeviceKind::communication)
             continue;
         if (steps.event[i] < 0 || steps.event[i] >= steps.ranks[device.rank[i]].kept()) continue;
         const std::int64_t length = device.end[i] - device.start[i];
@@ -68,7 +68,7 @@ Durations kernel_durations(const traces::Trace& trace, const traces::Selection& 
         most = length;
         result.longest = {device.start[i], device.end[i]};
         result.longest_rank = device.rank[i];
-        result.longest_event = {EventKind::device, static_cast<std::int64_t>(i)};
+        result.longest_event = {model::EventKind::device, static_cast<std::int64_t>(i)};
     }
     return result;
 }
@@ -95,7 +95,8 @@ Histogram make_histogram(const std::vector<Durations>& runs, int bins) {
             const auto bin = std::clamp(static_cast<int>((us - histogram.low) / width), 0, bins - 1);
             percent[static_cast<std::size_t>(bin)] += 100.0 / static_cast<double>(run.us.size());
         }
-        histogram.medians.push_back(run.us.empty() ? kNoNumber : traces::spread_of(run.us).median);
+        histogram.medians.push_back(run.us.empty() ? tables::kNoNumber
+                                                   : traces::analysis::spread_of(run.us).median);
         histogram.largest = std::max(histogram.largest, *std::max_element(percent.begin(), percent.end()));
     }
     return histogram;
@@ -113,10 +114,11 @@ std::vector<DurationColumn> fold_durations(const Durations& run, std::size_t col
     return folded;
 }
 
-std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& heads,
-                                                  const std::vector<Durations>& runs, const char* what) {
-    using Kind = TableColumn::Kind;
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> durations_table(const std::vector<RunHead>& heads,
+                                                          const std::vector<Durations>& runs,
+                                                          const char* what) {
+    using Kind = tables::TableColumn::Kind;
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"run", "Run", "", Kind::text, 0, 99, 0, ""},
         {"count", what, "", Kind::number, 6, 10, 0, "The number in the current selection"},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 7.5F, 12, 0, ""},
@@ -132,23 +134,25 @@ std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& he
     double first_mean = 0, first_median = 0;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::vector<double>& us = runs[r].us;
-        const traces::Spread spread = traces::spread_of(us);
+        const traces::analysis::Spread spread = traces::analysis::spread_of(us);
         const double mean = mean_of(us);
         if (r == 0) {
             first_mean = mean;
             first_median = spread.median;
         }
         const bool any = !us.empty();
-        table->add({text_cell(heads[r].name), count_cell(static_cast<std::int64_t>(us.size())),
-                    any ? us_cell(mean) : no_cell(), any ? change_cell(mean, first_mean, r == 0) : no_cell(),
-                    any ? us_cell(spread.median) : no_cell(),
-                    any ? change_cell(spread.median, first_median, r == 0) : no_cell(),
-                    any ? us_cell(spread.spread) : no_cell(),
-                    any ? us_cell(*std::min_element(us.begin(), us.end())) : no_cell(),
-                    any ? us_cell(*std::max_element(us.begin(), us.end())) : no_cell()},
-                   heads[r].color);
+        table->add(
+            {tables::text_cell(heads[r].name), tables::count_cell(static_cast<std::int64_t>(us.size())),
+             any ? tables::us_cell(mean) : tables::no_cell(),
+             any ? change_cell(mean, first_mean, r == 0) : tables::no_cell(),
+             any ? tables::us_cell(spread.median) : tables::no_cell(),
+             any ? change_cell(spread.median, first_median, r == 0) : tables::no_cell(),
+             any ? tables::us_cell(spread.spread) : tables::no_cell(),
+             any ? tables::us_cell(*std::min_element(us.begin(), us.end())) : tables::no_cell(),
+             any ? tables::us_cell(*std::max_element(us.begin(), us.end())) : tables::no_cell()},
+            heads[r].color);
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

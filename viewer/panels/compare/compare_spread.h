@@ -14,22 +14,22 @@
 #include "viewer/panels/compare/compare_tables.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct Durations {
     std::vector<double> us;  // steps by number, kernels by start
     // Where the longest one is.
-    TimeRange longest;
+    model::TimeRange longest;
     int longest_rank = 0;  // index into Trace::ranks
-    SelectedEvent longest_event;
+    model::SelectedEvent longest_event;
 };
 
 // The windows of the selected kept steps, each averaged over the ranks that kept it (the basis of the spread
 // in "Compare"), by number.
-Durations step_durations(const traces::Trace& trace, const traces::StepsReport& steps);
+Durations step_durations(const traces::store::Trace& trace, const traces::analysis::StepsReport& steps);
 
 // All selected device events of that name (compute and communication kernels) in a kept step.
-Durations kernel_durations(const traces::Trace& trace, const traces::Selection& selection,
+Durations kernel_durations(const traces::store::Trace& trace, const traces::analysis::Selection& selection,
                            const std::string& name);
 
 // The same bins for all runs: bin i covers [low + i*width, low + (i+1)*width), the last one also `high`. A
@@ -51,7 +51,8 @@ std::vector<DurationColumn> fold_durations(const Durations& run, std::size_t col
 
 // A row for each run: how many, mean, median, spread (half the interquartile range), shortest, longest, and
 // the change of mean and median against the first run.
-std::shared_ptr<const TableModel> durations_table(const std::vector<RunHead>& heads,
-                                                  const std::vector<Durations>& runs, const char* what);
+std::shared_ptr<const tables::TableModel> durations_table(const std::vector<RunHead>& heads,
+                                                          const std::vector<Durations>& runs,
+                                                          const char* what);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

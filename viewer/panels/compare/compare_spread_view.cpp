@@ -15,19 +15,19 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
+using traces::analysis::CompareBy;
 
 constexpr int kBins = 48;
 constexpr std::size_t kColumns = 400;  // of the durations in order
 
 void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2 size) {
-    ChartAxes axes{histogram.low * 1e3, histogram.high * 1e3, axis_top(histogram.largest)};
-    axes.y_unit = AxisUnit::percent;
-    const Chart chart = begin_chart("histogram", size, axes);
-    items::mark("compare.histogram");
+    draw::ChartAxes axes{histogram.low * 1e3, histogram.high * 1e3, draw::axis_top(histogram.largest)};
+    axes.y_unit = draw::AxisUnit::percent;
+    const draw::Chart chart = begin_chart("histogram", size, axes);
+    draw::items::mark("compare.histogram");
     const float width = chart.width() / static_cast<float>(kBins);
     for (std::size_t r = 0; r < histogram.percent.size(); ++r) {
         const ImU32 color = runs.heads[r].color;
@@ -37,7 +37,8 @@ void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2
             const float left = chart.min.x + width * static_cast<float>(bin);
             const auto top = static_cast<float>(chart.y.pixel(percent));
             if (percent > 0)
-                chart.draw->AddRectFilled({left, top}, {left + width, chart.max.y}, faded(color, 0.28F));
+                chart.draw->AddRectFilled({left, top}, {left + width, chart.max.y},
+                                          draw::faded(color, 0.28F));
             // The outline shows a run's shape where several overlap.
             if (top != before)
                 chart.draw->AddRectFilled({left - 0.75F, std::min(top, before)},
@@ -55,12 +56,13 @@ void draw_histogram(const Histogram& histogram, const ComparedRuns& runs, ImVec2
     const auto bin =
         std::clamp(static_cast<int>((ImGui::GetIO().MousePos.x - chart.min.x) / width), 0, kBins - 1);
     const double step = (histogram.high - histogram.low) / kBins;
-    begin_tip(fmt::format("{} to {}", format_duration((histogram.low + step * bin) * 1e3),
-                          format_duration((histogram.low + step * (bin + 1)) * 1e3)));
+    draw::begin_tip(fmt::format("{} to {}", draw::format_duration((histogram.low + step * bin) * 1e3),
+                                draw::format_duration((histogram.low + step * (bin + 1)) * 1e3)));
     for (std::size_t r = 0; r < histogram.percent.size(); ++r)
-        tip_row(runs.heads[r].name, format_percent(histogram.percent[r][static_cast<std::size_t>(bin)]),
-                runs.heads[r].color);
-    end_tip();
+        draw::tip_row(runs.heads[r].name,
+                      draw::format_percent(histogram.percent[r][static_cast<std::size_t>(bin)]),
+                      runs.heads[r].color);
+    draw::end_tip();
 }
 
 // The duration of every step (`what`) by its position in the run, as a line for each run.
@@ -74,10 +76,10 @@ void draw_in_order(const std::vector<Durations>& durations,
         for (const DurationColumn& column : folded[r]) longest = std::max(longest, column.longest);
     }
     // The first is at 1, with half a position free on both sides.
-    ChartAxes axes{0.5, static_cast<double>(most) + 0.5, axis_top(longest * 1e3)};
-    axes.x_unit = AxisUnit::count;
-    axes.y_unit = AxisUnit::nanoseconds;
-    const Chart chart = begin_chart("in order", size, axes);
+    draw::ChartAxes axes{0.5, static_cast<double>(most) + 0.5, draw::axis_top(longest * 1e3)};
+    axes.x_unit = draw::AxisUnit::count;
+    axes.y_unit = draw::AxisUnit::nanoseconds;
+    const draw::Chart chart = begin_chart("in order", size, axes);
     for (std::size_t r = 0; r < folded.size(); ++r) {
         const ImU32 color = runs.heads[r].color;
         ImVec2 before{};
@@ -95,29 +97,31 @@ void draw_in_order(const std::vector<Durations>& durations,
     crosshair(chart);
     if (!chart.hovered) return;
     const auto at = static_cast<std::size_t>(std::max(0.0, chart.x.value(ImGui::GetIO().MousePos.x) - 0.5));
-    begin_tip(fmt::format("{} {} of the run", what, format_count(static_cast<std::int64_t>(at) + 1)));
+    draw::begin_tip(
+        fmt::format("{} {} of the run", what, draw::format_count(static_cast<std::int64_t>(at) + 1)));
     for (std::size_t r = 0; r < durations.size(); ++r) {
         if (at < durations[r].us.size())
-            tip_row(runs.heads[r].name, format_duration(durations[r].us[at] * 1e3), runs.heads[r].color);
+            draw::tip_row(runs.heads[r].name, draw::format_duration(durations[r].us[at] * 1e3),
+                          runs.heads[r].color);
     }
-    end_tip();
+    draw::end_tip();
 }
 
 }  // namespace
 
-bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs) {
+bool CompareSpreadView::choose_kernel(model::Session& session, const ComparedRuns& runs) {
     const auto parts = parts_of(session, runs, CompareBy::kernel);
     if (parts == nullptr) {
-        draw_waiting(session, "the kernels' names");
+        widgets::draw_waiting(session, "the kernels' names");
         return false;
     }
     if (parts->parts.empty()) {
-        note("None of these traces holds kernels.");
+        draw::note("None of these traces holds kernels.");
         return false;
     }
-    const auto time = [](const traces::ComparedPart& part) {
+    const auto time = [](const traces::analysis::ComparedPart& part) {
         double most = 0;
-        for (const traces::PartFigures& run : part.runs) most = std::max(most, run.us);
+        for (const traces::analysis::PartFigures& run : part.runs) most = std::max(most, run.us);
         return most;
     };
     const bool known = std::any_of(parts->parts.begin(), parts->parts.end(),
@@ -130,8 +134,8 @@ bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs
     }
     ImGui::SameLine(0, ImGui::GetFontSize());
     ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 30, ImGui::GetContentRegionAvail().x));
-    const bool open = ImGui::BeginCombo("##kernel", shorten_middle(kernel_, 70).c_str());
-    items::mark("compare.kernel_name", kernel_);
+    const bool open = ImGui::BeginCombo("##kernel", draw::shorten_middle(kernel_, 70).c_str());
+    draw::items::mark("compare.kernel_name", kernel_);
     if (open) {
         ImGuiListClipper clipper;
         clipper.Begin(static_cast<int>(parts->parts.size()));
@@ -139,7 +143,8 @@ bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs
             for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
                 const std::string& name = parts->parts[static_cast<std::size_t>(i)].name;
                 ImGui::PushID(i);
-                if (ImGui::Selectable(shorten_middle(name, 90).c_str(), name == kernel_)) kernel_ = name;
+                if (ImGui::Selectable(draw::shorten_middle(name, 90).c_str(), name == kernel_))
+                    kernel_ = name;
                 ImGui::PopID();
             }
         }
@@ -148,7 +153,7 @@ bool CompareSpreadView::choose_kernel(Session& session, const ComparedRuns& runs
     return true;
 }
 
-void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
+void CompareSpreadView::draw(model::Session& session, const ComparedRuns& runs) {
     draw_run_legend(runs);
     if (choice_button("Steps", !kernels_, "compare.of_steps")) kernels_ = false;
     ImGui::SameLine(0, 2);
@@ -160,13 +165,14 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
         const std::string name = kernels_ ? "kernel durations/" + kernel_ : std::string("step durations");
         of.push_back(session.analyses.analysis<Durations>(
             name, runs.traces[r], runs.selections[r],
-            [kernels = kernels_, kernel = kernel_](const traces::Trace& trace,
-                                                   const traces::Selection& selection) {
+            [kernels = kernels_, kernel = kernel_](const traces::store::Trace& trace,
+                                                   const traces::analysis::Selection& selection) {
                 return kernels ? kernel_durations(trace, selection, kernel)
-                               : step_durations(trace, traces::steps_report(trace, selection));
+                               : step_durations(trace, traces::analysis::steps_report(trace, selection));
             }));
     }
-    if (std::find(of.begin(), of.end(), nullptr) != of.end()) return draw_waiting(session, "the durations");
+    if (std::find(of.begin(), of.end(), nullptr) != of.end())
+        return widgets::draw_waiting(session, "the durations");
     if (of != of_ || table_ == nullptr || table_->rows() != of.size() ||
         table_->text(0, 0) != runs.heads[0].name) {
         of_ = of;
@@ -185,7 +191,7 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
     }
     const bool any =
         std::any_of(durations_.begin(), durations_.end(), [](const auto& d) { return !d.us.empty(); });
-    if (!any) return note("The current selection contains no kept step of these runs.");
+    if (!any) return draw::note("The current selection contains no kept step of these runs.");
     const float font = ImGui::GetFontSize();
     const float table =
         ImGui::GetTextLineHeightWithSpacing() * (static_cast<float>(runs.traces.size()) + 3.5F);
@@ -207,10 +213,10 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
         draw_in_order(durations_, folded_, runs, kernels_ ? "Call" : "Step", {width - left - gap, height});
         ImGui::EndGroup();
     }
-    TableOptions options;
+    tables::TableOptions options;
     options.filter = false;
     options.name = kernels_ ? "compare-kernel-durations" : "compare-steps";
-    const TableEvents events = draw_table("compare.spread", table_, state_, options);
+    const tables::TableEvents events = draw_table("compare.spread", table_, state_, options);
     if (!events.opened || *events.opened >= durations_.size()) return;
     const Durations& run = durations_[*events.opened];
     if (run.us.empty()) return;
@@ -218,4 +224,4 @@ void CompareSpreadView::draw(Session& session, const ComparedRuns& runs) {
     session.go_to(run.longest, run.longest_rank, run.longest_event);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

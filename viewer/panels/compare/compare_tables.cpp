@@ -12,13 +12,13 @@
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CompareBy;
-using traces::ComparedPart;
-using traces::PartFigures;
-using traces::PartsComparison;
+using traces::analysis::CompareBy;
+using traces::analysis::ComparedPart;
+using traces::analysis::PartFigures;
+using traces::analysis::PartsComparison;
 
 constexpr float kLetter = 0.58F;  // width of a character, in font sizes: a little more than most need
 constexpr double kMegabyte = 1024.0 * 1024.0;
@@ -26,23 +26,25 @@ constexpr double kMegabyte = 1024.0 * 1024.0;
 // By run: what its figures per step are multiplied by.
 std::vector<double> factors(const PartsComparison& comparison, bool per_step) {
     std::vector<double> all;
-    for (const traces::RunColumn& run : comparison.whole.runs)
+    for (const traces::analysis::RunColumn& run : comparison.whole.runs)
         all.push_back(per_step ? 1.0 : std::max(1.0, run.mean_steps));
     return all;
 }
 
 std::string signed_text(double value, int decimals) {
-    std::string text = format_decimal(value, decimals);
-    return value > 0 && text != format_decimal(0, decimals) ? "+" + text : text;
+    std::string text = draw::format_decimal(value, decimals);
+    return value > 0 && text != draw::format_decimal(0, decimals) ? "+" + text : text;
 }
 
 // The modules of all runs by name, as a tree.
 struct Branch {
     const ComparedPart* part = nullptr;
-    std::map<std::string, Branch, bool (*)(std::string_view, std::string_view)> children{natural_less};
+    std::map<std::string, Branch, bool (*)(std::string_view, std::string_view)> children{
+        tables::natural_less};
 };
 
-const std::vector<traces::MemoryHolder>& holders(const traces::RankMemory& rank, MemoryBy by) {
+const std::vector<traces::analysis::MemoryHolder>& holders(const traces::analysis::RankMemory& rank,
+                                                           MemoryBy by) {
     return by == MemoryBy::unit ? rank.units : by == MemoryBy::module ? rank.modules : rank.buffers;
 }
 
@@ -70,7 +72,7 @@ std::string change_text(bool present, double value, bool first_present, double f
 }
 
 const PartWords& words_of(CompareBy by) {
-    static constexpr std::array<PartWords, traces::kCompareByNames.size()> kWords = {{
+    static constexpr std::array<PartWords, traces::analysis::kCompareByNames.size()> kWords = {{
         {"Module", "modules", "Device time of what each module launches itself, without the modules in it",
          "ranges \"nn.Module: Class_n\" name them"},
         {"Kernel", "kernels", "Device time by kernel", "the profiler must record the device's activity"},
@@ -91,21 +93,22 @@ void RunColumns::compare(const std::vector<RunHead>& runs, const Compared& what)
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
         const int after = static_cast<int>(r);
-        add(number_column("run" + n + "_" + what.key, heads.titles[r], what.unit, heads.width, 40 - after,
-                          runs[r].color, "Run " + n + ", " + runs[r].name + ": " + what.meaning),
+        add(tables::number_column("run" + n + "_" + what.key, heads.titles[r], what.unit, heads.width,
+                                  40 - after, runs[r].color,
+                                  "Run " + n + ", " + runs[r].name + ": " + what.meaning),
             r, what.decimals, what.value);
         if (r == 0) continue;
-        columns_.push_back(number_column("run" + n + "_difference_" + what.key, n + " - 1", what.unit, 6.5F,
-                                         20 - after, 0,
-                                         fmt::format("How much more run {} {} than run 1", n, what.more)));
+        columns_.push_back(tables::number_column(
+            "run" + n + "_difference_" + what.key, n + " - 1", what.unit, 6.5F, 20 - after, 0,
+            fmt::format("How much more run {} {} than run 1", n, what.more)));
         what_.push_back({What::difference, r, what.decimals, what.value, what.inside});
-        columns_.push_back(number_column("run" + n + "_percent", n + " to 1", "%", 5.6F, 30 - after, 0,
-                                         what.change_meaning));
+        columns_.push_back(tables::number_column("run" + n + "_percent", n + " to 1", "%", 5.6F, 30 - after,
+                                                 0, what.change_meaning));
         what_.push_back({What::change, r, what.decimals, what.value, what.inside});
     }
 }
 
-void RunColumns::add(TableColumn column, std::size_t run, int decimals, Value value) {
+void RunColumns::add(tables::TableColumn column, std::size_t run, int decimals, Value value) {
     columns_.push_back(std::move(column));
     what_.push_back({What::value, run, decimals, std::move(value), {}});
 }
@@ -118,17 +121,18 @@ void RunColumns::share_scale(std::size_t rows) {
             if (!std::isnan(value)) most = std::max(most, value);
         }
     }
-    for (TableColumn& column : columns_) column.full = most;
+    for (tables::TableColumn& column : columns_) column.full = most;
 }
 
 double RunColumns::number(std::size_t row, std::size_t column) const {
-    if (column == 0) return kNoNumber;
+    if (column == 0) return tables::kNoNumber;
     const Column& c = what_[column];
     const RunValue own = c.value(row, c.run), first = c.value(row, 0);
-    if (c.what == What::value) return own.present ? own.value : kNoNumber;
-    if (c.what == What::difference) return own.present || first.present ? own.value - first.value : kNoNumber;
-    if (!own.present || !first.present || std::isnan(own.value - first.value)) return kNoNumber;
-    if (first.value == 0) return own.value == 0 ? 0.0 : kNoNumber;
+    if (c.what == What::value) return own.present ? own.value : tables::kNoNumber;
+    if (c.what == What::difference)
+        return own.present || first.present ? own.value - first.value : tables::kNoNumber;
+    if (!own.present || !first.present || std::isnan(own.value - first.value)) return tables::kNoNumber;
+    if (first.value == 0) return own.value == 0 ? 0.0 : tables::kNoNumber;
     return 100 * (own.value - first.value) / first.value;
 }
 
@@ -143,10 +147,10 @@ std::string RunColumns::text(std::size_t row, std::size_t column) const {
     if (std::isnan(value)) return "-";
     if (c.what == What::difference) return signed_text(value, c.decimals);
     const bool whole = value == std::floor(value);
-    return format_decimal(value, c.decimals == kWholeOrTwo ? (whole ? 0 : 2) : c.decimals);
+    return draw::format_decimal(value, c.decimals == kWholeOrTwo ? (whole ? 0 : 2) : c.decimals);
 }
 
-Color RunColumns::ink(std::size_t row, std::size_t column) const {
+theme::Color RunColumns::ink(std::size_t row, std::size_t column) const {
     if (column == 0 || what_[column].what == What::value) return 0;
     const Column& c = what_[column];
     const RunValue own = c.value(row, c.run), first = c.value(row, 0);
@@ -172,7 +176,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
         };
     };
     columns_.push_back(
-        {"name", std::string(words_of(by).title), "", TableColumn::Kind::text, 0, 99, 0, "", 0, 18});
+        {"name", std::string(words_of(by).title), "", tables::TableColumn::Kind::text, 0, 99, 0, "", 0, 18});
     figures_.compare(
         runs,
         {.key = "us",
@@ -185,19 +189,19 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
              const PartFigures &a = comparison_->parts[row].runs.front(),
                                &b = comparison_->parts[row].runs[run];
              return a.present && b.present && a.us != b.us &&
-                    traces::inside_spread(a.us, a.spread.spread, b.us, b.spread.spread);
+                    traces::analysis::inside_spread(a.us, a.spread.spread, b.us, b.spread.spread);
          }});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
-        figures_.add(number_column("run" + n + "_times", "Calls " + n, of.empty() ? "" : "per step", 5, 8, 0,
-                                   "How often"),
+        figures_.add(tables::number_column("run" + n + "_times", "Calls " + n, of.empty() ? "" : "per step",
+                                           5, 8, 0, "How often"),
                      r, RunColumns::kWholeOrTwo, value(&PartFigures::times, 1));
         if (by == CompareBy::collective || by == CompareBy::unit)
-            figures_.add(
-                number_column("run" + n + "_mb", "Data " + n, "MB" + of, 6, 9, 0, "Bytes of full buffers"), r,
-                2, value(&PartFigures::bytes, kMegabyte));
-        figures_.add(number_column("run" + n + "_spread_us", "Spread " + n, "\u00b5s", 5.6F, 2, 0,
-                                   "Half the interquartile range of the steps"),
+            figures_.add(tables::number_column("run" + n + "_mb", "Data " + n, "MB" + of, 6, 9, 0,
+                                               "Bytes of full buffers"),
+                         r, 2, value(&PartFigures::bytes, kMegabyte));
+        figures_.add(tables::number_column("run" + n + "_spread_us", "Spread " + n, "\u00b5s", 5.6F, 2, 0,
+                                           "Half the interquartile range of the steps"),
                      r, 1, [this](std::size_t row, std::size_t run) {
                          const PartFigures& figures = comparison_->parts[row].runs[run];
                          return RunValue{figures.present, figures.spread.spread};
@@ -223,8 +227,8 @@ ComparedModules::ComparedModules(const std::shared_ptr<const PartsComparison>& c
             return RunValue{sums.present, sums.*member};
         };
     };
-    columns_.push_back({"module", std::string(words_of(CompareBy::module).title), "", TableColumn::Kind::text,
-                        0, 99, 0, ""});
+    columns_.push_back({"module", std::string(words_of(CompareBy::module).title), "",
+                        tables::TableColumn::Kind::text, 0, 99, 0, ""});
     figures_.compare(runs,
                      {.key = "us",
                       .unit = unit,
@@ -235,11 +239,11 @@ ComparedModules::ComparedModules(const std::shared_ptr<const PartsComparison>& c
                       .value = value(&Sums::total)});
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string n = fmt::format("{}", r + 1);
-        figures_.add(
-            number_column("run" + n + "_self_us", "Self " + n, unit, 6, 8, 0, "Without modules inside"), r, 1,
-            value(&Sums::own));
-        figures_.add(number_column("run" + n + "_times", "Calls " + n, per_step ? "per step" : "", 5, 6, 0,
-                                   "How often"),
+        figures_.add(tables::number_column("run" + n + "_self_us", "Self " + n, unit, 6, 8, 0,
+                                           "Without modules inside"),
+                     r, 1, value(&Sums::own));
+        figures_.add(tables::number_column("run" + n + "_times", "Calls " + n, per_step ? "per step" : "", 5,
+                                           6, 0, "How often"),
                      r, RunColumns::kWholeOrTwo, value(&Sums::times));
     }
     figures_.share_scale(rows());
@@ -286,7 +290,7 @@ std::string ComparedModules::text(std::size_t row, std::size_t column) const {
 
 // --- Memory at the peaks.
 
-const traces::RankMemory* largest_rank(const traces::MemoryReport& report) {
+const traces::analysis::RankMemory* largest_rank(const traces::analysis::MemoryReport& report) {
     const auto most =
         std::max_element(report.ranks.begin(), report.ranks.end(),
                          [](const auto& a, const auto& b) { return a.peak_bytes < b.peak_bytes; });
@@ -294,8 +298,8 @@ const traces::RankMemory* largest_rank(const traces::MemoryReport& report) {
 }
 
 MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
-                         const std::vector<const traces::RankMemory*>& ranks, MemoryBy by) {
-    columns_.push_back({"name", "At the peak", "", TableColumn::Kind::text, 0, 99, 0, ""});
+                         const std::vector<const traces::analysis::RankMemory*>& ranks, MemoryBy by) {
+    columns_.push_back({"name", "At the peak", "", tables::TableColumn::Kind::text, 0, 99, 0, ""});
     figures_.compare(runs, {.key = "mb",
                             .unit = "MB",
                             .meaning = "the rank with the largest peak",
@@ -310,14 +314,14 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         if (ranks[r] == nullptr) continue;
         rows_.front().bytes[r] = {true, static_cast<double>(ranks[r]->peak_bytes)};
-        for (std::size_t c = 0; by == MemoryBy::category && c < traces::kMemoryCategories; ++c) {
+        for (std::size_t c = 0; by == MemoryBy::category && c < traces::schema::kMemoryCategories; ++c) {
             if (ranks[r]->at_peak[c] == 0) continue;
-            value_of(spaced(traces::kMemoryCategoryNames[c]), r,
-                     category_color(static_cast<traces::MemoryCategory>(c))) = {
+            value_of(draw::spaced(traces::schema::kMemoryCategoryNames[c]), r,
+                     theme::category_color(static_cast<traces::schema::MemoryCategory>(c))) = {
                 true, static_cast<double>(ranks[r]->at_peak[c])};
         }
         if (by == MemoryBy::category) continue;
-        for (const traces::MemoryHolder& holder : holders(*ranks[r], by)) {
+        for (const traces::analysis::MemoryHolder& holder : holders(*ranks[r], by)) {
             RunValue& bytes = value_of(holder.name, r);
             bytes = {true, bytes.value + static_cast<double>(holder.bytes)};
         }
@@ -333,7 +337,7 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
     figures_.share_scale(rows());
 }
 
-RunValue& MemoryModel::value_of(const std::string& name, std::size_t run, Color swatch) {
+RunValue& MemoryModel::value_of(const std::string& name, std::size_t run, theme::Color swatch) {
     auto at =
         std::find_if(rows_.begin() + 1, rows_.end(), [&name](const Row& row) { return row.name == name; });
     if (at == rows_.end())
@@ -345,4 +349,4 @@ std::string MemoryModel::text(std::size_t row, std::size_t column) const {
     return column == 0 ? rows_[row].name : figures_.text(row, column);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,11 +15,11 @@
 #include "traces/analysis/memory/memory.h"
 #include "viewer/tables/tree_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct RunHead {
     std::string name;
-    Color color = 0;
+    theme::Color color = 0;
 };
 
 // The headers of the runs' columns: "1: wrap=root", or "Run 1" for all if a name is too long for the width of
@@ -49,7 +49,7 @@ class RunColumns {
 
     // Columns are appended to the model's. `judge_missing`: a part that only one run has is also coloured as
     // better or worse.
-    explicit RunColumns(std::vector<TableColumn>& columns, bool judge_missing = false)
+    explicit RunColumns(std::vector<tables::TableColumn>& columns, bool judge_missing = false)
         : columns_(columns), judge_missing_(judge_missing) {}
 
     // By run: its figure (id "run1_us" for the key "us"), the difference and the change. `meaning` follows
@@ -61,14 +61,14 @@ class RunColumns {
         Inside inside = {};
     };
     void compare(const std::vector<RunHead>& runs, const Compared& what);
-    void add(TableColumn column, std::size_t run, int decimals, Value value);
+    void add(tables::TableColumn column, std::size_t run, int decimals, Value value);
     // Bars of all runs have the same scale.
     void share_scale(std::size_t rows);
 
     // For columns after the first, which has the names.
     std::string text(std::size_t row, std::size_t column) const;
     double number(std::size_t row, std::size_t column) const;
-    Color ink(std::size_t row, std::size_t column) const;
+    theme::Color ink(std::size_t row, std::size_t column) const;
 
   private:
     enum class What { value, difference, change };
@@ -79,7 +79,7 @@ class RunColumns {
         Value value;
         Inside inside;
     };
-    std::vector<TableColumn>& columns_;
+    std::vector<tables::TableColumn>& columns_;
     bool judge_missing_;
     std::vector<Column> what_ = {{}};  // by column
 };
@@ -90,40 +90,40 @@ struct PartWords {
     std::string_view measured;  // "Device time by kernel"
     std::string_view record;    // what a trace needs in order to have them
 };
-const PartWords& words_of(traces::CompareBy by);
+const PartWords& words_of(traces::analysis::CompareBy by);
 
 // Times in us, data in MB (2^20 bytes), averaged over the ranks; per step, or over all kept steps.
-class PartsModel final : public TableModel {
+class PartsModel final : public tables::TableModel {
   public:
-    PartsModel(std::shared_ptr<const traces::PartsComparison> comparison, const std::vector<RunHead>& runs,
-               bool per_step);
+    PartsModel(std::shared_ptr<const traces::analysis::PartsComparison> comparison,
+               const std::vector<RunHead>& runs, bool per_step);
 
     std::size_t rows() const override { return comparison_->parts.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override { return figures_.number(row, column); }
-    Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
+    theme::Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
 
   private:
-    std::shared_ptr<const traces::PartsComparison> comparison_;
+    std::shared_ptr<const traces::analysis::PartsComparison> comparison_;
     RunColumns figures_{columns_};
 };
 
 // Rows are the modules of all runs. A row's total is its own device time and its children's.
-class ComparedModules final : public TreeModel {
+class ComparedModules final : public tables::TreeModel {
   public:
-    ComparedModules(const std::shared_ptr<const traces::PartsComparison>& comparison,
+    ComparedModules(const std::shared_ptr<const traces::analysis::PartsComparison>& comparison,
                     const std::vector<RunHead>& runs, bool per_step);
 
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override { return figures_.number(row, column); }
-    Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
+    theme::Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
 
   private:
     struct Sums {
         bool present = false;  // the module or one inside it
         double total = 0, own = 0, times = 0;
     };
-    void build(const traces::PartsComparison& comparison, const std::vector<double>& factor);
+    void build(const traces::analysis::PartsComparison& comparison, const std::vector<double>& factor);
 
     std::size_t runs_ = 0;
     std::vector<Sums> sums_;  // index: row * runs_ + run
@@ -133,31 +133,31 @@ class ComparedModules final : public TreeModel {
 enum class MemoryBy { category, unit, module, buffer };
 
 // The rank with the largest peak; nullptr if no rank has one.
-const traces::RankMemory* largest_rank(const traces::MemoryReport& report);
+const traces::analysis::RankMemory* largest_rank(const traces::analysis::MemoryReport& report);
 
 // Sizes in MB (2^20 bytes). The first row is the peak itself; the others sum to it.
-class MemoryModel final : public TableModel {
+class MemoryModel final : public tables::TableModel {
   public:
     // One rank for each run; nullptr: the run recorded no allocations.
-    MemoryModel(const std::vector<RunHead>& runs, const std::vector<const traces::RankMemory*>& ranks,
-                MemoryBy by);
+    MemoryModel(const std::vector<RunHead>& runs,
+                const std::vector<const traces::analysis::RankMemory*>& ranks, MemoryBy by);
 
     std::size_t rows() const override { return rows_.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override { return figures_.number(row, column); }
-    Color swatch(std::size_t row) const override { return rows_[row].swatch; }
-    Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
+    theme::Color swatch(std::size_t row) const override { return rows_[row].swatch; }
+    theme::Color ink(std::size_t row, std::size_t column) const override { return figures_.ink(row, column); }
 
   private:
     struct Row {
         std::string name;
         std::vector<RunValue> bytes;  // by run
-        Color swatch = 0;
+        theme::Color swatch = 0;
     };
-    RunValue& value_of(const std::string& name, std::size_t run, Color swatch = 0);
+    RunValue& value_of(const std::string& name, std::size_t run, theme::Color swatch = 0);
 
     std::vector<Row> rows_;
     RunColumns figures_{columns_, true};
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

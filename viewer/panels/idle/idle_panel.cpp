@@ -19,46 +19,47 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::IdleDetails;
-using traces::IdleReport;
-using traces::RankIdle;
-using traces::StreamIdleDetails;
+using traces::analysis::IdleDetails;
+using traces::analysis::IdleReport;
+using traces::analysis::RankIdle;
+using traces::analysis::StreamIdleDetails;
 
 constexpr std::size_t kMostGaps = 1000;  // the longest ones of each kind per stream
 
 ImU32 busy_color() {
-    return kind_color(traces::DeviceKind::kernel);
+    return theme::kind_color(traces::store::DeviceKind::kernel);
 }
 
 LabelBar bar_of(const RankIdle& rank, bool chosen) {
-    const traces::StreamIdle& device = rank.device;
+    const traces::analysis::StreamIdle& device = rank.device;
     const double idle =
         device.span > 0 ? 100 * static_cast<double>(device.idle()) / static_cast<double>(device.span) : 0;
-    LabelBar bar{fmt::format("Rank {}", rank.rank), fmt::format("{} idle", format_percent(idle)), {}, chosen};
+    LabelBar bar{
+        fmt::format("Rank {}", rank.rank), fmt::format("{} idle", draw::format_percent(idle)), {}, chosen};
     bar.segments.push_back({static_cast<double>(device.busy), busy_color(), "Busy"});
-    for (int k = 0; k < traces::kGapKinds; ++k) {
-        const auto kind = static_cast<traces::GapKind>(k);
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
+        const auto kind = static_cast<traces::analysis::GapKind>(k);
         bar.segments.push_back(
             {static_cast<double>(device.gap(kind).ns), gap_color(kind), std::string(gap_title(kind))});
     }
     return bar;
 }
 
-class IdlePanel final : public Panel {
+class IdlePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "idle"; }
 
-    void closed(const traces::Trace&, const TracePtr&) override { path_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { path_.forget(); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         static constexpr std::array<std::string_view, 2> kViews = {"Idle time", "Critical path"};
-        draw_choosers(session);
-        segmented("idle.view", kViews, view_);
+        widgets::draw_choosers(session);
+        widgets::segmented("idle.view", kViews, view_);
         if (session.trace()->device.size() == 0) {
-            return note(
+            return draw::note(
                 "This trace holds no events of a device, so its idle time is unknown: record kernels and "
                 "copies (CUDA activity) to see it.");
         }
@@ -68,22 +69,25 @@ class IdlePanel final : public Panel {
     }
 
   private:
-    void draw_idle(Session& session) {
-        const TracePtr trace = session.trace();
-        const traces::Selection selection = Session::selection(*session.current());
+    void draw_idle(model::Session& session) {
+        const model::TracePtr trace = session.trace();
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<IdleReport>(
             "idle", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::idle_report(t, s); });
-        const auto details = session.analyses.analysis<IdleDetails>(
-            "idle details", trace, selection, [](const traces::Trace& t, const traces::Selection& s) {
-                return traces::idle_details(t, s, kMostGaps);
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::idle_report(t, s);
             });
-        if (report == nullptr || details == nullptr) return draw_waiting(session, "the idle time");
-        const RankIdle* rank = chosen_rank(report->ranks, session);
-        const traces::RankIdleDetails* gaps = chosen_rank(details->ranks, session);
+        const auto details = session.analyses.analysis<IdleDetails>(
+            "idle details", trace, selection,
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::idle_details(t, s, kMostGaps);
+            });
+        if (report == nullptr || details == nullptr) return widgets::draw_waiting(session, "the idle time");
+        const RankIdle* rank = widgets::chosen_rank(report->ranks, session);
+        const traces::analysis::RankIdleDetails* gaps = widgets::chosen_rank(details->ranks, session);
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
-            return note("The current selection contains no event of this rank's device.");
-        draw_limit_note(session);
+            return draw::note("The current selection contains no event of this rank's device.");
+        widgets::draw_limit_note(session);
         draw_ranks(session, *report, *rank);
         const std::size_t stream = draw_streams(report, *rank);
         draw_details(
@@ -91,12 +95,12 @@ class IdlePanel final : public Panel {
             stream == 0 ? "all streams as one" : idle_stream_title(rank->streams[stream - 1], false));
     }
 
-    static void draw_ranks(Session& session, const IdleReport& report, const RankIdle& rank) {
-        heading("Where the devices' time went, all streams of a rank as one");
-        std::vector<LegendItem> kinds = {{"Busy", busy_color()}};
-        for (int k = 0; k < traces::kGapKinds; ++k)
-            kinds.push_back({std::string(gap_title(static_cast<traces::GapKind>(k))),
-                             gap_color(static_cast<traces::GapKind>(k))});
+    static void draw_ranks(model::Session& session, const IdleReport& report, const RankIdle& rank) {
+        draw::heading("Where the devices' time went, all streams of a rank as one");
+        std::vector<draw::LegendItem> kinds = {{"Busy", busy_color()}};
+        for (int k = 0; k < traces::analysis::kGapKinds; ++k)
+            kinds.push_back({std::string(gap_title(static_cast<traces::analysis::GapKind>(k))),
+                             gap_color(static_cast<traces::analysis::GapKind>(k))});
         legend(kinds);
         std::vector<LabelBar> bars;
         double longest = 0;
@@ -111,19 +115,19 @@ class IdlePanel final : public Panel {
             draw_label_bars("idle.ranks", bars, longest, rows * font * 1.6F + font * 0.2F);
         if (hit.row) {
             const LabelBar& bar = bars[*hit.row];
-            const Segment& segment = bar.segments[*hit.segment];
+            const draw::Segment& segment = bar.segments[*hit.segment];
             const auto span = static_cast<double>(report.ranks[*hit.row].device.span);
-            begin_tip(fmt::format("{}: {}", bar.label, segment.label));
-            tip_row("Time", format_duration(segment.value), segment.color);
-            tip_row("Share", format_percent(span > 0 ? 100 * segment.value / span : 0));
-            end_tip();
+            draw::begin_tip(fmt::format("{}: {}", bar.label, segment.label));
+            draw::tip_row("Time", draw::format_duration(segment.value), segment.color);
+            draw::tip_row("Share", draw::format_percent(span > 0 ? 100 * segment.value / span : 0));
+            draw::end_tip();
         }
         if (hit.clicked) session.choose_rank(report.ranks[*hit.clicked].rank);
     }
 
     // Returns the chosen row, which the rest of the page is about.
     std::size_t draw_streams(const std::shared_ptr<const IdleReport>& report, const RankIdle& rank) {
-        heading(fmt::format("Rank {}: its streams", rank.rank));
+        draw::heading(fmt::format("Rank {}: its streams", rank.rank));
         const auto model =
             streams_model_.of(report, fmt::format("{}", rank.rank), [&] { return idle_stream_table(rank); });
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -133,10 +137,10 @@ class IdlePanel final : public Panel {
         return std::min(streams_.chosen.value_or(0), rank.streams.size());
     }
 
-    void draw_details(Session& session, const std::shared_ptr<const IdleDetails>& details,
+    void draw_details(model::Session& session, const std::shared_ptr<const IdleDetails>& details,
                       const StreamIdleDetails& stream, const std::string& title) {
         const float font = ImGui::GetFontSize();
-        heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
+        draw::heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
         ImVec2 room = ImGui::GetContentRegionAvail();
         room.y = std::max(room.y, font * 17);  // the page scrolls if the window has less
         const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
@@ -144,9 +148,9 @@ class IdlePanel final : public Panel {
                                           [&] { return idle_gap_table(*session.trace(), stream); });
         ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
         if (model->rows() == 0) {
-            note("There is no gap between its events.");
+            draw::note("There is no gap between its events.");
         } else {
-            const TableEvents events = draw_table("idle.gaps", model, gaps_, {.name = "idle_gaps"});
+            const tables::TableEvents events = draw_table("idle.gaps", model, gaps_, {.name = "idle_gaps"});
             if (const auto row = events.go_to()) go_to(session, stream.gaps[*row]);
         }
         ImGui::EndChild();
@@ -155,28 +159,29 @@ class IdlePanel final : public Panel {
         const float gap = ImGui::GetStyle().ItemSpacing.y,
                     height = (ImGui::GetContentRegionAvail().y - gap) / 2;
         draw_histogram("idle.delays", "Launches by delay (call to start)", delay_histogram(stream),
-                       AxisUnit::count, runtime_color(), {charts, height});
+                       draw::AxisUnit::count, theme::runtime_color(), {charts, height});
         draw_histogram("idle.queue", "Time by launches not yet started", queue_histogram(stream),
-                       AxisUnit::nanoseconds, time_category_color(traces::TimeCategory::cpu_exec),
+                       draw::AxisUnit::nanoseconds,
+                       theme::time_category_color(traces::analysis::TimeCategory::cpu_exec),
                        {charts, height});
         ImGui::EndChild();
     }
 
-    static void go_to(Session& session, const traces::IdleGap& gap) {
+    static void go_to(model::Session& session, const traces::analysis::IdleGap& gap) {
         const std::uint16_t rank = session.trace()->device.rank[static_cast<std::size_t>(gap.event)];
-        session.go_to({gap.from, gap.to}, rank, {EventKind::device, gap.event});
+        session.go_to({gap.from, gap.to}, rank, {model::EventKind::device, gap.event});
     }
 
     int view_ = 0;
     PathView path_;
-    TableState streams_, gaps_;
-    KeptModel streams_model_, gaps_model_;
+    tables::TableState streams_, gaps_;
+    widgets::KeptModel streams_model_, gaps_model_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_idle_panel() {
+std::unique_ptr<model::Panel> make_idle_panel() {
     return std::make_unique<IdlePanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

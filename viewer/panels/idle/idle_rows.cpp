@@ -8,34 +8,34 @@
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::GapKind;
-using traces::StreamIdle;
-using Kind = TableColumn::Kind;
+using traces::analysis::GapKind;
+using traces::analysis::StreamIdle;
+using Kind = tables::TableColumn::Kind;
 
 double percent(std::int64_t part, std::int64_t whole) {
-    return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : kNoNumber;
+    return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : tables::kNoNumber;
 }
 
-void add_stream(CellTable& table, const StreamIdle& stream, bool device) {
-    std::vector<CellTable::Cell> cells = {text_cell(idle_stream_title(stream, device)),
-                                          count_cell(stream.events), us_cell(us(stream.span)),
-                                          percent_cell(percent(stream.busy, stream.span))};
-    for (int k = 0; k < traces::kGapKinds; ++k) {
-        const traces::GapStats& gap = stream.gap(static_cast<GapKind>(k));
-        cells.push_back(us_cell(us(gap.ns)));
-        cells.push_back(percent_cell(percent(gap.ns, stream.span)));
+void add_stream(tables::CellTable& table, const StreamIdle& stream, bool device) {
+    std::vector<tables::CellTable::Cell> cells = {
+        tables::text_cell(idle_stream_title(stream, device)), tables::count_cell(stream.events),
+        tables::us_cell(tables::us(stream.span)), tables::percent_cell(percent(stream.busy, stream.span))};
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
+        const traces::analysis::GapStats& gap = stream.gap(static_cast<GapKind>(k));
+        cells.push_back(tables::us_cell(tables::us(gap.ns)));
+        cells.push_back(tables::percent_cell(percent(gap.ns, stream.span)));
     }
     const bool launched = stream.launch.count > 0;
-    const auto known = [&](double ns) { return launched ? us_cell(ns * 1e-3) : no_cell(); };
+    const auto known = [&](double ns) { return launched ? tables::us_cell(ns * 1e-3) : tables::no_cell(); };
     cells.push_back(known(stream.launch.mean));
     cells.push_back(known(stream.launch.median));
     cells.push_back(known(stream.launch.p95));
     cells.push_back(known(static_cast<double>(stream.launch.longest)));
-    cells.push_back(launched ? decimal_cell(stream.queue.mean, 2) : no_cell());
-    cells.push_back(launched ? count_cell(stream.queue.longest) : no_cell());
+    cells.push_back(launched ? tables::decimal_cell(stream.queue.mean, 2) : tables::no_cell());
+    cells.push_back(launched ? tables::count_cell(stream.queue.longest) : tables::no_cell());
     table.add(std::move(cells));
 }
 
@@ -57,22 +57,23 @@ std::vector<HistogramBin> bins(const std::array<std::int64_t, N>& counts, const 
 }  // namespace
 
 std::string_view gap_title(GapKind kind) {
-    static constexpr std::array<std::string_view, traces::kGapKinds> kTitles = {"Host wait", "Kernel wait",
-                                                                                "Other"};
+    static constexpr std::array<std::string_view, traces::analysis::kGapKinds> kTitles = {
+        "Host wait", "Kernel wait", "Other"};
     return kTitles[static_cast<std::size_t>(kind)];
 }
 
 std::string_view gap_help(GapKind kind) {
-    static constexpr std::array<std::string_view, traces::kGapKinds> kHelp = {
+    static constexpr std::array<std::string_view, traces::analysis::kGapKinds> kHelp = {
         "Gaps before work that was launched only after the work before it had ended: the host was late.",
         "Short gaps before work that was launched in time: what the device needs between two kernels.",
         "The rest: dependencies on other streams, limiters."};
     return kHelp[static_cast<std::size_t>(kind)];
 }
 
-Color gap_color(GapKind kind) {
+theme::Color gap_color(GapKind kind) {
     // In the order of GapKind: late calls of the host, the device between two kernels, unknown.
-    const std::array<Color, traces::kGapKinds> kColors = {runtime_color(), rgb(0x9AD1F5), no_hue_color()};
+    const std::array<theme::Color, traces::analysis::kGapKinds> kColors = {
+        theme::runtime_color(), theme::rgb(0x9AD1F5), theme::no_hue_color()};
     return kColors[static_cast<std::size_t>(kind)];
 }
 
@@ -82,19 +83,19 @@ std::string idle_stream_title(const StreamIdle& stream, bool device) {
                                : fmt::format("{} {}", stream.stream, stream.name);
 }
 
-std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank) {
-    std::vector<TableColumn> columns = {
+std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analysis::RankIdle& rank) {
+    std::vector<tables::TableColumn> columns = {
         {"stream", "Stream", "", Kind::text, 10, 20, 0,
          "A stream of the device; \"all as one\": idle where no stream runs anything."},
         {"events", "Events", "", Kind::number, 5, 9, 0, {}},
         {"span_us", "Span", "\u00b5s", Kind::number, 8, 12, 0, "From the first start to the last end."},
         {"busy_percent", "Busy", "%", Kind::number, 5, 18, 0, "The union of its events, of the span."},
     };
-    static constexpr std::array<int, traces::kGapKinds> kPriority = {17, 15, 16};
-    for (int k = 0; k < traces::kGapKinds; ++k) {
+    static constexpr std::array<int, traces::analysis::kGapKinds> kPriority = {17, 15, 16};
+    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
         const auto kind = static_cast<GapKind>(k);
-        const std::string id(traces::kGapKindNames[static_cast<std::size_t>(k)]), title(gap_title(kind)),
-            help(gap_help(kind));
+        const std::string id(traces::analysis::kGapKindNames[static_cast<std::size_t>(k)]),
+            title(gap_title(kind)), help(gap_help(kind));
         columns.push_back({id + "_us", title, "\u00b5s", Kind::number, 7.5F,
                            kPriority[static_cast<std::size_t>(k)], gap_color(kind), help});
         columns.push_back({id + "_percent", title, "% of span", Kind::number, 5.5F, 6, 0, help});
@@ -107,17 +108,17 @@ std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank
     const std::string queue = "Launched and not started; the mean is weighted with time.";
     columns.push_back({"queue_mean", "Queue mean", "launches", Kind::number, 6.5F, 10, 0, queue});
     columns.push_back({"queue_max", "Queue max", "launches", Kind::number, 6, 4, 0, queue});
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     add_stream(*table, rank.device, true);
     for (const StreamIdle& stream : rank.streams) add_stream(*table, stream, false);
     return table;
 }
 
-std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
-                                                 const traces::StreamIdleDetails& stream) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Trace& trace,
+                                                         const traces::analysis::StreamIdleDetails& stream) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
-        {"us", "Length", "\u00b5s", Kind::number, 7, 19, no_hue_color(), {}},
+        {"us", "Length", "\u00b5s", Kind::number, 7, 19, theme::no_hue_color(), {}},
         {"cause", "Cause", "", Kind::text, 7, 18, 0, "As in the table above."},
         {"from_ms", "From", "ms", Kind::number, 7.5F, 17, 0, "Since the start of the capture."},
         {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},
@@ -125,37 +126,39 @@ std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
         {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
     });
     std::int64_t number = 0;
-    for (const traces::IdleGap& gap : stream.gaps) {
+    for (const traces::analysis::IdleGap& gap : stream.gaps) {
         const auto event = static_cast<std::size_t>(gap.event);
-        const traces::DeviceStream& on = trace.streams[trace.device.stream[event]];
-        table->add(
-            {count_cell(++number), us_cell(us(gap.length())), text_cell(gap_title(gap.kind)),
-             decimal_cell(static_cast<double>(gap.from) * 1e-6, 3),
-             decimal_cell(static_cast<double>(gap.to) * 1e-6, 3),
-             text_cell(trace.strings[trace.device.name[event]]),
-             text_cell(on.name.empty() ? fmt::format("{}", on.id) : fmt::format("{} {}", on.id, on.name))},
-            gap_color(gap.kind));
+        const traces::store::DeviceStream& on = trace.streams[trace.device.stream[event]];
+        table->add({tables::count_cell(++number), tables::us_cell(tables::us(gap.length())),
+                    tables::text_cell(gap_title(gap.kind)),
+                    tables::decimal_cell(static_cast<double>(gap.from) * 1e-6, 3),
+                    tables::decimal_cell(static_cast<double>(gap.to) * 1e-6, 3),
+                    tables::text_cell(trace.strings[trace.device.name[event]]),
+                    tables::text_cell(on.name.empty() ? fmt::format("{}", on.id)
+                                                      : fmt::format("{} {}", on.id, on.name))},
+                   gap_color(gap.kind));
     }
     return table;
 }
 
-std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream) {
+std::vector<HistogramBin> delay_histogram(const traces::analysis::StreamIdleDetails& stream) {
     return bins(stream.delays, [](std::size_t b) {
-        const auto from = static_cast<double>(traces::bin_start(b)),
-                   to = static_cast<double>(traces::bin_start(b + 1));
-        return HistogramBin{0, format_duration(from),
-                            fmt::format("{} to {}", format_duration(from), format_duration(to))};
+        const auto from = static_cast<double>(traces::analysis::bin_start(b)),
+                   to = static_cast<double>(traces::analysis::bin_start(b + 1));
+        return HistogramBin{0, draw::format_duration(from),
+                            fmt::format("{} to {}", draw::format_duration(from), draw::format_duration(to))};
     });
 }
 
-std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream) {
+std::vector<HistogramBin> queue_histogram(const traces::analysis::StreamIdleDetails& stream) {
     return bins(stream.queue_ns, [](std::size_t b) {
-        const std::int64_t from = traces::queue_bin_start(b), to = traces::queue_bin_start(b + 1) - 1;
-        const std::string first = format_count(from);
+        const std::int64_t from = traces::analysis::queue_bin_start(b),
+                           to = traces::analysis::queue_bin_start(b + 1) - 1;
+        const std::string first = draw::format_count(from);
         return HistogramBin{0, first,
-                            to > from ? fmt::format("{} to {} in the queue", first, format_count(to))
+                            to > from ? fmt::format("{} to {} in the queue", first, draw::format_count(to))
                                       : first + " in the queue"};
     });
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,21 +12,21 @@
 #include "traces/store/columns/trace.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
-std::string_view gap_title(traces::GapKind kind);  // "Host wait"
-std::string_view gap_help(traces::GapKind kind);   // the definition
-Color gap_color(traces::GapKind kind);
+std::string_view gap_title(traces::analysis::GapKind kind);  // "Host wait"
+std::string_view gap_help(traces::analysis::GapKind kind);   // the definition
+theme::Color gap_color(traces::analysis::GapKind kind);
 
 // "0 compute", "all as one".
-std::string idle_stream_title(const traces::StreamIdle& stream, bool device);
+std::string idle_stream_title(const traces::analysis::StreamIdle& stream, bool device);
 
 // Row 0 is all streams as one, then one row per stream, in the order of StreamIdleDetails.
-std::shared_ptr<const TableModel> idle_stream_table(const traces::RankIdle& rank);
+std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analysis::RankIdle& rank);
 
 // Row i is gap i of the details.
-std::shared_ptr<const TableModel> idle_gap_table(const traces::Trace& trace,
-                                                 const traces::StreamIdleDetails& stream);
+std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Trace& trace,
+                                                         const traces::analysis::StreamIdleDetails& stream);
 
 struct HistogramBin {
     double value = 0;   // number of launches, or time in ns
@@ -35,7 +35,7 @@ struct HistogramBin {
 };
 
 // From the first bin that is not empty to the last; empty if nothing was launched.
-std::vector<HistogramBin> delay_histogram(const traces::StreamIdleDetails& stream);
-std::vector<HistogramBin> queue_histogram(const traces::StreamIdleDetails& stream);
+std::vector<HistogramBin> delay_histogram(const traces::analysis::StreamIdleDetails& stream);
+std::vector<HistogramBin> queue_histogram(const traces::analysis::StreamIdleDetails& stream);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,15 +12,15 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-void draw_bin_labels(const Chart& chart, std::span<const HistogramBin> bins, float step) {
+void draw_bin_labels(const draw::Chart& chart, std::span<const HistogramBin> bins, float step) {
     const float font = ImGui::GetFontSize();
     float free_from = chart.min.x - font;
     for (std::size_t i = 0; i < bins.size(); ++i) {
         const float x = chart.min.x + step * static_cast<float>(i);
-        const float wide = width_of(bins[i].from);
+        const float wide = draw::width_of(bins[i].from);
         if (x < free_from || x + wide > chart.max.x + font * 0.5F) continue;
         chart.draw->AddText({std::floor(x), chart.max.y + 2}, ImGui::GetColorU32(ImGuiCol_TextDisabled),
                             bins[i].from.c_str());
@@ -35,8 +35,8 @@ LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, dou
     const float font = ImGui::GetFontSize(), row = font * 1.6F;
     float label = 0, value = 0;
     for (const LabelBar& bar : bars) {
-        label = std::max(label, width_of(bar.label));
-        value = std::max(value, width_of(bar.value));
+        label = std::max(label, draw::width_of(bar.label));
+        value = std::max(value, draw::width_of(bar.value));
     }
     ImGui::BeginChild(id, {0, height});
     const float width = std::max(font * 3, ImGui::GetContentRegionAvail().x - label - value - font * 2.2F);
@@ -58,16 +58,16 @@ LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, dou
             draw->AddText({at.x, y}, ink, bar.label.c_str());
             const int segment =
                 stacked_bar({left, at.y + font * 0.15F}, {width, font * 1.25F}, bar.segments, full, false);
-            draw->AddText({left + width + font * 0.6F + value - width_of(bar.value), y}, ink,
+            draw->AddText({left + width + font * 0.6F + value - draw::width_of(bar.value), y}, ink,
                           bar.value.c_str());
             ImGui::PushID(i);
-            if (place_button("bar", {std::max(1.0F, label + width + value + font * 1.4F), row}))
+            if (draw::place_button("bar", {std::max(1.0F, label + width + value + font * 1.4F), row}))
                 hit.clicked = at_row;
             if (ImGui::IsItemHovered() && segment >= 0) {
                 hit.row = at_row;
                 hit.segment = static_cast<std::size_t>(segment);
             }
-            items::mark(fmt::format("{}.{}", id, bar.label), bar.value);
+            draw::items::mark(fmt::format("{}.{}", id, bar.label), bar.value);
             ImGui::PopID();
         }
     }
@@ -76,13 +76,13 @@ LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, dou
     return hit;
 }
 
-void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins, AxisUnit unit,
-                    ImU32 color, ImVec2 size) {
+void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins,
+                    draw::AxisUnit unit, ImU32 color, ImVec2 size) {
     const float font = ImGui::GetFontSize();
     ImGui::BeginGroup();
-    text_dim(fit_text(std::string(title), size.x));
+    draw::text_dim(draw::fit_text(std::string(title), size.x));
     if (bins.empty()) {
-        text("No launch is known here.");
+        draw::text("No launch is known here.");
         ImGui::EndGroup();
         return;
     }
@@ -91,11 +91,11 @@ void draw_histogram(const char* id, std::string_view title, std::span<const Hist
         most = std::max(most, bin.value);
         sum += bin.value;
     }
-    ChartAxes axes{0, static_cast<double>(bins.size()), axis_top(most)};
+    draw::ChartAxes axes{0, static_cast<double>(bins.size()), draw::axis_top(most)};
     axes.y_unit = unit;
     axes.x_ticks = false;
     const float labels = font * 1.2F;
-    const Chart chart = begin_chart(
+    const draw::Chart chart = begin_chart(
         id, {size.x, std::max(font * 3, size.y - ImGui::GetTextLineHeightWithSpacing() - labels)}, axes);
     const float step = chart.width() / static_cast<float>(bins.size());
     for (std::size_t i = 0; i < bins.size(); ++i) {
@@ -105,19 +105,20 @@ void draw_histogram(const char* id, std::string_view title, std::span<const Hist
         const bool hovered = chart.hovered && mouse >= x && mouse < x + step;
         chart.draw->AddRectFilled({x + 1, std::min(top, bins[i].value > 0 ? chart.max.y - 1 : chart.max.y)},
                                   {std::max(x + 2, x + step - 1), chart.max.y},
-                                  hovered ? color : faded(color, 0.85F));
+                                  hovered ? color : draw::faded(color, 0.85F));
         if (!hovered) continue;
-        begin_tip(bins[i].title);
-        tip_row(unit == AxisUnit::count ? "Launches" : "Time",
-                unit == AxisUnit::count ? format_count(static_cast<std::int64_t>(bins[i].value))
-                                        : format_duration(bins[i].value),
-                color);
-        tip_row("Share", format_percent(sum > 0 ? 100 * bins[i].value / sum : 0));
-        end_tip();
+        draw::begin_tip(bins[i].title);
+        draw::tip_row(unit == draw::AxisUnit::count ? "Launches" : "Time",
+                      unit == draw::AxisUnit::count
+                          ? draw::format_count(static_cast<std::int64_t>(bins[i].value))
+                          : draw::format_duration(bins[i].value),
+                      color);
+        draw::tip_row("Share", draw::format_percent(sum > 0 ? 100 * bins[i].value / sum : 0));
+        draw::end_tip();
     }
     draw_bin_labels(chart, bins, step);
     ImGui::Dummy({1, labels - ImGui::GetStyle().ItemSpacing.y});
     ImGui::EndGroup();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -10,11 +10,11 @@
 #include "viewer/draw/chart.h"
 #include "viewer/panels/idle/idle_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct LabelBar {
     std::string label, value;
-    std::vector<Segment> segments;  // their labels are shown in the tooltip
+    std::vector<draw::Segment> segments;  // their labels are shown in the tooltip
     bool chosen = false;
 };
 
@@ -28,7 +28,7 @@ struct LabelBarsHit {
 LabelBarsHit draw_label_bars(const char* id, std::span<const LabelBar> bars, double full, float height);
 
 // Bars over named bins with a title above. `unit` is the unit of the values. The tooltip shows a bin's share.
-void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins, AxisUnit unit,
-                    ImU32 color, ImVec2 size);
+void draw_histogram(const char* id, std::string_view title, std::span<const HistogramBin> bins,
+                    draw::AxisUnit unit, ImU32 color, ImVec2 size);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,35 +11,37 @@
 #include "viewer/tables/table.h"
 #include "viewer/widgets/kept_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class PathView {
   public:
-    void draw(Session& session);
+    void draw(model::Session& session);
     // Drops the table of pieces, which reads a trace that has gone.
     void forget() {
-        for (KeptModel& model : models_) model.forget();
-        for (TableState& state : states_) state.forget_model();
+        for (widgets::KeptModel& model : models_) model.forget();
+        for (tables::TableState& state : states_) state.forget_model();
     }
 
   private:
-    using Report = std::shared_ptr<const traces::CriticalPathReport>;
-    const traces::RankPath* chosen(const Report& report, const Session& session) const;
-    void draw_paths(Session& session, const Report& report, const traces::RankPath& path, float most);
-    void draw_what_if(Session& session, const traces::RankPath& path);
+    using Report = std::shared_ptr<const traces::analysis::CriticalPathReport>;
+    const traces::analysis::RankPath* chosen(const Report& report, const model::Session& session) const;
+    void draw_paths(model::Session& session, const Report& report, const traces::analysis::RankPath& path,
+                    float most);
+    void draw_what_if(model::Session& session, const traces::analysis::RankPath& path);
     void draw_sliders();
-    void draw_prediction(Session& session, const traces::RankPath& path);
-    void draw_table_of(Session& session, const Report& report, const traces::RankPath& path);
-    void go_to_longest(Session& session, const Report& report, const traces::RankPath& path);
-    void go_to(Session& session, const traces::PathPiece& piece);
+    void draw_prediction(model::Session& session, const traces::analysis::RankPath& path);
+    void draw_table_of(model::Session& session, const Report& report, const traces::analysis::RankPath& path);
+    void go_to_longest(model::Session& session, const Report& report, const traces::analysis::RankPath& path);
+    void go_to(model::Session& session, const traces::analysis::PathPiece& piece);
 
     bool job_ = true;  // show the job's path, if there is one; else that of the chosen rank
     int last_rank_ = -1;
     int view_ = 0;  // names, modules, pieces
-    traces::PathFactors sliders_ = traces::kUnscaled, asked_ = traces::kUnscaled;
+    traces::analysis::PathFactors sliders_ = traces::analysis::kUnscaled,
+                                  asked_ = traces::analysis::kUnscaled;
     std::optional<std::size_t> wanted_share_;  // a name that was opened: its longest piece is searched for
-    TableState states_[3];
-    KeptModel models_[3];
+    tables::TableState states_[3];
+    widgets::KeptModel models_[3];
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,23 +12,23 @@
 #include "viewer/model/analysis_cache.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // A row costs nothing until it is shown.
-class AllocationTable final : public LazyTable {
+class AllocationTable final : public tables::LazyTable {
   public:
-    AllocationTable(TracePtr trace, std::shared_ptr<const traces::Allocations> allocations);
-    Color swatch(std::size_t row) const override {
-        return category_color(trace_->memory.category[memory_row(row)]);
+    AllocationTable(model::TracePtr trace, std::shared_ptr<const traces::analysis::Allocations> allocations);
+    theme::Color swatch(std::size_t row) const override {
+        return theme::category_color(trace_->memory.category[memory_row(row)]);
     }
     // The allocation's row in Trace::memory.
     std::uint32_t memory_row(std::size_t row) const { return allocations_->row[row]; }
     std::int64_t freed_ns(std::size_t row) const { return allocations_->freed_ns[row]; }
 
   private:
-    TracePtr trace_;
-    std::shared_ptr<const traces::Allocations> allocations_;
+    model::TracePtr trace_;
+    std::shared_ptr<const traces::analysis::Allocations> allocations_;
     std::vector<std::string_view> units_, modules_;  // by id
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

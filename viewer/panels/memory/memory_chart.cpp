@@ -18,48 +18,48 @@
 #include "viewer/model/time_view.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 // --- The mouse gestures of a chart over time, the same as on the timeline: the wheel zooms about the mouse,
 // a drag moves the visible range, Shift and a drag limit all panels to that time, a click puts the cursor
 // there, a double-click shows the whole trace.
 
-std::int64_t time_at(const Chart& chart, float x) {
+std::int64_t time_at(const draw::Chart& chart, float x) {
     return static_cast<std::int64_t>(std::llround(chart.x.value(std::clamp(x, chart.min.x, chart.max.x))));
 }
 
-TimeSpan whole(const OpenTrace& entry) {
+model::TimeSpan whole(const model::OpenTrace& entry) {
     return {entry.trace->first_ns, std::max(entry.trace->last_ns, entry.trace->first_ns + 1)};
 }
 
-void show(OpenTrace& entry, TimeSpan span) {
+void show(model::OpenTrace& entry, model::TimeSpan span) {
     entry.visible = {span.from, span.to};
 }
 
-TimeRange dragged(const Chart& chart) {
+model::TimeRange dragged(const draw::Chart& chart) {
     const std::int64_t a = time_at(chart, ImGui::GetIO().MouseClickedPos[0].x);
     const std::int64_t b = time_at(chart, ImGui::GetIO().MousePos.x);
     return {std::min(a, b), std::max(a, b)};
 }
 
 // To be called right after begin_chart() with the entry's visible range as x.
-void time_gestures(OpenTrace& entry, const Chart& chart) {
+void time_gestures(model::OpenTrace& entry, const draw::Chart& chart) {
     if (entry.trace == nullptr) return;
     const ImGuiIO& io = ImGui::GetIO();
-    const TimeSpan visible{entry.visible.from, entry.visible.to};
+    const model::TimeSpan visible{entry.visible.from, entry.visible.to};
     if (chart.hovered && io.MouseWheel != 0 && !io.KeyShift) {
-        const double factor = std::pow(kWheelStep, io.MouseWheel);
+        const double factor = std::pow(model::kWheelStep, io.MouseWheel);
         show(entry, zoomed(visible, whole(entry), time_at(chart, io.MousePos.x), factor));
     }
     const bool moved = io.MouseDragMaxDistanceSqr[0] > io.MouseDragThreshold * io.MouseDragThreshold;
     if (ImGui::IsItemActive() && moved) {
         if (io.KeyShift) {
-            const TimeRange range = dragged(chart);
+            const model::TimeRange range = dragged(chart);
             chart.draw->AddRectFilled(
                 {static_cast<float>(chart.x.pixel(static_cast<double>(range.from))), chart.min.y},
                 {static_cast<float>(chart.x.pixel(static_cast<double>(range.to))), chart.max.y},
-                faded(theme::accent(), 0.3F));
+                draw::faded(theme::accent(), 0.3F));
         } else if (chart.width() > 0) {
             const double ns = static_cast<double>(visible.to - visible.from) / chart.width();
             show(entry, panned(visible, whole(entry), std::llround(-io.MouseDelta.x * ns)));
@@ -76,13 +76,13 @@ void time_gestures(OpenTrace& entry, const Chart& chart) {
 }
 
 // Painted over such a chart: dims the time outside the limit range, and draws the cursor as a line.
-void paint_limit(const OpenTrace& entry, const Chart& chart) {
+void paint_limit(const model::OpenTrace& entry, const draw::Chart& chart) {
     if (!entry.limit) return;
     const auto x = [&](std::int64_t time) {
         return std::clamp(static_cast<float>(chart.x.pixel(static_cast<double>(time))), chart.min.x,
                           chart.max.x);
     };
-    const ImU32 veil = faded(theme::ground(), 0.72F);
+    const ImU32 veil = draw::faded(theme::ground(), 0.72F);
     const float from = x(entry.limit->from), to = x(entry.limit->to);
     if (from > chart.min.x) chart.draw->AddRectFilled(chart.min, {from, chart.max.y}, veil);
     if (to < chart.max.x) chart.draw->AddRectFilled({to, chart.min.y}, chart.max, veil);
@@ -92,14 +92,14 @@ void paint_limit(const OpenTrace& entry, const Chart& chart) {
     }
 }
 
-void paint_cursor(const OpenTrace& entry, const Chart& chart) {
+void paint_cursor(const model::OpenTrace& entry, const draw::Chart& chart) {
     if (!entry.cursor) return;
     const float x = std::floor(static_cast<float>(chart.x.pixel(static_cast<double>(*entry.cursor))));
     if (x < chart.min.x || x >= chart.max.x) return;
     chart.draw->AddRectFilled({x, chart.min.y}, {x + 1.5F, chart.max.y}, theme::accent());
 }
 
-using traces::MemoryPoint;
+using traces::analysis::MemoryPoint;
 
 constexpr std::size_t kPointsAroundPeak = 200;  // on each side, if there are no steps
 
@@ -108,14 +108,14 @@ int column_count(float width) {
     return std::max(1, static_cast<int>(width / 2));
 }
 
-void draw_peak(const Chart& chart, double x, std::int64_t bytes) {
-    level_line(chart, static_cast<double>(bytes), faded(theme::peak(), 0.5F), "");
-    marker_line(chart, x, theme::peak(), "peak " + format_mb(bytes));
+void draw_peak(const draw::Chart& chart, double x, std::int64_t bytes) {
+    level_line(chart, static_cast<double>(bytes), draw::faded(theme::peak(), 0.5F), "");
+    marker_line(chart, x, theme::peak(), "peak " + draw::format_mb(bytes));
 }
 
 // A line at the last point at or before `time`; none if that point is not visible.
-void draw_cursor(const Chart& chart, std::span<const MemoryPoint> curve, std::int64_t time) {
-    const MemoryPoint* point = point_at(curve, time);
+void draw_cursor(const draw::Chart& chart, std::span<const MemoryPoint> curve, std::int64_t time) {
+    const MemoryPoint* point = draw::point_at(curve, time);
     if (point == nullptr || (point == &curve.back() && time > point->time)) return;
     const auto x =
         std::floor(static_cast<float>(chart.x.pixel(static_cast<double>(point - curve.data()) + 0.5)));
@@ -128,18 +128,18 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
     if (input.curve.empty()) return {};
     ImGui::PushID("in order");
     const auto count = static_cast<double>(input.curve.size());
-    ChartAxes axes{0, count,
-                   axis_top(static_cast<double>(std::max(input.top, input.memory->peak_bytes))) * 1.04};
-    axes.x_unit = AxisUnit::count;
-    const Chart chart = begin_chart("chart", size, axes);
+    draw::ChartAxes axes{
+        0, count, draw::axis_top(static_cast<double>(std::max(input.top, input.memory->peak_bytes))) * 1.04};
+    axes.x_unit = draw::AxisUnit::count;
+    const draw::Chart chart = begin_chart("chart", size, axes);
     const Shown wanted{input.curve.data(), input.curve.size(), column_count(chart.width())};
     if (wanted != shown_) {
-        columns_ = fold_by_order(input.curve, wanted.columns);
+        columns_ = draw::fold_by_order(input.curve, wanted.columns);
         shown_ = wanted;
     }
     stacked_area(chart, columns_, memory_category_colors());
     // The last point at or before the peak's time: in a memory snapshot a peak lasts a while.
-    const MemoryPoint* peak = point_at(input.curve, input.memory->peak_time_ns);
+    const MemoryPoint* peak = draw::point_at(input.curve, input.memory->peak_time_ns);
     while (peak != nullptr && peak != input.curve.data() && peak->total != input.memory->peak_bytes &&
            (peak - 1)->time == peak->time)
         --peak;
@@ -151,16 +151,17 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
     if (chart.hovered) {
         const double at = std::clamp(chart.x.value(ImGui::GetIO().MousePos.x), 0.0, count - 1);
         const auto index = static_cast<std::size_t>(at);
-        begin_tip(fmt::format("Allocation or free {}", format_count(static_cast<std::int64_t>(index))));
+        draw::begin_tip(
+            fmt::format("Allocation or free {}", draw::format_count(static_cast<std::int64_t>(index))));
         memory_tip_rows(&input.curve[index]);
-        end_tip();
+        draw::end_tip();
         if (ImGui::IsMouseClicked(0)) clicked = input.curve[index].time;
     }
     ImGui::PopID();
     return clicked;
 }
 
-CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const MemoryPoint> curve,
+CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index, std::span<const MemoryPoint> curve,
                        std::int64_t peak_time_ns) {
     const auto index_of = [&](std::int64_t time) {
         return static_cast<std::size_t>(
@@ -168,7 +169,7 @@ CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<con
                              [](const MemoryPoint& p, std::int64_t t) { return p.time < t; }) -
             curve.begin());
     };
-    if (const traces::Step* step = step_at(trace, rank_index, peak_time_ns)) {
+    if (const traces::store::Step* step = model::step_at(trace, rank_index, peak_time_ns)) {
         const std::size_t first = index_of(step->start);
         return {first, index_of(step->end) - first, step->number};
     }
@@ -179,17 +180,17 @@ CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<con
 
 namespace {
 
-void draw_steps(const Chart& chart, const MemoryTimeChart& input) {
+void draw_steps(const draw::Chart& chart, const MemoryTimeChart& input) {
     const ImU32 ink = theme::text_dim();
     const float font = ImGui::GetFontSize(), gap = font * 0.3F;
     const float y = chart.max.y - font - gap;
-    const TimeRange& seen = input.entry->visible;
+    const model::TimeRange& seen = input.entry->visible;
     float last_line = -1e9F;
-    for (const traces::Step& step : input.entry->trace->steps) {
+    for (const traces::store::Step& step : input.entry->trace->steps) {
         if (step.rank != input.rank_index || step.start >= seen.to || step.end <= seen.from) continue;
         const auto x = std::floor(static_cast<float>(chart.x.pixel(static_cast<double>(step.start))));
         if (x >= chart.min.x && x >= last_line + font * 0.3F) {  // more lines would merge into a grey area
-            chart.draw->AddRectFilled({x, chart.min.y}, {x + 1, chart.max.y}, faded(ink, 0.45F));
+            chart.draw->AddRectFilled({x, chart.min.y}, {x + 1, chart.max.y}, draw::faded(ink, 0.45F));
             last_line = x;
         }
         const auto end = static_cast<float>(chart.x.pixel(static_cast<double>(std::min(step.end, seen.to))));
@@ -199,13 +200,14 @@ void draw_steps(const Chart& chart, const MemoryTimeChart& input) {
         const float width = ImGui::CalcTextSize(label.c_str()).x;
         if (at + width > end) continue;  // the name is inside its step or omitted
         chart.draw->AddRectFilled({at - gap * 0.5F, y}, {at + width + gap * 0.5F, y + font * 1.1F},
-                                  faded(ImGui::GetColorU32(ImGuiCol_PopupBg), 0.75F), gap * 0.5F);
+                                  draw::faded(ImGui::GetColorU32(ImGuiCol_PopupBg), 0.75F), gap * 0.5F);
         chart.draw->AddText({at, y}, theme::text(), label.c_str());
     }
 }
 
 // A step line: the extremes of the columns, joined.
-void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const MemoryLine& line) {
+void draw_line(const draw::Chart& chart, const std::vector<draw::LineColumn>& columns,
+               const MemoryLine& line) {
     if (columns.empty()) return;
     const float step = chart.width() / static_cast<float>(columns.size());
     const float thick = line.thickness;
@@ -214,7 +216,7 @@ void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const
                           chart.max.y);
     };
     for (std::size_t i = 0; i < columns.size();) {
-        const LineColumn& column = columns[i];
+        const draw::LineColumn& column = columns[i];
         std::size_t next = i + 1;
         while (next < columns.size() && column.lowest == column.highest && columns[next] == column) ++next;
         const float x0 = chart.min.x + step * static_cast<float>(i);
@@ -222,7 +224,7 @@ void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const
         // From the value carried in to the extremes of this column.
         float top = y(column.highest), bottom = y(column.lowest);
         if (i > 0) {
-            const LineColumn& before = columns[i - 1];
+            const draw::LineColumn& before = columns[i - 1];
             top = std::min(top, y(std::max(before.lowest, std::min(before.highest, column.first))));
             bottom = std::max(bottom, y(std::min(before.highest, std::max(before.lowest, column.first))));
         }
@@ -233,52 +235,53 @@ void draw_line(const Chart& chart, const std::vector<LineColumn>& columns, const
 }
 
 void draw_tip(const MemoryTimeChart& input, std::int64_t time) {
-    begin_tip(format_duration(static_cast<double>(time)));
-    if (input.stack != nullptr) memory_tip_rows(point_at(input.stack->points, time));
+    draw::begin_tip(draw::format_duration(static_cast<double>(time)));
+    if (input.stack != nullptr) memory_tip_rows(draw::point_at(input.stack->points, time));
     for (const MemoryLine& line : input.lines)
-        tip_row(line.label, format_mb(line_at(*line.line, time - line.shift)), line.color);
-    end_tip();
+        draw::tip_row(line.label, draw::format_mb(line_at(*line.line, time - line.shift)), line.color);
+    draw::end_tip();
 }
 
 }  // namespace
 
-CategoryColors memory_category_colors() {
-    CategoryColors colors{};
+draw::CategoryColors memory_category_colors() {
+    draw::CategoryColors colors{};
     for (std::size_t c = 0; c < colors.size(); ++c)
-        colors[c] = category_color(static_cast<traces::MemoryCategory>(c));
+        colors[c] = theme::category_color(static_cast<traces::schema::MemoryCategory>(c));
     return colors;
 }
 
-void memory_tip_rows(const traces::MemoryPoint* point) {
-    if (point != nullptr) tip_row("Last change", format_duration(static_cast<double>(point->time)));
-    tip_row("Live", format_mb(point != nullptr ? point->total : 0));
-    for (std::size_t c = traces::kMemoryCategories; point != nullptr && c-- > 0;) {
+void memory_tip_rows(const traces::analysis::MemoryPoint* point) {
+    if (point != nullptr)
+        draw::tip_row("Last change", draw::format_duration(static_cast<double>(point->time)));
+    draw::tip_row("Live", draw::format_mb(point != nullptr ? point->total : 0));
+    for (std::size_t c = traces::schema::kMemoryCategories; point != nullptr && c-- > 0;) {
         if (point->bytes[c] == 0) continue;
-        tip_row(spaced(traces::kMemoryCategoryNames[c]), format_mb(point->bytes[c]),
-                category_color(static_cast<traces::MemoryCategory>(c)));
+        draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]), draw::format_mb(point->bytes[c]),
+                      theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
     }
 }
 
 void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec2 size) {
-    OpenTrace& entry = *input.entry;
-    const TimeRange seen = entry.visible;
+    model::OpenTrace& entry = *input.entry;
+    const model::TimeRange seen = entry.visible;
     const int columns = column_count(size.x);
-    std::vector<FoldedColumn> stack;
+    std::vector<draw::FoldedColumn> stack;
     if (input.stack != nullptr) stack = fold_curve(*input.stack, seen.from, seen.to, columns);
     std::int64_t most = 1;
-    for (const FoldedColumn& column : stack) most = std::max(most, column.highest);
-    std::vector<std::vector<LineColumn>> lines;
+    for (const draw::FoldedColumn& column : stack) most = std::max(most, column.highest);
+    std::vector<std::vector<draw::LineColumn>> lines;
     for (const MemoryLine& line : input.lines) {
         lines.push_back(fold_line(*line.line, seen.from, seen.to, columns, line.shift));
-        for (const LineColumn& column : lines.back()) most = std::max(most, column.highest);
+        for (const draw::LineColumn& column : lines.back()) most = std::max(most, column.highest);
     }
-    const ChartAxes axes{static_cast<double>(seen.from), static_cast<double>(seen.to),
-                         axis_top(static_cast<double>(most)) * 1.04};
-    const Chart chart = begin_chart("over time", size, axes);
+    const draw::ChartAxes axes{static_cast<double>(seen.from), static_cast<double>(seen.to),
+                               draw::axis_top(static_cast<double>(most)) * 1.04};
+    const draw::Chart chart = begin_chart("over time", size, axes);
     time_gestures(entry, chart);
-    items::place(item, chart.min, chart.max,
-                 fmt::format("{} to {}", format_duration(static_cast<double>(seen.from)),
-                             format_duration(static_cast<double>(seen.to))));
+    draw::items::place(item, chart.min, chart.max,
+                       fmt::format("{} to {}", draw::format_duration(static_cast<double>(seen.from)),
+                                   draw::format_duration(static_cast<double>(seen.to))));
     stacked_area(chart, stack, memory_category_colors());
     draw_steps(chart, input);
     for (std::size_t i = 0; i < lines.size(); ++i) draw_line(chart, lines[i], input.lines[i]);
@@ -291,4 +294,4 @@ void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec
         draw_tip(input, static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x)));
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,15 +15,15 @@
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class MemoryChart {
   public:
     struct Input {
-        const traces::Trace* trace = nullptr;
+        const traces::store::Trace* trace = nullptr;
         int rank_index = 0;
-        std::span<const traces::MemoryPoint> curve;  // the part that is shown
-        const traces::RankMemory* memory = nullptr;
+        std::span<const traces::analysis::MemoryPoint> curve;  // the part that is shown
+        const traces::analysis::RankMemory* memory = nullptr;
         std::int64_t top = 0;                // bytes: value at the top of the chart, 0: the peak's
         std::optional<std::int64_t> cursor;  // ns: a line at the last point at or before it
     };
@@ -33,14 +33,14 @@ class MemoryChart {
 
   private:
     struct Shown {  // what `columns_` was folded from
-        const traces::MemoryPoint* curve = nullptr;
+        const traces::analysis::MemoryPoint* curve = nullptr;
         std::size_t size = 0;
         int columns = 0;
         bool operator==(const Shown&) const = default;
     };
 
     Shown shown_;
-    std::vector<FoldedColumn> columns_;
+    std::vector<draw::FoldedColumn> columns_;
 };
 
 // The part of the curve that belongs to the step of the peak; a part around the peak if it is in no step.
@@ -48,25 +48,25 @@ struct CurvePart {
     std::size_t first = 0, count = 0;
     std::int64_t step = -1;  // the step's number, -1 none
 };
-CurvePart part_of_peak(const traces::Trace& trace, int rank_index, std::span<const traces::MemoryPoint> curve,
-                       std::int64_t peak_time_ns);
+CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index,
+                       std::span<const traces::analysis::MemoryPoint> curve, std::int64_t peak_time_ns);
 
 // --- Memory over time, on the timeline's own visible range: the stack of categories of one rank, lines over
 // it (the pool's reserved bytes, other ranks, another run), steps, the peak and the cursor. The mouse works
 // as on the timeline.
 
 struct MemoryLine {
-    const LineCurve* line = nullptr;
-    Color color = 0;
+    const draw::LineCurve* line = nullptr;
+    theme::Color color = 0;
     std::string label;       // in the tooltip and beside the name of the line
     std::int64_t shift = 0;  // ns to be added to its times
     float thickness = 1.5F;
 };
 
 struct MemoryTimeChart {
-    OpenTrace* entry = nullptr;            // already read; its visible range is shown, and the mouse moves it
-    int rank_index = 0;                    // the steps of this rank are drawn behind the curves
-    const CategoryCurve* stack = nullptr;  // nullptr: only lines
+    model::OpenTrace* entry = nullptr;  // already read; its visible range is shown, and the mouse moves it
+    int rank_index = 0;                 // the steps of this rank are drawn behind the curves
+    const draw::CategoryCurve* stack = nullptr;  // nullptr: only lines
     std::span<const MemoryLine> lines;
     struct Peak {
         std::int64_t time = 0, bytes = 0;
@@ -77,9 +77,9 @@ struct MemoryTimeChart {
 // Draws into the current window and takes `size`. `item`: the name of its place for scripts.
 void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec2 size);
 
-CategoryColors memory_category_colors();
+draw::CategoryColors memory_category_colors();
 // Adds "Allocated" and its categories in the order of the stack to an open tooltip; nullptr: no allocations
 // yet.
-void memory_tip_rows(const traces::MemoryPoint* point);
+void memory_tip_rows(const traces::analysis::MemoryPoint* point);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -25,60 +25,60 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::MemorySpace;
-using traces::RankMemory;
+using traces::analysis::RankMemory;
+using traces::schema::MemoryCategory;
+using traces::schema::MemorySpace;
 
 constexpr std::size_t kMostLines = 8;  // ranks drawn together: more lines cannot be told apart
 constexpr int kPlum = 5;               // a run's colour that is less prominent than the others
 
 // Which memory spaces have events in a trace.
-using Spaces = std::array<bool, traces::kMemorySpaces>;
-Spaces spaces_of(const traces::Trace& trace, const traces::Selection&) {
+using Spaces = std::array<bool, traces::schema::kMemorySpaces>;
+Spaces spaces_of(const traces::store::Trace& trace, const traces::analysis::Selection&) {
     Spaces told{};
     for (const MemorySpace space : trace.memory.space) told[static_cast<std::size_t>(space)] = true;
     return told;
 }
 
 struct PoolLines {
-    LineCurve reserved, active, allocated;
+    draw::LineCurve reserved, active, allocated;
 };
 
-class MemoryPanel final : public Panel {
+class MemoryPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "memory"; }
 
-    void closed(const traces::Trace& trace, const TracePtr&) override { views_.forget(trace); }
+    void closed(const traces::store::Trace& trace, const model::TracePtr&) override { views_.forget(trace); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         MemoryFacts facts;
         facts.trace = session.trace();
         facts.entry = session.current();
         facts.rank_index = session.rank;
-        draw_choosers(session);
+        widgets::draw_choosers(session);
         const auto spaces = session.analyses.analysis<Spaces>("memory spaces", facts.trace, {}, spaces_of);
         if (spaces == nullptr) {
             gather(session, facts);  // all requests are made immediately, so that none waits for its turn
             ImGui::NewLine();
-            return draw_waiting(session, "the memory curve");
+            return widgets::draw_waiting(session, "the memory curve");
         }
         draw_controls(session, *spaces);
         facts.space = space_;
-        if (!gather(session, facts)) return draw_waiting(session, "the memory curve");
+        if (!gather(session, facts)) return widgets::draw_waiting(session, "the memory curve");
         if (facts.memory == nullptr || facts.curve->points.empty()) {
-            return note(
+            return draw::note(
                 "This trace holds no allocations of this rank. PyTorch's profiler records them with "
                 "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
                 "a memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
         }
         draw_headline(facts);
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         const std::vector<MemoryLine> lines = lines_of(session, facts);
         draw_legend(facts, lines);
-        for (const traces::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
+        for (const traces::analysis::MemoryFailure& failure : facts.memory->failures) draw_failure(failure);
 
         const float font = ImGui::GetFontSize();
         // Scrolls if the window is too small for both halves.
@@ -97,17 +97,18 @@ class MemoryPanel final : public Panel {
   private:
     // --- what is shown ---
 
-    void draw_controls(Session& session, const Spaces& spaces) {
+    void draw_controls(model::Session& session, const Spaces& spaces) {
         const float gap = ImGui::GetFontSize() * 1.2F;
         if (session.trace()->ranks.size() > 1) {
-            toggle_button("memory.all_ranks", "All ranks", all_ranks_);
+            widgets::toggle_button("memory.all_ranks", "All ranks", all_ranks_);
             ImGui::SameLine(0, gap);
         } else {
             all_ranks_ = false;
         }
         std::vector<std::string_view> names;
         std::vector<MemorySpace> told;
-        constexpr std::array<std::string_view, traces::kMemorySpaces> kNames = {"Device", "Pinned", "Host"};
+        constexpr std::array<std::string_view, traces::schema::kMemorySpaces> kNames = {"Device", "Pinned",
+                                                                                        "Host"};
         for (std::size_t s = 0; s < spaces.size(); ++s) {
             if (!spaces[s]) continue;
             names.push_back(kNames[s]);
@@ -120,7 +121,8 @@ class MemoryPanel final : public Panel {
         }
         if (told.size() > 1) {
             int chosen = static_cast<int>(at - told.begin());
-            if (segmented("memory.space", names, chosen)) space_ = told[static_cast<std::size_t>(chosen)];
+            if (widgets::segmented("memory.space", names, chosen))
+                space_ = told[static_cast<std::size_t>(chosen)];
             ImGui::SameLine(0, gap);
         }
         choose_other(session);
@@ -130,30 +132,30 @@ class MemoryPanel final : public Panel {
     }
 
     // The choice of the run that this one is compared with: another open run, or none.
-    void choose_other(Session& session) {
-        const OpenTrace* other = other_of(session);
+    void choose_other(model::Session& session) {
+        const model::OpenTrace* other = other_of(session);
         if (session.ready().size() < 2) return;
-        flow(ImGui::GetFontSize() * 16);
+        draw::flow(ImGui::GetFontSize() * 16);
         const float width = std::min(ImGui::GetFontSize() * 16, ImGui::GetContentRegionAvail().x);
         ImGui::SetNextItemWidth(width);
         const std::string shown = other != nullptr ? "against " + other->name : "against no other run";
-        if (ImGui::BeginCombo("##other", fit_in_combo(shown, width).c_str())) {
+        if (ImGui::BeginCombo("##other", draw::fit_in_combo(shown, width).c_str())) {
             if (ImGui::Selectable("no other run", other == nullptr)) other_.reset();
-            for (const OpenTrace& entry : session.open) {
+            for (const model::OpenTrace& entry : session.open) {
                 if (entry.trace == nullptr || &entry == session.current()) continue;
                 ImGui::PushID(&entry);
                 if (ImGui::Selectable(entry.name.c_str(), &entry == other)) other_ = entry.trace;
-                items::mark("memory.other." + entry.name);
+                draw::items::mark("memory.other." + entry.name);
                 ImGui::PopID();
             }
             ImGui::EndCombo();
         }
-        items::mark("memory.other", other != nullptr ? other->name : "");
+        draw::items::mark("memory.other", other != nullptr ? other->name : "");
     }
 
-    const OpenTrace* other_of(const Session& session) const {
-        const TracePtr wanted = other_.lock();
-        for (const OpenTrace& entry : session.open) {
+    const model::OpenTrace* other_of(const model::Session& session) const {
+        const model::TracePtr wanted = other_.lock();
+        for (const model::OpenTrace& entry : session.open) {
             if (wanted != nullptr && entry.trace == wanted && &entry != session.current()) return &entry;
         }
         return nullptr;
@@ -161,38 +163,41 @@ class MemoryPanel final : public Panel {
 
     // --- the data to draw ---
 
-    using ReportPtr = std::shared_ptr<const traces::MemoryReport>;
-    static ReportPtr report_of(Session& session, const OpenTrace& entry, MemorySpace space) {
-        const traces::Selection selection = Session::selection(entry);
+    using ReportPtr = std::shared_ptr<const traces::analysis::MemoryReport>;
+    static ReportPtr report_of(model::Session& session, const model::OpenTrace& entry, MemorySpace space) {
+        const traces::analysis::Selection selection = model::Session::selection(entry);
         if (space == MemorySpace::device) return session.analyses.memory(entry.trace, selection);
-        return session.analyses.analysis<traces::MemoryReport>(
+        return session.analyses.analysis<traces::analysis::MemoryReport>(
             fmt::format("memory of space {}", static_cast<int>(space)), entry.trace, selection,
-            [space](const traces::Trace& trace, const traces::Selection& s) {
-                return traces::memory_report(trace, s, space);
+            [space](const traces::store::Trace& trace, const traces::analysis::Selection& s) {
+                return traces::analysis::memory_report(trace, s, space);
             });
     }
 
-    static std::shared_ptr<const LineCurve> total_of(Session& session, const TracePtr& trace, int rank,
-                                                     MemorySpace space) {
-        return session.analyses.get<LineCurve>(
+    static std::shared_ptr<const draw::LineCurve> total_of(model::Session& session,
+                                                           const model::TracePtr& trace, int rank,
+                                                           MemorySpace space) {
+        return session.analyses.get<draw::LineCurve>(
             fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace}, [=](const auto& t) {
-                return line_curve(traces::allocated_curve(*t.front(), traces::RankPlace(rank), space));
+                return draw::line_curve(
+                    traces::analysis::allocated_curve(*t.front(), traces::analysis::RankPlace(rank), space));
             });
     }
 
     // False while the report or the curve is being computed.
-    bool gather(Session& session, MemoryFacts& facts) {
+    bool gather(model::Session& session, MemoryFacts& facts) {
         facts.report = report_of(session, *facts.entry, space_);
         facts.curve = session.analyses.category_curve(facts.trace, facts.rank_index, space_);
         if (space_ == MemorySpace::device) {
-            facts.explanation = session.analyses.analysis<traces::MemoryExplanation>(
-                "memory explained", facts.trace, Session::selection(*facts.entry), traces::explain_memory);
+            facts.explanation = session.analyses.analysis<traces::analysis::MemoryExplanation>(
+                "memory explained", facts.trace, model::Session::selection(*facts.entry),
+                traces::analysis::explain_memory);
         }
         if (facts.report == nullptr || facts.curve == nullptr) return false;
-        facts.memory = chosen_rank(facts.report->ranks, session);
+        facts.memory = widgets::chosen_rank(facts.report->ranks, session);
         if (facts.memory == nullptr) return true;
         if (facts.explanation != nullptr) {
-            for (const traces::RankExplanation& rank : facts.explanation->ranks) {
+            for (const traces::analysis::RankExplanation& rank : facts.explanation->ranks) {
                 if (rank.memory.rank == facts.memory->rank) facts.explained = &rank;
             }
         }
@@ -207,7 +212,7 @@ class MemoryPanel final : public Panel {
         return true;
     }
 
-    std::vector<MemoryLine> lines_of(Session& session, const MemoryFacts& facts) {
+    std::vector<MemoryLine> lines_of(model::Session& session, const MemoryFacts& facts) {
         std::vector<MemoryLine> lines;
         kept_.clear();
         if (all_ranks_) {
@@ -220,10 +225,10 @@ class MemoryPanel final : public Panel {
     }
 
     // Adds the ranks that use the most memory, and the chosen one in any case.
-    void add_ranks(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+    void add_ranks(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         std::vector<const RankMemory*> ranks;
         for (const RankMemory& rank : facts.report->ranks) ranks.push_back(&rank);
-        traces::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
+        traces::schema::sort_rows(ranks, [&](const RankMemory* a, const RankMemory* b) {
             if ((a == facts.memory) != (b == facts.memory)) return a == facts.memory;
             return a->peak_bytes > b->peak_bytes;
         });
@@ -231,43 +236,46 @@ class MemoryPanel final : public Panel {
         std::sort(ranks.begin(), ranks.end(),
                   [](const RankMemory* a, const RankMemory* b) { return a->rank < b->rank; });
         for (const RankMemory* rank : ranks) {
-            if (const auto index = rank_index(*facts.trace, rank->rank))
+            if (const auto index = model::rank_index(*facts.trace, rank->rank))
                 add_line(lines, total_of(session, facts.trace, *index, space_),
-                         run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank), 0,
-                         rank == facts.memory ? 2.5F : 1.5F);
+                         theme::run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank),
+                         0, rank == facts.memory ? 2.5F : 1.5F);
         }
     }
 
-    void add_pool(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+    void add_pool(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         const int rank = facts.rank_index;
         const auto pool = session.analyses.get<PoolLines>(
             fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
-                traces::PoolCurves curves = traces::pool_curves(*t.front(), traces::RankPlace(rank));
-                return PoolLines{line_curve(std::move(curves.reserved)), line_curve(std::move(curves.active)),
-                                 line_curve(std::move(curves.allocated))};
+                traces::analysis::PoolCurves curves =
+                    traces::analysis::pool_curves(*t.front(), traces::analysis::RankPlace(rank));
+                return PoolLines{draw::line_curve(std::move(curves.reserved)),
+                                 draw::line_curve(std::move(curves.active)),
+                                 draw::line_curve(std::move(curves.allocated))};
             });
         if (pool == nullptr) return;
-        const auto add = [&](const LineCurve& line, Color color, const char* label) {
+        const auto add = [&](const draw::LineCurve& line, theme::Color color, const char* label) {
             if (line.curve.empty()) return;
-            add_line(lines, std::shared_ptr<const LineCurve>(pool, &line), color, label);
+            add_line(lines, std::shared_ptr<const draw::LineCurve>(pool, &line), color, label);
         };
         // The reserved bytes may be far above; then they appear only in the text, so that the curve keeps its
         // height.
         if (facts.memory->reserved_bytes < 2 * facts.memory->peak_bytes)
             add(pool->reserved, theme::text_dim(), "reserved");
-        if (!facts.memory->until_last_use) add(pool->active, run_color(kPlum), "active");
+        if (!facts.memory->until_last_use) add(pool->active, theme::run_color(kPlum), "active");
         add(pool->allocated, theme::text(), "allocated");
     }
 
-    void add_other(Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
-        const traces::Trace& there = *facts.other->trace;
-        const int rank = rank_index(there, facts.other_memory->rank).value_or(0);
-        add_line(lines, total_of(session, facts.other->trace, rank, space_), run_color(facts.other->color),
-                 facts.other->name, alignment(*facts.trace, facts.rank_index, there, rank), 2);
+    void add_other(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
+        const traces::store::Trace& there = *facts.other->trace;
+        const int rank = model::rank_index(there, facts.other_memory->rank).value_or(0);
+        add_line(lines, total_of(session, facts.other->trace, rank, space_),
+                 theme::run_color(facts.other->color), facts.other->name,
+                 alignment(*facts.trace, facts.rank_index, there, rank), 2);
     }
 
-    void add_line(std::vector<MemoryLine>& lines, std::shared_ptr<const LineCurve> line, Color color,
-                  std::string label, std::int64_t shift = 0, float thickness = 1.5F) {
+    void add_line(std::vector<MemoryLine>& lines, std::shared_ptr<const draw::LineCurve> line,
+                  theme::Color color, std::string label, std::int64_t shift = 0, float thickness = 1.5F) {
         if (line == nullptr) return;  // it is still being computed
         lines.push_back({line.get(), color, std::move(label), shift, thickness});
         kept_.push_back(std::move(line));
@@ -279,41 +287,45 @@ class MemoryPanel final : public Panel {
         const RankMemory& memory = *facts.memory;
         const float font = ImGui::GetFontSize();
         const ImVec2 at = ImGui::GetCursorPos();
-        big_number(format_mb(memory.peak_bytes));
-        items::mark("memory.value.peak", format_mb(memory.peak_bytes));
+        widgets::big_number(draw::format_mb(memory.peak_bytes));
+        draw::items::mark("memory.value.peak", draw::format_mb(memory.peak_bytes));
         const float right = ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-        draw_facts(fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
-                               memory.until_last_use ? "active" : "allocated", traces::name(space_),
-                               memory.rank, format_count(memory.peak_bytes),
-                               moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
-                   false);
-        items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
+        widgets::draw_facts(
+            fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
+                        memory.until_last_use ? "active" : "allocated", traces::schema::name(space_),
+                        memory.rank, draw::format_count(memory.peak_bytes),
+                        moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
+            false);
+        draw::items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
         ImGui::SetCursorPosX(at.x + right);
-        draw_facts(space_ == MemorySpace::device ? prediction(*facts.trace, memory) + other_facts(memory)
-                                                 : "Counted in the order of the host's program.");
+        widgets::draw_facts(space_ == MemorySpace::device
+                                ? prediction(*facts.trace, memory) + other_facts(memory)
+                                : "Counted in the order of the host's program.");
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
-        if (items::kept()) {
-            items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
+        if (draw::items::kept()) {
+            draw::items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));
             for (std::size_t c = 0; c < memory.at_peak.size(); ++c)
-                items::value(fmt::format("memory.value.at_peak.{}", traces::kMemoryCategoryNames[c]),
-                             fmt::format("{}", memory.at_peak[c]));
+                draw::items::value(
+                    fmt::format("memory.value.at_peak.{}", traces::schema::kMemoryCategoryNames[c]),
+                    fmt::format("{}", memory.at_peak[c]));
         }
     }
 
-    static void draw_failure(const traces::MemoryFailure& failure) {
+    static void draw_failure(const traces::analysis::MemoryFailure& failure) {
         ImGui::PushStyleColor(ImGuiCol_Text, theme::bad());
-        text_fit(fmt::format("{}: {}", format_duration(static_cast<double>(failure.time_ns)), failure.text));
+        draw::text_fit(
+            fmt::format("{}: {}", draw::format_duration(static_cast<double>(failure.time_ns)), failure.text));
         ImGui::PopStyleColor();
     }
 
     // The categories that are ever used, in the order of the stack; then the lines.
     void draw_legend(const MemoryFacts& facts, const std::vector<MemoryLine>& lines) const {
-        std::vector<LegendItem> items;
+        std::vector<draw::LegendItem> items;
         for (std::size_t c = 0; !all_ranks_ && c < facts.curve->most.size(); ++c) {
             if (facts.curve->most[c] > 0)
-                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
-                                 category_color(static_cast<MemoryCategory>(c))});
+                items.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                                 theme::category_color(static_cast<MemoryCategory>(c))});
         }
         for (const MemoryLine& line : lines)
             items.push_back({line.shift != 0 ? line.label + " (from the same step)"
@@ -339,7 +351,7 @@ class MemoryPanel final : public Panel {
         chart.lines = lines;
         chart.peak = {facts.memory->peak_time_ns, facts.memory->peak_bytes};
         ImGui::BeginChild("time", {beside ? (width - gap) * 0.62F : 0, height}, false, kStill);
-        text_dim(all_ranks_ ? "All ranks over time" : "Over time");
+        draw::text_dim(all_ranks_ ? "All ranks over time" : "Over time");
         draw_memory_over_time("memory.chart", chart, {ImGui::GetContentRegionAvail().x, height - line});
         ImGui::EndChild();
         if (!beside) return;
@@ -352,7 +364,7 @@ class MemoryPanel final : public Panel {
     void draw_in_order(const MemoryFacts& facts, float height) {
         // The step at the cursor, if there is one.
         std::int64_t time = facts.memory->peak_time_ns;
-        if (facts.entry->cursor && point_at(facts.curve->points, *facts.entry->cursor) != nullptr)
+        if (facts.entry->cursor && draw::point_at(facts.curve->points, *facts.entry->cursor) != nullptr)
             time = *facts.entry->cursor;
         const CurvePart part = part_of_peak(*facts.trace, facts.rank_index, facts.curve->points, time);
         MemoryChart::Input input{facts.trace.get(), facts.rank_index,
@@ -360,12 +372,12 @@ class MemoryPanel final : public Panel {
                                  facts.memory};
         input.cursor = facts.entry->cursor;
         const bool at_peak = time == facts.memory->peak_time_ns;
-        text_dim(fmt::format("{}: {}, in their order",
-                             part.step >= 0 ? fmt::format("Step {}", part.step)
-                             : at_peak      ? "Around the peak"
-                                            : "Around the cursor",
-                             traces::counted(static_cast<std::int64_t>(part.count), "allocation or free",
-                                             "allocations and frees")));
+        draw::text_dim(fmt::format("{}: {}, in their order",
+                                   part.step >= 0 ? fmt::format("Step {}", part.step)
+                                   : at_peak      ? "Around the peak"
+                                                  : "Around the cursor",
+                                   traces::store::counted(static_cast<std::int64_t>(part.count),
+                                                          "allocation or free", "allocations and frees")));
         const auto clicked = in_order_.draw_in_order(input, {ImGui::GetContentRegionAvail().x, height});
         if (clicked) facts.entry->cursor = clicked;
         shown_curve_ = facts.curve;  // kept until the chart has folded the next one
@@ -373,17 +385,17 @@ class MemoryPanel final : public Panel {
 
     bool all_ranks_ = false;
     MemorySpace space_ = MemorySpace::device;
-    std::weak_ptr<const traces::Trace> other_;
+    std::weak_ptr<const traces::store::Trace> other_;
     MemoryChart in_order_;
     MemoryViews views_;
-    std::shared_ptr<const CategoryCurve> shown_curve_;
-    std::vector<std::shared_ptr<const LineCurve>> kept_;  // of this frame's lines
+    std::shared_ptr<const draw::CategoryCurve> shown_curve_;
+    std::vector<std::shared_ptr<const draw::LineCurve>> kept_;  // of this frame's lines
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_memory_panel() {
+std::unique_ptr<model::Panel> make_memory_panel() {
     return std::make_unique<MemoryPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,13 +11,13 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryCategory;
-using traces::MemoryHolder;
-using traces::RankMemory;
-using Kind = TableColumn::Kind;
+using traces::analysis::MemoryHolder;
+using traces::analysis::RankMemory;
+using traces::schema::MemoryCategory;
+using Kind = tables::TableColumn::Kind;
 
 struct Holders {
     std::string_view title;
@@ -29,22 +29,22 @@ constexpr std::array<Holders, kHolderKinds> kHolders = {{{"FSDP unit", &RankMemo
                                                          {"Annotation", &RankMemory::annotations},
                                                          {"Requested by", &RankMemory::stacks}}};
 
-TableColumn name_column(std::string id, std::string title) {
-    return text_column(std::move(id), std::move(title), 0);
+tables::TableColumn name_column(std::string id, std::string title) {
+    return tables::text_column(std::move(id), std::move(title), 0);
 }
-TableColumn mb_column(std::string id, std::string title, int priority = 10) {
+tables::TableColumn mb_column(std::string id, std::string title, int priority = 10) {
     return {
         .id = std::move(id), .title = std::move(title), .unit = "MB", .width = 5.5F, .priority = priority};
 }
-TableColumn bytes_column(std::string id, std::string title, int priority = 8) {
+tables::TableColumn bytes_column(std::string id, std::string title, int priority = 8) {
     return {
         .id = std::move(id), .title = std::move(title), .unit = "bytes", .width = 7.5F, .priority = priority};
 }
-TableColumn share_column() {
-    return number_column("share_percent", "Share", "%", 4.5F, 9, theme::accent(),
-                         "of all live bytes at that instant");
+tables::TableColumn share_column() {
+    return tables::number_column("share_percent", "Share", "%", 4.5F, 9, theme::accent(),
+                                 "of all live bytes at that instant");
 }
-void prediction_columns(std::vector<TableColumn>& columns) {
+void prediction_columns(std::vector<tables::TableColumn>& columns) {
     columns.push_back(mb_column("predicted_mb", "Predicted", 7));
     columns.back().help = "by the memory account, which walks the plan of the run without running it";
     columns.push_back(bytes_column("difference_bytes", "Difference", 6));
@@ -56,39 +56,39 @@ double percent_of(std::int64_t bytes, std::int64_t whole) {
 }
 
 // Signed; "=" if there is no difference.
-CellTable::Cell difference_cell(std::int64_t bytes) {
+tables::CellTable::Cell difference_cell(std::int64_t bytes) {
     if (bytes == 0) return {"=", 0};
-    return {(bytes > 0 ? "+" : "") + format_count(bytes), static_cast<double>(bytes)};
+    return {(bytes > 0 ? "+" : "") + draw::format_count(bytes), static_cast<double>(bytes)};
 }
-CellTable::Cell mb_difference_cell(std::int64_t bytes) {
+tables::CellTable::Cell mb_difference_cell(std::int64_t bytes) {
     if (bytes == 0) return {"=", 0};
-    return {(bytes > 0 ? "+" : "") + format_mb(bytes, false), mb_cell(bytes).number};
+    return {(bytes > 0 ? "+" : "") + draw::format_mb(bytes, false), tables::mb_cell(bytes).number};
 }
 
 std::string category_name(std::size_t category) {
-    return spaced(traces::kMemoryCategoryNames[category]);
+    return draw::spaced(traces::schema::kMemoryCategoryNames[category]);
 }
-Color color_of(std::size_t category) {
-    return category_color(static_cast<MemoryCategory>(category));
+theme::Color color_of(std::size_t category) {
+    return theme::category_color(static_cast<MemoryCategory>(category));
 }
 
 ModelPtr compared_table(
     std::string_view title,
     const std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>>& rows, bool categories) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         name_column("name", std::string(title)), mb_column("here_mb", "This run"),
         mb_column("there_mb", "Other run"), mb_column("difference_mb", "Difference", 9),
-        number_column("change_percent", "Change", "%", 5.5F, 8)});
+        tables::number_column("change_percent", "Change", "%", 5.5F, 8)});
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto [here, there] = rows[i].second;
-        const double change =
-            here != 0 ? 100 * static_cast<double>(there - here) / static_cast<double>(here) : kNoNumber;
-        std::string text = here != 0 ? format_decimal(change, 2) : (there != 0 ? "new" : "-");
+        const double change = here != 0 ? 100 * static_cast<double>(there - here) / static_cast<double>(here)
+                                        : tables::kNoNumber;
+        std::string text = here != 0 ? draw::format_decimal(change, 2) : (there != 0 ? "new" : "-");
         if (here != 0 && change > 0) text = "+" + text;
-        const Color color = categories && i > 0 ? color_of(i - 1) : 0;
-        table->add({text_cell(rows[i].first),
-                    mb_cell(here),
-                    mb_cell(there),
+        const theme::Color color = categories && i > 0 ? color_of(i - 1) : 0;
+        table->add({tables::text_cell(rows[i].first),
+                    tables::mb_cell(here),
+                    tables::mb_cell(there),
                     mb_difference_cell(there - here),
                     {std::move(text), change}},
                    color);
@@ -123,16 +123,18 @@ bool has_prediction(const RankMemory& memory) {
 
 ModelPtr category_table(const RankMemory& memory) {
     const bool predicted = has_prediction(memory);
-    std::vector<TableColumn> columns = {name_column("category", "Category"), mb_column("mb", "Live"),
-                                        bytes_column("bytes", "", predicted ? 5 : 8), share_column()};
+    std::vector<tables::TableColumn> columns = {name_column("category", "Category"), mb_column("mb", "Live"),
+                                                bytes_column("bytes", "", predicted ? 5 : 8), share_column()};
     columns.front().least = 12.5F;  // wide enough for the longest category
     if (predicted) prediction_columns(columns);
-    auto table = std::make_shared<CellTable>(std::move(columns));
-    const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t prediction, Color color) {
-        std::vector<CellTable::Cell> cells = {text_cell(name), mb_cell(bytes), count_cell(bytes),
-                                              percent_cell(percent_of(bytes, memory.peak_bytes))};
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
+    const auto add = [&](std::string_view name, std::int64_t bytes, std::int64_t prediction,
+                         theme::Color color) {
+        std::vector<tables::CellTable::Cell> cells = {
+            tables::text_cell(name), tables::mb_cell(bytes), tables::count_cell(bytes),
+            tables::percent_cell(percent_of(bytes, memory.peak_bytes))};
         if (predicted) {
-            cells.push_back(mb_cell(prediction));
+            cells.push_back(tables::mb_cell(prediction));
             cells.push_back(difference_cell(bytes - prediction));
         }
         table->add(std::move(cells), color);
@@ -146,15 +148,16 @@ ModelPtr category_table(const RankMemory& memory) {
 ModelPtr holder_table(const RankMemory& memory, HolderKind kind) {
     const std::vector<MemoryHolder>& holders = holders_of(memory, kind);
     const bool predicted = !holders.empty() && holders.front().predicted.has_value();
-    std::vector<TableColumn> columns = {name_column("name", std::string(holder_title(kind))),
-                                        mb_column("mb", "Live"), share_column()};
+    std::vector<tables::TableColumn> columns = {name_column("name", std::string(holder_title(kind))),
+                                                mb_column("mb", "Live"), share_column()};
     if (predicted) prediction_columns(columns);
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     for (const MemoryHolder& holder : holders) {
-        std::vector<CellTable::Cell> cells = {text_cell(holder.name), mb_cell(holder.bytes),
-                                              percent_cell(percent_of(holder.bytes, memory.peak_bytes))};
+        std::vector<tables::CellTable::Cell> cells = {
+            tables::text_cell(holder.name), tables::mb_cell(holder.bytes),
+            tables::percent_cell(percent_of(holder.bytes, memory.peak_bytes))};
         if (predicted) {
-            cells.push_back(mb_cell(holder.predicted.value_or(0)));
+            cells.push_back(tables::mb_cell(holder.predicted.value_or(0)));
             cells.push_back(difference_cell(holder.bytes - holder.predicted.value_or(0)));
         }
         table->add(std::move(cells));
@@ -162,15 +165,16 @@ ModelPtr holder_table(const RankMemory& memory, HolderKind kind) {
     return table;
 }
 
-ModelPtr step_table(const traces::RankExplanation& rank) {
+ModelPtr step_table(const traces::analysis::RankExplanation& rank) {
     const auto told = [&](auto member) {
         return std::any_of(rank.steps.begin(), rank.steps.end(),
-                           [&](const traces::StepMemory& s) { return (s.*member).has_value(); });
+                           [&](const traces::analysis::StepMemory& s) { return (s.*member).has_value(); });
     };
-    const bool active = told(&traces::StepMemory::active_bytes),
-               reserved = told(&traces::StepMemory::reserved_bytes),
-               predicted = told(&traces::StepMemory::predicted);
-    std::vector<TableColumn> columns = {number_column("step", "Step", "", 4), mb_column("peak_mb", "Peak")};
+    const bool active = told(&traces::analysis::StepMemory::active_bytes),
+               reserved = told(&traces::analysis::StepMemory::reserved_bytes),
+               predicted = told(&traces::analysis::StepMemory::predicted);
+    std::vector<tables::TableColumn> columns = {tables::number_column("step", "Step", "", 4),
+                                                mb_column("peak_mb", "Peak")};
     columns.back().bar = theme::accent();
     columns.back().width = 8;
     columns.push_back(bytes_column("peak_bytes", "", 5));
@@ -183,30 +187,33 @@ ModelPtr step_table(const traces::RankExplanation& rank) {
         columns.push_back(mb_column("reserved_mb", "Reserved", 7));
         columns.back().help = "largest reserved size of the pool";
     }
-    columns.push_back(
-        number_column("growths", "Pool grew", "times", 5.5F, 6, 0, "calls of cudaMalloc in the step"));
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    columns.push_back(tables::number_column("growths", "Pool grew", "times", 5.5F, 6, 0,
+                                            "calls of cudaMalloc in the step"));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     const auto mb_or_none = [](std::optional<std::int64_t> bytes) {
-        return bytes ? mb_cell(*bytes) : no_cell();
+        return bytes ? tables::mb_cell(*bytes) : tables::no_cell();
     };
-    for (const traces::StepMemory& step : rank.steps) {
-        std::vector<CellTable::Cell> cells = {count_cell(step.step), mb_cell(step.peak_bytes),
-                                              count_cell(step.peak_bytes)};
+    for (const traces::analysis::StepMemory& step : rank.steps) {
+        std::vector<tables::CellTable::Cell> cells = {tables::count_cell(step.step),
+                                                      tables::mb_cell(step.peak_bytes),
+                                                      tables::count_cell(step.peak_bytes)};
         if (predicted) {
             cells.push_back(mb_or_none(step.predicted));
-            cells.push_back(step.predicted ? difference_cell(step.peak_bytes - *step.predicted) : no_cell());
+            cells.push_back(step.predicted ? difference_cell(step.peak_bytes - *step.predicted)
+                                           : tables::no_cell());
         }
         if (active) cells.push_back(mb_or_none(step.active_bytes));
         if (reserved) cells.push_back(mb_or_none(step.reserved_bytes));
-        cells.push_back(count_cell(step.growths));
+        cells.push_back(tables::count_cell(step.growths));
         table->add(std::move(cells));
     }
     return table;
 }
 
-ModelPtr rank_table(const traces::MemoryReport& report) {
-    std::vector<TableColumn> columns = {number_column("rank", "Rank", "", 4), mb_column("peak_mb", "Peak"),
-                                        number_column("peak_ms", "At", "ms", 7)};
+ModelPtr rank_table(const traces::analysis::MemoryReport& report) {
+    std::vector<tables::TableColumn> columns = {tables::number_column("rank", "Rank", "", 4),
+                                                mb_column("peak_mb", "Peak"),
+                                                tables::number_column("peak_ms", "At", "ms", 7)};
     columns[1].bar = theme::accent();
     columns[1].width = 8;
     const bool reserved = std::any_of(report.ranks.begin(), report.ranks.end(),
@@ -215,48 +222,52 @@ ModelPtr rank_table(const traces::MemoryReport& report) {
     if (std::any_of(report.ranks.begin(), report.ranks.end(), has_prediction)) prediction_columns(columns);
     const bool predicted = columns.back().id == "difference_bytes";
     std::vector<std::size_t> categories;
-    for (std::size_t c = 0; c < traces::kMemoryCategories; ++c) {
+    for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c) {
         const bool used = std::any_of(report.ranks.begin(), report.ranks.end(),
                                       [c](const RankMemory& r) { return r.at_peak[c] != 0; });
         if (!used) continue;
         categories.push_back(c);
         columns.push_back(
-            mb_column(std::string(traces::kMemoryCategoryNames[c]) + "_mb", category_name(c), 4));
+            mb_column(std::string(traces::schema::kMemoryCategoryNames[c]) + "_mb", category_name(c), 4));
         columns.back().width = std::max(5.5F, 0.56F * static_cast<float>(columns.back().title.size()));
         columns.back().bar = color_of(c);
         columns.back().help = "live at the rank's peak";
     }
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     for (const RankMemory& rank : report.ranks) {
-        std::vector<CellTable::Cell> cells = {count_cell(rank.rank), mb_cell(rank.peak_bytes),
-                                              decimal_cell(static_cast<double>(rank.peak_time_ns) * 1e-6, 3)};
-        if (reserved) cells.push_back(rank.reserved_bytes > 0 ? mb_cell(rank.reserved_bytes) : no_cell());
+        std::vector<tables::CellTable::Cell> cells = {
+            tables::count_cell(rank.rank), tables::mb_cell(rank.peak_bytes),
+            tables::decimal_cell(static_cast<double>(rank.peak_time_ns) * 1e-6, 3)};
+        if (reserved)
+            cells.push_back(rank.reserved_bytes > 0 ? tables::mb_cell(rank.reserved_bytes)
+                                                    : tables::no_cell());
         if (predicted) {
-            cells.push_back(has_prediction(rank) ? mb_cell(rank.predicted_peak_bytes) : no_cell());
+            cells.push_back(has_prediction(rank) ? tables::mb_cell(rank.predicted_peak_bytes)
+                                                 : tables::no_cell());
             cells.push_back(has_prediction(rank)
                                 ? difference_cell(rank.peak_bytes - rank.predicted_peak_bytes)
-                                : no_cell());
+                                : tables::no_cell());
         }
-        for (const std::size_t c : categories) cells.push_back(mb_cell(rank.at_peak[c]));
+        for (const std::size_t c : categories) cells.push_back(tables::mb_cell(rank.at_peak[c]));
         table->add(std::move(cells));
     }
     return table;
 }
 
-ModelPtr pool_table(const traces::RankExplanation& rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{name_column("figure", "Figure"),
-                                                                      number_column("value", "Value", "", 8),
-                                                                      text_column("unit", "Unit", 6, 9)});
+ModelPtr pool_table(const traces::analysis::RankExplanation& rank) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        name_column("figure", "Figure"), tables::number_column("value", "Value", "", 8),
+        tables::text_column("unit", "Unit", 6, 9)});
     const auto mb = [&](std::string_view name, std::int64_t bytes) {
-        table->add({text_cell(name), mb_cell(bytes), text_cell("MB")});
+        table->add({tables::text_cell(name), tables::mb_cell(bytes), tables::text_cell("MB")});
     };
     const auto count = [&](std::string_view name, std::int64_t n) {
-        table->add({text_cell(name), count_cell(n), text_cell("times")});
+        table->add({tables::text_cell(name), tables::count_cell(n), tables::text_cell("times")});
     };
     const auto percent = [&](std::string_view name, double p) {
-        table->add({text_cell(name), percent_cell(p), text_cell("%")});
+        table->add({tables::text_cell(name), tables::percent_cell(p), tables::text_cell("%")});
     };
-    const traces::PoolMemory& pool = rank.pool;
+    const traces::analysis::PoolMemory& pool = rank.pool;
     const bool active_told = rank.memory.until_last_use;
     const std::string_view live = active_told ? "active" : "allocated";
     if (!active_told) mb("Allocated, at its peak (in the host's order)", rank.memory.peak_bytes);
@@ -280,7 +291,7 @@ ModelPtr pool_table(const traces::RankExplanation& rank) {
     count("Growths of the pool (cudaMalloc)", pool.growths);
     if (!rank.steps.empty()) count("Growths inside steps", pool.growths_in_steps);
     if (rank.memory.fragmentation) {
-        const traces::Fragmentation& f = *rank.memory.fragmentation;
+        const traces::analysis::Fragmentation& f = *rank.memory.fragmentation;
         mb("The allocator's segments at the peak", f.held_bytes);
         count("Segments", f.segments);
         mb("Free in them", f.free_bytes);
@@ -305,25 +316,27 @@ ModelPtr compared_holders(const RankMemory& here, const RankMemory& there, Holde
     for (const MemoryHolder& holder : holders_of(there, kind)) joined[holder.name].second += holder.bytes;
     std::vector<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>> rows(joined.begin(),
                                                                                     joined.end());
-    traces::sort_rows(rows, [](const auto& a, const auto& b) {  // the largest difference first
+    traces::schema::sort_rows(rows, [](const auto& a, const auto& b) {  // the largest difference first
         const auto off = [](const auto& row) { return std::abs(row.second.first - row.second.second); };
         return off(a) > off(b);
     });
     return compared_table(holder_title(kind), rows, false);
 }
 
-std::string moment_sentence(const traces::RankExplanation& rank) {
-    const traces::PeakMoment& moment = rank.moment;
+std::string moment_sentence(const traces::analysis::RankExplanation& rank) {
+    const traces::analysis::PeakMoment& moment = rank.moment;
     if (moment.bytes == 0) return {};
-    std::string text = fmt::format("Reached by allocating {}", format_size(moment.bytes));
+    std::string text = fmt::format("Reached by allocating {}", draw::format_size(moment.bytes));
     if (!moment.buffer.empty()) text += fmt::format(" ({})", moment.buffer);
     if (!moment.module.empty()) text += fmt::format(" for {}", moment.module);
     if (!moment.unit.empty()) text += fmt::format(" of {}", moment.unit);
     if (!moment.annotation.empty()) text += fmt::format(" in {}", moment.annotation);
-    if (moment.phase != traces::Phase::none) text += fmt::format(", in the {}", traces::name(moment.phase));
+    if (moment.phase != traces::schema::Phase::none)
+        text += fmt::format(", in the {}", traces::schema::name(moment.phase));
     if (moment.step)
-        text += fmt::format("{} step {}", moment.phase != traces::Phase::none ? " of" : ", in", *moment.step);
+        text += fmt::format("{} step {}", moment.phase != traces::schema::Phase::none ? " of" : ", in",
+                            *moment.step);
     return text + ".";
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

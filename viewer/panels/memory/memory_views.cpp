@@ -15,16 +15,16 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::Allocations;
-using traces::MemoryReport;
-using traces::RankMemory;
+using traces::analysis::Allocations;
+using traces::analysis::MemoryReport;
+using traces::analysis::RankMemory;
 
 void dim_line(const std::string& line) {
     ImGui::AlignTextToFramePadding();
-    text_fit_dim(line);
+    draw::text_fit_dim(line);
 }
 
 std::string choice_title(HolderKind kind) {
@@ -34,16 +34,16 @@ std::string choice_title(HolderKind kind) {
 
 // On this line if there is room, else on one of its own.
 void dim_sentence(const std::string& sentence) {
-    flow(ImGui::CalcTextSize(sentence.c_str()).x);
+    draw::flow(ImGui::CalcTextSize(sentence.c_str()).x);
     dim_line(sentence);
 }
 
 // An instant without a change, in the same state as `time`: just after the last change, so that one report
 // answers for every cursor up to the next change.
-std::int64_t quiet_instant(const CategoryCurve& curve, std::int64_t time) {
-    const traces::MemoryPoint* point = point_at(curve.points, time);
+std::int64_t quiet_instant(const draw::CategoryCurve& curve, std::int64_t time) {
+    const traces::analysis::MemoryPoint* point = draw::point_at(curve.points, time);
     if (point == nullptr) return time;
-    const traces::MemoryPoint* next = point + 1;
+    const traces::analysis::MemoryPoint* next = point + 1;
     const bool room = next == curve.points.data() + curve.points.size() || next->time > point->time + 1;
     return room ? point->time + 1 : point->time;
 }
@@ -56,8 +56,8 @@ const RankMemory* of_rank(const MemoryReport& report, int rank) {
 
 }  // namespace
 
-void MemoryViews::draw(Session& session, const MemoryFacts& facts) {
-    const bool device = facts.space == traces::MemorySpace::device;
+void MemoryViews::draw(model::Session& session, const MemoryFacts& facts) {
+    const bool device = facts.space == traces::schema::MemorySpace::device;
     std::vector<View> views = {View::live};
     std::vector<std::string_view> names = {"Live memory"};
     const auto offer = [&](View view, std::string_view name) {
@@ -71,7 +71,7 @@ void MemoryViews::draw(Session& session, const MemoryFacts& facts) {
     if (facts.other != nullptr) offer(View::other_run, "Other run");
     if (std::find(views.begin(), views.end(), view_) == views.end()) view_ = View::live;
     int chosen = static_cast<int>(std::find(views.begin(), views.end(), view_) - views.begin());
-    if (segmented("memory.view", names, chosen)) view_ = views[static_cast<std::size_t>(chosen)];
+    if (widgets::segmented("memory.view", names, chosen)) view_ = views[static_cast<std::size_t>(chosen)];
     ImGui::SameLine(0, ImGui::GetFontSize() * 1.5F);
     switch (view_) {
         case View::live:
@@ -89,7 +89,8 @@ void MemoryViews::draw(Session& session, const MemoryFacts& facts) {
     }
 }
 
-std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, const MemoryFacts& facts) {
+std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(model::Session& session,
+                                                           const MemoryFacts& facts) {
     const Instant wanted{facts.trace, facts.memory->rank, facts.space,
                          quiet_instant(*facts.curve, *facts.entry->cursor)};
     // One request at a time: a moving cursor does not queue a hundred.
@@ -98,13 +99,13 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, con
         waiting_ = true;
     }
     if (waiting_) {
-        const traces::Selection instant{
+        const traces::analysis::Selection instant{
             .rank = asked_.rank, .from_ns = asked_.time, .to_ns = asked_.time + 1};
         const auto space = asked_.space;
         const auto report = session.analyses.analysis<MemoryReport>(
             fmt::format("memory at/{}", static_cast<int>(space)), asked_.trace, instant,
-            [space](const traces::Trace& trace, const traces::Selection& selection) {
-                return traces::memory_report(trace, selection, space);
+            [space](const traces::store::Trace& trace, const traces::analysis::Selection& selection) {
+                return traces::analysis::memory_report(trace, selection, space);
             });
         if (report != nullptr) {
             instant_ = report;
@@ -119,7 +120,7 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(Session& session, con
     return fits ? instant_ : nullptr;
 }
 
-void MemoryViews::forget(const traces::Trace& trace) {
+void MemoryViews::forget(const traces::store::Trace& trace) {
     for (Instant* instant : {&asked_, &shown_}) {
         if (instant->trace.get() == &trace) *instant = {};
     }
@@ -139,17 +140,17 @@ bool MemoryViews::choose_kind(const char* id, const std::vector<HolderKind>& tol
                 kind = other;
                 changed = true;
             }
-            items::mark(fmt::format("{}.{}", id, holder_title(other)));
+            draw::items::mark(fmt::format("{}.{}", id, holder_title(other)));
         }
         ImGui::EndCombo();
     }
-    items::mark(id, holder_title(kind));
+    draw::items::mark(id, holder_title(kind));
     return changed;
 }
 
-void MemoryViews::draw_live(Session& session, const MemoryFacts& facts) {
+void MemoryViews::draw_live(model::Session& session, const MemoryFacts& facts) {
     constexpr std::string_view kWhen[] = {"At the peak", "At the cursor"};
-    segmented("memory.at", kWhen, at_cursor_);
+    widgets::segmented("memory.at", kWhen, at_cursor_);
     ImGui::SameLine(0, ImGui::GetFontSize());
     std::shared_ptr<const MemoryReport> report = facts.report;
     const RankMemory* memory = facts.memory;
@@ -160,13 +161,13 @@ void MemoryViews::draw_live(Session& session, const MemoryFacts& facts) {
     if (at_cursor_ == 1) {
         report = at_cursor(session, facts);
         memory = report != nullptr ? of_rank(*report, facts.memory->rank) : nullptr;
-        if (memory == nullptr) return draw_waiting(session, "what is allocated at the cursor");
-        dim_line(fmt::format("{} live at {}", format_mb(memory->peak_bytes),
-                             format_duration(static_cast<double>(*facts.entry->cursor))));
+        if (memory == nullptr) return widgets::draw_waiting(session, "what is allocated at the cursor");
+        dim_line(fmt::format("{} live at {}", draw::format_mb(memory->peak_bytes),
+                             draw::format_duration(static_cast<double>(*facts.entry->cursor))));
     } else {
         dim_sentence(facts.explained != nullptr ? moment_sentence(*facts.explained) : "");
     }
-    items::value("memory.value.live_bytes", fmt::format("{}", memory->peak_bytes));
+    draw::items::value("memory.value.live_bytes", fmt::format("{}", memory->peak_bytes));
 
     const float font = ImGui::GetFontSize(), gap = font * 1.2F;
     const ImVec2 left = ImGui::GetContentRegionAvail();
@@ -199,7 +200,7 @@ void MemoryViews::draw_holders(const MemoryFacts& facts, const std::shared_ptr<c
     Holders& holders = holders_[place];
     const std::vector<HolderKind> told = told_kinds(memory);
     if (told.empty()) {
-        return note(
+        return draw::note(
             "This trace does not record what these bytes are for. A memory snapshot of PyTorch with stacks, "
             "or a run of ours, names modules, units or the lines that requested them.");
     }
@@ -211,7 +212,7 @@ void MemoryViews::draw_holders(const MemoryFacts& facts, const std::shared_ptr<c
     if (filter) ImGui::SameLine();
     const std::string variant =
         fmt::format("{}/{}/{}", memory.rank, static_cast<int>(facts.space), static_cast<int>(holders.kind));
-    const TableEvents events = draw_table(
+    const tables::TableEvents events = draw_table(
         id.c_str(), holders.model.of(report, variant, [&] { return holder_table(memory, holders.kind); }),
         holders.state, {.filter = filter, .name = fmt::format("memory by {}", holder_title(holders.kind))});
     const auto& rows = holders_of(memory, holders.kind);
@@ -220,35 +221,37 @@ void MemoryViews::draw_holders(const MemoryFacts& facts, const std::shared_ptr<c
     }
 }
 
-void MemoryViews::draw_steps(Session& session, const MemoryFacts& facts) {
+void MemoryViews::draw_steps(model::Session& session, const MemoryFacts& facts) {
     dim_line("Double-click a step to see it on the timeline.");
     const auto model = steps_model_.of(facts.explanation, fmt::format("{}", facts.memory->rank),
                                        [&] { return step_table(*facts.explained); });
-    const TableEvents events =
+    const tables::TableEvents events =
         draw_table("memory.steps", model, steps_, {.filter = false, .name = "memory by step"});
     const auto row = events.opened ? events.opened : events.clicked;
     if (!row) return;
     const std::int64_t number = facts.explained->steps[*row].step;
-    for (const traces::Step& step : facts.trace->steps) {
+    for (const traces::store::Step& step : facts.trace->steps) {
         if (step.rank != facts.rank_index || step.number != number) continue;
         if (events.opened) return session.go_to({step.start, step.end}, facts.rank_index);
         facts.entry->visible = {step.start, std::max(step.end, step.start + 1)};
     }
 }
 
-void MemoryViews::draw_allocations(Session& session, const MemoryFacts& facts) {
-    traces::Selection selection = Session::selection(*facts.entry);
+void MemoryViews::draw_allocations(model::Session& session, const MemoryFacts& facts) {
+    traces::analysis::Selection selection = model::Session::selection(*facts.entry);
     selection.rank = facts.memory->rank;
     const auto allocations = session.analyses.analysis<Allocations>("allocations", facts.trace, selection,
-                                                                    traces::find_allocations);
-    if (allocations == nullptr) return draw_waiting(session, "the lifetimes of the allocations");
+                                                                    traces::analysis::find_allocations);
+    if (allocations == nullptr) return widgets::draw_waiting(session, "the lifetimes of the allocations");
     const auto model = allocations_model_.of(
         allocations, "", [&] { return std::make_shared<AllocationTable>(facts.trace, allocations); });
     const auto& table = static_cast<const AllocationTable&>(*model);
     ImGui::AlignTextToFramePadding();
-    text_dim(traces::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
+    draw::text_dim(
+        traces::store::counted(static_cast<std::int64_t>(table.rows()), "allocation", "allocations"));
     ImGui::SameLine(0, ImGui::GetFontSize());
-    const TableEvents events = draw_table("memory.allocations", model, allocations_, {.name = "allocations"});
+    const tables::TableEvents events =
+        draw_table("memory.allocations", model, allocations_, {.name = "allocations"});
     const auto row = events.opened ? events.opened : events.clicked;
     if (!row || *row >= table.rows()) return;
     const std::int64_t time = facts.trace->memory.time[table.memory_row(*row)];
@@ -257,10 +260,10 @@ void MemoryViews::draw_allocations(Session& session, const MemoryFacts& facts) {
     if (events.opened) session.go_to({time, std::max(end, time + 1)}, facts.rank_index);
 }
 
-void MemoryViews::draw_ranks(Session& session, const MemoryFacts& facts) {
+void MemoryViews::draw_ranks(model::Session& session, const MemoryFacts& facts) {
     dim_line("Each rank at its own peak; a click chooses the rank.");
     const auto model = ranks_model_.of(facts.report, "", [&] { return rank_table(*facts.report); });
-    const TableEvents events =
+    const tables::TableEvents events =
         draw_table("memory.ranks", model, ranks_, {.filter = false, .name = "memory by rank"});
     if (events.clicked) session.choose_rank(facts.report->ranks[*events.clicked].rank);
 }
@@ -268,7 +271,7 @@ void MemoryViews::draw_ranks(Session& session, const MemoryFacts& facts) {
 void MemoryViews::draw_pool(const MemoryFacts& facts) {
     if (facts.explained == nullptr) {
         ImGui::NewLine();
-        return note("Computing the pool's memory ...");
+        return draw::note("Computing the pool's memory ...");
     }
     if (!facts.explained->pool.reserved_peak_bytes) {
         dim_line("This trace does not record the memory of the allocator's pool.");
@@ -286,14 +289,14 @@ void MemoryViews::draw_pool(const MemoryFacts& facts) {
 void MemoryViews::draw_other_run(const MemoryFacts& facts) {
     if (facts.other_memory == nullptr) {
         ImGui::NewLine();
-        return note("Computing the other run ...");
+        return draw::note("Computing the other run ...");
     }
     const RankMemory& here = *facts.memory;
     const RankMemory& there = *facts.other_memory;
     dim_line(fmt::format(
-        "At the peaks of rank {}: {} here, {} in {} ({}).", here.rank, format_mb(here.peak_bytes),
-        format_mb(there.peak_bytes), facts.other->name,
-        format_change(static_cast<double>(there.peak_bytes), static_cast<double>(here.peak_bytes))));
+        "At the peaks of rank {}: {} here, {} in {} ({}).", here.rank, draw::format_mb(here.peak_bytes),
+        draw::format_mb(there.peak_bytes), facts.other->name,
+        draw::format_change(static_cast<double>(there.peak_bytes), static_cast<double>(here.peak_bytes))));
     const float font = ImGui::GetFontSize(), gap = font * 1.2F;
     const ImVec2 left = ImGui::GetContentRegionAvail();
     const bool two = left.x > font * 60;
@@ -313,7 +316,7 @@ void MemoryViews::draw_other_run(const MemoryFacts& facts) {
         if (std::find(told.begin(), told.end(), kind) == told.end()) told.push_back(kind);
     }
     if (told.empty()) {
-        note("Neither run records what these bytes are for.");
+        draw::note("Neither run records what these bytes are for.");
     } else {
         if (std::find(told.begin(), told.end(), compared_kind_) == told.end()) compared_kind_ = told.front();
         choose_kind("memory.other_holders.by", told, compared_kind_);
@@ -327,4 +330,4 @@ void MemoryViews::draw_other_run(const MemoryFacts& facts) {
     ImGui::EndChild();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -14,48 +14,50 @@
 #include "viewer/tables/table.h"
 #include "viewer/widgets/kept_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // What the panel has computed for this frame.
 struct MemoryFacts {
-    TracePtr trace;
-    OpenTrace* entry = nullptr;
+    model::TracePtr trace;
+    model::OpenTrace* entry = nullptr;
     int rank_index = 0;
-    traces::MemorySpace space = traces::MemorySpace::device;
-    std::shared_ptr<const traces::MemoryReport> report;
-    const traces::RankMemory* memory = nullptr;  // the rank's, in *report
-    std::shared_ptr<const CategoryCurve> curve;
-    std::shared_ptr<const traces::MemoryExplanation>
-        explanation;                                     // nullptr: other space, or not computed yet
-    const traces::RankExplanation* explained = nullptr;  // the rank's, in *explanation
-    const OpenTrace* other = nullptr;                    // the run to compare with
-    std::shared_ptr<const traces::MemoryReport> other_report;
-    const traces::RankMemory* other_memory = nullptr;
+    traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
+    std::shared_ptr<const traces::analysis::MemoryReport> report;
+    const traces::analysis::RankMemory* memory = nullptr;  // the rank's, in *report
+    std::shared_ptr<const draw::CategoryCurve> curve;
+    std::shared_ptr<const traces::analysis::MemoryExplanation>
+        explanation;  // nullptr: other space, or not computed yet
+    const traces::analysis::RankExplanation* explained = nullptr;  // the rank's, in *explanation
+    const model::OpenTrace* other = nullptr;                       // the run to compare with
+    std::shared_ptr<const traces::analysis::MemoryReport> other_report;
+    const traces::analysis::RankMemory* other_memory = nullptr;
 };
 
 class MemoryViews {
   public:
-    void draw(Session& session, const MemoryFacts& facts);
+    void draw(model::Session& session, const MemoryFacts& facts);
     // The cursor was set on a curve: shows what is allocated at that time.
     void show_cursor() {
         view_ = View::live;
         at_cursor_ = 1;
     }
-    void forget(const traces::Trace& trace);
+    void forget(const traces::store::Trace& trace);
 
   private:
     enum class View { live, steps, allocations, ranks, pool, other_run };
-    void draw_live(Session& session, const MemoryFacts& facts);
-    void draw_holders(const MemoryFacts& facts, const std::shared_ptr<const traces::MemoryReport>& report,
-                      const traces::RankMemory& memory, std::size_t place);
-    void draw_steps(Session& session, const MemoryFacts& facts);
-    void draw_allocations(Session& session, const MemoryFacts& facts);
-    void draw_ranks(Session& session, const MemoryFacts& facts);
+    void draw_live(model::Session& session, const MemoryFacts& facts);
+    void draw_holders(const MemoryFacts& facts,
+                      const std::shared_ptr<const traces::analysis::MemoryReport>& report,
+                      const traces::analysis::RankMemory& memory, std::size_t place);
+    void draw_steps(model::Session& session, const MemoryFacts& facts);
+    void draw_allocations(model::Session& session, const MemoryFacts& facts);
+    void draw_ranks(model::Session& session, const MemoryFacts& facts);
     void draw_pool(const MemoryFacts& facts);
     void draw_other_run(const MemoryFacts& facts);
     bool choose_kind(const char* id, const std::vector<HolderKind>& told, HolderKind& kind);
     // The report for the cursor's instant; while it is being computed, the previous one.
-    std::shared_ptr<const traces::MemoryReport> at_cursor(Session& session, const MemoryFacts& facts);
+    std::shared_ptr<const traces::analysis::MemoryReport> at_cursor(model::Session& session,
+                                                                    const MemoryFacts& facts);
 
     View view_ = View::live;
     int at_cursor_ = 0;  // view of live memory: 0 at the peak, 1 at the cursor
@@ -63,26 +65,27 @@ class MemoryViews {
     struct Holders {
         HolderKind kind = HolderKind::unit;
         bool chosen = false;  // chosen by the user
-        KeptModel model;
-        TableState state;
+        widgets::KeptModel model;
+        tables::TableState state;
     };
     std::array<Holders, 2> holders_;
 
     struct Instant {
-        TracePtr trace;
+        model::TracePtr trace;
         int rank = -1;
-        traces::MemorySpace space = traces::MemorySpace::device;
+        traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
         std::int64_t time = 0;
         bool operator==(const Instant&) const = default;
     };
     Instant asked_, shown_;
     bool waiting_ = false;
-    std::shared_ptr<const traces::MemoryReport> instant_;
+    std::shared_ptr<const traces::analysis::MemoryReport> instant_;
 
-    KeptModel categories_model_, steps_model_, ranks_model_, pool_model_, allocations_model_,
+    widgets::KeptModel categories_model_, steps_model_, ranks_model_, pool_model_, allocations_model_,
         compared_categories_model_, compared_holders_model_;
-    TableState categories_, steps_, ranks_, pool_, allocations_, compared_categories_, compared_holders_;
+    tables::TableState categories_, steps_, ranks_, pool_, allocations_, compared_categories_,
+        compared_holders_;
     HolderKind compared_kind_ = HolderKind::unit;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -7,19 +7,20 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/store/columns/trace.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // "in step 2, 12.3 ms after its start", or "at 1.2 s" outside every step.
-std::string moment(const traces::Trace& trace, int rank_index, std::int64_t time);
+std::string moment(const traces::store::Trace& trace, int rank_index, std::int64_t time);
 
 // "Predicted 85.98 MB, exact (where)."; for a run of ours without one, that none is stored; empty for foreign
 // traces.
-std::string prediction(const traces::Trace& trace, const traces::RankMemory& memory);
+std::string prediction(const traces::store::Trace& trace, const traces::analysis::RankMemory& memory);
 
 // What was reserved, pinned and allocated on the host, two blanks before each sentence; empty: not recorded.
-std::string other_facts(const traces::RankMemory& memory);
+std::string other_facts(const traces::analysis::RankMemory& memory);
 
 // The shift of the other run's times (ns) that aligns the starts of the first step that both have.
-std::int64_t alignment(const traces::Trace& here, int here_rank, const traces::Trace& there, int there_rank);
+std::int64_t alignment(const traces::store::Trace& here, int here_rank, const traces::store::Trace& there,
+                       int there_rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,13 +12,13 @@
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ModuleNode;
+using traces::analysis::ModuleNode;
 
 double megabytes(std::int64_t bytes) {
-    return bytes == 0 ? kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
+    return bytes == 0 ? tables::kNoNumber : static_cast<double>(bytes) / (1024.0 * 1024.0);
 }
 
 std::string_view class_of(std::string_view name) {
@@ -75,7 +75,8 @@ double backward_percent(const ModuleNode& node) {
     return node.device_us > 0 ? 100.0 * node.backward_device_us / node.device_us : 0.0;
 }
 
-ModulesModel::ModulesModel(std::shared_ptr<const traces::ModuleView> view, const traces::RankModules& rank)
+ModulesModel::ModulesModel(std::shared_ptr<const traces::analysis::ModuleView> view,
+                           const traces::analysis::RankModules& rank)
     : view_(std::move(view)) {
     for (const ModuleNode& node : rank.modules) add(node, 0);
     add_columns();
@@ -92,12 +93,13 @@ void ModulesModel::add(const ModuleNode& node, int depth) {
 
 // The most important columns have bars. After the first six, only columns with a number are added.
 void ModulesModel::add_columns() {
-    const Color kernel = time_category_color(traces::TimeCategory::kernel);
-    const Color communication = time_category_color(traces::TimeCategory::communication);
-    const Color memory = category_color(traces::MemoryCategory::activations);
+    const theme::Color kernel = theme::time_category_color(traces::analysis::TimeCategory::kernel);
+    const theme::Color communication =
+        theme::time_category_color(traces::analysis::TimeCategory::communication);
+    const theme::Color memory = theme::category_color(traces::schema::MemoryCategory::activations);
     const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-    const auto or_none = [](bool known, double number) { return known ? number : kNoNumber; };
-    const auto add = [&](TableColumn column, int decimals, auto of) {
+    const auto or_none = [](bool known, double number) { return known ? number : tables::kNoNumber; };
+    const auto add = [&](tables::TableColumn column, int decimals, auto of) {
         const bool known =
             columns_.size() <= 5 || std::any_of(modules_.begin(), modules_.end(),
                                                 [&](const auto* node) { return !std::isnan(of(*node)); });
@@ -106,53 +108,56 @@ void ModulesModel::add_columns() {
                        [this, of](std::size_t row) { return of(*modules_[row]); });
     };
     using Node = const ModuleNode&;
-    cells_.add(text_column("module", "Module", 0, 99, "The modules' calls as they nest"),
+    cells_.add(tables::text_column("module", "Module", 0, 99, "The modules' calls as they nest"),
                [this](std::size_t row) { return nodes_[row].path; });
-    add(number_column("calls", "Calls", "", 3.6F, 8, 0, "Forward calls"), 0,
+    add(tables::number_column("calls", "Calls", "", 3.6F, 8, 0, "Forward calls"), 0,
         [=](Node node) { return count(node.occurrences); });
-    add(number_column("operators", "Operators", "", 5.2F, 3, 0,
-                      "Operators directly under it, forward and backward"),
+    add(tables::number_column("operators", "Operators", "", 5.2F, 3, 0,
+                              "Operators directly under it, forward and backward"),
         0, [=](Node node) { return count(node.operators); });
-    add(number_column("host_us", "Host total", kMicro, 6.2F, 9, 0,
-                      "Duration of its calls and backward ranges on the host"),
+    add(tables::number_column("host_us", "Host total", tables::kMicro, 6.2F, 9, 0,
+                              "Duration of its calls and backward ranges on the host"),
         0, [](Node node) { return node.host_us; });
-    add(number_column("host_self_us", "Host self", kMicro, 6.2F, 4, 0, "The same without modules inside"), 0,
-        [](Node node) { return node.host_self_us; });
-    add(number_column("device_us", "Device total", kMicro, 7.2F, 12, kernel,
-                      "Sum of the device events launched inside"),
+    add(tables::number_column("host_self_us", "Host self", tables::kMicro, 6.2F, 4, 0,
+                              "The same without modules inside"),
+        0, [](Node node) { return node.host_self_us; });
+    add(tables::number_column("device_us", "Device total", tables::kMicro, 7.2F, 12, kernel,
+                              "Sum of the device events launched inside"),
         0, [](Node node) { return node.device_us; });
-    add(number_column("device_self_us", "Device self", kMicro, 6.8F, 10, kernel,
-                      "Without those launched in a module inside"),
+    add(tables::number_column("device_self_us", "Device self", tables::kMicro, 6.8F, 10, kernel,
+                              "Without those launched in a module inside"),
         0, [](Node node) { return node.device_self_us; });
-    add(number_column("device_busy_us", "Device busy", kMicro, 6.8F, 0, 0,
-                      "When any of the device events launched inside ran"),
+    add(tables::number_column("device_busy_us", "Device busy", tables::kMicro, 6.8F, 0, 0,
+                              "When any of the device events launched inside ran"),
         0, [](Node node) { return node.device_busy_us; });
-    add(number_column("backward_percent", "Backward", "% of device", 6.2F, 6, 0,
-                      "The backward's share of the device total"),
+    add(tables::number_column("backward_percent", "Backward", "% of device", 6.2F, 6, 0,
+                              "The backward's share of the device total"),
         1, [=](Node node) { return or_none(node.device_us > 0, backward_percent(node)); });
-    add(number_column("recomputations", "Recomputed", "calls", 5.6F, 0, 0,
-                      "Forward calls that activation checkpointing repeats in the backward; they are not "
-                      "among the calls"),
+    add(tables::number_column(
+            "recomputations", "Recomputed", "calls", 5.6F, 0, 0,
+            "Forward calls that activation checkpointing repeats in the backward; they are not "
+            "among the calls"),
         0, [=](Node node) { return or_none(node.recomputations > 0, count(node.recomputations)); });
-    add(number_column("recompute_host_us", "Recompute host", kMicro, 7.4F, 0, 0,
-                      "Of the backward: duration of the repeated calls on the host"),
+    add(tables::number_column("recompute_host_us", "Recompute host", tables::kMicro, 7.4F, 0, 0,
+                              "Of the backward: duration of the repeated calls on the host"),
         0, [=](Node node) { return or_none(node.recomputations > 0, node.recompute_host_us); });
-    add(number_column("recompute_device_us", "Recompute", kMicro, 6.2F, 7, 0,
-                      "Of the backward: sum of the device events launched in repeated calls"),
+    add(tables::number_column("recompute_device_us", "Recompute", tables::kMicro, 6.2F, 7, 0,
+                              "Of the backward: sum of the device events launched in repeated calls"),
         0, [=](Node node) { return or_none(node.recompute_device_us > 0, node.recompute_device_us); });
-    add(number_column("parameters", "Parameters", "", 6.6F, 5, 0, "Elements, modules inside included"), 0,
-        [=](Node node) { return or_none(node.parameters != 0, count(node.parameters)); });
-    add(number_column("gathered_mb", "Gathered", "MB", 5.4F, 7, communication,
-                      "All-gathers of the unit that it wraps"),
+    add(tables::number_column("parameters", "Parameters", "", 6.6F, 5, 0,
+                              "Elements, modules inside included"),
+        0, [=](Node node) { return or_none(node.parameters != 0, count(node.parameters)); });
+    add(tables::number_column("gathered_mb", "Gathered", "MB", 5.4F, 7, communication,
+                              "All-gathers of the unit that it wraps"),
         2, [](Node node) { return megabytes(node.gathered_bytes); });
-    add(number_column("reduced_mb", "Reduced", "MB", 5.4F, 2, communication,
-                      "Reductions of the unit that it wraps"),
+    add(tables::number_column("reduced_mb", "Reduced", "MB", 5.4F, 2, communication,
+                              "Reductions of the unit that it wraps"),
         2, [](Node node) { return megabytes(node.reduced_bytes); });
-    add(number_column("unshard_wait_us", "Unshard wait", kMicro, 7, 1, 0,
-                      "Host time in its rate limiter and unshard waits"),
+    add(tables::number_column("unshard_wait_us", "Unshard wait", tables::kMicro, 7, 1, 0,
+                              "Host time in its rate limiter and unshard waits"),
         0, [=](Node node) { return or_none(node.unshard_wait_us > 0, node.unshard_wait_us); });
-    add(number_column("peak_mb", "Peak", "MB", 5.4F, 11, memory,
-                      "Largest allocated device memory while a call is open"),
+    add(tables::number_column("peak_mb", "Peak", "MB", 5.4F, 11, memory,
+                              "Largest allocated device memory while a call is open"),
         2, [](Node node) { return megabytes(node.peak_bytes); });
 }
 
@@ -176,4 +181,4 @@ std::vector<TreeLine> compact_tree(std::span<const ModuleNode> roots, std::size_
     return all;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

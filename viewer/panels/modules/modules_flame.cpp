@@ -9,11 +9,11 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/strip.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::HostRanges;
-using traces::Trace;
+using traces::store::HostRanges;
+using traces::store::Trace;
 
 // The ranges of a call: it and everything nested in it on its thread.
 class InCall {
@@ -39,7 +39,7 @@ class InCall {
 };
 
 // Puts bars, which arrive sorted by start, into the first lane from `depth` on that has room.
-void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, EventKind kind) {
+void put(std::vector<FlameLane>& lanes, std::size_t depth, const FlameBar& bar, model::EventKind kind) {
     while (depth < lanes.size() && !lanes[depth].bars.empty() && lanes[depth].bars.back().end > bar.start)
         ++depth;
     while (lanes.size() <= depth) lanes.push_back({kind, {}, {}});
@@ -61,7 +61,7 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
     std::vector<std::size_t> depths(call.last() - call.first(), 0);
     for (std::size_t i = call.first(); i < call.last(); ++i) {
         if (!call.holds(static_cast<std::int32_t>(i))) continue;
-        const bool frame = ranges.kind[i] == traces::RangeKind::function;
+        const bool frame = ranges.kind[i] == traces::store::RangeKind::function;
         const bool shown = i == call.first() || !frame || frames == Frames::shown;
         const std::size_t around =
             i == call.first() ? 0 : depths[static_cast<std::size_t>(ranges.parent[i]) - call.first()];
@@ -69,27 +69,28 @@ void add_ranges(const Trace& trace, const InCall& call, Frames frames, FlameChar
         if (frame) ++chart.frames;
         if (!shown) continue;
         ++chart.ranges;
-        put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)}, EventKind::range);
+        put(lanes, around, {ranges.start[i], ranges.end[i], static_cast<std::int32_t>(i)},
+            model::EventKind::range);
     }
     --chart.ranges;  // the call itself does not count as nested
     take(chart, std::move(lanes), "host");
 }
 
 void add_runtime_calls(const Trace& trace, const InCall& call, FlameChart& chart) {
-    const traces::RuntimeCalls& calls = trace.runtime;
+    const traces::store::RuntimeCalls& calls = trace.runtime;
     std::vector<FlameBar> bars;
     for (std::size_t i = 0; i < calls.size(); ++i) {
         if (call.holds(calls.range[i]))
             bars.push_back({calls.start[i], calls.end[i], static_cast<std::int32_t>(i)});
     }
-    traces::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
+    traces::schema::sort_rows(bars, [](const FlameBar& a, const FlameBar& b) { return a.start < b.start; });
     std::vector<FlameLane> lanes;
-    for (const FlameBar& bar : bars) put(lanes, 0, bar, EventKind::runtime);
+    for (const FlameBar& bar : bars) put(lanes, 0, bar, model::EventKind::runtime);
     take(chart, std::move(lanes), "runtime calls");
 }
 
 void add_device_work(const Trace& trace, const InCall& call, FlameChart& chart) {
-    const traces::DeviceEvents& device = trace.device;
+    const traces::store::DeviceEvents& device = trace.device;
     std::map<std::uint16_t, std::vector<FlameLane>> streams;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (!call.holds(device.range[i])) continue;
@@ -98,9 +99,10 @@ void add_device_work(const Trace& trace, const InCall& call, FlameChart& chart) 
         chart.time.from = std::min(chart.time.from, device.start[i]);
         chart.time.to = std::max(chart.time.to, device.end[i]);
         put(streams[device.stream[i]], 0, {device.start[i], device.end[i], static_cast<std::int32_t>(i)},
-            EventKind::device);
+            model::EventKind::device);
     }
-    for (auto& [stream, lanes] : streams) take(chart, std::move(lanes), stream_title(trace.streams[stream]));
+    for (auto& [stream, lanes] : streams)
+        take(chart, std::move(lanes), draw::stream_title(trace.streams[stream]));
 }
 
 std::int64_t length(const Trace& trace, std::int32_t range) {
@@ -123,7 +125,7 @@ FlameChart make_flame(const Trace& trace, std::int32_t range, Frames frames) {
     return chart;
 }
 
-std::vector<ShownBar> shown_bars(const FlameLane& lane, const TimeView& view) {
+std::vector<ShownBar> shown_bars(const FlameLane& lane, const model::TimeView& view) {
     std::vector<ShownBar> shown;
     const auto& bars = lane.bars;
     const auto ends_after = [&](std::size_t from, std::int64_t time) {
@@ -146,9 +148,9 @@ std::vector<ShownBar> shown_bars(const FlameLane& lane, const TimeView& view) {
     return shown;
 }
 
-std::vector<std::int32_t> calls_in(const traces::CallsOfModule& module, CallDirection direction) {
+std::vector<std::int32_t> calls_in(const traces::analysis::CallsOfModule& module, CallDirection direction) {
     std::vector<std::int32_t> calls;
-    for (const traces::ModuleCall& call : module.calls) {
+    for (const traces::analysis::ModuleCall& call : module.calls) {
         if (call.backward == (direction == CallDirection::backward)) calls.push_back(call.range);
     }
     return calls;
@@ -166,7 +168,7 @@ std::optional<std::size_t> median_call(const Trace& trace, const std::vector<std
     if (calls.empty()) return std::nullopt;
     std::vector<std::size_t> order(calls.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    traces::sort_rows(order, [&](std::size_t a, std::size_t b) {
+    traces::schema::sort_rows(order, [&](std::size_t a, std::size_t b) {
         return length(trace, calls[a]) < length(trace, calls[b]);
     });
     return order[(order.size() - 1) / 2];
@@ -183,4 +185,4 @@ std::vector<std::int64_t> longest_by_column(const Trace& trace, const std::vecto
     return longest;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

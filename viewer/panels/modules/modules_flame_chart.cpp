@@ -16,7 +16,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/details.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 constexpr double kZoomStep = 1.25;  // a notch of the wheel
@@ -28,33 +28,36 @@ ImU32 mixed(ImU32 a, ImU32 b, float share) {
 }
 
 // The colour of its kind; ranges of one kind have shades by name, so that neighbours differ.
-ImU32 bar_color(const traces::Trace& trace, SelectedEvent event) {
+ImU32 bar_color(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == EventKind::device) return kind_color(trace.device.kind[i]);
-    if (event.kind == EventKind::runtime) return runtime_color();
+    if (event.kind == model::EventKind::device) return theme::kind_color(trace.device.kind[i]);
+    if (event.kind == model::EventKind::runtime) return theme::runtime_color();
     const auto name = static_cast<std::uint32_t>(trace.ranges.name[i]);
     const float shade = static_cast<float>(name * 2654435761U >> 28) / 15.0F;
-    return mixed(range_color(trace.ranges.kind[i]), theme::ground(), 0.32F * shade);
+    return mixed(theme::range_color(trace.ranges.kind[i]), theme::ground(), 0.32F * shade);
 }
 
-void draw_tip(const traces::Trace& trace, const FlameChart& chart, SelectedEvent event, TimeRange time,
-              std::size_t count) {
-    const EventDetails details = describe(trace, event);
-    begin_tip(shorten_middle(details.title, 80));
+void draw_tip(const traces::store::Trace& trace, const FlameChart& chart, model::SelectedEvent event,
+              model::TimeRange time, std::size_t count) {
+    const timeline::EventDetails details = timeline::describe(trace, event);
+    draw::begin_tip(draw::shorten_middle(details.title, 80));
     if (count > 1)
-        tip_row("in this pixel", fmt::format("{} events", format_count(static_cast<std::int64_t>(count))));
-    tip_row("after the call's start", format_duration(static_cast<double>(time.from - chart.call.from)));
-    for (const Detail& detail : details.rows) tip_row(detail.label, shorten_middle(detail.value, 60));
-    end_tip();
+        draw::tip_row("in this pixel",
+                      fmt::format("{} events", draw::format_count(static_cast<std::int64_t>(count))));
+    draw::tip_row("after the call's start",
+                  draw::format_duration(static_cast<double>(time.from - chart.call.from)));
+    for (const timeline::Detail& detail : details.rows)
+        draw::tip_row(detail.label, draw::shorten_middle(detail.value, 60));
+    draw::end_tip();
 }
 
 }  // namespace
 
 void FlameView::take_mouse(bool hovered, float left, float width) {
     const ImGuiIO& io = ImGui::GetIO();
-    const TimeSpan whole{chart_->time.from, std::max(chart_->time.to, chart_->time.from + 1)};
-    TimeSpan visible{visible_.from, visible_.to};
-    const TimeView view{visible.from, visible.to, std::max(1.0, static_cast<double>(width))};
+    const model::TimeSpan whole{chart_->time.from, std::max(chart_->time.to, chart_->time.from + 1)};
+    model::TimeSpan visible{visible_.from, visible_.to};
+    const model::TimeView view{visible.from, visible.to, std::max(1.0, static_cast<double>(width))};
     if (hovered && io.MouseWheel != 0 && !io.KeyCtrl) {
         const double at = std::clamp(static_cast<double>(io.MousePos.x - left), 0.0, view.width);
         visible =
@@ -74,7 +77,7 @@ void FlameView::take_mouse(bool hovered, float left, float width) {
 }
 
 // Ticks in time since the call began, and the background: brighter while the host is in the call.
-void FlameView::draw_axis(const TimeView& view, ImVec2 at, float width, float height) const {
+void FlameView::draw_axis(const model::TimeView& view, ImVec2 at, float width, float height) const {
     const float font = ImGui::GetFontSize();
     ImDrawList* draw = ImGui::GetWindowDrawList();
     draw->AddRectFilled(at, {at.x + width, at.y + height}, theme::surface());
@@ -82,46 +85,50 @@ void FlameView::draw_axis(const TimeView& view, ImVec2 at, float width, float he
         return at.x + static_cast<float>(std::clamp(view.pixel(time), 0.0, view.width));
     };
     const float from = x_of(chart_->call.from), to = x_of(chart_->call.to);
-    draw->AddRectFilled({from, at.y}, {to, at.y + height}, faded(theme::raised(), 0.6F));
+    draw->AddRectFilled({from, at.y}, {to, at.y + height}, draw::faded(theme::raised(), 0.6F));
     const auto zero = static_cast<double>(chart_->call.from);
     const int count = std::clamp(static_cast<int>(width / (font * 7)), 2, 14);
-    for (const Tick& tick : make_ticks(static_cast<double>(view.from) - zero,
-                                       static_cast<double>(view.to) - zero, count, AxisUnit::nanoseconds)) {
+    for (const draw::Tick& tick :
+         make_ticks(static_cast<double>(view.from) - zero, static_cast<double>(view.to) - zero, count,
+                    draw::AxisUnit::nanoseconds)) {
         const float x = std::floor(x_of(static_cast<std::int64_t>(tick.value + zero)));
-        draw->AddRectFilled({x, at.y}, {x + 1, at.y + height}, faded(theme::text_dim(), 0.18F));
+        draw->AddRectFilled({x, at.y}, {x + 1, at.y + height}, draw::faded(theme::text_dim(), 0.18F));
         const float wide = ImGui::CalcTextSize(tick.label.c_str()).x;
         if (x + 4 + wide < at.x + width) draw->AddText({x + 4, at.y}, theme::text_dim(), tick.label.c_str());
     }
     if (to > at.x && to < at.x + width - 1)
-        draw->AddRectFilled({to, at.y}, {to + 1, at.y + height}, faded(theme::accent(), 0.7F));
+        draw->AddRectFilled({to, at.y}, {to + 1, at.y + height}, draw::faded(theme::accent(), 0.7F));
 }
 
-void FlameView::draw_lane(const Session& session, const traces::Trace& trace, const FlameLane& lane,
-                          std::size_t number, const TimeView& view, ImVec2 at, float left, float height) {
+void FlameView::draw_lane(const model::Session& session, const traces::store::Trace& trace,
+                          const FlameLane& lane, std::size_t number, const model::TimeView& view, ImVec2 at,
+                          float left, float height) {
     const float font = ImGui::GetFontSize();
     ImDrawList* draw = ImGui::GetWindowDrawList();
     if (!lane.title.empty()) {
-        const std::string title = fit_text(lane.title, left - at.x - font * 0.6F);
+        const std::string title = draw::fit_text(lane.title, left - at.x - font * 0.6F);
         draw->AddText({at.x, at.y + (height - font) / 2}, theme::text_dim(), title.c_str());
     }
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     std::size_t n = 0;
     for (const ShownBar& bar : shown_bars(lane, view)) {
         const FlameBar& first = lane.bars[bar.first];
-        const SelectedEvent event{lane.kind, first.index};
+        const model::SelectedEvent event{lane.kind, first.index};
         const ImVec2 min{left + static_cast<float>(bar.x0), at.y + 1};
         const float gap = bar.x1 - bar.x0 > 4 ? 1.0F : 0.0F;  // separates neighbours without an outline
         const ImVec2 max{left + static_cast<float>(bar.x1) - gap, at.y + height - 1};
         const ImU32 color = bar_color(trace, event);
         draw->AddRectFilled(min, max, color);
         if (bar.count == 1 && max.x - min.x > font * 2.2F) {
-            const std::string label = fit_text(bar_label(trace, event), max.x - min.x - font * 0.5F);
-            draw->AddText({min.x + font * 0.25F, min.y + (max.y - min.y - font) / 2 - 1}, text_on(color),
-                          label.c_str());
+            const std::string label =
+                draw::fit_text(timeline::bar_label(trace, event), max.x - min.x - font * 0.5F);
+            draw->AddText({min.x + font * 0.25F, min.y + (max.y - min.y - font) / 2 - 1},
+                          draw::text_on(color), label.c_str());
         }
         if (session.selected == event) draw->AddRect(min, max, theme::text(), 0, 0, 2);
-        if (items::kept()) {
-            items::place(fmt::format("modules.flame.{}.{}", number, n++), min, max, bar_label(trace, event));
+        if (draw::items::kept()) {
+            draw::items::place(fmt::format("modules.flame.{}.{}", number, n++), min, max,
+                               timeline::bar_label(trace, event));
         }
         if (mouse.x >= min.x && mouse.x < std::max(max.x, min.x + 1) && mouse.y >= at.y &&
             mouse.y < at.y + height)
@@ -129,12 +136,12 @@ void FlameView::draw_lane(const Session& session, const traces::Trace& trace, co
     }
 }
 
-void FlameView::draw(Session& session, const TracePtr& trace, const std::shared_ptr<const FlameChart>& chart,
-                     ImVec2 size) {
+void FlameView::draw(model::Session& session, const model::TracePtr& trace,
+                     const std::shared_ptr<const FlameChart>& chart, ImVec2 size) {
     chart_ = chart;
     if (shown_ != chart) {
         shown_ = chart;
-        const std::int64_t length = std::max(chart->time.length(), kShortestView);
+        const std::int64_t length = std::max(chart->time.length(), model::kShortestView);
         visible_ = {chart->time.from - length / 100, chart->time.from + length + length / 100 + 1};
     }
     const float font = ImGui::GetFontSize();
@@ -149,12 +156,12 @@ void FlameView::draw(Session& session, const TracePtr& trace, const std::shared_
     float height = axis;
     for (const FlameLane& lane : chart->lanes) height += row + (lane.title.empty() ? 0 : gap);
     height = std::max(height, ImGui::GetContentRegionAvail().y);
-    place_button("chart", {std::max(1.0F, width), std::max(1.0F, height)});
-    items::mark("modules.flame", fmt::format("{} lanes", chart->lanes.size()));
+    draw::place_button("chart", {std::max(1.0F, width), std::max(1.0F, height)});
+    draw::items::mark("modules.flame", fmt::format("{} lanes", chart->lanes.size()));
     const bool hovered = ImGui::IsItemHovered();
     take_mouse(hovered, left, chart_width);
 
-    const TimeView view{visible_.from, visible_.to, static_cast<double>(chart_width)};
+    const model::TimeView view{visible_.from, visible_.to, static_cast<double>(chart_width)};
     draw_axis(view, {left, start.y}, chart_width, height);
     hovered_.reset();
     ImDrawList* draw = ImGui::GetWindowDrawList();
@@ -171,7 +178,7 @@ void FlameView::draw(Session& session, const TracePtr& trace, const std::shared_
     }
     if (hovered && ImGui::GetIO().MousePos.x >= left) {
         const float x = std::floor(ImGui::GetIO().MousePos.x);
-        draw->AddRectFilled({x, start.y}, {x + 1, start.y + height}, faded(theme::text(), 0.25F));
+        draw->AddRectFilled({x, start.y}, {x + 1, start.y + height}, draw::faded(theme::text(), 0.25F));
     }
     if (hovered && hovered_ && !ImGui::IsMouseDragging(ImGuiMouseButton_Left)) {
         draw_tip(*trace, *chart, hovered_->event, hovered_->time, hovered_->count);
@@ -182,4 +189,4 @@ void FlameView::draw(Session& session, const TracePtr& trace, const std::shared_
     ImGui::EndChild();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -12,31 +12,31 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/modules/modules_flame.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class FlameView {
   public:
     // Takes `size` in the current window.
-    void draw(Session& session, const TracePtr& trace, const std::shared_ptr<const FlameChart>& chart,
-              ImVec2 size);
+    void draw(model::Session& session, const model::TracePtr& trace,
+              const std::shared_ptr<const FlameChart>& chart, ImVec2 size);
     void fit() { shown_.reset(); }  // shows the whole call again
 
   private:
     struct Bar {
-        SelectedEvent event;
-        TimeRange time;
+        model::SelectedEvent event;
+        model::TimeRange time;
         std::size_t count = 1;  // events that share its pixels
     };
     void take_mouse(bool hovered, float left, float width);
-    void draw_axis(const TimeView& view, ImVec2 at, float width, float height) const;
-    void draw_lane(const Session& session, const traces::Trace& trace, const FlameLane& lane,
-                   std::size_t number, const TimeView& view, ImVec2 at, float left, float height);
+    void draw_axis(const model::TimeView& view, ImVec2 at, float width, float height) const;
+    void draw_lane(const model::Session& session, const traces::store::Trace& trace, const FlameLane& lane,
+                   std::size_t number, const model::TimeView& view, ImVec2 at, float left, float height);
 
     std::shared_ptr<const FlameChart> chart_;
     std::shared_ptr<const FlameChart> shown_;  // the chart that `visible_` belongs to
-    TimeRange visible_;
+    model::TimeRange visible_;
     std::optional<Bar> hovered_;
     bool dragging_ = false;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

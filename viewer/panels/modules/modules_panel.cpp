@@ -27,35 +27,35 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using AllCalls = std::vector<traces::RankModuleCalls>;
+using AllCalls = std::vector<traces::analysis::RankModuleCalls>;
 
-class ModulesPanel final : public Panel {
+class ModulesPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "modules"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session);
-        const TracePtr trace = session.trace();
-        const traces::Selection selection = Session::selection(*session.current());
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session);
+        const model::TracePtr trace = session.trace();
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto view = session.analyses.modules(trace, selection);
         if (view == nullptr) {
-            flow(ImGui::GetWindowWidth());
-            return draw_waiting(session, "the module tree");
+            draw::flow(ImGui::GetWindowWidth());
+            return widgets::draw_waiting(session, "the module tree");
         }
-        const traces::RankModules* rank = chosen_rank(view->ranks, session);
+        const traces::analysis::RankModules* rank = widgets::chosen_rank(view->ranks, session);
         if (rank == nullptr || rank->modules.empty()) {
-            flow(ImGui::GetWindowWidth());
-            return note(
+            draw::flow(ImGui::GetWindowWidth());
+            return draw::note(
                 "This trace names no modules. They come from ranges called \"nn.Module: Class_n\": "
                 "shardscope-train writes them, PyTorch's profiler does with with_stack=True, and NVTX ranges "
                 "of that name count too.");
         }
         take_model(session, view, *rank);
         draw_tree_controls("modules", *model_, tree_);
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         follow_session(session);
 
         const float font = ImGui::GetFontSize();
@@ -72,8 +72,9 @@ class ModulesPanel final : public Panel {
     }
 
   private:
-    void take_model(const Session& session, const std::shared_ptr<const traces::ModuleView>& view,
-                    const traces::RankModules& rank) {
+    void take_model(const model::Session& session,
+                    const std::shared_ptr<const traces::analysis::ModuleView>& view,
+                    const traces::analysis::RankModules& rank) {
         if (view_ == view && rank_ == session.rank && appearance_ == theme::appearance()) return;
         view_ = view;
         rank_ = session.rank;
@@ -88,7 +89,7 @@ class ModulesPanel final : public Panel {
     }
 
     // Follows another panel's choice of a module.
-    void follow_session(const Session& session) {
+    void follow_session(const model::Session& session) {
         if (session.selected_module == known_module_) return;
         known_module_ = session.selected_module;
         const auto row = model_->find_module(known_module_);
@@ -99,7 +100,7 @@ class ModulesPanel final : public Panel {
     }
 
     // When the trace changes, opens as many levels as fit.
-    void open_what_fits(const TracePtr& trace, float height) {
+    void open_what_fits(const model::TracePtr& trace, float height) {
         if (shown_.lock() == trace) return;
         shown_ = trace;
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
@@ -115,12 +116,12 @@ class ModulesPanel final : public Panel {
         return line * (static_cast<float>(tree_.rows(model_).size()) + 1.5F) + ImGui::GetTextLineHeight();
     }
 
-    void draw_tree_part(Session& session, float height) {
-        TreeOptions options;
+    void draw_tree_part(model::Session& session, float height) {
+        tables::TreeOptions options;
         options.size = {0, height};
         options.tip = [this](std::size_t row) { draw_tip(row); };
         ImGui::BeginChild("tree", {0, height});
-        const TreeEvents events = draw_tree("modules", model_, tree_, {.tip = options.tip});
+        const tables::TreeEvents events = draw_tree("modules", model_, tree_, {.tip = options.tip});
         ImGui::EndChild();
         if (!events.clicked) return;
         choose(*events.clicked);
@@ -128,15 +129,15 @@ class ModulesPanel final : public Panel {
     }
 
     void draw_tip(std::size_t row) const {
-        begin_tip(model_->node(row).name);
-        tip_row("Path", shorten_middle(model_->node(row).path, 64));
+        draw::begin_tip(model_->node(row).name);
+        draw::tip_row("Path", draw::shorten_middle(model_->node(row).path, 64));
         for (std::size_t c = 1; c < model_->columns().size(); ++c) {
-            const TableColumn& column = model_->columns()[c];
+            const tables::TableColumn& column = model_->columns()[c];
             const std::string value = model_->text(row, c);
             const std::string unit = column.unit.substr(0, column.unit.find(' '));
-            tip_row(column.title, value == "-" || unit.empty() ? value : value + " " + unit);
+            draw::tip_row(column.title, value == "-" || unit.empty() ? value : value + " " + unit);
         }
-        end_tip();
+        draw::end_tip();
     }
 
     void draw_splitter(float room, float grip) {
@@ -144,8 +145,8 @@ class ModulesPanel final : public Panel {
         ImGui::SetCursorPosY(ImGui::GetCursorPosY() - spacing);
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float width = std::max(1.0F, ImGui::GetContentRegionAvail().x);
-        place_button("splitter", {width, grip});
-        items::mark("modules.splitter");
+        draw::place_button("splitter", {width, grip});
+        draw::items::mark("modules.splitter");
         const bool held = ImGui::IsItemActive(), over = ImGui::IsItemHovered();
         if (held && !dragged_ && ImGui::GetIO().MouseDelta.y != 0) {  // starts from its current place
             dragged_ = true;
@@ -160,14 +161,17 @@ class ModulesPanel final : public Panel {
 
     // --- the chosen module's calls ------------------------------------------------------------------
 
-    void draw_call(Session& session, const TracePtr& trace, const traces::Selection& selection, int rank) {
+    void draw_call(model::Session& session, const model::TracePtr& trace,
+                   const traces::analysis::Selection& selection, int rank) {
         const auto all = session.analyses.analysis<AllCalls>(
             "module_calls", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::module_calls(t, s); });
-        if (all == nullptr) return draw_waiting(session, "the modules' calls");
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::module_calls(t, s);
+            });
+        if (all == nullptr) return widgets::draw_waiting(session, "the modules' calls");
         take_calls(all, rank);
         if (forward_.empty() && backward_.empty())
-            return note(fmt::format("No call of {} starts in the current selection.", shown_name()));
+            return draw::note(fmt::format("No call of {} starts in the current selection.", shown_name()));
         if (direction_ == CallDirection::forward && forward_.empty()) direction_ = CallDirection::backward;
         if (direction_ == CallDirection::backward && backward_.empty()) direction_ = CallDirection::forward;
         const std::vector<std::int32_t>& calls = direction_ == CallDirection::forward ? forward_ : backward_;
@@ -176,20 +180,20 @@ class ModulesPanel final : public Panel {
         const std::int32_t range = calls[call_];
         const auto chart = session.analyses.get<FlameChart>(
             fmt::format("flame/{}/{}", range, frames_), {trace},
-            [range, frames = frames_](const std::vector<TracePtr>& t) {
+            [range, frames = frames_](const std::vector<model::TracePtr>& t) {
                 return make_flame(*t.front(), range, frames ? Frames::shown : Frames::hidden);
             });
         if (chart != nullptr && chart->frames > 0) {
             ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
-            flow(button_width("Program frames") + ImGui::GetFontSize() * 2);
+            draw::flow(draw::button_width("Program frames") + ImGui::GetFontSize() * 2);
             ImGui::Checkbox("Program frames", &frames_);
-            items::mark("modules.frames", frames_ ? "shown" : "hidden");
+            draw::items::mark("modules.frames", frames_ ? "shown" : "hidden");
         }
         draw_facts(session, *trace, range, chart.get());
         draw_durations(*trace, calls);
         if (chart != nullptr) last_chart_ = chart;
         if (last_chart_ == nullptr || (chart == nullptr && chart_trace_.lock() != trace))
-            return draw_waiting(session, "the call");
+            return widgets::draw_waiting(session, "the call");
         chart_trace_ = trace;
         flame_.draw(session, trace, last_chart_, {0, ImGui::GetContentRegionAvail().y});
     }
@@ -205,7 +209,7 @@ class ModulesPanel final : public Panel {
         calls_of_ = tree_.chosen;
         forward_.clear();
         backward_.clear();
-        for (const traces::RankModuleCalls& of_rank : *all) {
+        for (const traces::analysis::RankModuleCalls& of_rank : *all) {
             if (of_rank.rank != rank) continue;
             const auto module = std::find_if(of_rank.modules.begin(), of_rank.modules.end(),
                                              [&](const auto& m) { return m.path == tree_.chosen; });
@@ -218,61 +222,62 @@ class ModulesPanel final : public Panel {
     void direction_button(const char* label, const char* item, CallDirection direction,
                           const std::vector<std::int32_t>& calls) {
         ImGui::BeginDisabled(calls.empty());
-        if (on_button(label, direction_ == direction)) {
+        if (widgets::on_button(label, direction_ == direction)) {
             direction_ = direction;
             call_ = 0;
         }
         ImGui::EndDisabled();
-        items::mark(item, fmt::format("{}", calls.size()));
+        draw::items::mark(item, fmt::format("{}", calls.size()));
     }
 
-    void draw_call_controls(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+    void draw_call_controls(const traces::store::Trace& trace, const std::vector<std::int32_t>& calls) {
         const float font = ImGui::GetFontSize(), gap = font * 0.3F;
         ImGui::AlignTextToFramePadding();
-        text(fit_text(shown_name(), ImGui::GetContentRegionAvail().x * 0.3F));
+        draw::text(draw::fit_text(shown_name(), ImGui::GetContentRegionAvail().x * 0.3F));
         ImGui::SameLine(0, font);
         direction_button("Forward", "modules.forward", CallDirection::forward, forward_);
         ImGui::SameLine(0, 2);
         direction_button("Backward", "modules.backward", CallDirection::backward, backward_);
         ImGui::SameLine(0, font);
-        if (named_button("<", "modules.previous") && call_ > 0) --call_;
+        if (draw::named_button("<", "modules.previous") && call_ > 0) --call_;
         ImGui::SameLine(0, gap);
         const std::string which =
-            fmt::format("call {} of {}", format_count(static_cast<std::int64_t>(call_) + 1),
-                        format_count(static_cast<std::int64_t>(calls.size())));
+            fmt::format("call {} of {}", draw::format_count(static_cast<std::int64_t>(call_) + 1),
+                        draw::format_count(static_cast<std::int64_t>(calls.size())));
         ImGui::AlignTextToFramePadding();
-        text(which);
-        items::mark("modules.call", which);
+        draw::text(which);
+        draw::items::mark("modules.call", which);
         ImGui::SameLine(0, gap);
-        if (named_button(">", "modules.next") && call_ + 1 < calls.size()) ++call_;
+        if (draw::named_button(">", "modules.next") && call_ + 1 < calls.size()) ++call_;
         ImGui::SameLine(0, font);
-        flow(button_width("Slowest"));
-        if (named_button("Slowest", "modules.slowest")) call_ = slowest_call(trace, calls).value_or(0);
+        draw::flow(draw::button_width("Slowest"));
+        if (draw::named_button("Slowest", "modules.slowest")) call_ = slowest_call(trace, calls).value_or(0);
         ImGui::SameLine(0, gap);
-        flow(button_width("Median"));
-        if (named_button("Median", "modules.median")) call_ = median_call(trace, calls).value_or(0);
+        draw::flow(draw::button_width("Median"));
+        if (draw::named_button("Median", "modules.median")) call_ = median_call(trace, calls).value_or(0);
         ImGui::SameLine(0, gap);
-        flow(button_width("Fit"));
-        if (named_button("Fit", "modules.fit")) flame_.fit();
+        draw::flow(draw::button_width("Fit"));
+        if (draw::named_button("Fit", "modules.fit")) flame_.fit();
     }
 
     // One line: when the call was, how long it took, what it launched.
-    static void draw_facts(Session& session, const traces::Trace& trace, std::int32_t range,
+    static void draw_facts(model::Session& session, const traces::store::Trace& trace, std::int32_t range,
                            const FlameChart* chart) {
         const auto i = static_cast<std::size_t>(range);
-        const TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
+        const model::TimeRange time{trace.ranges.start[i], trace.ranges.end[i]};
         ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
-        flow(button_width("Timeline"));
-        if (named_button("Timeline", "modules.timeline")) {
+        draw::flow(draw::button_width("Timeline"));
+        if (draw::named_button("Timeline", "modules.timeline")) {
             session.go_to(time, std::max(0, trace.threads[trace.ranges.thread[i]].rank),
-                          {EventKind::range, range});
+                          {model::EventKind::range, range});
         }
-        std::string facts = fmt::format("at {}, host {}", format_duration(static_cast<double>(time.from)),
-                                        format_duration(static_cast<double>(time.length())));
+        std::string facts =
+            fmt::format("at {}, host {}", draw::format_duration(static_cast<double>(time.from)),
+                        draw::format_duration(static_cast<double>(time.length())));
         if (chart != nullptr && chart->device_events > 0) {
-            facts += fmt::format(", device {} in {} event{}",
-                                 format_duration(static_cast<double>(chart->device_ns)),
-                                 format_count(chart->device_events), chart->device_events == 1 ? "" : "s");
+            facts += fmt::format(
+                ", device {} in {} event{}", draw::format_duration(static_cast<double>(chart->device_ns)),
+                draw::format_count(chart->device_events), chart->device_events == 1 ? "" : "s");
         } else if (chart != nullptr) {
             facts += ", no device work";
         }
@@ -284,12 +289,12 @@ class ModulesPanel final : public Panel {
             ImGui::SameLine(0, font);
             ImGui::AlignTextToFramePadding();
         }
-        ImGui::TextDisabled("%s", fit_text(facts, ImGui::GetContentRegionAvail().x).c_str());
-        items::mark("modules.facts", facts);
+        ImGui::TextDisabled("%s", draw::fit_text(facts, ImGui::GetContentRegionAvail().x).c_str());
+        draw::items::mark("modules.facts", facts);
     }
 
     // A bar for each call (the longest of those that share one); a click chooses it.
-    void draw_durations(const traces::Trace& trace, const std::vector<std::int32_t>& calls) {
+    void draw_durations(const traces::store::Trace& trace, const std::vector<std::int32_t>& calls) {
         if (calls.size() < 2) return;
         const float font = ImGui::GetFontSize(), height = std::round(font * 1.8F);
         const float label = std::min(font * 9, ImGui::GetContentRegionAvail().x * 0.22F);
@@ -310,11 +315,12 @@ class ModulesPanel final : public Panel {
         ImDrawList* draw = ImGui::GetWindowDrawList();
         draw->AddText({start.x, start.y + (height - font) / 2}, theme::text_dim(), "all calls");
         const float left = start.x + label;
-        place_button("durations", {label + width, height});
-        items::mark("modules.durations", format_duration(static_cast<double>(most)));
+        draw::place_button("durations", {label + width, height});
+        draw::items::mark("modules.durations", draw::format_duration(static_cast<double>(most)));
         const bool hovered = ImGui::IsItemHovered();
         const bool clicked = ImGui::IsItemClicked();
-        draw->AddRectFilled({left, start.y}, {left + width, start.y + height}, faded(theme::raised(), 0.6F));
+        draw->AddRectFilled({left, start.y}, {left + width, start.y + height},
+                            draw::faded(theme::raised(), 0.6F));
         const auto count = static_cast<float>(durations_.size());
         const float bar = std::min(width / count, font * 2.5F);
         const std::size_t chosen = call_ * durations_.size() / calls.size();
@@ -324,23 +330,24 @@ class ModulesPanel final : public Panel {
             const float high =
                 std::max(1.0F, (height - 2) * static_cast<float>(durations_[i]) / static_cast<float>(most));
             const ImVec2 min{x, start.y + height - high}, max{x + std::max(1.0F, bar - 1), start.y + height};
-            draw->AddRectFilled(min, max, i == chosen ? theme::accent() : faded(theme::text_dim(), 0.6F));
+            draw->AddRectFilled(min, max,
+                                i == chosen ? theme::accent() : draw::faded(theme::text_dim(), 0.6F));
             const float mouse = ImGui::GetIO().MousePos.x;
             if (hovered && mouse >= x && mouse < x + bar) over = i;
         }
         if (!over) return;
         const std::size_t first = (*over * calls.size() + durations_.size() - 1) / durations_.size();
         ImGui::SetTooltip("call %zu: %s", first + 1,
-                          format_duration(static_cast<double>(durations_[*over])).c_str());
+                          draw::format_duration(static_cast<double>(durations_[*over])).c_str());
         if (clicked) call_ = std::min(first, calls.size() - 1);
     }
 
-    TreeState tree_;
-    std::shared_ptr<const traces::ModuleView> view_;
+    tables::TreeState tree_;
+    std::shared_ptr<const traces::analysis::ModuleView> view_;
     int rank_ = -1;
-    Appearance appearance_ = Appearance::dark;
+    theme::Appearance appearance_ = theme::Appearance::dark;
     std::shared_ptr<const ModulesModel> model_;
-    std::weak_ptr<const traces::Trace> shown_;
+    std::weak_ptr<const traces::store::Trace> shown_;
     int known_module_ = -1;
     float share_ = 0.52F;  // the tree's share of the height
     float height_ = 0;     // the tree's, in this frame
@@ -355,7 +362,7 @@ class ModulesPanel final : public Panel {
     std::size_t call_ = 0;  // index into the calls of the direction
 
     std::shared_ptr<const FlameChart> last_chart_;  // stays while the next one is made
-    std::weak_ptr<const traces::Trace> chart_trace_;
+    std::weak_ptr<const traces::store::Trace> chart_trace_;
     FlameView flame_;
 
     std::vector<std::int64_t> durations_;
@@ -367,8 +374,8 @@ class ModulesPanel final : public Panel {
 
 }  // namespace
 
-std::unique_ptr<Panel> make_modules_panel() {
+std::unique_ptr<model::Panel> make_modules_panel() {
     return std::make_unique<ModulesPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

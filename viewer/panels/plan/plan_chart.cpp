@@ -15,13 +15,13 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 // Spots of a few pixels, each of which accepts one point of each fate.
 class Spots {
   public:
-    Spots(const Chart& chart, float side)
+    Spots(const draw::Chart& chart, float side)
         : chart_(chart),
           side_(side),
           columns_(static_cast<std::size_t>(chart.width() / side) + 2),
@@ -38,7 +38,7 @@ class Spots {
     }
 
   private:
-    const Chart& chart_;
+    const draw::Chart& chart_;
     float side_;
     std::size_t columns_;
     std::vector<bool> taken_;
@@ -52,22 +52,22 @@ class Drawing {
     PlanChartEvents draw(ImVec2 size) {
         draw_title(size.x);
         gutter_ = picture_.untimed.empty() ? 0 : font_ * 5;
-        const ChartAxes axes = {.x_low = picture_.x_low,
-                                .x_high = picture_.x_high,
-                                .y_high = picture_.y_high,
-                                .y_low = picture_.y_low,
-                                .x_log = picture_.x_log,
-                                .y_log = picture_.y_log};
+        const draw::ChartAxes axes = {.x_low = picture_.x_low,
+                                      .x_high = picture_.x_high,
+                                      .y_high = picture_.y_high,
+                                      .y_low = picture_.y_low,
+                                      .x_log = picture_.x_log,
+                                      .y_log = picture_.y_log};
         const float height = std::max(font_ * 6, size.y - ImGui::GetTextLineHeightWithSpacing());
         chart_ = begin_chart("plan.chart", {std::max(font_ * 8, size.x - gutter_), height}, axes);
         over_ = ImGui::IsItemHovered();
         if (gutter_ > 0) {
             ImGui::SameLine(0, 0);
-            place_button("plan.gutter", {gutter_, height});
+            draw::place_button("plan.gutter", {gutter_, height});
             over_ = over_ || ImGui::IsItemHovered();
         }
-        items::place("plan.chart", chart_.min, chart_.max,
-                     fmt::format("{} points", picture_.points.size() + picture_.untimed.size()));
+        draw::items::place("plan.chart", chart_.min, chart_.max,
+                           fmt::format("{} points", picture_.points.size() + picture_.untimed.size()));
         draw_limits();
         draw_time_title();
         name_gutter();
@@ -94,8 +94,8 @@ class Drawing {
     bool is_pale(const PlanPoint& point) const {
         return point.item < look_.in_table.size() && !look_.in_table[point.item];
     }
-    Color color(const PlanPoint& point) const {
-        return is_pale(point) ? faded(fate_color(fate(point)), 0.22F) : fate_color(fate(point));
+    theme::Color color(const PlanPoint& point) const {
+        return is_pale(point) ? draw::faded(fate_color(fate(point)), 0.22F) : fate_color(fate(point));
     }
 
     // The axes' titles: y's above the chart, x's inside it above the axis.
@@ -103,12 +103,12 @@ class Drawing {
         const std::string memory = look_.memory == PlanMemory::peak
                                        ? "Peak allocated memory of each rank"
                                        : "Memory that the allocator of a rank reserves";
-        text_dim(fit_text(memory + (picture_.y_log ? ", logarithmic" : ""), width));
+        draw::text_dim(draw::fit_text(memory + (picture_.y_log ? ", logarithmic" : ""), width));
     }
     void draw_time_title() const {
         const std::string time = look_.time == PlanTime::step ? "Time of a step" : "Time per sample";
         const std::string words =
-            fit_text(time + (picture_.x_log ? ", logarithmic" : ""), chart_.width() - font_);
+            draw::fit_text(time + (picture_.x_log ? ", logarithmic" : ""), chart_.width() - font_);
         const ImVec2 wide = ImGui::CalcTextSize(words.c_str());
         chart_.draw->AddText({chart_.max.x - wide.x - font_ * 0.4F, chart_.max.y - wide.y - font_ * 0.2F},
                              theme::text_dim(), words.c_str());
@@ -119,7 +119,7 @@ class Drawing {
             const float y = y_of(limit);
             if (!(y >= chart_.min.y && y <= chart_.max.y)) continue;
             level_line(chart_, mapped(limit, picture_.y_log), theme::bad(),
-                       fmt::format("limit {}", format_size(static_cast<std::int64_t>(limit))), false);
+                       fmt::format("limit {}", draw::format_size(static_cast<std::int64_t>(limit))), false);
         }
     }
 
@@ -146,7 +146,7 @@ class Drawing {
 
     // A stair: between two of its points no configuration is both smaller and faster.
     void draw_front_line() const {
-        const ImU32 ink = faded(theme::good(), 0.75F);
+        const ImU32 ink = draw::faded(theme::good(), 0.75F);
         for (std::size_t i = 1; i < picture_.stair.size(); ++i) {
             const ImVec2 a = at(picture_.stair[i - 1]), b = at(picture_.stair[i]);
             chart_.draw->AddLine(a, {a.x, b.y}, ink, 1.5F);
@@ -175,7 +175,7 @@ class Drawing {
         }
     }
 
-    void draw_mark(ImVec2 place, PlanFate fate, Color ink, bool plain) const {
+    void draw_mark(ImVec2 place, PlanFate fate, theme::Color ink, bool plain) const {
         if (plain) {
             const float side = fate == PlanFate::front ? dot_ * 1.3F : dot_ * 0.7F;
             chart_.draw->AddRectFilled({place.x - side, place.y - side}, {place.x + side, place.y + side},
@@ -195,8 +195,8 @@ class Drawing {
 
     void name_point(const PlanPoint& point) const {
         const ImVec2 place = at(point);
-        items::place(fmt::format("plan.point.{}", number(point)), {place.x - dot_, place.y - dot_},
-                     {place.x + dot_, place.y + dot_}, fate_words(fate(point)));
+        draw::items::place(fmt::format("plan.point.{}", number(point)), {place.x - dot_, place.y - dot_},
+                           {place.x + dot_, place.y + dot_}, fate_words(fate(point)));
     }
 
     ImVec2 place_of(const PlanPoint& point) const {
@@ -206,7 +206,7 @@ class Drawing {
 
     void draw_chosen(const PlanPoint& point) const {
         const ImVec2 place = place_of(point);
-        const ImU32 faint = faded(theme::text(), 0.35F);
+        const ImU32 faint = draw::faded(theme::text(), 0.35F);
         chart_.draw->AddLine({chart_.min.x, place.y}, {place.x, place.y}, faint);
         if (point.ns > 0) chart_.draw->AddLine({place.x, place.y}, {place.x, chart_.max.y}, faint);
         chart_.draw->AddCircle(place, dot_ * 2.4F, theme::text(), 20, 2);
@@ -218,8 +218,8 @@ class Drawing {
         name_point_chosen(point, place);
     }
     void name_point_chosen(const PlanPoint& point, ImVec2 place) const {
-        items::place("plan.chosen", {place.x - dot_, place.y - dot_}, {place.x + dot_, place.y + dot_},
-                     fmt::format("{}", number(point)));
+        draw::items::place("plan.chosen", {place.x - dot_, place.y - dot_}, {place.x + dot_, place.y + dot_},
+                           fmt::format("{}", number(point)));
     }
 
     // The nearest point within a small distance, preferring one that the table shows.
@@ -263,7 +263,7 @@ class Drawing {
     const float font_, dot_;
     float gutter_ = 0;
     bool over_ = false;
-    Chart chart_;
+    draw::Chart chart_;
 };
 
 }  // namespace
@@ -273,4 +273,4 @@ PlanChartEvents draw_plan_chart(const PlanList& list, const PlanPicture& picture
     return Drawing(list, picture, look).draw(size);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

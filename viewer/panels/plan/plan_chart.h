@@ -11,7 +11,7 @@
 
 #include "viewer/panels/plan/plan_picture.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct PlanChartEvents {
     std::optional<std::size_t> hovered, clicked, opened;  // indices into PlanList::items
@@ -28,4 +28,4 @@ struct PlanChartLook {
 PlanChartEvents draw_plan_chart(const PlanList& list, const PlanPicture& picture, const PlanChartLook& look,
                                 ImVec2 size);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

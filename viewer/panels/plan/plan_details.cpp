@@ -17,24 +17,24 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanPart;
-using traces::PlanRow;
+using traces::schema::PlanRow;
+using traces::store::PlanPart;
 
 // A button, pale and inactive if `on` is false.
 bool button(const char* label, const char* item, bool on = true) {
-    flow(button_width(label));
+    draw::flow(draw::button_width(label));
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, ImGui::GetStyle().Alpha * (on ? 1.0F : 0.45F));
     const bool clicked = ImGui::Button(label);
     ImGui::PopStyleVar();
-    items::mark(item, on ? label : "off");
+    draw::items::mark(item, on ? label : "off");
     ImGui::SameLine(0, ImGui::GetFontSize() * 0.4F);
     return clicked && on;
 }
 
-void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
+void draw_buttons(model::Session& session, const PlanList& list, const PlanItem& item,
                   const std::string& plan_file) {
     const bool job = !item.row->job.empty(), busy = session.simulation.busy();
     if (button("Open simulated trace", "plan.open", (job || !item.row->trace.empty()) && !busy))
@@ -46,20 +46,20 @@ void draw_buttons(Session& session, const PlanList& list, const PlanItem& item,
     ImGui::NewLine();
     if (!job && is_known(item.fate)) {  // the plan was lifted from a trace: there is no job to simulate
         const std::string_view lifted = list.trace->config_value("plan.trace");
-        note(
+        draw::note(
             fmt::format("The file holds no job of this row. Its simulated trace: shardscope-train plan {} "
                         "--write {} --as row-{}.sqlite, with the options of this plan.",
                         lifted.empty() ? "..." : lifted, item.row->number, item.row->number));
     }
     if (busy) {
         const std::string progress = session.simulation.progress();
-        wrapped(progress);
-        items::value("plan.progress", progress);
+        draw::wrapped(progress);
+        draw::items::value("plan.progress", progress);
         if (button("Cancel", "plan.cancel")) session.simulation.cancel();
         ImGui::NewLine();
     } else if (!session.simulation.error().empty()) {
-        wrapped_in(theme::bad(), session.simulation.error());
-        items::value("plan.error", session.simulation.error());
+        draw::wrapped_in(theme::bad(), session.simulation.error());
+        draw::items::value("plan.error", session.simulation.error());
     }
 }
 
@@ -70,10 +70,10 @@ void draw_facts_table(const char* id, const std::vector<PlanFact>& facts) {
     if (facts.empty() || !ImGui::BeginTable(id, pairs * 2, ImGuiTableFlags_SizingStretchSame)) return;
     for (const PlanFact& fact : facts) {
         ImGui::TableNextColumn();
-        text_dim(fact.label);
+        draw::text_dim(fact.label);
         ImGui::TableNextColumn();
-        text_fit(fact.value);
-        if (items::kept()) items::mark("plan.value." + fact.label, fact.value);
+        draw::text_fit(fact.value);
+        if (draw::items::kept()) draw::items::mark("plan.value." + fact.label, fact.value);
     }
     ImGui::EndTable();
 }
@@ -86,12 +86,13 @@ void draw_peak(const PlanRow& row) {
     for (std::size_t c = 0; c < row.at_peak.size(); ++c)
         if (row.at_peak[c] > 0) parts.emplace_back(row.at_peak[c], c);
     std::sort(parts.rbegin(), parts.rend());
-    heading("At the peak");
-    std::vector<Segment> segments;
+    draw::heading("At the peak");
+    std::vector<draw::Segment> segments;
     segments.reserve(parts.size());
     for (const auto& [bytes, c] : parts)
-        segments.push_back(
-            {static_cast<double>(bytes), category_color(static_cast<traces::MemoryCategory>(c)), {}});
+        segments.push_back({static_cast<double>(bytes),
+                            theme::category_color(static_cast<traces::schema::MemoryCategory>(c)),
+                            {}});
     const float width = ImGui::GetContentRegionAvail().x;
     const double full = static_cast<double>(std::max(row.peak_bytes, row.limit_bytes));
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -105,43 +106,44 @@ void draw_peak(const PlanRow& row) {
     if (ImGui::BeginTable("peak", 3, ImGuiTableFlags_SizingStretchProp)) {
         for (const auto& [bytes, c] : parts) {
             ImGui::TableNextColumn();
-            swatch(category_color(static_cast<traces::MemoryCategory>(c)));
-            text(spaced(traces::kMemoryCategoryNames[c]));
+            draw::swatch(theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
+            draw::text(draw::spaced(traces::schema::kMemoryCategoryNames[c]));
             ImGui::TableNextColumn();
-            text_right(format_mb(bytes));
-            if (items::kept())
-                items::mark(fmt::format("plan.peak.{}", traces::kMemoryCategoryNames[c]), format_mb(bytes));
+            draw::text_right(draw::format_mb(bytes));
+            if (draw::items::kept())
+                draw::items::mark(fmt::format("plan.peak.{}", traces::schema::kMemoryCategoryNames[c]),
+                                  draw::format_mb(bytes));
             ImGui::TableNextColumn();
-            text_right_dim(
-                format_percent(100.0 * static_cast<double>(bytes) / static_cast<double>(row.peak_bytes)));
+            draw::text_right_dim(draw::format_percent(100.0 * static_cast<double>(bytes) /
+                                                      static_cast<double>(row.peak_bytes)));
         }
         ImGui::EndTable();
     }
     const auto most = [](const char* what, const std::string& name, std::int64_t bytes) {
         if (!name.empty() && bytes > 0)
-            text_dim(fmt::format("Most of a {}: {}, {}", what, name, format_mb(bytes)));
+            draw::text_dim(fmt::format("Most of a {}: {}, {}", what, name, draw::format_mb(bytes)));
     };
     ImGui::PushTextWrapPos(0);
     most("unit", row.peak_unit, row.peak_unit_bytes);
     most("module", row.peak_module, row.peak_module_bytes);
-    if (!row.moment.empty()) text_dim("Reached in: " + row.moment);
+    if (!row.moment.empty()) draw::text_dim("Reached in: " + row.moment);
     ImGui::PopTextWrapPos();
 }
 
 std::string gb(double bytes) {
-    return format_decimal(bytes / (1 << 20), 1);
+    return draw::format_decimal(bytes / (1 << 20), 1);
 }
 
 // The memory by formula beside the simulated peak, as shardscope-train plan prints it.
 void draw_anatomy(const std::vector<PlanPart>& parts) {
     if (parts.empty()) return;
     const PlanPart& head = parts.front();
-    heading("Memory by formula, beside the simulated peak");
+    draw::heading("Memory by formula, beside the simulated peak");
     ImGui::PushTextWrapPos(0);
-    text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
-                         format_count(head.parameters), format_count(head.devices),
-                         head.devices == 1 ? "" : "s", head.stage,
-                         head.offloaded ? ", offloaded to the host" : ""));
+    draw::text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
+                               draw::format_count(head.parameters), draw::format_count(head.devices),
+                               head.devices == 1 ? "" : "s", head.stage,
+                               head.offloaded ? ", offloaded to the host" : ""));
     ImGui::PopTextWrapPos();
     constexpr std::array<const char*, 7> kTitles = {"MB",      "stage 0", "stage 1",  "stage 2",
                                                     "stage 3", "formula", "simulated"};
@@ -150,23 +152,26 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
         return;
     for (const char* title : kTitles) {
         ImGui::TableNextColumn();
-        title == kTitles.front() ? text_dim(title) : text_right_dim(title);
+        title == kTitles.front() ? draw::text_dim(title) : draw::text_right_dim(title);
     }
-    const auto line = [](const std::string& name, const std::array<double, traces::kZeroStages>& stages,
-                         int stage, double here, double simulated, bool known) {
+    const auto line = [](const std::string& name,
+                         const std::array<double, traces::store::kZeroStages>& stages, int stage, double here,
+                         double simulated, bool known) {
         ImGui::TableNextColumn();
-        text(name);
+        draw::text(name);
         for (std::size_t z = 0; z < stages.size(); ++z) {
             ImGui::TableNextColumn();
             const std::string value = known ? gb(stages[z]) : "-";
-            static_cast<int>(z) == stage ? text_right(value) : text_right_dim(value);
+            static_cast<int>(z) == stage ? draw::text_right(value) : draw::text_right_dim(value);
         }
         ImGui::TableNextColumn();
-        text_right(known ? gb(here) : "-");
-        if (items::kept()) items::mark(fmt::format("plan.anatomy.{}.formula", name), known ? gb(here) : "-");
+        draw::text_right(known ? gb(here) : "-");
+        if (draw::items::kept())
+            draw::items::mark(fmt::format("plan.anatomy.{}.formula", name), known ? gb(here) : "-");
         ImGui::TableNextColumn();
-        text_right(gb(simulated));
-        if (items::kept()) items::mark(fmt::format("plan.anatomy.{}.simulated", name), gb(simulated));
+        draw::text_right(gb(simulated));
+        if (draw::items::kept())
+            draw::items::mark(fmt::format("plan.anatomy.{}.simulated", name), gb(simulated));
     };
     PlanPart sum;
     sum.known = true;
@@ -179,19 +184,19 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     }
     line("sum", sum.by_stage, head.stage, sum.formula, sum.simulated, sum.known);
     ImGui::EndTable();
-    note("The formulas ignore the schedule: docs/planning.md says what each omits.");
+    draw::note("The formulas ignore the schedule: docs/planning.md says what each omits.");
 }
 
 }  // namespace
 
-void draw_plan_details(Session& session, const PlanList& list, const PlanItem& item,
+void draw_plan_details(model::Session& session, const PlanList& list, const PlanItem& item,
                        const std::string& plan_file, const std::vector<PlanPart>* parts) {
     const PlanRow& row = *item.row;
     const float font = ImGui::GetFontSize();
-    swatch(fate_color(item.fate));
+    draw::swatch(fate_color(item.fate));
     const std::string title = fmt::format("Row {}, {}", row.number, fate_words(item.fate));
-    text(title);
-    items::value("plan.title", title);
+    draw::text(title);
+    draw::items::value("plan.title", title);
     ImGui::Dummy({0, font * 0.1F});
     draw_buttons(session, list, item, plan_file);
     ImGui::Dummy({0, font * 0.1F});
@@ -199,14 +204,14 @@ void draw_plan_details(Session& session, const PlanList& list, const PlanItem& i
     if (!why.empty()) {
         ImGui::PushTextWrapPos(0);
         constexpr std::size_t kLongest = 1200;  // bytes; planners write far less
-        text(why.size() <= kLongest ? why : why.substr(0, kLongest) + " ...");
+        draw::text(why.size() <= kLongest ? why : why.substr(0, kLongest) + " ...");
         ImGui::PopTextWrapPos();
-        items::value("plan.why", why);
+        draw::items::value("plan.why", why);
         ImGui::Dummy({0, font * 0.1F});
     }
     draw_facts_table("figures", plan_figures(list, row));
     draw_peak(row);
-    heading("Settings");
+    draw::heading("Settings");
     draw_facts_table("choices", plan_choices(list, item));
     if (parts == nullptr) return;
     std::vector<PlanPart> own;
@@ -215,12 +220,12 @@ void draw_plan_details(Session& session, const PlanList& list, const PlanItem& i
     draw_anatomy(own);
 }
 
-void open_plan_row(Session& session, const traces::Trace& plan, const PlanItem& item,
+void open_plan_row(model::Session& session, const traces::store::Trace& plan, const PlanItem& item,
                    const std::string& plan_file) {
     namespace fs = std::filesystem;
     if (session.simulation.busy()) return;
     const std::string name = fmt::format("row {} of {}", item.row->number, plan_file);
-    for (const OpenTrace& entry : session.open) {
+    for (const model::OpenTrace& entry : session.open) {
         if (entry.name == name && entry.error.empty()) return session.open_simulated(entry.path, name);
     }
     // A trace that the planner wrote: at its path, or beside the plan, with which it may have been moved.
@@ -234,8 +239,8 @@ void open_plan_row(Session& session, const traces::Trace& plan, const PlanItem& 
     session.simulation.start(item.row->job, name);
 }
 
-void save_plan_job(Session& session, const PlanItem& item) {
-    session.wanted_save = TextToSave{fmt::format("row-{}.toml", item.row->number), item.row->job};
+void save_plan_job(model::Session& session, const PlanItem& item) {
+    session.wanted_save = model::TextToSave{fmt::format("row-{}.toml", item.row->number), item.row->job};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

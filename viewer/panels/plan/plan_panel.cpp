@@ -27,16 +27,16 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-class PlanPanel final : public Panel {
+class PlanPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "plan"; }
     bool needs_trace() const override { return false; }  // it finds the plan among the open files
     bool needs_timeline() const override { return false; }
 
-    void closed(const traces::Trace& trace, const TracePtr& successor) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         if (list_ == nullptr || list_->trace.get() != &trace) return;
         again_of_ = successor != nullptr && chosen_ ? trace.path : "";
         again_number_ = chosen_ ? list_->items[*chosen_].row->number : 0;
@@ -48,21 +48,22 @@ class PlanPanel final : public Panel {
         list_.reset();
     }
 
-    void draw(Session& session, const Frame&) override {
-        const OpenTrace* entry = choose_plan(session);
+    void draw(model::Session& session, const model::Frame&) override {
+        const model::OpenTrace* entry = choose_plan(session);
         if (entry == nullptr) return say_how(session);
         const auto list = session.analyses.get<PlanList>(
-            "plan", {entry->trace}, [](const std::vector<TracePtr>& t) { return plan_list(t.front()); });
-        if (list == nullptr) return draw_waiting(session, "the plan");
+            "plan", {entry->trace},
+            [](const std::vector<model::TracePtr>& t) { return plan_list(t.front()); });
+        if (list == nullptr) return widgets::draw_waiting(session, "the plan");
         take(list);
         plan_file_ = entry->name;
         draw_head();
-        if (list_->items.empty()) return note("The planner tried no configuration.");
+        if (list_->items.empty()) return draw::note("The planner tried no configuration.");
         refresh();
         draw_body(session);
     }
 
-    void act(std::string_view action, Session& session) override {
+    void act(std::string_view action, model::Session& session) override {
         if (list_ == nullptr || list_->items.empty()) return;
         if (action == "plan_slower" || action == "plan_faster")
             return along_the_front(action == "plan_faster");
@@ -79,22 +80,22 @@ class PlanPanel final : public Panel {
     // --- which plan ---------------------------------------------------------------------------------------
 
     // The active file if it holds a plan; else the plan shown last, or the first that is open.
-    OpenTrace* choose_plan(Session& session) {
-        std::vector<OpenTrace*> plans;
-        for (OpenTrace& entry : session.open)
-            if (entry.trace != nullptr && holds_plan(*entry.trace)) plans.push_back(&entry);
+    model::OpenTrace* choose_plan(model::Session& session) {
+        std::vector<model::OpenTrace*> plans;
+        for (model::OpenTrace& entry : session.open)
+            if (entry.trace != nullptr && model::holds_plan(*entry.trace)) plans.push_back(&entry);
         if (plans.empty()) return nullptr;
-        const TracePtr last = last_.lock();
-        OpenTrace* shown = plans.front();
-        for (OpenTrace* plan : plans)
+        const model::TracePtr last = last_.lock();
+        model::OpenTrace* shown = plans.front();
+        for (model::OpenTrace* plan : plans)
             if (plan->trace == last) shown = plan;
-        for (OpenTrace* plan : plans)
+        for (model::OpenTrace* plan : plans)
             if (plan == session.current()) shown = plan;
         if (plans.size() > 1) {
             const float width = ImGui::GetFontSize() * 20;
             ImGui::SetNextItemWidth(width);
-            if (ImGui::BeginCombo("##plan", fit_in_combo(shown->name, width).c_str())) {
-                for (OpenTrace* plan : plans) {
+            if (ImGui::BeginCombo("##plan", draw::fit_in_combo(shown->name, width).c_str())) {
+                for (model::OpenTrace* plan : plans) {
                     ImGui::PushID(plan);
                     if (ImGui::Selectable(plan->name.c_str(), plan == shown)) {
                         session.set_active(static_cast<std::size_t>(plan - session.open.data()));
@@ -104,16 +105,17 @@ class PlanPanel final : public Panel {
                 }
                 ImGui::EndCombo();
             }
-            items::mark("plan.file", shown->name);
+            draw::items::mark("plan.file", shown->name);
         }
         last_ = shown->trace;
         return shown;
     }
 
-    static void say_how(const Session& session) {
-        const OpenTrace* entry = session.current();
-        if (entry != nullptr && entry->loading()) return note(fmt::format("Reading {} ...", entry->name));
-        note(
+    static void say_how(const model::Session& session) {
+        const model::OpenTrace* entry = session.current();
+        if (entry != nullptr && entry->loading())
+            return draw::note(fmt::format("Reading {} ...", entry->name));
+        draw::note(
             "No plan is open. A planner writes one: shardscope-train plan JOB.toml -o plan.sqlite tries the "
             "configurations of a job on a simulated cluster; open that file here.");
     }
@@ -171,14 +173,14 @@ class PlanPanel final : public Panel {
 
     void draw_head() {
         const std::string counts = plan_counts(*list_);
-        draw_facts(counts, false);
-        items::value("plan.counts", counts);
+        widgets::draw_facts(counts, false);
+        draw::items::value("plan.counts", counts);
         if (const std::string none = nothing_fits(*list_); !none.empty()) {
-            wrapped_in(theme::bad(), none);
-            items::value("plan.nothing_fits", none);
+            draw::wrapped_in(theme::bad(), none);
+            draw::items::value("plan.nothing_fits", none);
         }
         if (list_->trace->config_value("plan.complete") == "false")
-            note("The search was stopped before its end: this is the Pareto front of what was tried.");
+            draw::note("The search was stopped before its end: this is the Pareto front of what was tried.");
     }
 
     void draw_controls() {
@@ -186,31 +188,31 @@ class PlanPanel final : public Panel {
         static constexpr std::array<std::string_view, 2> kTime = {"Per step", "Per sample"};
         static constexpr std::array<std::string_view, 2> kMemory = {"Peak", "Reserved"};
         const float gap = ImGui::GetFontSize();
-        segmented("plan.show", kShow, show_);
+        widgets::segmented("plan.show", kShow, show_);
         ImGui::SameLine(0, gap);
-        segmented("plan.time", kTime, time_);
+        widgets::segmented("plan.time", kTime, time_);
         ImGui::SameLine(0, gap);
-        segmented("plan.memory", kMemory, memory_);
+        widgets::segmented("plan.memory", kMemory, memory_);
         ImGui::SameLine(0, gap);
-        toggle_button("plan.repeated", "Repeated figures", repeated_);
+        widgets::toggle_button("plan.repeated", "Repeated figures", repeated_);
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Also rows whose figures are those of an earlier row");
         refresh();
         draw_legend();
     }
 
     void draw_legend() const {
-        std::vector<LegendItem> keys;
+        std::vector<draw::LegendItem> keys;
         for (std::size_t f = 0; f < kPlanFates; ++f) {
             if (list_->counts[f] == 0) continue;
             const auto fate = static_cast<PlanFate>(f);
             keys.push_back({fmt::format("{} ({})", fate_words(fate),
-                                        format_count(static_cast<std::int64_t>(list_->counts[f]))),
+                                        draw::format_count(static_cast<std::int64_t>(list_->counts[f]))),
                             fate_color(fate)});
         }
         legend(keys);
     }
 
-    void draw_body(Session& session) {
+    void draw_body(model::Session& session) {
         const float font = ImGui::GetFontSize(), gap = font * 1.2F;
         const ImVec2 room = ImGui::GetContentRegionAvail();
         const bool wide = room.x > font * 78;
@@ -230,14 +232,14 @@ class PlanPanel final : public Panel {
         draw_controls();
         draw_picture(session, ImGui::GetContentRegionAvail().y * 0.46F);
         static constexpr std::array<std::string_view, 2> kViews = {"Table", "Chosen row"};
-        segmented("plan.view", kViews, view_);
+        widgets::segmented("plan.view", kViews, view_);
         if (view_ == 0) return draw_rows(session);
         ImGui::BeginChild("details");
         draw_details(session);
         ImGui::EndChild();
     }
 
-    void draw_picture(Session& session, float height) {
+    void draw_picture(model::Session& session, float height) {
         const PlanChartLook look = {.time = static_cast<PlanTime>(time_),
                                     .memory = static_cast<PlanMemory>(memory_),
                                     .chosen = chosen_,
@@ -245,7 +247,7 @@ class PlanPanel final : public Panel {
         const ImVec2 size{ImGui::GetContentRegionAvail().x, std::max(ImGui::GetFontSize() * 9, height)};
         const PlanChartEvents events = draw_plan_chart(*list_, picture_, look, size);
         if (picture_.points.empty() && picture_.untimed.empty())
-            note("The memory peak is unknown for all of these rows.");
+            draw::note("The memory peak is unknown for all of these rows.");
         if (events.hovered) draw_tip(list_->items[*events.hovered]);
         if (events.clicked) choose(events.clicked);
         if (events.opened) open_plan_row(session, *list_->trace, list_->items[*events.opened], plan_file_);
@@ -262,50 +264,52 @@ class PlanPanel final : public Panel {
         return shown;
     }
 
-    void draw_rows(Session& session) {
+    void draw_rows(model::Session& session) {
         if (!table_.alike.empty()) {
-            text_fit_dim("All rows: " + table_.alike);
+            draw::text_fit_dim("All rows: " + table_.alike);
         }
         state_.chosen.reset();
         for (std::size_t r = 0; r < table_.items.size() && chosen_; ++r)
             if (table_.items[r] == *chosen_) state_.chosen = r;
         if (scroll_) state_.scroll_to_chosen = true;
         scroll_ = false;
-        const TableEvents events = draw_table("plan.rows", table_.model, state_, {.name = "plan"});
+        const tables::TableEvents events = draw_table("plan.rows", table_.model, state_, {.name = "plan"});
         if (events.clicked && *events.clicked < table_.items.size()) chosen_ = table_.items[*events.clicked];
         if (events.opened && *events.opened < table_.items.size())
             open_plan_row(session, *list_->trace, list_->items[table_.items[*events.opened]], plan_file_);
     }
 
     void draw_tip(const PlanItem& item) const {
-        begin_tip(fmt::format("Row {}, {}", item.row->number, fate_words(item.fate)));
-        for (const PlanFact& fact : plan_choices(*list_, item)) tip_row(fact.label, fact.value);
-        for (const PlanFact& fact : plan_figures(*list_, *item.row)) tip_row(fact.label, fact.value);
+        draw::begin_tip(fmt::format("Row {}, {}", item.row->number, fate_words(item.fate)));
+        for (const PlanFact& fact : plan_choices(*list_, item)) draw::tip_row(fact.label, fact.value);
+        for (const PlanFact& fact : plan_figures(*list_, *item.row)) draw::tip_row(fact.label, fact.value);
         for (std::size_t c = 0; c < item.row->at_peak.size(); ++c) {
             if (item.row->at_peak[c] <= 0) continue;
-            tip_row(spaced(traces::kMemoryCategoryNames[c]), format_mb(item.row->at_peak[c]),
-                    category_color(static_cast<traces::MemoryCategory>(c)));
+            draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                          draw::format_mb(item.row->at_peak[c]),
+                          theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
         }
         ImGui::EndTable();
         const std::string& why = item.row->why.empty() ? item.row->reason : item.row->why;
         if (!why.empty()) {
             ImGui::Separator();
             ImGui::PushTextWrapPos(ImGui::GetFontSize() * 34);
-            text(std::string_view(why).substr(0, 600));
+            draw::text(std::string_view(why).substr(0, 600));
             ImGui::PopTextWrapPos();
         }
         ImGui::EndTooltip();
     }
 
-    void draw_details(Session& session) {
-        if (!chosen_) return note("Choose a row: a point of the picture or a line of the table.");
-        const auto parts = session.analyses.get<std::vector<traces::PlanPart>>(
-            "plan parts", {list_->trace},
-            [](const std::vector<TracePtr>& t) { return traces::load_plan_parts(t.front()->path); });
+    void draw_details(model::Session& session) {
+        if (!chosen_) return draw::note("Choose a row: a point of the picture or a line of the table.");
+        const auto parts = session.analyses.get<std::vector<traces::store::PlanPart>>(
+            "plan parts", {list_->trace}, [](const std::vector<model::TracePtr>& t) {
+                return traces::store::load_plan_parts(t.front()->path);
+            });
         draw_plan_details(session, *list_, list_->items[*chosen_], plan_file_, parts.get());
     }
 
-    std::weak_ptr<const traces::Trace> last_;
+    std::weak_ptr<const traces::store::Trace> last_;
     std::shared_ptr<const PlanList> list_;
     std::string plan_file_;
     std::string again_of_;  // the path of a reloaded plan; its chosen row is restored
@@ -316,16 +320,16 @@ class PlanPanel final : public Panel {
     int show_ = 0, time_ = 0, memory_ = 0, view_ = 0;
     bool repeated_ = false;
     PlanTable table_;
-    std::tuple<int, bool, Appearance> table_key_;
-    TableState state_;
+    std::tuple<int, bool, theme::Appearance> table_key_;
+    tables::TableState state_;
     PlanPicture picture_;
     std::pair<int, int> picture_key_{-1, -1};
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_plan_panel() {
+std::unique_ptr<model::Panel> make_plan_panel() {
     return std::make_unique<PlanPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

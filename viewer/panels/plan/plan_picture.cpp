@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanRow;
+using traces::schema::PlanRow;
 
 // The range of the values with a margin, and whether they are so far apart that they need a logarithmic
 // scale.
@@ -76,4 +76,4 @@ PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& i
     return picture;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

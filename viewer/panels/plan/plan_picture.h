@@ -7,7 +7,7 @@
 
 #include "viewer/panels/plan/plan_rows.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 enum class PlanTime : std::uint8_t { step, sample };
 enum class PlanMemory : std::uint8_t { peak, reserved };
@@ -30,4 +30,4 @@ struct PlanPicture {
 PlanPicture plan_picture(const PlanList& list, const std::vector<std::size_t>& items, PlanTime time,
                          PlanMemory memory);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,10 +15,10 @@
 #include "traces/schema/sort_rows.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::PlanRow;
+using traces::schema::PlanRow;
 
 constexpr double kMB = 1 << 20;
 
@@ -36,7 +36,7 @@ bool before(const PlanItem& a, const PlanItem& b) {
 }
 
 PlanSettings settings_of(const PlanRow& row) {
-    return traces::json_members(row.settings).value_or(PlanSettings());
+    return traces::schema::json_members(row.settings).value_or(PlanSettings());
 }
 
 const std::string* find(const PlanSettings& settings, std::string_view key) {
@@ -119,7 +119,7 @@ std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
 
 // --- the table's cells -----------------------------------------------------------------------------------
 
-using Cell = CellTable::Cell;
+using Cell = tables::CellTable::Cell;
 
 std::string fits_word(PlanFate fate) {
     switch (fate) {
@@ -137,31 +137,34 @@ std::string fits_word(PlanFate fate) {
 }
 
 Cell cell(double value, int decimals, bool known) {
-    return known && std::isfinite(value) ? decimal_cell(value, decimals) : no_cell();
+    return known && std::isfinite(value) ? tables::decimal_cell(value, decimals) : tables::no_cell();
 }
 Cell mb(std::int64_t bytes) {
     return cell(static_cast<double>(bytes) / kMB, 1, bytes >= 0);
 }
 
-std::vector<TableColumn> figure_columns(const PlanList& list) {
-    constexpr auto kText = TableColumn::Kind::text;
-    std::vector<TableColumn> columns = {
-        text_column("fits", "Fits", 4.4F, 20),
-        number_column("peak_mb", "Peak", "MB", 5.2F, 30, 0,
-                      "allocated device memory at its peak, of each rank (MB = 2^20 bytes)"),
-        number_column("reserved_mb", "Reserved", "MB", 5.2F, 18, 0,
-                      "the most that a rank's caching allocator held: what has to fit"),
-        number_column("step_ms", "Step", "ms", 5, 29, 0, "mean step of the simulated run, warm-up included"),
-        number_column("exposed_ms", "Exposed", "ms", 4.6F, 19, 0,
-                      "exposed communication (outside kernels) per step, averaged over the ranks"),
-        number_column(list.tokens ? "tokens_per_second" : "samples_per_second",
-                      list.tokens ? "Tokens" : "Samples", "per s", 5.2F, 28, 0, "of all ranks together"),
-        number_column("mfu_percent", "MFU", "%", 3.2F, 27, 0,
-                      "model FLOPs utilisation: without the recomputation of checkpointing"),
+std::vector<tables::TableColumn> figure_columns(const PlanList& list) {
+    constexpr auto kText = tables::TableColumn::Kind::text;
+    std::vector<tables::TableColumn> columns = {
+        tables::text_column("fits", "Fits", 4.4F, 20),
+        tables::number_column("peak_mb", "Peak", "MB", 5.2F, 30, 0,
+                              "allocated device memory at its peak, of each rank (MB = 2^20 bytes)"),
+        tables::number_column("reserved_mb", "Reserved", "MB", 5.2F, 18, 0,
+                              "the most that a rank's caching allocator held: what has to fit"),
+        tables::number_column("step_ms", "Step", "ms", 5, 29, 0,
+                              "mean step of the simulated run, warm-up included"),
+        tables::number_column("exposed_ms", "Exposed", "ms", 4.6F, 19, 0,
+                              "exposed communication (outside kernels) per step, averaged over the ranks"),
+        tables::number_column(list.tokens ? "tokens_per_second" : "samples_per_second",
+                              list.tokens ? "Tokens" : "Samples", "per s", 5.2F, 28, 0,
+                              "of all ranks together"),
+        tables::number_column("mfu_percent", "MFU", "%", 3.2F, 27, 0,
+                              "model FLOPs utilisation: without the recomputation of checkpointing"),
     };
     if (list.priced)
-        columns.push_back(number_column("usd_per_million", "Cost", list.tokens ? "$/M tokens" : "$/M samples",
-                                        5.5F, 26, 0, "of a million, at the cost model's price per hour"));
+        columns.push_back(tables::number_column("usd_per_million", "Cost",
+                                                list.tokens ? "$/M tokens" : "$/M samples", 5.5F, 26, 0,
+                                                "of a million, at the cost model's price per hour"));
     columns.push_back({.id = "why",
                        .title = "Why",
                        .kind = kText,
@@ -177,7 +180,8 @@ std::vector<Cell> figure_cells(const PlanList& list, const PlanItem& item) {
     const bool timed = row.simulated() && is_known(item.fate);
     const auto rate = [&](double value, int decimals) { return cell(value, decimals, timed && value > 0); };
     std::vector<Cell> cells = {
-        {fits_word(item.fate), kNoNumber, item.fate == PlanFate::too_large ? theme::bad() : Color{0}},
+        {fits_word(item.fate), tables::kNoNumber,
+         item.fate == PlanFate::too_large ? theme::bad() : theme::Color{0}},
         mb(is_known(item.fate) ? row.peak_bytes : -1),
         mb(timed ? row.reserved_bytes : -1),
         cell(row.step_us / 1e3, 2, timed),
@@ -186,7 +190,7 @@ std::vector<Cell> figure_cells(const PlanList& list, const PlanItem& item) {
         rate(100 * row.mfu, 1),
     };
     if (list.priced) cells.push_back(cell(row.cost_per_million, 4, timed && row.cost_per_million > 0));
-    cells.push_back(text_cell(row.why.empty() ? row.reason : row.why));
+    cells.push_back(tables::text_cell(row.why.empty() ? row.reason : row.why));
     return cells;
 }
 
@@ -211,7 +215,7 @@ std::string_view fate_words(PlanFate fate) {
     return kWords[static_cast<std::size_t>(fate)];
 }
 
-Color fate_color(PlanFate fate) {
+theme::Color fate_color(PlanFate fate) {
     switch (fate) {
         case PlanFate::front:
             return theme::good();
@@ -234,7 +238,7 @@ bool is_time(double ns) {
     return std::isfinite(ns) && ns > 0;
 }
 
-PlanList plan_list(std::shared_ptr<const traces::Trace> trace) {
+PlanList plan_list(std::shared_ptr<const traces::store::Trace> trace) {
     PlanList list;
     double samples = 0;
     for (const PlanRow& row : trace->plan) {
@@ -247,7 +251,7 @@ PlanList plan_list(std::shared_ptr<const traces::Trace> trace) {
         if (samples == 0) samples = own;
         list.same_batch = list.same_batch && std::abs(own - samples) <= samples * 1e-6;
     }
-    traces::sort_rows(list.items, before);
+    traces::schema::sort_rows(list.items, before);
     list.choices = choices_of(list.items);
     list.trace = std::move(trace);
     return list;
@@ -261,8 +265,8 @@ std::size_t item_of(const PlanList& list, int number) {
 
 std::string plan_counts(const PlanList& list) {
     const auto count = [&](PlanFate fate) { return list.counts[static_cast<std::size_t>(fate)]; };
-    const auto number = [](std::size_t n) { return format_count(static_cast<std::int64_t>(n)); };
-    const traces::Trace& trace = *list.trace;
+    const auto number = [](std::size_t n) { return draw::format_count(static_cast<std::int64_t>(n)); };
+    const traces::store::Trace& trace = *list.trace;
     std::string text =
         fmt::format("{} configuration{}", number(list.items.size()), list.items.size() == 1 ? "" : "s");
     for (const std::string_view key : {"plan.job", "plan.trace"}) {
@@ -290,10 +294,10 @@ std::string nothing_fits(const PlanList& list) {
     }
     if (smallest == nullptr) return "";
     const PlanRow& row = *smallest->row;
-    std::string text = row.limit_bytes < 0
-                           ? std::string("Nothing fits")
-                           : fmt::format("Nothing fits into {} of memory", format_size(row.limit_bytes));
-    text += fmt::format(": the smallest peak is {}, of row {}", format_mb(row.peak_bytes), row.number);
+    std::string text = row.limit_bytes < 0 ? std::string("Nothing fits")
+                                           : fmt::format("Nothing fits into {} of memory",
+                                                         draw::format_size(row.limit_bytes));
+    text += fmt::format(": the smallest peak is {}, of row {}", draw::format_mb(row.peak_bytes), row.number);
     if (!row.moment.empty()) text += fmt::format(", reached in {}", row.moment);
     return text +
            ". More memory (run.memory_limit, sim.cluster), more ranks, a smaller batch or a smaller model is "
@@ -324,18 +328,19 @@ PlanTable plan_table(const PlanList& list, PlanShow show, bool repeated) {
             alike.push_back(fmt::format("{} {}", choice.id, first));
         }
     }
-    table.alike = traces::joined(alike, ", ");
+    table.alike = traces::schema::joined(alike, ", ");
 
-    std::vector<TableColumn> columns = {number_column(
+    std::vector<tables::TableColumn> columns = {tables::number_column(
         "row", "Row", "", 3.8F, 99, 0, "its place in the search: --write ROW of shardscope-train plan")};
     for (const PlanChoice& choice : differ)
-        columns.push_back(text_column(choice.id, choice.title, choice.width, 25));
-    for (TableColumn& column : figure_columns(list)) columns.push_back(std::move(column));
-    auto model = std::make_shared<CellTable>(std::move(columns));
+        columns.push_back(tables::text_column(choice.id, choice.title, choice.width, 25));
+    for (tables::TableColumn& column : figure_columns(list)) columns.push_back(std::move(column));
+    auto model = std::make_shared<tables::CellTable>(std::move(columns));
     for (const std::size_t i : table.items) {
         const PlanItem& item = list.items[i];
         std::vector<Cell> cells = {{std::to_string(item.row->number), static_cast<double>(item.row->number)}};
-        for (const PlanChoice& choice : differ) cells.push_back(text_cell(choice.value(item.settings)));
+        for (const PlanChoice& choice : differ)
+            cells.push_back(tables::text_cell(choice.value(item.settings)));
         for (Cell& own : figure_cells(list, item)) cells.push_back(std::move(own));
         model->add(std::move(cells), fate_color(item.fate));
     }
@@ -358,30 +363,30 @@ std::vector<PlanFact> plan_figures(const PlanList& list, const PlanRow& row) {
         facts.push_back({label, std::move(value)});
     };
     const auto ms = [](double us) {
-        return std::isfinite(us) ? format_duration(us * 1e3) : std::string("-");
+        return std::isfinite(us) ? draw::format_duration(us * 1e3) : std::string("-");
     };
-    if (row.peak_bytes >= 0) add("Peak, allocated", format_mb(row.peak_bytes));
-    if (row.reserved_bytes >= 0) add("Reserved", format_mb(row.reserved_bytes));
-    if (row.limit_bytes >= 0) add("Limit", format_mb(row.limit_bytes));
+    if (row.peak_bytes >= 0) add("Peak, allocated", draw::format_mb(row.peak_bytes));
+    if (row.reserved_bytes >= 0) add("Reserved", draw::format_mb(row.reserved_bytes));
+    if (row.limit_bytes >= 0) add("Limit", draw::format_mb(row.limit_bytes));
     if (row.simulated()) {
         add("Step", ms(row.step_us));
         add("Exposed comm.", ms(row.exposed_us));
         if (row.tokens_per_second > 0) {
-            add("Tokens/s", format_decimal(row.tokens_per_second, 0));
+            add("Tokens/s", draw::format_decimal(row.tokens_per_second, 0));
         } else if (row.samples_per_second > 0) {
-            add("Samples/s", format_decimal(row.samples_per_second, 1));
+            add("Samples/s", draw::format_decimal(row.samples_per_second, 1));
         }
-        if (row.mfu > 0) add("MFU", format_decimal(100 * row.mfu, 1) + " %");
+        if (row.mfu > 0) add("MFU", draw::format_decimal(100 * row.mfu, 1) + " %");
         if (row.cost_per_million > 0)
             add(list.tokens ? "Cost of a million tokens" : "Cost of a million samples",
-                "$" + format_decimal(row.cost_per_million, 4));
+                "$" + draw::format_decimal(row.cost_per_million, 4));
     } else if (row.peak_bytes >= 0) {
         add("Step", "not simulated");
     }
     if (row.ranks > 0)
-        add("Ranks", row.nodes > 0 ? fmt::format("{} on {} node{}", format_count(row.ranks),
-                                                 format_count(row.nodes), row.nodes == 1 ? "" : "s")
-                                   : format_count(row.ranks));
+        add("Ranks", row.nodes > 0 ? fmt::format("{} on {} node{}", draw::format_count(row.ranks),
+                                                 draw::format_count(row.nodes), row.nodes == 1 ? "" : "s")
+                                   : draw::format_count(row.ranks));
     return facts;
 }
 
@@ -401,4 +406,4 @@ std::string plan_flags(const PlanSettings& settings) {
     return flags;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -16,14 +16,14 @@
 #include "viewer/tables/table_model.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // The outcome for a configuration.
 enum class PlanFate : std::uint8_t { front, fits, too_large, impossible, not_run };
 inline constexpr std::size_t kPlanFates = 5;
-PlanFate fate_of(const traces::PlanRow& row);
+PlanFate fate_of(const traces::schema::PlanRow& row);
 std::string_view fate_words(PlanFate fate);  // "on the Pareto front", "does not fit"
-Color fate_color(PlanFate fate);
+theme::Color fate_color(PlanFate fate);
 
 inline bool is_known(PlanFate fate) {  // it has a peak
     return fate != PlanFate::impossible && fate != PlanFate::not_run;
@@ -32,7 +32,7 @@ inline bool is_known(PlanFate fate) {  // it has a peak
 using PlanSettings = std::vector<std::pair<std::string, std::string>>;  // "fsdp.wrap", "module:Block"
 
 struct PlanItem {
-    const traces::PlanRow* row = nullptr;
+    const traces::schema::PlanRow* row = nullptr;
     PlanFate fate = PlanFate::not_run;
     PlanSettings settings;  // empty if the file's settings are not a JSON object
 };
@@ -47,7 +47,7 @@ struct PlanChoice {
 // The rows of a trace's plan: the front, fastest first; those that fit, fastest first; those that do not,
 // smallest first; those that are impossible.
 struct PlanList {
-    std::shared_ptr<const traces::Trace> trace;  // keeps the rows alive
+    std::shared_ptr<const traces::store::Trace> trace;  // keeps the rows alive
     std::vector<PlanItem> items;
     std::vector<PlanChoice> choices;  // keys that were given on the command line first
     std::vector<std::size_t> counts = std::vector<std::size_t>(kPlanFates);
@@ -55,10 +55,10 @@ struct PlanList {
     bool tokens = false;     // the model counts tokens, otherwise samples
     bool priced = false;
 };
-double ns_per_sample(const traces::PlanRow& row);  // 0: unknown
-bool is_time(double ns);                           // finite and above 0
+double ns_per_sample(const traces::schema::PlanRow& row);  // 0: unknown
+bool is_time(double ns);                                   // finite and above 0
 
-PlanList plan_list(std::shared_ptr<const traces::Trace> trace);
+PlanList plan_list(std::shared_ptr<const traces::store::Trace> trace);
 
 // The item with this row number; items.size() if there is none.
 std::size_t item_of(const PlanList& list, int number);
@@ -72,7 +72,7 @@ std::string nothing_fits(const PlanList& list);
 
 enum class PlanShow : std::uint8_t { all, fits, front };
 struct PlanTable {
-    std::shared_ptr<const TableModel> model;
+    std::shared_ptr<const tables::TableModel> model;
     std::vector<std::size_t> items;  // by row of the model
     std::string alike;               // settings common to all rows: "param=bf16, batch=2"
 };
@@ -87,8 +87,8 @@ struct PlanFact {
 // "wrap module:Block", "strategy FULL_SHARD": the row's cells in the columns of choices.
 std::vector<PlanFact> plan_choices(const PlanList& list, const PlanItem& item);
 // Peak, reserved, step time, throughput: those that are known, with units.
-std::vector<PlanFact> plan_figures(const PlanList& list, const traces::PlanRow& row);
+std::vector<PlanFact> plan_figures(const PlanList& list, const traces::schema::PlanRow& row);
 // "--fsdp.wrap=root --data.batch=2", for a command line.
 std::string plan_flags(const PlanSettings& settings);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

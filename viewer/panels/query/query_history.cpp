@@ -5,7 +5,7 @@
 
 #include "traces/schema/json_text.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 void QueryHistory::add(std::string sql) {
     if (sql.find_first_not_of(" \t\r\n") == std::string::npos) return;
@@ -22,15 +22,15 @@ std::string QueryHistory::to_text() const {
         if (bytes > kMostBytes) break;
         kept.push_back(sql);
     }
-    return kept.empty() ? "" : traces::dump_strings(kept);
+    return kept.empty() ? "" : traces::schema::dump_strings(kept);
 }
 
 void QueryHistory::from_text(std::string_view text) {
-    auto read = traces::json_strings(text);
+    auto read = traces::schema::json_strings(text);
     if (!read) return;
     if (read->size() > kMost) read->resize(kMost);
     entries_.clear();
     for (auto sql = read->rbegin(); sql != read->rend(); ++sql) add(*sql);
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

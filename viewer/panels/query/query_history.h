@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class QueryHistory {
   public:
@@ -24,4 +24,4 @@ class QueryHistory {
     std::vector<std::string> entries_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

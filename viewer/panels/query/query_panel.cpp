@@ -25,7 +25,7 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 struct TimeLimit {
@@ -38,11 +38,11 @@ const std::array<TimeLimit, 4> kTimes = {{{"5 s", std::chrono::seconds(5)},
                                           {"no limit", {}}}};
 constexpr std::array<std::size_t, 3> kRows = {1'000, 100'000, 1'000'000};
 
-class QueryPanel final : public Panel {
+class QueryPanel final : public model::Panel {
   public:
     QueryPanel() {
         table_.all_columns = kAllColumns;
-        for (const traces::ShippedQuery& query : traces::shipped_queries())
+        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries())
             if (query.name == "kernels_by_time") sql_ = query.sql;
     }
     std::string_view name() const override { return "query"; }
@@ -51,11 +51,11 @@ class QueryPanel final : public Panel {
     std::string saved() const override { return history_.to_text(); }
     void restore(std::string_view saved) override { history_.from_text(saved); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         runner_.poll();
         const TraceFiles files = session.current()->files();
         notice_trace(session, files);
-        draw_choosers(session, false);
+        widgets::draw_choosers(session, false);
         draw_toolbar(session, files);
         const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
         const float browser = std::clamp(width * 0.26F, font * 15, font * 26);
@@ -76,11 +76,11 @@ class QueryPanel final : public Panel {
 
     // Another trace makes the results obsolete. A database is queried immediately, so that the page is not
     // empty; a trace that must be imported first waits for the user.
-    void notice_trace(Session& session, const TraceFiles& files) {
+    void notice_trace(model::Session& session, const TraceFiles& files) {
         if (shown_.lock() == session.trace()) return;
         if (runner_.running()) return;  // for the previous trace: waits for its answer
         shown_ = session.trace();
-        stamps_ = stamps_of(files);
+        stamps_ = model::stamps_of(files);
         answer_ = nullptr;
         models_.clear();
         ignore_ = runner_.answer();
@@ -92,16 +92,16 @@ class QueryPanel final : public Panel {
     bool has_views(const TraceFiles& files) const {
         const auto schema = runner_.schema(files);
         return schema != nullptr && std::any_of(schema->begin(), schema->end(),
-                                                [](const traces::SchemaObject& o) { return o.view; });
+                                                [](const traces::query::SchemaObject& o) { return o.view; });
     }
-    void offer_views(Session& session, const TraceFiles& files) {
+    void offer_views(model::Session& session, const TraceFiles& files) {
         if (runner_.running() || runner_.schema(files) == nullptr || !runner_.schema_error().empty() ||
             has_views(files))
             return;
-        note(
+        draw::note(
             "This database has none of the views that the queries use: it is an export of another tool. "
             "Write SQL for its tables, or import it to a temporary database that has the views.");
-        if (named_button("Import with views", "query.import_views")) {
+        if (draw::named_button("Import with views", "query.import_views")) {
             runner_.import_exports(true);
             own_work_ = true;
             runner_.load_schema(files);
@@ -109,17 +109,18 @@ class QueryPanel final : public Panel {
         }
     }
 
-    void first_questions(Session& session, const TraceFiles& files) {
+    void first_questions(model::Session& session, const TraceFiles& files) {
         if (runner_.running()) return;
         if (run_next_) return run(session, files);
         if (runner_.schema(files) == nullptr && schema_asked_ != files) {
-            if (files.size() != 1 || !traces::is_database(files.front())) return;
+            if (files.size() != 1 || !traces::query::is_database(files.front())) return;
             schema_asked_ = files;
             own_work_ = true;
             runner_.load_schema(files);
             return;
         }
-        if (!asked_once_ && has_views(files) && files.size() == 1 && traces::is_database(files.front())) {
+        if (!asked_once_ && has_views(files) && files.size() == 1 &&
+            traces::query::is_database(files.front())) {
             asked_once_ = true;
             own_work_ = true;
             runner_.run(files, sql_, limits_);
@@ -127,7 +128,7 @@ class QueryPanel final : public Panel {
     }
 
     // The user's query waits until the panel's own first query and the reading of the schema have ended.
-    void run(Session& session, const TraceFiles& files) {
+    void run(model::Session& session, const TraceFiles& files) {
         if (runner_.running()) {
             run_next_ = own_work_;
             return;
@@ -139,15 +140,15 @@ class QueryPanel final : public Panel {
         session.note_work();
     }
 
-    void draw_toolbar(Session& session, const TraceFiles& files) {
+    void draw_toolbar(model::Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize(), gap = font * 0.5F;
         if (runner_.running()) {
-            if (named_button("Stop", "query.stop")) {
+            if (draw::named_button("Stop", "query.stop")) {
                 run_next_ = false;
                 runner_.stop();
             }
         } else {
-            if (named_button("Run", "query.run")) run(session, files);
+            if (draw::named_button("Run", "query.run")) run(session, files);
         }
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Enter in the editor runs the query, too.");
         ImGui::SameLine(0, gap);
@@ -155,39 +156,40 @@ class QueryPanel final : public Panel {
         ImGui::SameLine(0, gap);
         draw_history();
         ImGui::SameLine(0, font);
-        flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
+        draw::flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
         draw_limits();
         first_questions(session, files);
     }
 
     void draw_shipped() {
-        flow(ImGui::GetFontSize() * 11);
+        draw::flow(ImGui::GetFontSize() * 11);
         ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
         const bool open = ImGui::BeginCombo("##shipped", "Queries");
-        items::mark("query.shipped");
+        draw::items::mark("query.shipped");
         if (!open) return;
-        for (const traces::ShippedQuery& query : traces::shipped_queries()) {
+        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
             if (ImGui::Selectable(std::string(query.name).c_str())) set_sql(std::string(query.sql));
-            items::mark(fmt::format("query.shipped.{}", query.name));
-            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", traces::question_of(query.sql).c_str());
+            draw::items::mark(fmt::format("query.shipped.{}", query.name));
+            if (ImGui::IsItemHovered())
+                ImGui::SetTooltip("%s", traces::query::question_of(query.sql).c_str());
         }
         ImGui::EndCombo();
     }
 
     void draw_history() {
-        flow(ImGui::GetFontSize() * 8);
+        draw::flow(ImGui::GetFontSize() * 8);
         ImGui::SetNextItemWidth(ImGui::GetFontSize() * 8);
         const std::vector<std::string>& entries = history_.entries();
         ImGui::BeginDisabled(entries.empty());
         const bool open = ImGui::BeginCombo("##history", "History");
-        items::mark("query.history", fmt::format("{}", entries.size()));
+        draw::items::mark("query.history", fmt::format("{}", entries.size()));
         if (open) {
             for (std::size_t i = 0; i < entries.size(); ++i) {
-                const std::string line = fit_text(entries[i], ImGui::GetFontSize() * 40);
+                const std::string line = draw::fit_text(entries[i], ImGui::GetFontSize() * 40);
                 ImGui::PushID(static_cast<int>(i));
                 if (ImGui::Selectable(line.c_str())) set_sql(entries[i]);
-                items::mark(fmt::format("query.history.{}", i), entries[i]);
-                if (ImGui::IsItemHovered()) full_text_tip(entries[i]);
+                draw::items::mark(fmt::format("query.history.{}", i), entries[i]);
+                if (ImGui::IsItemHovered()) draw::full_text_tip(entries[i]);
                 ImGui::PopID();
             }
             ImGui::EndCombo();
@@ -211,7 +213,7 @@ class QueryPanel final : public Panel {
         ImGui::SameLine(0, font * 0.4F);
         ImGui::SetNextItemWidth(font * 9.5F);
         const auto rows = [](std::size_t n) {
-            return traces::counted(static_cast<std::int64_t>(n), "row", "rows");
+            return traces::store::counted(static_cast<std::int64_t>(n), "row", "rows");
         };
         if (ImGui::BeginCombo("##rows", rows(limits_.rows).c_str())) {
             for (const std::size_t n : kRows)
@@ -225,18 +227,18 @@ class QueryPanel final : public Panel {
         ++editor_;  // Dear ImGui keeps its own copy of a text that is being edited
     }
 
-    void draw_schema(Session& session, const TraceFiles& files) {
+    void draw_schema(model::Session& session, const TraceFiles& files) {
         const auto schema = runner_.schema(files);
         if (schema != nullptr) {
-            if (!runner_.schema_error().empty()) return note(runner_.schema_error());
+            if (!runner_.schema_error().empty()) return draw::note(runner_.schema_error());
             if (const auto picked = browser_.draw(*schema)) set_sql(sql_of(*picked));
             return;
         }
-        if (runner_.running()) return note("Reading the schema ...");
-        note(
+        if (runner_.running()) return draw::note("Reading the schema ...");
+        draw::note(
             "This trace is not a database. For a query it is imported into a temporary one, which may take a "
             "while.");
-        if (named_button("Import and list its tables", "query.import")) {
+        if (draw::named_button("Import and list its tables", "query.import")) {
             schema_asked_ = files;
             own_work_ = true;
             runner_.load_schema(files);
@@ -250,7 +252,7 @@ class QueryPanel final : public Panel {
         return fmt::format("SELECT * FROM {}\" LIMIT 1000\n", quoted);
     }
 
-    void draw_editor(Session& session, const TraceFiles& files) {
+    void draw_editor(model::Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize();
         const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.3F, font * 5, font * 15);
         ImGui::PushID(editor_);
@@ -261,12 +263,13 @@ class QueryPanel final : public Panel {
             run(session, files);
             ImGui::SetKeyboardFocusHere(-1);
         }
-        items::mark("query.sql", sql_);
+        draw::items::mark("query.sql", sql_);
         ImGui::PopID();
-        if (session.trace()->ended && stamps_of(files) != stamps_) {
-            text_in(theme::bad(),
-                    "The file has changed since it was opened: answers come from the new one, other panels "
-                    "show the old one. Reload it to see it whole.");
+        if (session.trace()->ended && model::stamps_of(files) != stamps_) {
+            draw::text_in(
+                theme::bad(),
+                "The file has changed since it was opened: answers come from the new one, other panels "
+                "show the old one. Reload it to see it whole.");
         }
     }
 
@@ -276,61 +279,63 @@ class QueryPanel final : public Panel {
         answer_ = answer;
         chosen_result_ = answer->results.empty() ? 0 : static_cast<int>(answer->results.size()) - 1;
         models_.clear();
-        for (const traces::QueryResult& result : answer->results)
-            models_.push_back(
-                std::make_shared<QueryTable>(std::shared_ptr<const traces::QueryResult>(answer, &result)));
+        for (const traces::store::QueryResult& result : answer->results)
+            models_.push_back(std::make_shared<QueryTable>(
+                std::shared_ptr<const traces::store::QueryResult>(answer, &result)));
         table_ = {};
         table_.all_columns = kAllColumns;
     }
 
-    void draw_answer(Session& session, const TraceFiles& files) {
+    void draw_answer(model::Session& session, const TraceFiles& files) {
         take_answer();
         if (runner_.running()) {
             const double seconds = runner_.running_seconds();
-            note(seconds < 0.3 ? std::string("Running ...") : fmt::format("Running ... {:.1f} s", seconds));
-            items::value("query.status", "running");
+            draw::note(seconds < 0.3 ? std::string("Running ...")
+                                     : fmt::format("Running ... {:.1f} s", seconds));
+            draw::items::value("query.status", "running");
             return;
         }
         if (answer_ == nullptr) {
-            note(runner_.schema(files) != nullptr
-                     ? "Write SQL above and press Ctrl+Enter. The views and tables are listed on the left."
-                     : "Write SQL above and press Ctrl+Enter: the trace is imported first.");
+            draw::note(
+                runner_.schema(files) != nullptr
+                    ? "Write SQL above and press Ctrl+Enter. The views and tables are listed on the left."
+                    : "Write SQL above and press Ctrl+Enter: the trace is imported first.");
             return;
         }
         if (!answer_->error.empty()) {
-            wrapped_in(theme::bad(), answer_->error);
-            items::value("query.status", answer_->error);
+            draw::wrapped_in(theme::bad(), answer_->error);
+            draw::items::value("query.status", answer_->error);
             return;
         }
         draw_result(session);
     }
 
-    void draw_result(Session& session) {
+    void draw_result(model::Session& session) {
         const float font = ImGui::GetFontSize();
         const auto at =
             static_cast<std::size_t>(std::clamp(chosen_result_, 0, static_cast<int>(models_.size()) - 1));
-        const traces::QueryResult& result = answer_->results[at];
+        const traces::store::QueryResult& result = answer_->results[at];
         std::string status =
-            fmt::format("{} row{} in {}", format_count(static_cast<std::int64_t>(result.rows.size())),
-                        result.rows.size() == 1 ? "" : "s", format_duration(answer_->seconds * 1e9));
+            fmt::format("{} row{} in {}", draw::format_count(static_cast<std::int64_t>(result.rows.size())),
+                        result.rows.size() == 1 ? "" : "s", draw::format_duration(answer_->seconds * 1e9));
         if (result.cut) status += "; there are more: raise the limit of rows, or narrow the query";
         if (!answer_->note.empty()) status += ". " + answer_->note;
-        items::value("query.status", status);
+        draw::items::value("query.status", status);
         if (models_.size() > 1) {
             std::vector<std::string> labels;
             for (std::size_t i = 0; i < models_.size(); ++i) labels.push_back(fmt::format("{}", i + 1));
             const std::vector<std::string_view> views(labels.begin(), labels.end());
-            segmented("query.result_number", views, chosen_result_);
+            widgets::segmented("query.result_number", views, chosen_result_);
             ImGui::SameLine(0, font);
         }
         static constexpr std::array<std::string_view, 2> kViews = {"Table", "Table and plot"};
-        segmented("query.view", kViews, view_);
+        widgets::segmented("query.view", kViews, view_);
         ImGui::SameLine(0, font);
         ImGui::AlignTextToFramePadding();
-        text_fit(status);
+        draw::text_fit(status);
         const RowPlaces places = find_places(result.columns);
         const auto& model = models_[at];
-        if (result.rows.empty()) return note("The query found no row.");
+        if (result.rows.empty()) return draw::note("The query found no row.");
         const float whole = ImGui::GetContentRegionAvail().y;
         const float plot = view_ == 1 ? std::max(font * 11, whole * 0.48F) : 0;
         if (view_ == 1) {
@@ -340,7 +345,7 @@ class QueryPanel final : public Panel {
         // In a small window the page scrolls, so that some rows are always in sight.
         const float left = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeightWithSpacing();
         const float height = left < font * 9 ? font * 9 : 0;
-        const TableEvents events =
+        const tables::TableEvents events =
             draw_table("query.result", model, table_, {.size = {0, height}, .name = "query"});
         if (events.hovered && places.known() && !events.clicked)
             ImGui::SetTooltip("Click: show it in the timeline");
@@ -349,14 +354,14 @@ class QueryPanel final : public Panel {
         if (const auto place = place_of(*model, places, *row)) go_to(session, *place);
     }
 
-    static void go_to(Session& session, const RowPlace& place) {
-        const traces::Trace& trace = *session.trace();
-        const std::optional<int> rank = place.rank ? rank_index(trace, *place.rank) : std::nullopt;
-        SelectedEvent event;
+    static void go_to(model::Session& session, const RowPlace& place) {
+        const traces::store::Trace& trace = *session.trace();
+        const std::optional<int> rank = place.rank ? model::rank_index(trace, *place.rank) : std::nullopt;
+        model::SelectedEvent event;
         if (const auto device = device_event_at(trace, place); device >= 0) {
-            event = {EventKind::device, device};
+            event = {model::EventKind::device, device};
         } else if (const auto range = host_range_at(trace, place); range >= 0) {
-            event = {EventKind::range, range};
+            event = {model::EventKind::range, range};
         }
         session.go_to({place.from, place.to}, rank, event);
     }
@@ -368,23 +373,23 @@ class QueryPanel final : public Panel {
     QueryRunner runner_;
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
-    std::weak_ptr<const traces::Trace> shown_;
-    std::vector<FileStamp> stamps_;  // of the files when the trace was first seen here
-    bool asked_once_ = false;        // a query of this trace has been run
-    bool own_work_ = false;          // the panel's own first query is running, or the schema is being read
-    bool run_next_ = false;          // runs the user's query once that has ended
+    std::weak_ptr<const traces::store::Trace> shown_;
+    std::vector<model::FileStamp> stamps_;  // of the files when the trace was first seen here
+    bool asked_once_ = false;               // a query of this trace has been run
+    bool own_work_ = false;  // the panel's own first query is running, or the schema is being read
+    bool run_next_ = false;  // runs the user's query once that has ended
     std::shared_ptr<const QueryAnswer> answer_, ignore_;
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;
-    TableState table_;
-    TableOrder plot_order_;
+    tables::TableState table_;
+    tables::TableOrder plot_order_;
     QueryPlot plot_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_query_panel() {
+std::unique_ptr<model::Panel> make_query_panel() {
     return std::make_unique<QueryPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -14,7 +14,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 constexpr std::size_t kSinglePoints = 4000;  // more are folded
@@ -25,7 +25,7 @@ bool choose(const char* id, const char* none, const QueryTable& table, int& chos
     bool changed = false;
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 9);
     const bool open = ImGui::BeginCombo(id, shown.c_str());
-    items::mark(fmt::format("query.plot.{}", id + 2), shown);
+    draw::items::mark(fmt::format("query.plot.{}", id + 2), shown);
     if (!open) return false;
     if (*none != 0 && ImGui::Selectable(none, chosen < 0)) {
         chosen = -1;
@@ -51,8 +51,8 @@ std::string unit_of(const QueryTable& table, int column) {
 std::string shown_value(const QueryTable& table, int column, double value) {
     const std::string unit = unit_of(table, column);
     const std::string number = value == std::round(value) && std::abs(value) < 1e15
-                                   ? format_count(static_cast<std::int64_t>(value))
-                                   : format_decimal(value, 3);
+                                   ? draw::format_count(static_cast<std::int64_t>(value))
+                                   : draw::format_decimal(value, 3);
     return unit.empty() ? number : number + " " + unit;
 }
 
@@ -84,11 +84,11 @@ void QueryPlot::draw_choosers(const QueryTable& table) {
     choose("##y", "", table, y_);
     ImGui::SameLine(0, font * 0.5F);
     ImGui::AlignTextToFramePadding();
-    text("over");
+    draw::text("over");
     ImGui::SameLine(0, font * 0.5F);
     choose("##x", "row", table, x_);
     ImGui::SameLine(0, font);
-    segmented("query.plot", kLooks, look_);
+    widgets::segmented("query.plot", kLooks, look_);
 }
 
 void QueryPlot::refresh(const std::shared_ptr<const QueryTable>& table,
@@ -115,21 +115,21 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     draw_choosers(*table);
     const float left = size.y - ImGui::GetFrameHeightWithSpacing();
     if (y_ < 0) {
-        note("No column of this result holds numbers: there is nothing to plot.");
+        draw::note("No column of this result holds numbers: there is nothing to plot.");
         ImGui::EndGroup();
         return;
     }
     refresh(table, order, std::max(16, static_cast<int>(size.x)));
     const double fx = axis_factor_of(unit_of(*table, x_)), fy = axis_factor_of(unit_of(*table, y_));
-    ChartAxes axes;
+    draw::ChartAxes axes;
     axes.x_low = range_.x_low * fx;
     axes.x_high = range_.x_high * fx;
     axes.y_low = range_.y_low * fy;
     axes.y_high = std::max(range_.y_high, range_.y_low < 0 ? 0 : 1e-12) * fy;
     axes.x_unit = axis_unit_of(unit_of(*table, x_));
     axes.y_unit = axis_unit_of(unit_of(*table, y_));
-    Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
-    items::mark("query.plot", fmt::format("{} points", points_.size()));
+    draw::Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
+    draw::items::mark("query.plot", fmt::format("{} points", points_.size()));
     // From here on x and y are in the columns' own units.
     chart.x = {range_.x_low, range_.x_high, chart.min.x, chart.max.x};
     chart.y = {range_.y_low, axes.y_high / fy, chart.max.y, chart.min.y};
@@ -144,7 +144,7 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     ImGui::EndGroup();
 }
 
-void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
+void QueryPlot::paint(const QueryTable&, const draw::Chart& chart) const {
     const ImU32 color = theme::accent();
     const float step = chart.width() / static_cast<float>(std::max(1, seen_columns_));
     const auto at = [&](const PlotColumn& c) {
@@ -163,7 +163,7 @@ void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
             }
             for (const PlotColumn& c : folded_)
                 chart.draw->AddRectFilled({at(c) - step / 2, y(c.highest) - 1},
-                                          {at(c) + step / 2, y(c.lowest) + 1}, faded(color, 0.7F));
+                                          {at(c) + step / 2, y(c.lowest) + 1}, draw::faded(color, 0.7F));
             return;
         case Look::line:
             for (std::size_t i = 0; i < folded_.size(); ++i) {
@@ -200,7 +200,7 @@ void QueryPlot::paint(const QueryTable&, const Chart& chart) const {
 }
 
 // The point nearest to the mouse if points are few; else the extremes of the column under it.
-void QueryPlot::draw_tip(const QueryTable& table, const Chart& chart) const {
+void QueryPlot::draw_tip(const QueryTable& table, const draw::Chart& chart) const {
     if (!chart.hovered || points_.empty()) return;
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     const std::string x_name = x_ < 0 ? "row" : table.columns()[static_cast<std::size_t>(x_)].title;
@@ -217,10 +217,10 @@ void QueryPlot::draw_tip(const QueryTable& table, const Chart& chart) const {
         std::size_t nearest = 0;
         for (std::size_t i = 1; i < points_.size(); ++i)
             if (distance(points_[i], i) < distance(points_[nearest], nearest)) nearest = i;
-        begin_tip("");
-        tip_row(x_name, shown_value(table, x_, points_[nearest].x + (x_ < 0 ? 1 : 0)));
-        tip_row(y_name, shown_value(table, y_, points_[nearest].y));
-        end_tip();
+        draw::begin_tip("");
+        draw::tip_row(x_name, shown_value(table, x_, points_[nearest].x + (x_ < 0 ? 1 : 0)));
+        draw::tip_row(y_name, shown_value(table, y_, points_[nearest].y));
+        draw::end_tip();
         return;
     }
     const int column =
@@ -228,10 +228,10 @@ void QueryPlot::draw_tip(const QueryTable& table, const Chart& chart) const {
     const auto at =
         std::find_if(folded_.begin(), folded_.end(), [&](const PlotColumn& c) { return c.column >= column; });
     if (at == folded_.end()) return;
-    begin_tip("");
-    tip_row(y_name,
-            fmt::format("{} to {}", shown_value(table, y_, at->lowest), shown_value(table, y_, at->highest)));
-    end_tip();
+    draw::begin_tip("");
+    draw::tip_row(y_name, fmt::format("{} to {}", shown_value(table, y_, at->lowest),
+                                      shown_value(table, y_, at->highest)));
+    draw::end_tip();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

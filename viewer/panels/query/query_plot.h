@@ -11,7 +11,7 @@
 
 #include "viewer/panels/query/query_table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class QueryPlot {
   public:
@@ -25,8 +25,8 @@ class QueryPlot {
     void draw_choosers(const QueryTable& table);
     void refresh(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
                  int columns);
-    void paint(const QueryTable& table, const struct Chart& chart) const;
-    void draw_tip(const QueryTable& table, const struct Chart& chart) const;
+    void paint(const QueryTable& table, const struct draw::Chart& chart) const;
+    void draw_tip(const QueryTable& table, const struct draw::Chart& chart) const;
 
     int x_ = -1, y_ = -1;  // columns; x -1: the row's index
     int look_ = 0;
@@ -39,4 +39,4 @@ class QueryPlot {
     PlotRange range_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // limit for one result
@@ -28,17 +28,17 @@ void QueryRunner::start(std::function<void()> work) {
 }
 
 std::string QueryRunner::database(const TraceFiles& files, bool import_exports) {
-    const std::vector<FileStamp> stamps = stamps_of(files);
+    const std::vector<model::FileStamp> stamps = model::stamps_of(files);
     if (as_database_ == nullptr || database_files_ != files || database_stamps_ != stamps ||
         database_imported_ != import_exports) {
         as_database_.reset();
-        traces::AsDatabaseOptions options;
+        traces::query::AsDatabaseOptions options;
         options.files = files;
         options.partial = true;  // as the viewer opens traces
         options.ours = import_exports;
-        traces::WorkOptions work;
+        traces::merge::WorkOptions work;
         work.cancel = &cancel_;
-        as_database_ = std::make_unique<traces::AsDatabase>(options, work);
+        as_database_ = std::make_unique<traces::query::AsDatabase>(options, work);
         database_files_ = files;
         database_stamps_ = stamps;
         database_imported_ = import_exports;
@@ -56,20 +56,20 @@ void QueryRunner::run(const TraceFiles& files, const std::string& sql, const Que
             const std::string path = database(files, import_exports);
             if (as_database_->imported())
                 answer->note = "Queried in a temporary database that the trace was imported to.";
-            traces::QueryOptions options;
+            traces::store::QueryOptions options;
             options.cancel = &cancel_;
             options.time_limit = limits.time;
             options.max_rows = limits.rows;
             options.max_bytes = kMostBytes;
             options.max_value_bytes = kMostValueBytes;
-            answer->results = traces::run_query(path, sql, options);
+            answer->results = traces::store::run_query(path, sql, options);
             if (answer->results.empty())
                 answer->error = "The SQL has no statement with a result; write a SELECT.";
-        } catch (const traces::QueryStopped&) {
+        } catch (const traces::store::QueryStopped&) {
             answer->error = cancel_
                                 ? "The query was stopped."
                                 : "The query was stopped at its time limit; ask for less or allow more time.";
-        } catch (const traces::Cancelled&) {
+        } catch (const traces::merge::Cancelled&) {
             answer->error = "The import was stopped.";
         } catch (const std::bad_alloc&) {
             answer->error = "There is not enough memory for this result; ask for less.";
@@ -88,9 +88,9 @@ void QueryRunner::load_schema(const TraceFiles& files) {
     schema_ = nullptr;
     start([this, files, import_exports = import_exports_] {
         next_schema_error_.clear();
-        auto objects = std::make_shared<std::vector<traces::SchemaObject>>();
+        auto objects = std::make_shared<std::vector<traces::query::SchemaObject>>();
         try {
-            *objects = traces::schema_objects(database(files, import_exports));
+            *objects = traces::query::schema_objects(database(files, import_exports));
         } catch (const std::exception& error) {
             next_schema_error_ = error.what();
         }
@@ -108,8 +108,9 @@ void QueryRunner::poll() {
     }
 }
 
-std::shared_ptr<const std::vector<traces::SchemaObject>> QueryRunner::schema(const TraceFiles& files) const {
+std::shared_ptr<const std::vector<traces::query::SchemaObject>> QueryRunner::schema(
+    const TraceFiles& files) const {
     return files == schema_files_ ? schema_ : nullptr;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -18,7 +18,7 @@
 #include "traces/store/sqlite/query.h"
 #include "viewer/model/file_stamp.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct QueryLimits {
     std::optional<std::chrono::nanoseconds> time = std::chrono::seconds(30);
@@ -27,8 +27,8 @@ struct QueryLimits {
 
 struct QueryAnswer {
     std::string sql;
-    std::vector<traces::QueryResult> results;  // of the statements that return columns
-    std::string error;                         // one sentence; empty: success
+    std::vector<traces::store::QueryResult> results;  // of the statements that return columns
+    std::string error;                                // one sentence; empty: success
     double seconds = 0;
     std::string note;  // "imported to a temporary database ..."
 };
@@ -55,7 +55,7 @@ class QueryRunner {
     void poll();  // once a frame: takes over finished results
     const std::shared_ptr<const QueryAnswer>& answer() const { return answer_; }
     // The schema of the files it was loaded for; nullptr if it is not there (yet).
-    std::shared_ptr<const std::vector<traces::SchemaObject>> schema(const TraceFiles& files) const;
+    std::shared_ptr<const std::vector<traces::query::SchemaObject>> schema(const TraceFiles& files) const;
     const std::string& schema_error() const { return schema_error_; }
 
   private:
@@ -68,18 +68,18 @@ class QueryRunner {
     bool import_exports_ = false;
     Clock::time_point since_;
     std::shared_ptr<const QueryAnswer> answer_;
-    std::shared_ptr<const std::vector<traces::SchemaObject>> schema_;
+    std::shared_ptr<const std::vector<traces::query::SchemaObject>> schema_;
     TraceFiles schema_files_;
     std::string schema_error_;
 
     // Used by the worker while it runs.
     std::shared_ptr<QueryAnswer> next_answer_;
-    std::shared_ptr<std::vector<traces::SchemaObject>> next_schema_;
+    std::shared_ptr<std::vector<traces::query::SchemaObject>> next_schema_;
     std::string next_schema_error_;
-    std::unique_ptr<traces::AsDatabase> as_database_;
+    std::unique_ptr<traces::query::AsDatabase> as_database_;
     TraceFiles database_files_;
-    std::vector<FileStamp> database_stamps_;
+    std::vector<model::FileStamp> database_stamps_;
     bool database_imported_ = false;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -13,10 +13,10 @@
 #include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::QueryValue;
+using traces::store::QueryValue;
 
 struct UnitEnding {
     std::string_view ending, unit;
@@ -29,7 +29,7 @@ constexpr std::array kEndings = {
 };
 
 std::string unit_of(std::string_view column) {
-    const std::string name = traces::lower_case(column);
+    const std::string name = traces::schema::lower_case(column);
     for (const UnitEnding& e : kEndings)
         if (name.ends_with(e.ending)) return std::string(e.unit);
     return {};
@@ -38,11 +38,11 @@ std::string unit_of(std::string_view column) {
 bool exact_number(const QueryValue& value) {
     if (std::holds_alternative<double>(value)) return true;
     const auto* whole = std::get_if<std::int64_t>(&value);
-    return whole != nullptr && std::abs(static_cast<double>(*whole)) <= kExactInteger;
+    return whole != nullptr && std::abs(static_cast<double>(*whole)) <= tables::kExactInteger;
 }
 
 // The columns whose values are all numbers, with at least one.
-std::vector<bool> number_columns(const traces::QueryResult& result) {
+std::vector<bool> number_columns(const traces::store::QueryResult& result) {
     std::vector<bool> number(result.columns.size(), true), any(result.columns.size(), false);
     for (const auto& row : result.rows) {
         for (std::size_t c = 0; c < row.size(); ++c) {
@@ -56,7 +56,7 @@ std::vector<bool> number_columns(const traces::QueryResult& result) {
 }
 
 // The number of decimals is the same for the whole column, so that decimal points are aligned.
-int decimals_of(const traces::QueryResult& result, std::size_t column) {
+int decimals_of(const traces::store::QueryResult& result, std::size_t column) {
     double largest = 0;
     for (const auto& row : result.rows) {
         const auto* real = std::get_if<double>(&row[column]);
@@ -73,13 +73,13 @@ std::string distinct(const std::string& name, std::set<std::string>& used) {
 }
 
 // The width of the longest of the first rows, within limits.
-float width_of(const traces::QueryResult& result, std::size_t column, bool number) {
+float width_of(const traces::store::QueryResult& result, std::size_t column, bool number) {
     std::size_t longest = result.columns[column].size() + 1;
     for (std::size_t r = 0; r < std::min<std::size_t>(result.rows.size(), 50); ++r) {
         const QueryValue& value = result.rows[r][column];
         if (const auto* text = std::get_if<std::string>(&value)) longest = std::max(longest, text->size());
         if (const auto* whole = std::get_if<std::int64_t>(&value))
-            longest = std::max(longest, format_count(*whole).size());
+            longest = std::max(longest, draw::format_count(*whole).size());
     }
     return std::clamp(static_cast<float>(longest) * (number ? 0.62F : 0.56F) + 1, 4.0F, 26.0F);
 }
@@ -99,7 +99,7 @@ Match find_column(const std::vector<std::string>& columns, std::initializer_list
     for (const std::string_view name : names) {
         for (const Unit& unit : kUnits) {
             for (std::size_t c = 0; c < columns.size(); ++c) {
-                if (traces::lower_case(columns[c]) == fmt::format("{}{}", name, unit.ending))
+                if (traces::schema::lower_case(columns[c]) == fmt::format("{}{}", name, unit.ending))
                     return {static_cast<int>(c), unit.ns};
             }
         }
@@ -116,14 +116,15 @@ std::optional<std::int64_t> as_ns(const QueryTable& table, std::size_t row, int 
 
 }  // namespace
 
-QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : result_(std::move(result)) {
+QueryTable::QueryTable(std::shared_ptr<const traces::store::QueryResult> result)
+    : result_(std::move(result)) {
     const std::vector<bool> number = number_columns(*result_);
     std::set<std::string> used;
     for (std::size_t c = 0; c < result_->columns.size(); ++c) {
-        TableColumn column;
+        tables::TableColumn column;
         column.id = distinct(result_->columns[c], used);
         column.title = result_->columns[c];
-        column.kind = number[c] ? TableColumn::Kind::number : TableColumn::Kind::text;
+        column.kind = number[c] ? tables::TableColumn::Kind::number : tables::TableColumn::Kind::text;
         if (number[c]) column.unit = unit_of(column.title);
         column.width = width_of(*result_, c, number[c]);
         column.priority = 1000 - static_cast<int>(c);  // the columns keep the query's order
@@ -134,14 +135,14 @@ QueryTable::QueryTable(std::shared_ptr<const traces::QueryResult> result) : resu
 
 std::string QueryTable::text(std::size_t row, std::size_t column) const {
     const QueryValue& value = result_->rows[row][column];
-    const TableColumn& about = columns_[column];
+    const tables::TableColumn& about = columns_[column];
     if (const auto* whole = std::get_if<std::int64_t>(&value))
-        return about.unit.empty() ? fmt::format("{}", *whole) : format_count(*whole);
+        return about.unit.empty() ? fmt::format("{}", *whole) : draw::format_count(*whole);
     if (const auto* real = std::get_if<double>(&value)) {
         if (!std::isfinite(*real)) return fmt::format("{}", *real);
         const double size = std::abs(*real);
         if (size != 0 && (size < 0.0005 || size >= 1e15)) return fmt::format("{:.4g}", *real);
-        return format_decimal(*real, decimals_[column]);
+        return draw::format_decimal(*real, decimals_[column]);
     }
     if (const auto* text = std::get_if<std::string>(&value)) return *text;
     return "-";
@@ -151,7 +152,7 @@ double QueryTable::number(std::size_t row, std::size_t column) const {
     const QueryValue& value = result_->rows[row][column];
     if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
     if (const auto* real = std::get_if<double>(&value)) return *real;
-    return kNoNumber;
+    return tables::kNoNumber;
 }
 
 RowPlaces find_places(const std::vector<std::string>& columns) {
@@ -182,7 +183,7 @@ std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& place
     return place;
 }
 
-std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place) {
+std::int64_t device_event_at(const traces::store::Trace& trace, const RowPlace& place) {
     const auto& start = trace.device.start;
     for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
          at != start.end() && *at == place.from; ++at) {
@@ -193,7 +194,7 @@ std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place) 
     return -1;
 }
 
-std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place) {
+std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& place) {
     const auto& start = trace.ranges.start;
     for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
          at != start.end() && *at == place.from; ++at) {
@@ -229,14 +230,14 @@ PlotRange plot_range(std::span<const PlotPoint> points) {
                                                  [](const auto& a, const auto& b) { return a.y < b.y; });
     range.x_low = left->x;
     range.x_high = right->x > left->x ? right->x : left->x + 1;
-    range.y_low = low->y < 0 ? -axis_top(-low->y) : 0;
-    range.y_high = low->y < 0 && high->y <= 0 ? 0 : axis_top(high->y);
+    range.y_low = low->y < 0 ? -draw::axis_top(-low->y) : 0;
+    range.y_high = low->y < 0 && high->y <= 0 ? 0 : draw::axis_top(high->y);
     return range;
 }
 
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns) {
     std::vector<PlotPoint> sorted(points.begin(), points.end());
-    traces::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
+    traces::schema::sort_rows(sorted, [](const auto& a, const auto& b) { return a.x < b.x; });
     std::vector<PlotColumn> folded;
     const double width = range.x_high - range.x_low;
     for (const PlotPoint& point : sorted) {
@@ -254,10 +255,10 @@ std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotR
     return folded;
 }
 
-AxisUnit axis_unit_of(const std::string& unit) {
-    if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return AxisUnit::nanoseconds;
-    if (unit == "bytes" || unit == "MB" || unit == "MiB") return AxisUnit::bytes;
-    return unit == "%" ? AxisUnit::percent : AxisUnit::count;
+draw::AxisUnit axis_unit_of(const std::string& unit) {
+    if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return draw::AxisUnit::nanoseconds;
+    if (unit == "bytes" || unit == "MB" || unit == "MiB") return draw::AxisUnit::bytes;
+    return unit == "%" ? draw::AxisUnit::percent : draw::AxisUnit::count;
 }
 
 double axis_factor_of(const std::string& unit) {
@@ -267,4 +268,4 @@ double axis_factor_of(const std::string& unit) {
     return unit == "MB" || unit == "MiB" ? 1048576.0 : 1.0;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,20 +15,22 @@
 #include "viewer/draw/axis.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // A column holds numbers if all its values are numbers (or NULL) that a double holds exactly; else text. The
 // ending of its name gives the unit: start_ns, bytes, percent.
-class QueryTable final : public TableModel {
+class QueryTable final : public tables::TableModel {
   public:
-    explicit QueryTable(std::shared_ptr<const traces::QueryResult> result);
+    explicit QueryTable(std::shared_ptr<const traces::store::QueryResult> result);
     std::size_t rows() const override { return result_->rows.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override;
-    bool is_number(std::size_t column) const { return columns_[column].kind == TableColumn::Kind::number; }
+    bool is_number(std::size_t column) const {
+        return columns_[column].kind == tables::TableColumn::Kind::number;
+    }
 
   private:
-    std::shared_ptr<const traces::QueryResult> result_;
+    std::shared_ptr<const traces::store::QueryResult> result_;
     std::vector<int> decimals_;  // of each column's non-integer numbers
 };
 
@@ -48,8 +50,8 @@ struct RowPlace {
 std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row);
 
 // The device event or host range with exactly this place, -1 none: what a click on the row selects.
-std::int64_t device_event_at(const traces::Trace& trace, const RowPlace& place);
-std::int64_t host_range_at(const traces::Trace& trace, const RowPlace& place);
+std::int64_t device_event_at(const traces::store::Trace& trace, const RowPlace& place);
+std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& place);
 
 // --- the plot --------------------------------------------------------------------------------------------
 
@@ -75,7 +77,7 @@ struct PlotColumn {
 // Folds points in any order into at most `columns` columns over the range; empty ones are omitted.
 std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotRange& range, int columns);
 
-AxisUnit axis_unit_of(const std::string& column_unit);  // of TableColumn::unit
-double axis_factor_of(const std::string& column_unit);  // to the axis's base unit (ns, bytes)
+draw::AxisUnit axis_unit_of(const std::string& column_unit);  // of TableColumn::unit
+double axis_factor_of(const std::string& column_unit);        // to the axis's base unit (ns, bytes)
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -8,16 +8,16 @@
 
 #include "traces/query/database_schema.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class SchemaBrowser {
   public:
     // Fills the window. Returns the table that was double-clicked. For scripts: "query.schema.filter",
     // "query.schema.<table>".
-    std::optional<std::string> draw(const std::vector<traces::SchemaObject>& objects);
+    std::optional<std::string> draw(const std::vector<traces::query::SchemaObject>& objects);
 
   private:
     std::string filter_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

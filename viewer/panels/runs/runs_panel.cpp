@@ -20,25 +20,28 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 constexpr std::size_t kNotesShown = 200;  // lines; a damaged trace may have a thousand faults
 
-std::vector<RunFacts> facts_of(Session& session) {
+std::vector<RunFacts> facts_of(model::Session& session) {
     std::vector<RunFacts> runs;
-    for (const OpenTrace& entry : session.open) {
+    for (const model::OpenTrace& entry : session.open) {
         RunFacts& run = runs.emplace_back();
         run.entry = &entry;
         if (entry.trace == nullptr) continue;
         run.info = session.analyses.info(entry.trace);
         run.faults = session.analyses.faults(entry.trace);
         run.notes = session.analyses.analysis<std::vector<std::string>>(
-            "notes", entry.trace, {},
-            [](const traces::Trace& t, const traces::Selection&) { return traces::check_notes(t); });
-        run.figures = session.analyses.analysis<traces::Comparison>(
-            "key figures", entry.trace, Session::selection(entry),
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::compare({&t}, s); });
+            "notes", entry.trace, {}, [](const traces::store::Trace& t, const traces::analysis::Selection&) {
+                return traces::analysis::check_notes(t);
+            });
+        run.figures = session.analyses.analysis<traces::analysis::Comparison>(
+            "key figures", entry.trace, model::Session::selection(entry),
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::compare({&t}, s);
+            });
     }
     return runs;
 }
@@ -61,22 +64,22 @@ void bullet(std::string_view line, ImU32 color) {
     ImGui::SameLine();
     ImGui::PushTextWrapPos(0);
     constexpr std::size_t kLongest = 600;  // bytes: more of a very long name would not help
-    text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
+    draw::text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
     ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
 }
 
-class RunsPanel final : public Panel {
+class RunsPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "runs"; }
     bool needs_timeline() const override { return false; }
     bool needs_trace() const override { return false; }
 
-    void closed(const traces::Trace&, const TracePtr&) override { devices_model_.forget(); }
+    void closed(const traces::store::Trace&, const model::TracePtr&) override { devices_model_.forget(); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         if (session.open.empty()) {
-            return note(
+            return draw::note(
                 "No trace is open. Drop a file here, or name one on the command line: shardscope-view "
                 "run.sqlite");
         }
@@ -88,7 +91,7 @@ class RunsPanel final : public Panel {
         ImGui::Dummy({0, font * 0.2F});
         if (session.trace() == nullptr) return;
         draw_links(session);
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         ImGui::Dummy({0, font * 0.2F});
 
         const float gap = font * 1.2F;
@@ -98,7 +101,7 @@ class RunsPanel final : public Panel {
         const bool two = (left.x - gap) * 0.55F > std::max(wanted, font * 30);
         if (!two) {
             constexpr std::array<std::string_view, 4> kAll = {"Check", "Devices", "Rows", "Configuration"};
-            segmented("runs.view", kAll, view_);
+            widgets::segmented("runs.view", kAll, view_);
             if (view_ != kConfiguration) return draw_view(session, runs, changed);
             return draw_configuration(runs, changed);
         }
@@ -109,7 +112,7 @@ class RunsPanel final : public Panel {
         ImGui::BeginChild("more", {0, left.y});
         constexpr std::array<std::string_view, 3> kViews = {"Check", "Devices", "Rows"};
         if (view_ == kConfiguration) view_ = kCheck;
-        segmented("runs.view", kViews, view_);
+        widgets::segmented("runs.view", kViews, view_);
         draw_view(session, runs, changed);
         ImGui::EndChild();
     }
@@ -117,7 +120,7 @@ class RunsPanel final : public Panel {
   private:
     enum View { kCheck, kDevices, kRows, kConfiguration };
 
-    void draw_runs(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+    void draw_runs(model::Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         // The header has two lines.
         const float wanted = line * static_cast<float>(runs.size() + 1) + ImGui::GetTextLineHeight() + 2;
@@ -125,7 +128,7 @@ class RunsPanel final : public Panel {
         const auto model = runs_model_.of(nullptr, changed, [&] { return runs_table(runs); });
         if (runs_.seen != model.get()) runs_.seen = model.get();
         runs_.chosen = session.active;
-        const TableEvents events =
+        const tables::TableEvents events =
             draw_table("runs.files", model, runs_, {.size = {0, height}, .filter = false, .name = "runs"});
         if (events.hovered && *events.hovered < runs.size())
             ImGui::SetTooltip("%s", runs[*events.hovered].entry->path.c_str());
@@ -143,17 +146,17 @@ class RunsPanel final : public Panel {
     }
 
     // The chosen run, with links to panels that show it.
-    static void draw_links(Session& session) {
+    static void draw_links(model::Session& session) {
         const float font = ImGui::GetFontSize();
         ImGui::AlignTextToFramePadding();
-        swatch(run_color(session.current()->color));
-        text(fit_text(session.current()->name, font * 20));
-        items::value("runs.value.active", session.current()->name);
+        draw::swatch(theme::run_color(session.current()->color));
+        draw::text(draw::fit_text(session.current()->name, font * 20));
+        draw::items::value("runs.value.active", session.current()->name);
         struct Link {
             const char *label, *panel;
         };
-        const traces::Trace& trace = *session.trace();
-        const bool timeline = !holds_only_plan(trace);
+        const traces::store::Trace& trace = *session.trace();
+        const bool timeline = !model::holds_only_plan(trace);
         bool first = true;
         constexpr std::array<Link, 7> kLinks = {{{"Plan", "plan"},
                                                  {"Timeline", "timeline"},
@@ -164,11 +167,11 @@ class RunsPanel final : public Panel {
                                                  {"Compare", "compare"}}};
         for (const Link& link : kLinks) {
             const bool plan = link.panel == std::string_view("plan");
-            if (plan ? !holds_plan(trace) : !timeline) continue;
+            if (plan ? !model::holds_plan(trace) : !timeline) continue;
             if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
             ImGui::SameLine(0, first ? font * 1.2F : font * 0.3F);
             first = false;
-            if (named_button(link.label, fmt::format("runs.go.{}", link.panel)))
+            if (draw::named_button(link.label, fmt::format("runs.go.{}", link.panel)))
                 session.wanted_panel = link.panel;
         }
     }
@@ -180,7 +183,7 @@ class RunsPanel final : public Panel {
         }
         const ConfigurationCount count = count_;
         if (count.keys == 0) {
-            return note(
+            return draw::note(
                 "These traces name no configuration: only runs of our trainer store theirs (shardscope-train "
                 "JOB.toml --trace OUT.sqlite).");
         }
@@ -188,23 +191,23 @@ class RunsPanel final : public Panel {
             std::count_if(runs.begin(), runs.end(), [](const RunFacts& r) { return r.info != nullptr; });
         ImGui::AlignTextToFramePadding();
         if (read > 1) {
-            toggle_button("runs.only_differences", "Only what differs", only_differences_);
+            widgets::toggle_button("runs.only_differences", "Only what differs", only_differences_);
             ImGui::SameLine(0, ImGui::GetFontSize());
-            text_fit_dim(fmt::format("{} of {} settings differ{}", count.different, count.keys,
-                                     count.different == 1 ? "s" : ""));
-            items::value("runs.value.differences", fmt::format("{}", count.different));
+            draw::text_fit_dim(fmt::format("{} of {} settings differ{}", count.different, count.keys,
+                                           count.different == 1 ? "s" : ""));
+            draw::items::value("runs.value.differences", fmt::format("{}", count.different));
         } else {
-            text(fmt::format("Configuration: {} setting{}", count.keys, count.keys == 1 ? "" : "s"));
+            draw::text(fmt::format("Configuration: {} setting{}", count.keys, count.keys == 1 ? "" : "s"));
         }
         const bool only = only_differences_ && read > 1;
-        if (only && count.different == 0) return note("Every setting is the same.");
+        if (only && count.different == 0) return draw::note("Every setting is the same.");
         draw_table("runs.configuration",
                    configuration_model_.of(nullptr, changed + (only ? "only" : ""),
                                            [&] { return configuration_table(runs, only); }),
                    configuration_, {.name = "configuration"});
     }
 
-    void draw_view(Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
+    void draw_view(model::Session& session, const std::vector<RunFacts>& runs, const std::string& changed) {
         const RunFacts& run = runs[session.active];
         if (view_ == kDevices) {
             draw_table(
@@ -223,7 +226,7 @@ class RunsPanel final : public Panel {
 
     static void draw_check(const RunFacts& run) {
         if (run.info == nullptr || run.faults == nullptr || run.notes == nullptr)
-            return note("Checking the trace ...");
+            return draw::note("Checking the trace ...");
         const std::vector<std::string> faults = *faults_of(run);
         if (run.entry->running())
             bullet(fmt::format("The run is in progress ({}); everything written so far is shown.",
@@ -232,17 +235,17 @@ class RunsPanel final : public Panel {
         if (faults.empty())
             bullet(run.entry->running() ? "No fault was found." : "No fault was found: the trace is whole.",
                    theme::good());
-        items::value("runs.value.faults", fmt::format("{}", faults.size()));
+        draw::items::value("runs.value.faults", fmt::format("{}", faults.size()));
         draw_lines(faults, theme::bad());
         draw_lines(*run.notes, theme::text());
         std::vector<std::string> noted;
         for (const auto& line : run.info->noted) {
             if (noted.size() > kNotesShown) break;
-            noted.push_back(fmt::format("{}  {}", format_duration(line.time_ms * 1e6), line.text));
+            noted.push_back(fmt::format("{}  {}", draw::format_duration(line.time_ms * 1e6), line.text));
         }
-        if (!noted.empty()) heading("What the recorder noted");
+        if (!noted.empty()) draw::heading("What the recorder noted");
         draw_lines(noted, theme::text_dim());
-        heading("File");
+        draw::heading("File");
         fact("Path", run.entry->path);
         fact("Written by", run.info->schema_version > 0
                                ? fmt::format("Shardscope, schema {}", run.info->schema_version)
@@ -255,27 +258,28 @@ class RunsPanel final : public Panel {
         const std::size_t shown = std::min(lines.size(), kNotesShown);
         for (std::size_t i = 0; i < shown; ++i) bullet(lines[i], color);
         if (lines.size() > shown)
-            note(fmt::format("... {} more", format_count(static_cast<std::int64_t>(lines.size() - shown))));
+            draw::note(fmt::format("... {} more",
+                                   draw::format_count(static_cast<std::int64_t>(lines.size() - shown))));
     }
 
     static void fact(std::string_view label, const std::string& value) {
-        text_dim(label);
+        draw::text_dim(label);
         ImGui::SameLine(ImGui::GetFontSize() * 8);
-        text_fit(value);
+        draw::text_fit(value);
     }
 
     bool only_differences_ = false;
     ConfigurationCount count_;
     std::string counted_;  // the trace that count_ belongs to
     int view_ = kCheck;
-    KeptModel runs_model_, configuration_model_, counts_model_, devices_model_;
-    TableState runs_, configuration_, counts_, devices_;
+    widgets::KeptModel runs_model_, configuration_model_, counts_model_, devices_model_;
+    tables::TableState runs_, configuration_, counts_, devices_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_runs_panel() {
+std::unique_ptr<model::Panel> make_runs_panel() {
     return std::make_unique<RunsPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

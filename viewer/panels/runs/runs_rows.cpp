@@ -11,10 +11,10 @@
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::TraceInfo;
+using traces::analysis::TraceInfo;
 
 const std::string* value_of(const RunFacts& run, const std::string& key) {
     if (run.info == nullptr) return nullptr;
@@ -61,18 +61,18 @@ std::vector<Key> keys_of(const std::vector<RunFacts>& runs) {
 }
 
 // A text column for each run that has been read; they share the room.
-void run_columns(const std::vector<RunFacts>& runs, std::vector<TableColumn>& columns) {
+void run_columns(const std::vector<RunFacts>& runs, std::vector<tables::TableColumn>& columns) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
         if (runs[i].info == nullptr) continue;
-        columns.push_back(text_column(fmt::format("run_{}", i), runs[i].entry->name, 0));
+        columns.push_back(tables::text_column(fmt::format("run_{}", i), runs[i].entry->name, 0));
     }
 }
 
 // "8 of 1,024" for a simulation whose trace shows a few ranks that represent all.
-CellTable::Cell ranks_cell(int ranks, const traces::Trace* trace) {
-    CellTable::Cell cell = count_cell(ranks);
-    if (trace != nullptr && traces::shows_some_ranks(*trace))
-        cell.text += fmt::format(" of {}", format_count(traces::ranks_of_run(*trace)));
+tables::CellTable::Cell ranks_cell(int ranks, const traces::store::Trace* trace) {
+    tables::CellTable::Cell cell = tables::count_cell(ranks);
+    if (trace != nullptr && traces::analysis::shows_some_ranks(*trace))
+        cell.text += fmt::format(" of {}", draw::format_count(traces::analysis::ranks_of_run(*trace)));
     return cell;
 }
 
@@ -88,8 +88,8 @@ std::string state_of(const RunFacts& run) {
 namespace {
 
 // Green only while a run is going. The square before a row has the run's own colour, as in every panel.
-CellTable::Cell state_cell(const RunFacts& run) {
-    CellTable::Cell cell = text_cell(state_of(run));
+tables::CellTable::Cell state_cell(const RunFacts& run) {
+    tables::CellTable::Cell cell = tables::text_cell(state_of(run));
     if (run.entry->running()) {
         cell.ink = theme::good();
     } else if (!run.entry->error.empty() || (run.info != nullptr && !run.info->ended)) {
@@ -108,53 +108,56 @@ std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
     return faults;
 }
 
-std::shared_ptr<const TableModel> runs_table(const std::vector<RunFacts>& runs) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        text_column("file", "File", 0), text_column("state", "State", 7),
-        number_column("ranks", "Ranks", "", 5, 8, 0,
-                      "that the trace shows; for a simulation also how many they represent"),
-        number_column("steps", "Steps", "", 3.5F, 8, 0,
-                      "that the trace names; none: it has no figures of a step"),
-        number_column("duration_ms", "Duration", "ms", 6.5F, 6),
-        number_column("average_step_us", "Mean step", "\u00b5s", 7, 10, 0,
-                      "mean over the kept steps and the ranks"),
-        number_column("exposed_communication_us", "Exposed comm.", "\u00b5s", 7, 8, 0,
-                      "communication of a step outside compute"),
-        number_column(
+std::shared_ptr<const tables::TableModel> runs_table(const std::vector<RunFacts>& runs) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        tables::text_column("file", "File", 0), tables::text_column("state", "State", 7),
+        tables::number_column("ranks", "Ranks", "", 5, 8, 0,
+                              "that the trace shows; for a simulation also how many they represent"),
+        tables::number_column("steps", "Steps", "", 3.5F, 8, 0,
+                              "that the trace names; none: it has no figures of a step"),
+        tables::number_column("duration_ms", "Duration", "ms", 6.5F, 6),
+        tables::number_column("average_step_us", "Mean step", "\u00b5s", 7, 10, 0,
+                              "mean over the kept steps and the ranks"),
+        tables::number_column("exposed_communication_us", "Exposed comm.", "\u00b5s", 7, 8, 0,
+                              "communication of a step outside compute"),
+        tables::number_column(
             "device_busy_percent", "Device busy", "%", 6, 7, 0,
             "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
             "collective ran"),
-        number_column("peak_mb", "Peak memory", "MB", 6.5F, 9, 0,
-                      "allocated device memory of the fullest rank"),
-        number_column("faults", "Faults", "", 4, 9, 0, "found by check; 0: the trace is whole"),
-        number_column("dropped", "Dropped", "events", 5, 5), text_column("device", "Device", 14, 4),
-        text_column("started_utc", "Started (UTC)", 12, 3)});
+        tables::number_column("peak_mb", "Peak memory", "MB", 6.5F, 9, 0,
+                              "allocated device memory of the fullest rank"),
+        tables::number_column("faults", "Faults", "", 4, 9, 0, "found by check; 0: the trace is whole"),
+        tables::number_column("dropped", "Dropped", "events", 5, 5),
+        tables::text_column("device", "Device", 14, 4),
+        tables::text_column("started_utc", "Started (UTC)", 12, 3)});
     for (const RunFacts& run : runs) {
         const TraceInfo* info = run.info.get();
         const auto faults = faults_of(run);
-        const traces::RunColumn* figures =
+        const traces::analysis::RunColumn* figures =
             run.figures != nullptr && !run.figures->runs.empty() ? &run.figures->runs.front() : nullptr;
         // A trace without steps counts as one step: its time is its duration, not a step's.
         const bool device = figures != nullptr && figures->steps > 0 && run.entry->trace != nullptr &&
                             run.entry->trace->device.size() > 0;
         const bool stepped = figures != nullptr && figures->steps > 0 && info != nullptr && info->steps > 0;
-        table->add({text_cell(run.entry->name), state_cell(run),
-                    info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : no_cell(),
-                    info == nullptr    ? no_cell()
-                    : info->steps == 0 ? CellTable::Cell{"none", 0}
-                                       : count_cell(info->steps),
-                    info != nullptr ? decimal_cell(info->duration_ms, 3) : no_cell(),
-                    stepped ? us_cell(figures->average_step_us) : no_cell(),
-                    stepped && device ? us_cell(figures->exposed_communication_us) : no_cell(),
-                    device ? percent_cell(figures->device_busy_percent) : no_cell(),
-                    figures != nullptr && figures->peak_bytes > 0 ? mb_cell(figures->peak_bytes) : no_cell(),
-                    faults ? count_cell(static_cast<std::int64_t>(faults->size())) : no_cell(),
-                    info != nullptr ? count_cell(info->dropped) : no_cell(),
-                    text_cell(info == nullptr        ? ""
-                              : info->device.empty() ? "unknown"
-                                                     : info->device),
-                    text_cell(info == nullptr ? "" : info->started_utc)},
-                   run_color(run.entry->color));
+        table->add(
+            {tables::text_cell(run.entry->name), state_cell(run),
+             info != nullptr ? ranks_cell(info->ranks, run.entry->trace.get()) : tables::no_cell(),
+             info == nullptr    ? tables::no_cell()
+             : info->steps == 0 ? tables::CellTable::Cell{"none", 0}
+                                : tables::count_cell(info->steps),
+             info != nullptr ? tables::decimal_cell(info->duration_ms, 3) : tables::no_cell(),
+             stepped ? tables::us_cell(figures->average_step_us) : tables::no_cell(),
+             stepped && device ? tables::us_cell(figures->exposed_communication_us) : tables::no_cell(),
+             device ? tables::percent_cell(figures->device_busy_percent) : tables::no_cell(),
+             figures != nullptr && figures->peak_bytes > 0 ? tables::mb_cell(figures->peak_bytes)
+                                                           : tables::no_cell(),
+             faults ? tables::count_cell(static_cast<std::int64_t>(faults->size())) : tables::no_cell(),
+             info != nullptr ? tables::count_cell(info->dropped) : tables::no_cell(),
+             tables::text_cell(info == nullptr        ? ""
+                               : info->device.empty() ? "unknown"
+                                                      : info->device),
+             tables::text_cell(info == nullptr ? "" : info->started_utc)},
+            theme::run_color(run.entry->color));
     }
     return table;
 }
@@ -168,69 +171,73 @@ ConfigurationCount count_configuration(const std::vector<RunFacts>& runs) {
     return count;
 }
 
-std::shared_ptr<const TableModel> configuration_table(const std::vector<RunFacts>& runs,
-                                                      bool only_differences) {
-    std::vector<TableColumn> columns = {text_column("key", "Setting",
-                                                    runs.size() == 1   ? 20.0F
-                                                    : runs.size() == 2 ? 11.5F
-                                                                       : 13.0F)};
+std::shared_ptr<const tables::TableModel> configuration_table(const std::vector<RunFacts>& runs,
+                                                              bool only_differences) {
+    std::vector<tables::TableColumn> columns = {tables::text_column("key", "Setting",
+                                                                    runs.size() == 1   ? 20.0F
+                                                                    : runs.size() == 2 ? 11.5F
+                                                                                       : 13.0F)};
     run_columns(runs, columns);
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     for (const Key& key : keys_of(runs)) {
         if (only_differences && !key.differs) continue;
-        std::vector<CellTable::Cell> cells = {text_cell(key.name)};
+        std::vector<tables::CellTable::Cell> cells = {tables::text_cell(key.name)};
         for (const RunFacts& run : runs) {
             if (run.info == nullptr) continue;
             const std::string* value = value_of(run, key.name);
-            cells.push_back(text_cell(value == nullptr ? "-" : *value));
+            cells.push_back(tables::text_cell(value == nullptr ? "-" : *value));
         }
         if (key.differs) {
-            for (CellTable::Cell& cell : cells) cell.ink = theme::accent();
+            for (tables::CellTable::Cell& cell : cells) cell.ink = theme::accent();
         }
         table->add(std::move(cells));
     }
     return table;
 }
 
-std::shared_ptr<const TableModel> counts_table(const std::vector<RunFacts>& runs) {
-    std::vector<TableColumn> columns = {text_column("rows", "Rows of", 11)};
+std::shared_ptr<const tables::TableModel> counts_table(const std::vector<RunFacts>& runs) {
+    std::vector<tables::TableColumn> columns = {tables::text_column("rows", "Rows of", 11)};
     std::vector<std::string> names;
     for (std::size_t i = 0; i < runs.size(); ++i) {
         if (runs[i].info == nullptr) continue;
-        columns.push_back(number_column(fmt::format("run_{}", i), runs[i].entry->name, "", 10));
+        columns.push_back(tables::number_column(fmt::format("run_{}", i), runs[i].entry->name, "", 10));
         for (const auto& [name, count] : runs[i].info->counts) {
             if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
         }
     }
-    auto table = std::make_shared<CellTable>(std::move(columns));
+    auto table = std::make_shared<tables::CellTable>(std::move(columns));
     for (const std::string& name : names) {
-        std::vector<CellTable::Cell> cells = {text_cell(spaced(name))};
+        std::vector<tables::CellTable::Cell> cells = {tables::text_cell(draw::spaced(name))};
         for (const RunFacts& run : runs) {
             if (run.info == nullptr) continue;
             const auto& counts = run.info->counts;
             const auto at =
                 std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == name; });
-            cells.push_back(at == counts.end() ? no_cell() : count_cell(at->second));
+            cells.push_back(at == counts.end() ? tables::no_cell() : tables::count_cell(at->second));
         }
         table->add(std::move(cells));
     }
     return table;
 }
 
-std::shared_ptr<const TableModel> devices_table(const traces::Trace& trace) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
-        number_column("rank", "Rank", "", 4), text_column("host", "Host", 10, 8),
-        text_column("device", "Device", 0, 9), number_column("device_memory_mb", "Device memory", "MB", 8, 6),
-        number_column("process", "Process", "id", 6, 5)});
-    const auto told = [](const std::string& text) { return text_cell(text.empty() ? "unknown" : text); };
-    for (const traces::Rank& rank : trace.ranks) {
+std::shared_ptr<const tables::TableModel> devices_table(const traces::store::Trace& trace) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
+        tables::number_column("rank", "Rank", "", 4), tables::text_column("host", "Host", 10, 8),
+        tables::text_column("device", "Device", 0, 9),
+        tables::number_column("device_memory_mb", "Device memory", "MB", 8, 6),
+        tables::number_column("process", "Process", "id", 6, 5)});
+    const auto told = [](const std::string& text) {
+        return tables::text_cell(text.empty() ? "unknown" : text);
+    };
+    for (const traces::store::Rank& rank : trace.ranks) {
         const std::int64_t process = rank.global_pid >> 24 & 0xFFFFFF;
-        table->add({count_cell(rank.number), told(rank.host), told(rank.device_name),
-                    rank.device_memory > 0 ? mb_cell(rank.device_memory) : no_cell(),
-                    process > 0 ? CellTable::Cell{fmt::format("{}", process), static_cast<double>(process)}
-                                : no_cell()});
+        table->add({tables::count_cell(rank.number), told(rank.host), told(rank.device_name),
+                    rank.device_memory > 0 ? tables::mb_cell(rank.device_memory) : tables::no_cell(),
+                    process > 0
+                        ? tables::CellTable::Cell{fmt::format("{}", process), static_cast<double>(process)}
+                        : tables::no_cell()});
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

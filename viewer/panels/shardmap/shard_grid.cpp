@@ -15,12 +15,12 @@
 #include "viewer/draw/text.h"
 #include "viewer/theme/theme.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ShardChange;
-using traces::ShardState;
-using traces::UnitHistory;
+using traces::analysis::ShardChange;
+using traces::analysis::ShardState;
+using traces::analysis::UnitHistory;
 
 constexpr int kMostRectangles = 7000;  // for all visible lanes together
 constexpr int kWidestColumn = 16;      // pixels
@@ -38,7 +38,7 @@ float numbers_height() {  // the numbers of the ranks, above the rows
     return ImGui::GetFontSize() * 1.5F;
 }
 
-float name_width(const traces::ShardStates& states) {
+float name_width(const traces::analysis::ShardStates& states) {
     float widest = ImGui::CalcTextSize("Unit").x;
     for (const std::string& unit : states.units)
         widest = std::max(widest, ImGui::CalcTextSize(unit.data(), unit.data() + unit.size()).x);
@@ -46,8 +46,8 @@ float name_width(const traces::ShardStates& states) {
 }
 
 std::string_view letter(ShardState state) {
-    constexpr std::array<std::string_view, traces::kShardStates> kLetters = {"",  "G",      "F",
-                                                                             "C", "\u00b7", "R"};
+    constexpr std::array<std::string_view, traces::analysis::kShardStates> kLetters = {"",  "G",      "F",
+                                                                                       "C", "\u00b7", "R"};
     return kLetters[static_cast<std::size_t>(state)];
 }
 
@@ -59,19 +59,20 @@ void put_centered(ImVec2 min, ImVec2 max, ImU32 color, std::string_view text) {
 }
 
 // "all_gather 12 of group 0: 3.01 MB in 1.20 ms".
-std::string collective_text(const traces::Trace& trace, std::int32_t event) {
+std::string collective_text(const traces::store::Trace& trace, std::int32_t event) {
     const auto at = static_cast<std::size_t>(event);
     const std::int32_t row = trace.device.collective[at];
     std::string text;
     if (row >= 0) {
         const auto c = static_cast<std::size_t>(row);
-        text = fmt::format("{} {}, {}", spaced(name(trace.collectives.operation[c])),
-                           trace.collectives.sequence[c], format_size(trace.collectives.bytes[c]));
+        text = fmt::format("{} {}, {}", draw::spaced(name(trace.collectives.operation[c])),
+                           trace.collectives.sequence[c], draw::format_size(trace.collectives.bytes[c]));
     } else {
         text = std::string(trace.strings[trace.device.name[at]]);
     }
-    return fmt::format("{} in {}", text,
-                       format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
+    return fmt::format(
+        "{} in {}", text,
+        draw::format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
 }
 
 void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit, std::int64_t time) {
@@ -79,21 +80,26 @@ void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit
                            kLast = std::numeric_limits<std::int64_t>::max();
     const UnitHistory& history = input.states->of(rank, unit);
     const ShardChange& now = history.at(time);
-    const traces::Interval span = history.span(time);
-    begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit], input.trace->ranks[rank].number,
-                          format_duration(static_cast<double>(time))));
-    tip_row("State", name(now.state), shard_color(now.state));
-    if (span.start != kFirst) tip_row("For", format_duration(static_cast<double>(time - span.start)));
-    if (span.end != kLast) tip_row("Still for", format_duration(static_cast<double>(span.end - time)));
-    if (input.states->bytes[unit] >= 0) tip_row("Whole unit", format_size(input.states->bytes[unit]));
-    tip_row("Whole on the device", now.whole ? "yes" : "no");
+    const traces::analysis::Interval span = history.span(time);
+    draw::begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit],
+                                input.trace->ranks[rank].number,
+                                draw::format_duration(static_cast<double>(time))));
+    draw::tip_row("State", name(now.state), theme::shard_color(now.state));
+    if (span.start != kFirst)
+        draw::tip_row("For", draw::format_duration(static_cast<double>(time - span.start)));
+    if (span.end != kLast)
+        draw::tip_row("Still for", draw::format_duration(static_cast<double>(span.end - time)));
+    if (input.states->bytes[unit] >= 0)
+        draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit]));
+    draw::tip_row("Whole on the device", now.whole ? "yes" : "no");
     if (input.states->allocations)
-        tip_row("Held by the host program", traces::holds(history.allocated, time) ? "yes" : "no");
+        draw::tip_row("Held by the host program",
+                      traces::analysis::holds(history.allocated, time) ? "yes" : "no");
     if (now.event >= 0) {
         const bool to_come = now.state == ShardState::freed;
-        tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
+        draw::tip_row(to_come ? "Waits for" : "By", collective_text(*input.trace, now.event));
     }
-    end_tip();
+    draw::end_tip();
 }
 
 }  // namespace
@@ -180,10 +186,10 @@ void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events
         const ImVec2 min = {at.x + cell * static_cast<float>(i), at.y}, max = {min.x + cell, at.y + height};
         ImGui::SetCursorScreenPos(min);
         ImGui::PushID(rank);
-        if (place_button("rank", {cell, height})) events.rank = rank;
+        if (draw::place_button("rank", {cell, height})) events.rank = rank;
         ImGui::PopID();
         const std::string text = fmt::format("{}", input.trace->ranks[static_cast<std::size_t>(rank)].number);
-        items::mark("shardmap.rank." + text, text);
+        draw::items::mark("shardmap.rank." + text, text);
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Rank %s", text.c_str());
         if (chosen || i % stride == 0)
             put_centered(min, max, chosen ? theme::text() : theme::text_dim(), text);
@@ -199,13 +205,13 @@ void ShardGrid::draw_name(const Input& input, const Row& row, float width, Event
     const ImVec2 at = {ImGui::GetWindowPos().x, row.top};
     ImDrawList* draw = ImGui::GetWindowDrawList();
     if (input.selected_unit == static_cast<int>(row.unit))
-        draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, faded(theme::accent(), 0.22F));
+        draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, draw::faded(theme::accent(), 0.22F));
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(static_cast<int>(row.unit));
-    if (place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
+    if (draw::place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
     ImGui::PopID();
-    items::mark("shardmap.unit." + unit, unit);
-    const std::string shown = fit_text(unit, width - font * 0.6F);
+    draw::items::mark("shardmap.unit." + unit, unit);
+    const std::string shown = draw::fit_text(unit, width - font * 0.6F);
     if (shown.size() != unit.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", unit.c_str());
     draw->AddText({at.x, std::floor(at.y + (row.height - font) / 2)}, theme::text(), shown.c_str());
 }
@@ -220,18 +226,19 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
         const ImVec2 max = {std::floor(left + row.cell * static_cast<float>(i + 1)),
                             row.top + row.height - 1};
-        const ImU32 color = shard_color(now.state);
+        const ImU32 color = theme::shard_color(now.state);
         draw->AddRectFilled(min, max, color, 2);
         // A bar below marks memory that the host program holds, whatever the device does with it.
-        if (traces::holds(history.allocated, input.cursor)) {
+        if (traces::analysis::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
         }
-        if (row.cell > ImGui::GetFontSize() * 1.1F) put_centered(min, max, text_on(color), letter(now.state));
-        if (items::kept())
-            items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
-                                     input.trace->ranks[rank].number),
-                         min, max, name(now.state));
+        if (row.cell > ImGui::GetFontSize() * 1.1F)
+            put_centered(min, max, draw::text_on(color), letter(now.state));
+        if (draw::items::kept())
+            draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
+                                           input.trace->ranks[rank].number),
+                               min, max, name(now.state));
         const bool hovered = ImGui::IsWindowHovered() && mouse.x >= min.x && mouse.x < max.x &&
                              mouse.y >= min.y && mouse.y < max.y;
         if (!hovered) continue;
@@ -257,22 +264,22 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     }
     const float top = row.top + 2, bottom = row.top + row.height - 2;
     draw->AddRectFilled({input.lanes_left, top}, {input.lanes_right, bottom},
-                        shard_color(ShardState::sharded));
+                        theme::shard_color(ShardState::sharded));
     const float step = width / static_cast<float>(columns);
     rectangles_ += static_cast<int>(runs.size());
     for (const StateRun& run : runs) {
         const float x0 = input.lanes_left + step * static_cast<float>(run.first);
         const float x1 = std::max(x0 + 1, x0 + step * static_cast<float>(run.count));
         const float height = (bottom - top) * std::max(0.25F, run.share);
-        draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, shard_color(run.state));
+        draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, theme::shard_color(run.state));
     }
     draw_allocated(input, row);
-    items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
-                 {input.lanes_right, bottom});
+    draw::items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
+                       {input.lanes_right, bottom});
     // The lane catches the mouse, so that a drag scrubs outside of it too.
     ImGui::SetCursorScreenPos({input.lanes_left, row.top});
     ImGui::PushID(static_cast<int>(row.unit));
-    place_button("lane", {width, row.height});
+    draw::place_button("lane", {width, row.height});
     ImGui::PopID();
     const auto time = input.from + static_cast<std::int64_t>(
                                        static_cast<double>(ImGui::GetIO().MousePos.x - input.lanes_left) /
@@ -292,7 +299,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
 // When the host program held the whole parameters: a thin line below the lane, merged where gaps are below a
 // pixel.
 void ShardGrid::draw_allocated(const Input& input, const Row& row) {
-    const traces::IntervalSet& held =
+    const traces::analysis::IntervalSet& held =
         input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).allocated;
     const double per_ns = static_cast<double>(input.lanes_right - input.lanes_left) /
                           static_cast<double>(input.to - input.from);
@@ -300,8 +307,8 @@ void ShardGrid::draw_allocated(const Input& input, const Row& row) {
         const std::int64_t shown = std::clamp(time, input.from, input.to) - input.from;
         return input.lanes_left + static_cast<float>(static_cast<double>(shown) * per_ns);
     };
-    auto next = std::partition_point(held.begin(), held.end(),
-                                     [&](const traces::Interval& i) { return i.end <= input.from; });
+    auto next = std::partition_point(
+        held.begin(), held.end(), [&](const traces::analysis::Interval& i) { return i.end <= input.from; });
     const float bottom = row.top + row.height - 2, thick = std::max(1.5F, row.height * 0.08F);
     while (next != held.end() && next->start < input.to) {
         const float x0 = x_of(next->start);
@@ -313,4 +320,4 @@ void ShardGrid::draw_allocated(const Input& input, const Row& row) {
     }
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -11,17 +11,17 @@
 
 #include "viewer/panels/shardmap/shard_rows.h"
 
-namespace shardscope::traces {
+namespace shardscope::traces::store {
 struct Trace;
 }
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class ShardGrid {
   public:
     struct Input {
-        const traces::Trace* trace = nullptr;
-        const traces::ShardStates* states = nullptr;
+        const traces::store::Trace* trace = nullptr;
+        const traces::analysis::ShardStates* states = nullptr;
         const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
         int rank_index = 0;
         std::int64_t from = 0, to = 1;  // the visible range of the lanes
@@ -71,4 +71,4 @@ class ShardGrid {
     std::vector<std::pair<Folded, std::vector<StateRun>>> folded_;  // by unit
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

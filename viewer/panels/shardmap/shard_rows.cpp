@@ -11,13 +11,13 @@
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/time_view.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::ShardChange;
-using traces::ShardState;
-using traces::ShardStates;
-using traces::UnitHistory;
+using traces::analysis::ShardChange;
+using traces::analysis::ShardState;
+using traces::analysis::ShardStates;
+using traces::analysis::UnitHistory;
 
 constexpr std::size_t kMostMoments = 256;  // candidates checked for the busiest one
 
@@ -32,7 +32,7 @@ std::int64_t edge(std::int64_t from, std::int64_t to, int column, int columns) {
 }  // namespace
 
 StateLane::StateLane(const UnitHistory& history) : history_(&history) {
-    std::array<std::int64_t, traces::kShardStates> sum{};
+    std::array<std::int64_t, traces::analysis::kShardStates> sum{};
     before_.reserve(history.changes.size());
     for (std::size_t c = 0; c < history.changes.size(); ++c) {
         if (c > 0) {
@@ -43,12 +43,12 @@ StateLane::StateLane(const UnitHistory& history) : history_(&history) {
     }
 }
 
-std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t time) const {
+std::array<std::int64_t, traces::analysis::kShardStates> StateLane::up_to(std::int64_t time) const {
     const auto& changes = history_->changes;
     if (changes.empty()) return {};
     const auto after = std::partition_point(changes.begin(), changes.end(),
                                             [&](const ShardChange& c) { return c.time <= time; });
-    std::array<std::int64_t, traces::kShardStates> sum{};
+    std::array<std::int64_t, traces::analysis::kShardStates> sum{};
     if (after == changes.begin()) {
         sum[index(history_->at_first.state)] = time - changes.front().time;  // negative: before all changes
         return sum;
@@ -59,9 +59,10 @@ std::array<std::int64_t, traces::kShardStates> StateLane::up_to(std::int64_t tim
     return sum;
 }
 
-std::array<std::int64_t, traces::kShardStates> StateLane::time_in(std::int64_t from, std::int64_t to) const {
+std::array<std::int64_t, traces::analysis::kShardStates> StateLane::time_in(std::int64_t from,
+                                                                            std::int64_t to) const {
     if (history_->changes.empty()) {
-        std::array<std::int64_t, traces::kShardStates> all{};
+        std::array<std::int64_t, traces::analysis::kShardStates> all{};
         all[index(history_->at_first.state)] = to - from;
         return all;
     }
@@ -127,7 +128,7 @@ ShardCounts counts_at(const ShardStates& states, std::size_t rank_index, std::in
             ++counts.whole;
             counts.whole_bytes += std::max<std::int64_t>(states.bytes[u], 0);
         }
-        if (traces::holds(history.allocated, time)) ++counts.allocated;
+        if (traces::analysis::holds(history.allocated, time)) ++counts.allocated;
     }
     return counts;
 }
@@ -151,7 +152,8 @@ std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
     return best;
 }
 
-std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& states, std::size_t rank_index) {
+std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const ShardStates& states,
+                                                                  std::size_t rank_index) {
     std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, change in bytes
     std::int64_t now = 0;
     for (std::size_t u = 0; rank_index < states.ranks && u < states.units.size(); ++u) {
@@ -165,12 +167,12 @@ std::vector<traces::MemoryPoint> whole_parameters_curve(const ShardStates& state
         }
     }
     std::sort(edges.begin(), edges.end());  // a release comes before a gather at the same instant
-    std::vector<traces::MemoryPoint> curve;
+    std::vector<traces::analysis::MemoryPoint> curve;
     const auto add = [&](std::int64_t time) {
-        traces::MemoryPoint point;
+        traces::analysis::MemoryPoint point;
         point.time = time;
         point.total = now;
-        point.bytes[static_cast<std::size_t>(traces::MemoryCategory::unsharded_parameters)] = now;
+        point.bytes[static_cast<std::size_t>(traces::schema::MemoryCategory::unsharded_parameters)] = now;
         curve.push_back(point);
     };
     if (now > 0) add(std::numeric_limits<std::int64_t>::min());
@@ -187,12 +189,13 @@ constexpr double kShortest = 1000;  // shortest visible range, ns
 
 }  // namespace
 
-std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
-                                 const traces::RankSummary& rank) {
+std::vector<StepTime> step_times(const traces::store::Trace& trace, int rank_index,
+                                 const traces::analysis::RankSummary& rank) {
     std::unordered_map<std::int64_t, std::int64_t> host_start;
-    for (const traces::Step& step : steps_of(trace, rank_index)) host_start.emplace(step.number, step.start);
+    for (const traces::store::Step& step : model::steps_of(trace, rank_index))
+        host_start.emplace(step.number, step.start);
     std::vector<StepTime> steps;
-    for (const traces::StepSummary& step : rank.steps) {
+    for (const traces::analysis::StepSummary& step : rank.steps) {
         StepTime time{step.number, {step.window_start, step.window_end}};
         if (const auto host = host_start.find(step.number); host != host_start.end())
             time.time.from = std::min(time.time.from, host->second);
@@ -201,7 +204,7 @@ std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index,
     return steps;
 }
 
-void ShardView::update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor) {
+void ShardView::update(model::TimeRange all, model::TimeRange timeline_shows, std::int64_t cursor) {
     if (mode == whole) range_ = all;
     if (mode == timeline) range_ = timeline_shows;
     if (mode == step) {
@@ -226,8 +229,8 @@ const StepTime* ShardView::step_at(std::int64_t time) const {
     return time < last.time.to ? &last : nullptr;
 }
 
-TimeRange ShardView::middle_step(TimeRange all) const {
-    std::vector<TimeRange> inside;
+model::TimeRange ShardView::middle_step(model::TimeRange all) const {
+    std::vector<model::TimeRange> inside;
     for (const StepTime& s : steps_) {
         if (s.time.to > all.from && s.time.from < all.to)
             inside.push_back({std::max(s.time.from, all.from), std::min(s.time.to, all.to)});
@@ -236,8 +239,8 @@ TimeRange ShardView::middle_step(TimeRange all) const {
 }
 
 // Outside every step: the range between the neighbouring steps.
-TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
-    TimeRange gap = all;
+model::TimeRange ShardView::around(std::int64_t time, model::TimeRange all) const {
+    model::TimeRange gap = all;
     for (const StepTime& s : steps_) {
         if (s.time.to <= time) gap.from = std::max(gap.from, s.time.to);
         if (s.time.from > time) gap.to = std::min(gap.to, s.time.from);
@@ -245,16 +248,17 @@ TimeRange ShardView::around(std::int64_t time, TimeRange all) const {
     return gap;
 }
 
-void ShardView::zoom(TimeRange all, double share, double notches) {
+void ShardView::zoom(model::TimeRange all, double share, double notches) {
     const auto length = static_cast<double>(range_.length()), most = static_cast<double>(all.length());
-    const double next = std::clamp(length * std::pow(kWheelStep, notches), std::min(kShortest, most), most);
+    const double next =
+        std::clamp(length * std::pow(model::kWheelStep, notches), std::min(kShortest, most), most);
     const double at = static_cast<double>(range_.from) + std::clamp(share, 0.0, 1.0) * length;
     range_.from = std::max(all.from, static_cast<std::int64_t>(at - std::clamp(share, 0.0, 1.0) * next));
     range_.to = std::min(all.to, range_.from + std::max<std::int64_t>(1, static_cast<std::int64_t>(next)));
     mode = own;
 }
 
-void ShardView::pan(TimeRange all, double share) {
+void ShardView::pan(model::TimeRange all, double share) {
     const auto by = static_cast<std::int64_t>(share * static_cast<double>(range_.length()));
     const std::int64_t shift = std::clamp(by, std::min<std::int64_t>(0, all.from - range_.from),
                                           std::max<std::int64_t>(0, all.to - range_.to));
@@ -270,4 +274,4 @@ void ShardView::follow(std::int64_t cursor) {
     range_ = {cursor - half, cursor + half + 1};
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,13 +15,14 @@
 #include "traces/analysis/time/summary.h"
 #include "viewer/model/session.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // Neighbouring pixel columns that look alike.
 struct StateRun {
     int first = 0, count = 0;
-    traces::ShardState state = traces::ShardState::sharded;  // the one with the most time, except sharded
-    float share = 0;  // fraction of the time that is not sharded, 0 < share <= 1
+    traces::analysis::ShardState state =
+        traces::analysis::ShardState::sharded;  // the one with the most time, except sharded
+    float share = 0;                            // fraction of the time that is not sharded, 0 < share <= 1
     bool operator==(const StateRun&) const = default;
 };
 
@@ -29,53 +30,56 @@ struct StateRun {
 // Points into the history.
 class StateLane {
   public:
-    explicit StateLane(const traces::UnitHistory& history);
+    explicit StateLane(const traces::analysis::UnitHistory& history);
 
     // The time in each state within [from, to); the sum is the range's length.
-    std::array<std::int64_t, traces::kShardStates> time_in(std::int64_t from, std::int64_t to) const;
+    std::array<std::int64_t, traces::analysis::kShardStates> time_in(std::int64_t from,
+                                                                     std::int64_t to) const;
     // Column i covers [from + i (to - from) / columns, from + (i + 1) (to - from) / columns). Columns that
     // are sharded throughout have no run.
     std::vector<StateRun> fold(std::int64_t from, std::int64_t to, int columns) const;
 
   private:
-    std::array<std::int64_t, traces::kShardStates> up_to(std::int64_t time) const;
-    const traces::UnitHistory* history_;
-    std::vector<std::array<std::int64_t, traces::kShardStates>> before_;  // up to each change, from the first
+    std::array<std::int64_t, traces::analysis::kShardStates> up_to(std::int64_t time) const;
+    const traces::analysis::UnitHistory* history_;
+    std::vector<std::array<std::int64_t, traces::analysis::kShardStates>>
+        before_;  // up to each change, from the first
 };
 
 // The moments at which any unit of the rank changes, sorted, without duplicates.
-std::vector<std::int64_t> change_times(const traces::ShardStates& states, std::size_t rank_index);
+std::vector<std::int64_t> change_times(const traces::analysis::ShardStates& states, std::size_t rank_index);
 // The nearest moment after (before) `time`; nullopt if there is none.
 std::optional<std::int64_t> next_change(const std::vector<std::int64_t>& times, std::int64_t time);
 std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& times, std::int64_t time);
 
 struct ShardCounts {  // of one rank at one time
-    std::array<int, traces::kShardStates> units{};
+    std::array<int, traces::analysis::kShardStates> units{};
     int whole = 0;                 // units whose whole parameters are in device memory
     std::int64_t whole_bytes = 0;  // of the units whose size is known
     int allocated = 0;             // units whose whole parameters the host program holds
 };
-ShardCounts counts_at(const traces::ShardStates& states, std::size_t rank_index, std::int64_t time);
+ShardCounts counts_at(const traces::analysis::ShardStates& states, std::size_t rank_index, std::int64_t time);
 
 // The first moment in [from, to) at which the most units of the rank are not sharded: shown before the user
 // has chosen a moment. `from` if nothing happens.
-std::int64_t busiest_moment(const traces::ShardStates& states, std::size_t rank_index,
+std::int64_t busiest_moment(const traces::analysis::ShardStates& states, std::size_t rank_index,
                             const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to);
 
 // The bytes of whole parameters in device memory, by the states and the units' sizes: shown below the map if
 // a trace has no memory events. The category is unsharded_parameters.
-std::vector<traces::MemoryPoint> whole_parameters_curve(const traces::ShardStates& states,
-                                                        std::size_t rank_index);
+std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const traces::analysis::ShardStates& states,
+                                                                  std::size_t rank_index);
 
 // --- Which part of the time the shard map shows, and how zooming, scrolling and stepping change it. Pure
 // arithmetic, no drawing; any thread. Times in nanoseconds.
 
 struct StepTime {  // from the first work of a step, on the host or the device, to the end of its device work
     std::int64_t number = 0;
-    TimeRange time;
+    model::TimeRange time;
 };
 // The kept steps of one rank, in order of time.
-std::vector<StepTime> step_times(const traces::Trace& trace, int rank_index, const traces::RankSummary& rank);
+std::vector<StepTime> step_times(const traces::store::Trace& trace, int rank_index,
+                                 const traces::analysis::RankSummary& rank);
 
 class ShardView {
   public:
@@ -85,24 +89,24 @@ class ShardView {
     void start() { *this = {}; }  // resets it for another trace
     void set_steps(std::vector<StepTime> steps) { steps_ = std::move(steps); }
     // Called every frame with the range that can be shown, the timeline's range, and the cursor's time.
-    void update(TimeRange all, TimeRange timeline_shows, std::int64_t cursor);
+    void update(model::TimeRange all, model::TimeRange timeline_shows, std::int64_t cursor);
 
-    const TimeRange& range() const { return range_; }
+    const model::TimeRange& range() const { return range_; }
     // The latest step that contains the time; nullptr outside all steps.
     const StepTime* step_at(std::int64_t time) const;
     // The part of a middle step that is inside `all`; `all` if there are no steps.
-    TimeRange middle_step(TimeRange all) const;
+    model::TimeRange middle_step(model::TimeRange all) const;
 
     // `share`: the mouse's position as a fraction of the range; `notches` of the wheel, > 0 shows less time.
-    void zoom(TimeRange all, double share, double notches);
-    void pan(TimeRange all, double share);  // fraction of the range; > 0 to later times
-    void follow(std::int64_t cursor);       // after a step of the cursor: the range moves along if necessary
+    void zoom(model::TimeRange all, double share, double notches);
+    void pan(model::TimeRange all, double share);  // fraction of the range; > 0 to later times
+    void follow(std::int64_t cursor);  // after a step of the cursor: the range moves along if necessary
 
   private:
-    TimeRange around(std::int64_t time, TimeRange all) const;
+    model::TimeRange around(std::int64_t time, model::TimeRange all) const;
     std::vector<StepTime> steps_;
-    TimeRange range_;
-    std::optional<TimeRange> chosen_;  // the step that is shown
+    model::TimeRange range_;
+    std::optional<model::TimeRange> chosen_;  // the step that is shown
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -22,32 +22,33 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::MemoryPoint;
-using traces::ShardState;
-using traces::ShardStates;
+using traces::analysis::MemoryPoint;
+using traces::analysis::ShardState;
+using traces::analysis::ShardStates;
 
 constexpr double kChangesASecond = 4;  // while it plays
 
-class ShardMapPanel final : public Panel {
+class ShardMapPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "shardmap"; }
 
-    void draw(Session& session, const Frame& frame) override {
-        draw_choosers(session);
-        const TracePtr trace = session.trace();
+    void draw(model::Session& session, const model::Frame& frame) override {
+        widgets::draw_choosers(session);
+        const model::TracePtr trace = session.trace();
         const auto states = session.analyses.analysis<ShardStates>(
-            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+            "shard_states", trace, {},
+            [](const auto& t, const auto&) { return traces::analysis::shard_states(t); });
         const auto summary = session.analyses.summary(trace);
         const auto curve = session.analyses.category_curve(trace, session.rank);
         if (states == nullptr || summary == nullptr || curve == nullptr) {
-            flow(ImGui::GetWindowWidth());
-            return draw_waiting(session, "the states of the units");
+            draw::flow(ImGui::GetWindowWidth());
+            return widgets::draw_waiting(session, "the states of the units");
         }
         if (!any_states(*trace, *states)) {
-            flow(ImGui::GetWindowWidth());
+            draw::flow(ImGui::GetWindowWidth());
             return say_why_empty(*trace, *states);
         }
         take(session, states, curve);
@@ -55,12 +56,12 @@ class ShardMapPanel final : public Panel {
         update_view(session);
         draw_transport(session, frame);
         draw_moment(*trace, session);
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         draw_legend();
         draw_map(session);
     }
 
-    void closed(const traces::Trace& trace, const TracePtr&) override {
+    void closed(const traces::store::Trace& trace, const model::TracePtr&) override {
         if (trace_.get() != &trace) return;
         trace_.reset();
         states_.reset();
@@ -69,7 +70,7 @@ class ShardMapPanel final : public Panel {
         summary_.reset();
     }
 
-    void act(std::string_view action, Session& session) override {
+    void act(std::string_view action, model::Session& session) override {
         if (states_ == nullptr || session.trace() != trace_) return;
         if (action == "shard_next") step_to(session, next_change(times_, cursor(session)));
         if (action == "shard_previous") step_to(session, previous_change(times_, cursor(session)));
@@ -78,24 +79,24 @@ class ShardMapPanel final : public Panel {
 
   private:
     // Our own traces record DDP's buckets as units too, but these are never sharded.
-    static bool any_states(const traces::Trace& trace, const ShardStates& states) {
+    static bool any_states(const traces::store::Trace& trace, const ShardStates& states) {
         return states.any_collective && states.ranks > 0 && trace.config_value("parallel.mode") != "ddp";
     }
 
-    static void say_why_empty(const traces::Trace& trace, const ShardStates& states) {
+    static void say_why_empty(const traces::store::Trace& trace, const ShardStates& states) {
         if (trace.config_value("parallel.mode") == "ddp") {
-            return note(
+            return draw::note(
                 "This run is data parallel (DDP): every rank keeps all parameters whole, all the time, so "
                 "that there is nothing to map. Record a run with parallel.mode = \"fsdp\" to see units "
                 "gathered and freed.");
         }
         if (!states.units.empty()) {
-            return note(
+            return draw::note(
                 "This trace names FSDP units but holds no collective of any of them, because they were not "
                 "recorded or one rank ran alone. Record the device's work of several ranks to see where the "
                 "parameters are.");
         }
-        note(
+        draw::note(
             "This trace holds no FSDP units, because its program shards nothing or its ranges do not name "
             "them (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours, or a PyTorch "
             "profile of fully_shard or FullyShardedDataParallel, to see where the parameters are.");
@@ -103,8 +104,8 @@ class ShardMapPanel final : public Panel {
 
     // --- what is shown ---
 
-    void take(Session& session, const std::shared_ptr<const ShardStates>& states,
-              const std::shared_ptr<const CategoryCurve>& curve) {
+    void take(model::Session& session, const std::shared_ptr<const ShardStates>& states,
+              const std::shared_ptr<const draw::CategoryCurve>& curve) {
         const bool other_trace = trace_ != session.trace();
         if (!other_trace && rank_ == session.rank && states_ == states && source_ == curve) return;
         trace_ = session.trace();
@@ -118,8 +119,8 @@ class ShardMapPanel final : public Panel {
         grid_.forget();
         inferred_ = curve->points.empty();
         if (inferred_) {
-            curve_ =
-                std::make_shared<const CategoryCurve>(category_curve(whole_parameters_curve(*states, rank)));
+            curve_ = std::make_shared<const draw::CategoryCurve>(
+                draw::category_curve(whole_parameters_curve(*states, rank)));
         }
         top_ = curve_->most_total;
         for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = curve_->most[c] > 0;
@@ -131,30 +132,31 @@ class ShardMapPanel final : public Panel {
         playing_ = false;
     }
 
-    void take_steps(const Session& session, const std::shared_ptr<const traces::ExecutionSummary>& summary) {
+    void take_steps(const model::Session& session,
+                    const std::shared_ptr<const traces::analysis::ExecutionSummary>& summary) {
         if (summary_ == summary && steps_rank_ == session.rank) return;
         summary_ = summary;
         steps_rank_ = session.rank;
-        const traces::RankSummary* rank = chosen_rank(summary->ranks, session);
+        const traces::analysis::RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
         view_.set_steps(rank != nullptr ? step_times(*trace_, session.rank, *rank) : std::vector<StepTime>());
     }
 
     // --- time ---
 
-    TimeRange bounds(const Session& session) const {
+    model::TimeRange bounds(const model::Session& session) const {
         if (const auto limit = session.current()->limit) return *limit;
         return {trace_->first_ns, std::max(trace_->last_ns, trace_->first_ns + 1)};
     }
 
-    std::int64_t cursor(const Session& session) const {
+    std::int64_t cursor(const model::Session& session) const {
         return session.current()->cursor.value_or(view_.range().from);
     }
 
-    void update_view(Session& session) {
-        OpenTrace& entry = *session.current();
-        const TimeRange all = bounds(session);
+    void update_view(model::Session& session) {
+        model::OpenTrace& entry = *session.current();
+        const model::TimeRange all = bounds(session);
         if (!entry.cursor) {  // until the user chooses a moment
-            const TimeRange part = view_.middle_step(all);
+            const model::TimeRange part = view_.middle_step(all);
             entry.cursor =
                 busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
         }
@@ -162,14 +164,14 @@ class ShardMapPanel final : public Panel {
         view_.update(all, entry.visible, *entry.cursor);
     }
 
-    void step_to(Session& session, std::optional<std::int64_t> time) {
-        const TimeRange all = bounds(session);
+    void step_to(model::Session& session, std::optional<std::int64_t> time) {
+        const model::TimeRange all = bounds(session);
         if (!time || *time < all.from || *time >= all.to) return;
         session.current()->cursor = time;
         view_.follow(*time);
     }
 
-    void take_wheel(const Session& session, float left, float right) {
+    void take_wheel(const model::Session& session, float left, float right) {
         const ImGuiIO& io = ImGui::GetIO();
         if (io.MouseWheelH != 0 || (io.MouseWheel != 0 && io.KeyShift)) {
             view_.pan(bounds(session),
@@ -181,9 +183,9 @@ class ShardMapPanel final : public Panel {
 
     // --- the lines above the map ---
 
-    void draw_transport(Session& session, const Frame& frame) {
+    void draw_transport(model::Session& session, const model::Frame& frame) {
         const auto button = [](const char* label, const char* item, const char* help) {
-            const bool pressed = named_button(label, item);
+            const bool pressed = draw::named_button(label, item);
             if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", help);
             ImGui::SameLine(0, 2);
             return pressed;
@@ -195,7 +197,7 @@ class ShardMapPanel final : public Panel {
         if (button(">", "shardmap.next", "Next change of state (Right)")) act("shard_next", session);
         ImGui::SameLine(0, ImGui::GetFontSize());
         static constexpr std::string_view kParts[] = {"Step", "As timeline", "Everything"};
-        segmented("shardmap.show", kParts, view_.mode);
+        widgets::segmented("shardmap.show", kParts, view_.mode);
         if (!playing_ || frame.headless) return;
         session.animating = true;
         if (frame.seconds - played_ < 1 / kChangesASecond) return;
@@ -205,40 +207,41 @@ class ShardMapPanel final : public Panel {
         step_to(session, next);
     }
 
-    void draw_moment(const traces::Trace& trace, const Session& session) const {
+    void draw_moment(const traces::store::Trace& trace, const model::Session& session) const {
         const std::int64_t now = cursor(session);
         const ShardCounts counts = counts_at(*states_, static_cast<std::size_t>(rank_), now);
         const StepTime* step = view_.step_at(now);
-        std::string line = format_duration(static_cast<double>(now));
+        std::string line = draw::format_duration(static_cast<double>(now));
         if (step != nullptr) {
-            line += fmt::format(", {} into step {}",
-                                format_duration(static_cast<double>(now - step->time.from)), step->number);
+            line +=
+                fmt::format(", {} into step {}",
+                            draw::format_duration(static_cast<double>(now - step->time.from)), step->number);
         }
-        line +=
-            fmt::format("    Rank {}: of {} unit{} the device holds {} whole or arriving, {}",
-                        trace.ranks[static_cast<std::size_t>(rank_)].number, states_->units.size(),
-                        states_->units.size() == 1 ? "" : "s", counts.whole, format_size(counts.whole_bytes));
+        line += fmt::format("    Rank {}: of {} unit{} the device holds {} whole or arriving, {}",
+                            trace.ranks[static_cast<std::size_t>(rank_)].number, states_->units.size(),
+                            states_->units.size() == 1 ? "" : "s", counts.whole,
+                            draw::format_size(counts.whole_bytes));
         if (states_->allocations) line += fmt::format("; the host program {}", counts.allocated);
-        draw_facts(line, false);
-        items::value("shardmap.cursor", fmt::format("{}", now));
-        items::value("shardmap.whole", fmt::format("{}", counts.whole));
-        items::value("shardmap.allocated", fmt::format("{}", counts.allocated));
+        widgets::draw_facts(line, false);
+        draw::items::value("shardmap.cursor", fmt::format("{}", now));
+        draw::items::value("shardmap.whole", fmt::format("{}", counts.whole));
+        draw::items::value("shardmap.allocated", fmt::format("{}", counts.allocated));
     }
 
     void draw_legend() const {
-        std::vector<LegendItem> items;
-        constexpr std::array<std::string_view, traces::kShardStates> kMeanings = {
+        std::vector<draw::LegendItem> items;
+        constexpr std::array<std::string_view, traces::analysis::kShardStates> kMeanings = {
             "sharded",     "gathering (G)", "full (F)", "computing (C)", "freed, gradient waits (\u00b7)",
             "reducing (R)"};
         for (std::size_t s = 0; s < kMeanings.size(); ++s)
-            items.push_back({std::string(kMeanings[s]), shard_color(static_cast<ShardState>(s))});
+            items.push_back({std::string(kMeanings[s]), theme::shard_color(static_cast<ShardState>(s))});
         if (states_->allocations) items.push_back({"line below: held by the host program", theme::text()});
         legend(items);
     }
 
     // --- map and curve, on one time axis ---
 
-    void draw_map(Session& session) {
+    void draw_map(model::Session& session) {
         const float font = ImGui::GetFontSize();
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -262,7 +265,7 @@ class ShardMapPanel final : public Panel {
         // The chart first: the lanes are aligned with its axis.
         const float top = ImGui::GetCursorScreenPos().y;
         ImGui::SetCursorScreenPos({at.x + left - font * 1.5F, top});
-        const Chart chart =
+        const draw::Chart chart =
             draw_curve(session, {room.x - left + font * 1.5F - bar, std::max(font * 4, at.y + room.y - top)});
         input.lanes_left = chart.min.x;
         input.lanes_right = chart.max.x;
@@ -276,103 +279,107 @@ class ShardMapPanel final : public Panel {
 
     // The curve's subject, with its categories from the bottom up.
     void draw_caption() const {
-        draw_facts(inferred_ ? "Whole parameters, from the states above: this trace records no allocations."
-                             : "Allocated memory of the rank, in the order of its host program:");
+        widgets::draw_facts(
+            inferred_ ? "Whole parameters, from the states above: this trace records no allocations."
+                      : "Allocated memory of the rank, in the order of its host program:");
         if (inferred_) return;
-        std::vector<LegendItem> items;
+        std::vector<draw::LegendItem> items;
         for (std::size_t c = 0; c < used_.size(); ++c) {
             if (used_[c])
-                items.push_back({spaced(traces::kMemoryCategoryNames[c]),
-                                 category_color(static_cast<traces::MemoryCategory>(c))});
+                items.push_back({draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                                 theme::category_color(static_cast<traces::schema::MemoryCategory>(c))});
         }
         legend(items);
     }
 
-    Chart draw_curve(Session& session, ImVec2 size) {
-        const ChartAxes axes{static_cast<double>(view_.range().from), static_cast<double>(view_.range().to),
-                             axis_top(static_cast<double>(top_)) * 1.04};
-        const Chart chart = begin_chart("curve", size, axes);
+    draw::Chart draw_curve(model::Session& session, ImVec2 size) {
+        const draw::ChartAxes axes{static_cast<double>(view_.range().from),
+                                   static_cast<double>(view_.range().to),
+                                   draw::axis_top(static_cast<double>(top_)) * 1.04};
+        const draw::Chart chart = begin_chart("curve", size, axes);
         const bool active = ImGui::IsItemActive();
         const int columns = std::max(1, static_cast<int>(chart.width() / 2));
         if (const FoldedOf wanted{view_.range(), columns}; folded_of_ != wanted) {
             columns_ = fold_curve(*curve_, view_.range().from, view_.range().to, columns);
             folded_of_ = wanted;
         }
-        CategoryColors colors{};
+        draw::CategoryColors colors{};
         for (std::size_t c = 0; c < colors.size(); ++c)
-            colors[c] = category_color(static_cast<traces::MemoryCategory>(c));
+            colors[c] = theme::category_color(static_cast<traces::schema::MemoryCategory>(c));
         stacked_area(chart, columns_, colors);
         marker_line(chart, static_cast<double>(cursor(session)), theme::peak(), "");
-        items::place("shardmap.curve", chart.min, chart.max);
+        draw::items::place("shardmap.curve", chart.min, chart.max);
         if (active) scrub(session, static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x)));
         if (chart.hovered) curve_tip(static_cast<std::int64_t>(chart.x.value(ImGui::GetIO().MousePos.x)));
         return chart;
     }
 
     void curve_tip(std::int64_t time) const {
-        const MemoryPoint* point = point_at(curve_->points, time);
-        begin_tip(format_duration(static_cast<double>(time)));
-        tip_row(inferred_ ? "Whole parameters" : "Allocated", format_mb(point != nullptr ? point->total : 0));
-        for (std::size_t c = traces::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
+        const MemoryPoint* point = draw::point_at(curve_->points, time);
+        draw::begin_tip(draw::format_duration(static_cast<double>(time)));
+        draw::tip_row(inferred_ ? "Whole parameters" : "Allocated",
+                      draw::format_mb(point != nullptr ? point->total : 0));
+        for (std::size_t c = traces::schema::kMemoryCategories; point != nullptr && !inferred_ && c-- > 0;) {
             if (point->bytes[c] == 0) continue;
-            tip_row(spaced(traces::kMemoryCategoryNames[c]), format_mb(point->bytes[c]),
-                    category_color(static_cast<traces::MemoryCategory>(c)));
+            draw::tip_row(draw::spaced(traces::schema::kMemoryCategoryNames[c]),
+                          draw::format_mb(point->bytes[c]),
+                          theme::category_color(static_cast<traces::schema::MemoryCategory>(c)));
         }
-        end_tip();
+        draw::end_tip();
     }
 
-    void scrub(Session& session, std::int64_t time) {
-        const TimeRange all = bounds(session);
+    void scrub(model::Session& session, std::int64_t time) {
+        const model::TimeRange all = bounds(session);
         time = std::clamp(time, view_.range().from, view_.range().to - 1);  // drags stay in the visible range
         session.current()->cursor = std::clamp(time, all.from, all.to - 1);
         playing_ = false;
     }
 
     // Session::selected_unit is an index into Trace::units; if the trace has none the panel keeps its own.
-    int selected_unit(const Session& session) const {
+    int selected_unit(const model::Session& session) const {
         return trace_->units.empty() ? unit_ : session.selected_unit;
     }
 
-    void take_events(Session& session, const ShardGrid::Events& events) {
+    void take_events(model::Session& session, const ShardGrid::Events& events) {
         if (events.unit) (trace_->units.empty() ? unit_ : session.selected_unit) = *events.unit;
         if (events.scrub) scrub(session, *events.scrub);
         if (events.opened) {
             const auto event = static_cast<std::size_t>(*events.opened);
             session.go_to({trace_->device.start[event], trace_->device.end[event]},
-                          trace_->device.rank[event], {EventKind::device, *events.opened});
+                          trace_->device.rank[event], {model::EventKind::device, *events.opened});
         } else if (events.rank) {
             session.rank = *events.rank;
         }
     }
 
     struct FoldedOf {
-        TimeRange range;
+        model::TimeRange range;
         int columns = 0;
         bool operator==(const FoldedOf&) const = default;
     };
-    TracePtr trace_;
+    model::TracePtr trace_;
     std::shared_ptr<const ShardStates> states_;
-    std::shared_ptr<const CategoryCurve> source_, curve_;
+    std::shared_ptr<const draw::CategoryCurve> source_, curve_;
     bool inferred_ = false;  // the curve was inferred from the states
     int rank_ = 0, unit_ = -1;
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
-    std::array<bool, traces::kMemoryCategories> used_{};  // the curve's categories
-    std::shared_ptr<const traces::ExecutionSummary> summary_;
+    std::array<bool, traces::schema::kMemoryCategories> used_{};  // the curve's categories
+    std::shared_ptr<const traces::analysis::ExecutionSummary> summary_;
     int steps_rank_ = -1;
     ShardView view_;
     bool playing_ = false;
     double played_ = 0;
     FoldedOf folded_of_;
-    std::vector<FoldedColumn> columns_;
+    std::vector<draw::FoldedColumn> columns_;
     ShardGrid grid_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_shardmap_panel() {
+std::unique_ptr<model::Panel> make_shardmap_panel() {
     return std::make_unique<ShardMapPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -28,7 +28,7 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
 // --- Stacked bars side by side: the time of each step of a rank by category, or of the mean step of each
@@ -36,24 +36,24 @@ namespace {
 
 struct TimeBar {
     std::int64_t number = 0;  // of the step or the rank, shown below it
-    std::array<double, traces::kTimeCategories> ns{};
+    std::array<double, traces::analysis::kTimeCategories> ns{};
     double total() const;
 };
 
 void draw_tip(std::string_view what, const TimeBar& bar) {
-    begin_tip(fmt::format("{} {}", what, bar.number));
-    tip_row("Total", format_duration(bar.total()));
+    draw::begin_tip(fmt::format("{} {}", what, bar.number));
+    draw::tip_row("Total", draw::format_duration(bar.total()));
     for (std::size_t c = 0; c < bar.ns.size(); ++c) {
         if (bar.ns[c] == 0) continue;
-        tip_row(
-            traces::kTimeCategoryNames[c],
-            fmt::format("{}   {}", format_duration(bar.ns[c]), format_percent(100 * bar.ns[c] / bar.total())),
-            time_category_color(static_cast<traces::TimeCategory>(c)));
+        draw::tip_row(traces::analysis::kTimeCategoryNames[c],
+                      fmt::format("{}   {}", draw::format_duration(bar.ns[c]),
+                                  draw::format_percent(100 * bar.ns[c] / bar.total())),
+                      theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
     }
-    end_tip();
+    draw::end_tip();
 }
 
-void draw_bar(const Chart& chart, const TimeBar& bar, float x0, float x1) {
+void draw_bar(const draw::Chart& chart, const TimeBar& bar, float x0, float x1) {
     double below = 0;
     for (std::size_t c = 0; c < bar.ns.size(); ++c) {
         if (bar.ns[c] == 0) continue;
@@ -61,13 +61,14 @@ void draw_bar(const Chart& chart, const TimeBar& bar, float x0, float x1) {
         below += bar.ns[c];
         const auto top = static_cast<float>(chart.y.pixel(below));
         chart.draw->AddRectFilled({x0, top}, {x1, bottom},
-                                  time_category_color(static_cast<traces::TimeCategory>(c)));
+                                  theme::time_category_color(static_cast<traces::analysis::TimeCategory>(c)));
     }
 }
 
 // `room`: distance to the next number. The first number has the name of what is counted, if it fits.
-void draw_number(const Chart& chart, const TimeBar& bar, float center, float room, std::string_view what) {
-    std::string label = format_count(bar.number);
+void draw_number(const draw::Chart& chart, const TimeBar& bar, float center, float room,
+                 std::string_view what) {
+    std::string label = draw::format_count(bar.number);
     if (!what.empty()) {
         const std::string named = fmt::format("{} {}", what, label);
         if (ImGui::CalcTextSize(named.c_str()).x < room) label = named;
@@ -79,19 +80,19 @@ void draw_number(const Chart& chart, const TimeBar& bar, float center, float roo
 // Every n-th bar has a number, n being a round number, so that the longest number fits.
 std::int64_t bars_per_number(const std::vector<TimeBar>& bars, float bar_width) {
     if (bars.empty()) return 1;
-    const float widest = ImGui::CalcTextSize(format_count(bars.back().number).c_str()).x;
+    const float widest = ImGui::CalcTextSize(draw::format_count(bars.back().number).c_str()).x;
     const float wanted = (widest + ImGui::GetFontSize() * 0.5F) / std::max(bar_width, 1.0F);
-    return std::max<std::int64_t>(1, std::llround(nice_step(std::max(wanted, 1.0F))));
+    return std::max<std::int64_t>(1, std::llround(draw::nice_step(std::max(wanted, 1.0F))));
 }
 
 double TimeBar::total() const {
     return std::accumulate(ns.begin(), ns.end(), 0.0);
 }
 
-std::vector<TimeBar> bars_of_steps(const traces::RankSummary& rank) {
+std::vector<TimeBar> bars_of_steps(const traces::analysis::RankSummary& rank) {
     std::vector<TimeBar> bars;
     bars.reserve(rank.steps.size());
-    for (const traces::StepSummary& step : rank.steps) {
+    for (const traces::analysis::StepSummary& step : rank.steps) {
         TimeBar& bar = bars.emplace_back();
         bar.number = step.number;
         std::copy(step.ns.begin(), step.ns.end(), bar.ns.begin());
@@ -99,10 +100,10 @@ std::vector<TimeBar> bars_of_steps(const traces::RankSummary& rank) {
     return bars;
 }
 
-std::vector<TimeBar> bars_of_ranks(const traces::ExecutionSummary& summary) {
+std::vector<TimeBar> bars_of_ranks(const traces::analysis::ExecutionSummary& summary) {
     std::vector<TimeBar> bars;
     bars.reserve(summary.ranks.size());
-    for (const traces::RankSummary& rank : summary.ranks) {
+    for (const traces::analysis::RankSummary& rank : summary.ranks) {
         TimeBar& bar = bars.emplace_back();
         bar.number = rank.rank;
         std::transform(rank.average_us.begin(), rank.average_us.end(), bar.ns.begin(),
@@ -126,11 +127,11 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
     double longest = 0;
     for (const TimeBar& bar : bars) longest = std::max(longest, bar.total());
 
-    ChartAxes axes{0, std::max(1.0F, count), axis_top(longest)};
-    axes.y_unit = AxisUnit::nanoseconds;
+    draw::ChartAxes axes{0, std::max(1.0F, count), draw::axis_top(longest)};
+    axes.y_unit = draw::AxisUnit::nanoseconds;
     axes.x_ticks = false;
     const float bottom = font * 1.5F + (scrolls ? ImGui::GetStyle().ScrollbarSize : 0.0F);
-    const Chart chart =
+    const draw::Chart chart =
         begin_chart("chart", {std::max(wanted, available), ImGui::GetContentRegionAvail().y - bottom}, axes);
     const float step = chart.width() / std::max(1.0F, count);
     const float width = std::min(step * 0.8F, font * 5);
@@ -142,9 +143,9 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
         if (x > right || x + step < left) continue;
         const float from = x + (step - width) / 2;
         draw_bar(chart, bars[i], from, from + width);
-        if (items::kept())
-            items::place(fmt::format("{}.{}", item, bars[i].number), {from, chart.min.y},
-                         {from + width, chart.max.y}, format_duration(bars[i].total()));
+        if (draw::items::kept())
+            draw::items::place(fmt::format("{}.{}", item, bars[i].number), {from, chart.min.y},
+                               {from + width, chart.max.y}, draw::format_duration(bars[i].total()));
         if (bars[i].number % stride == 0) {
             draw_number(chart, bars[i], x + step / 2, step * static_cast<float>(stride),
                         first ? what : std::string_view());
@@ -160,16 +161,16 @@ int draw_time_bars(std::string_view item, std::string_view what, const std::vect
     return clicked;
 }
 
-using traces::ExecutionSummary;
-using traces::RankSummary;
-using traces::TimeCategory;
+using traces::analysis::ExecutionSummary;
+using traces::analysis::RankSummary;
+using traces::analysis::TimeCategory;
 
-std::vector<Segment> segments_of(const RankSummary& rank) {
-    std::vector<Segment> segments;
-    for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+std::vector<draw::Segment> segments_of(const RankSummary& rank) {
+    std::vector<draw::Segment> segments;
+    for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
         const auto category = static_cast<TimeCategory>(c);
-        segments.push_back(
-            {rank.average_us[c], time_category_color(category), std::string(traces::kTimeCategoryNames[c])});
+        segments.push_back({rank.average_us[c], theme::time_category_color(category),
+                            std::string(traces::analysis::kTimeCategoryNames[c])});
     }
     return segments;
 }
@@ -177,20 +178,21 @@ std::vector<Segment> segments_of(const RankSummary& rank) {
 void category_tip(const RankSummary& rank, int hovered) {
     if (hovered < 0) return;
     const auto category = static_cast<TimeCategory>(hovered);
-    begin_tip(
-        fmt::format("Rank {}: {}", rank.rank, traces::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
-    tip_row("Mean of the windows", format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
-    tip_row("Share", format_percent(rank.percent(category)));
-    end_tip();
+    draw::begin_tip(fmt::format("Rank {}: {}", rank.rank,
+                                traces::analysis::kTimeCategoryNames[static_cast<std::size_t>(hovered)]));
+    draw::tip_row("Mean of the windows",
+                  draw::format_duration(rank.average_us[static_cast<std::size_t>(hovered)] * 1e3));
+    draw::tip_row("Share", draw::format_percent(rank.percent(category)));
+    draw::end_tip();
 }
 
 // One bar per rank on a common scale; a click chooses the rank.
-void draw_ranks(Session& session, const ExecutionSummary& summary, float height, bool stepped) {
+void draw_ranks(model::Session& session, const ExecutionSummary& summary, float height, bool stepped) {
     const float font = ImGui::GetFontSize();
     double longest = 0;
     for (const RankSummary& rank : summary.ranks) longest = std::max(longest, rank.average_step_us);
     ImGui::BeginChild("ranks", {0, height});
-    text_dim(stepped ? "Average step of each rank" : "The whole time of each rank");
+    draw::text_dim(stepped ? "Average step of each rank" : "The whole time of each rank");
     ImGui::Dummy({0, font * 0.3F});
     const float label = ImGui::CalcTextSize("rank 9999").x,
                 value = ImGui::CalcTextSize("9999.99 ms").x + font;
@@ -204,34 +206,34 @@ void draw_ranks(Session& session, const ExecutionSummary& summary, float height,
         for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
             const RankSummary& rank = summary.ranks[static_cast<std::size_t>(i)];
             const ImVec2 at = ImGui::GetCursorScreenPos();
-            const bool chosen = chosen_rank(summary.ranks, session) == &rank;
+            const bool chosen = widgets::chosen_rank(summary.ranks, session) == &rank;
             const ImU32 ink = chosen ? theme::text() : theme::text_dim();
             ImDrawList* draw = ImGui::GetWindowDrawList();
             const float y = at.y + font * 0.2F;
             draw->AddText({at.x, y}, ink, fmt::format("rank {}", rank.rank).c_str());
             const int hovered = stacked_bar({at.x + label + font * 0.5F, at.y + font * 0.1F},
                                             {width, font * 1.25F}, segments_of(rank), longest, false);
-            const std::string time = format_duration(rank.average_step_us * 1e3);
+            const std::string time = draw::format_duration(rank.average_step_us * 1e3);
             draw->AddText({at.x + label + width + value - ImGui::CalcTextSize(time.c_str()).x, y}, ink,
                           time.c_str());
             ImGui::PushID(i);
-            if (place_button("rank", {label + width + value, line - ImGui::GetStyle().ItemSpacing.y}))
+            if (draw::place_button("rank", {label + width + value, line - ImGui::GetStyle().ItemSpacing.y}))
                 session.choose_rank(rank.rank);
             ImGui::PopID();
-            if (items::kept()) items::mark(fmt::format("summary.rank.{}", rank.rank), time);
+            if (draw::items::kept()) draw::items::mark(fmt::format("summary.rank.{}", rank.rank), time);
             category_tip(rank, hovered);
         }
     }
     ImGui::EndChild();
 }
 
-class SummaryPanel final : public Panel {
+class SummaryPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "summary"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session);
-        toggle_button("summary.fold_communication", "Communication as Kernel", folded_);
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session);
+        widgets::toggle_button("summary.fold_communication", "Communication as Kernel", folded_);
         if (ImGui::IsItemHovered()) {
             ImGui::SetTooltip(
                 "Seven rows, as profilers show that take NCCL's kernels for compute: communication then "
@@ -239,15 +241,16 @@ class SummaryPanel final : public Panel {
                 "as Kernel and stands before the copies.");
         }
         const std::shared_ptr<const ExecutionSummary> summary = ask(session);
-        if (summary == nullptr) return draw_waiting(session, "the execution summary");
-        const RankSummary* rank = chosen_rank(summary->ranks, session);
+        if (summary == nullptr) return widgets::draw_waiting(session, "the execution summary");
+        const RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
         if (rank == nullptr || rank->steps.empty()) {
-            return note(session.trace()->ranks.empty()
-                            ? "This trace holds no ranks, and so no time to sum up."
-                            : "This rank has no complete step in the current selection. Widen or clear the "
-                              "time filter, or record more than one step.");
+            return draw::note(
+                session.trace()->ranks.empty()
+                    ? "This trace holds no ranks, and so no time to sum up."
+                    : "This rank has no complete step in the current selection. Widen or clear the "
+                      "time filter, or record more than one step.");
         }
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         ImGui::BeginChild("page");  // scrolls if the window is small
         draw_average(session, summary, *rank);
         draw_below(session, summary, *rank);
@@ -257,30 +260,30 @@ class SummaryPanel final : public Panel {
   private:
     enum View { kSteps, kStepTable, kRanks, kRankTable };
 
-    std::shared_ptr<const ExecutionSummary> ask(Session& session) const {
-        const traces::Selection selection = Session::selection(*session.current());
+    std::shared_ptr<const ExecutionSummary> ask(model::Session& session) const {
+        const traces::analysis::Selection selection = model::Session::selection(*session.current());
         if (!folded_) return session.analyses.summary(session.trace(), selection);
         return session.analyses.analysis<ExecutionSummary>(
             "summary with communication as kernel", session.trace(), selection,
-            [](const traces::Trace& trace, const traces::Selection& s) {
-                return traces::summarize(trace, s, traces::CommunicationAs::kernel);
+            [](const traces::store::Trace& trace, const traces::analysis::Selection& s) {
+                return traces::analysis::summarize(trace, s, traces::analysis::CommunicationAs::kernel);
             });
     }
 
-    void draw_average(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+    void draw_average(model::Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
                       const RankSummary& rank) {
         const float font = ImGui::GetFontSize();
         const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
         // The header (two lines), the mean and the categories.
         const float height =
-            line * static_cast<float>(traces::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
+            line * static_cast<float>(traces::analysis::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
         const bool stepped = !session.trace()->steps.empty();
         const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
-        heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
-                                      rank.steps.size() == 1 ? "" : "s")
-                        : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank));
-        items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
-        items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
+        draw::heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
+                                            rank.steps.size() == 1 ? "" : "s")
+                              : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank));
+        draw::items::value("summary.value.average_step_us", fmt::format("{}", rank.average_step_us));
+        draw::items::value("summary.value.steps", fmt::format("{}", rank.steps.size()));
         const ImVec2 top = ImGui::GetCursorScreenPos();
         draw_table("summary.categories",
                    categories_model_.of(summary, fmt::format("{}", rank.rank),
@@ -289,8 +292,8 @@ class SummaryPanel final : public Panel {
         const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
         ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
         category_tip(
-            rank, donut("donut", donut_size, segments_of(rank), format_duration(rank.average_step_us * 1e3),
-                        stepped ? "a window" : "in all"));
+            rank, donut("donut", donut_size, segments_of(rank),
+                        draw::format_duration(rank.average_step_us * 1e3), stepped ? "a window" : "in all"));
         const float left = table + donut_size + font * 4;
         if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
             ImGui::SetCursorScreenPos({top.x + left, top.y});
@@ -299,7 +302,7 @@ class SummaryPanel final : public Panel {
         ImGui::SetCursorScreenPos({top.x, top.y + height});
     }
 
-    void draw_below(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+    void draw_below(model::Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
                     const RankSummary& rank) {
         const float font = ImGui::GetFontSize();
         ImGui::Dummy({0, font * 0.2F});
@@ -310,11 +313,12 @@ class SummaryPanel final : public Panel {
         if (!ranks && view_ > kStepTable) view_ = kSteps;
         if (!steps && view_ < kRanks) view_ = kRanks;
         int shown = view_ - (steps ? 0 : kRanks);
-        segmented("summary.view", std::span(kViews).subspan(steps ? 0 : 2, ranks && steps ? 4 : 2), shown);
+        widgets::segmented("summary.view", std::span(kViews).subspan(steps ? 0 : 2, ranks && steps ? 4 : 2),
+                           shown);
         view_ = shown + (steps ? 0 : kRanks);
         ImGui::SameLine(0, font * 1.5F);
         ImGui::AlignTextToFramePadding();
-        text_fit_dim(about(rank));
+        draw::text_fit_dim(about(rank));
         if (view_ == kStepTable) return draw_step_table(session, summary, rank);
         if (view_ == kRankTable) return draw_rank_table(session, summary);
         draw_legend(*summary);
@@ -342,40 +346,41 @@ class SummaryPanel final : public Panel {
                            view_ == kSteps ? "Click" : "Double-click", cut);
     }
 
-    void draw_step_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
+    void draw_step_table(model::Session& session, const std::shared_ptr<const ExecutionSummary>& summary,
                          const RankSummary& rank) {
-        const auto report = session.analyses.analysis<traces::StepsReport>(
-            "steps", session.trace(), Session::selection(*session.current()), traces::steps_report);
-        const traces::RankStepDetails* details =
-            report != nullptr ? chosen_rank(report->ranks, session) : nullptr;
+        const auto report = session.analyses.analysis<traces::analysis::StepsReport>(
+            "steps", session.trace(), model::Session::selection(*session.current()),
+            traces::analysis::steps_report);
+        const traces::analysis::RankStepDetails* details =
+            report != nullptr ? widgets::chosen_rank(report->ranks, session) : nullptr;
         const auto model =
             steps_model_.of(summary, fmt::format("{}/{}", rank.rank, static_cast<const void*>(details)),
                             [&] { return step_times(*summary, rank, details); });
-        const TableEvents events =
+        const tables::TableEvents events =
             draw_table("summary.steps", model, steps_, {.filter = false, .name = "steps"});
         if (events.opened) show_in_timeline(session, rank.steps[*events.opened]);
     }
 
-    void draw_rank_table(Session& session, const std::shared_ptr<const ExecutionSummary>& summary) {
+    void draw_rank_table(model::Session& session, const std::shared_ptr<const ExecutionSummary>& summary) {
         const auto model = ranks_model_.of(summary, "", [&] { return rank_times(*summary); });
-        const TableEvents events =
+        const tables::TableEvents events =
             draw_table("summary.ranks", model, ranks_, {.filter = false, .name = "ranks"});
         if (events.clicked) session.choose_rank(summary->ranks[*events.clicked].rank);
     }
 
     static void draw_legend(const ExecutionSummary& summary) {
-        std::vector<LegendItem> items;
-        for (std::size_t c = 0; c < traces::kTimeCategories; ++c) {
+        std::vector<draw::LegendItem> items;
+        for (std::size_t c = 0; c < traces::analysis::kTimeCategories; ++c) {
             const bool any = std::any_of(summary.ranks.begin(), summary.ranks.end(),
                                          [c](const RankSummary& r) { return r.average_us[c] > 0; });
             if (any)
-                items.push_back({std::string(traces::kTimeCategoryNames[c]),
-                                 time_category_color(static_cast<TimeCategory>(c))});
+                items.push_back({std::string(traces::analysis::kTimeCategoryNames[c]),
+                                 theme::time_category_color(static_cast<TimeCategory>(c))});
         }
         legend(items);
     }
 
-    static void show_in_timeline(Session& session, const traces::StepSummary& step) {
+    static void show_in_timeline(model::Session& session, const traces::analysis::StepSummary& step) {
         session.current()->visible = {step.window_start, step.window_end};
         session.current()->lit = session.current()->visible;
         session.wanted_panel = "timeline";
@@ -407,14 +412,14 @@ class SummaryPanel final : public Panel {
     bool folded_ = false;
     int view_ = kSteps;
     Bars bars_;
-    KeptModel categories_model_, steps_model_, ranks_model_;
-    TableState categories_, steps_, ranks_;
+    widgets::KeptModel categories_model_, steps_model_, ranks_model_;
+    tables::TableState categories_, steps_, ranks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_summary_panel() {
+std::unique_ptr<model::Panel> make_summary_panel() {
     return std::make_unique<SummaryPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -19,58 +19,59 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::RankUnits;
-using traces::UnitCosts;
-using traces::UnitPhase;
-using traces::UnitsReport;
+using traces::analysis::RankUnits;
+using traces::analysis::UnitCosts;
+using traces::analysis::UnitPhase;
+using traces::analysis::UnitsReport;
 
-Color gather_color() {
-    return kind_color(traces::DeviceKind::communication);
+theme::Color gather_color() {
+    return theme::kind_color(traces::store::DeviceKind::communication);
 }
-Color reduce_color() {
-    return shard_color(traces::ShardState::reducing);
+theme::Color reduce_color() {
+    return theme::shard_color(traces::analysis::ShardState::reducing);
 }
 
-class UnitsPanel final : public Panel {
+class UnitsPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "units"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session, all_ranks_ == 0 && by_rank_ == 0);
-        const TracePtr trace = session.trace();
-        const auto selection = Session::selection(*session.current());
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session, all_ranks_ == 0 && by_rank_ == 0);
+        const model::TracePtr trace = session.trace();
+        const auto selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<UnitsReport>(
             "units", trace, selection,
-            [](const auto& t, const auto& s) { return traces::units_report(t, s); });
-        const auto states = session.analyses.analysis<traces::ShardStates>(
-            "shard_states", trace, {}, [](const auto& t, const auto&) { return traces::shard_states(t); });
+            [](const auto& t, const auto& s) { return traces::analysis::units_report(t, s); });
+        const auto states = session.analyses.analysis<traces::analysis::ShardStates>(
+            "shard_states", trace, {},
+            [](const auto& t, const auto&) { return traces::analysis::shard_states(t); });
         if (report == nullptr || states == nullptr) {
-            flow(ImGui::GetWindowWidth());
-            return draw_waiting(session, "what sharding costs");
+            draw::flow(ImGui::GetWindowWidth());
+            return widgets::draw_waiting(session, "what sharding costs");
         }
         if (!report->any_unit) {
-            flow(ImGui::GetWindowWidth());
-            return note(
+            draw::flow(ImGui::GetWindowWidth());
+            return draw::note(
                 "This trace contains no FSDP units, because its program shards nothing or its ranges name "
                 "none (FullyShardedDataParallel.forward, FSDP::all_gather). Record a run of ours with "
                 "parallel.mode = \"fsdp\", or a PyTorch profile of fully_shard, to see what they cost.");
         }
         if (trace->device.size() == 0) {
-            flow(ImGui::GetWindowWidth());
-            return note(
+            draw::flow(ImGui::GetWindowWidth());
+            return draw::note(
                 "This trace names FSDP units but holds no work of a device (a memory snapshot never does), "
                 "so the durations of their gathers and reductions are unknown. Record CUDA activity to see "
                 "them; the Memory panel shows what the units hold.");
         }
         draw_choices(*trace);
-        draw_limit_note(session);
-        const RankUnits* rank = chosen_rank(report->ranks, session);
+        widgets::draw_limit_note(session);
+        const RankUnits* rank = widgets::chosen_rank(report->ranks, session);
         const bool all = all_ranks_ == 1 && trace->ranks.size() > 1;
         const bool empty = report->rank_steps == 0 || (!all && (rank == nullptr || rank->steps == 0));
-        if (empty) return note("The current selection contains no complete step.");
+        if (empty) return draw::note("The current selection contains no complete step.");
         const std::vector<UnitPhase>& rows = all ? report->all_ranks : rank->rows;
         const std::int64_t steps = all ? report->rank_steps : rank->steps;
         draw_headline(*report, all ? nullptr : rank, rows, steps);
@@ -80,20 +81,20 @@ class UnitsPanel final : public Panel {
     }
 
   private:
-    void draw_choices(const traces::Trace& trace) {
+    void draw_choices(const traces::store::Trace& trace) {
         static constexpr std::string_view kBy[] = {"By unit", "By rank"},
                                           kRanks[] = {"This rank", "All ranks"},
                                           kShow[] = {"Mean per step", "Sum of the steps"};
         const float gap = ImGui::GetFontSize();
         if (trace.ranks.size() > 1) {
-            segmented("units.show", kBy, by_rank_);
+            widgets::segmented("units.show", kBy, by_rank_);
             ImGui::SameLine(0, gap);
             if (by_rank_ == 0) {
-                segmented("units.show", kRanks, all_ranks_);
+                widgets::segmented("units.show", kRanks, all_ranks_);
                 ImGui::SameLine(0, gap);
             }
         }
-        if (!trace.steps.empty()) segmented("units.show", kShow, sums_);
+        if (!trace.steps.empty()) widgets::segmented("units.show", kShow, sums_);
     }
 
     void draw_headline(const UnitsReport& report, const RankUnits* rank, const std::vector<UnitPhase>& rows,
@@ -101,30 +102,31 @@ class UnitsPanel final : public Panel {
         UnitCosts sum;
         for (const UnitPhase& row : rows) sum.add(row.sum);
         const auto mean = [&](std::int64_t ns) {
-            return format_duration(static_cast<double>(ns) / static_cast<double>(steps));
+            return draw::format_duration(static_cast<double>(ns) / static_cast<double>(steps));
         };
         const ImVec2 at = ImGui::GetCursorPos();
         const float font = ImGui::GetFontSize();
-        big_number(mean(sum.exposed_ns()));
+        widgets::big_number(mean(sum.exposed_ns()));
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
         const std::string_view a_step = report.stepped ? " per step" : "";
-        text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
-                         rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
+        draw::text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
+                               rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
         ImGui::SetCursorPos({right, at.y + font * 1.1F});
         std::string line =
             fmt::format("gathers {}, reductions {}, waits {}, limiter {}{}", mean(sum.gather_ns),
                         mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns), a_step);
         if (report.uneven.busy > 0) {
-            line +=
-                fmt::format("; largest rank over the mean: busy {}", format_decimal(report.uneven.busy, 3));
+            line += fmt::format("; largest rank over the mean: busy {}",
+                                draw::format_decimal(report.uneven.busy, 3));
             if (report.uneven.peak_bytes > 0)
-                line += fmt::format(", peak {}", format_decimal(report.uneven.peak_bytes, 3));
+                line += fmt::format(", peak {}", draw::format_decimal(report.uneven.peak_bytes, 3));
         }
-        draw_facts(line);
+        widgets::draw_facts(line);
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
-        items::value("units.exposed", mean(sum.exposed_ns()));
-        if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty()) note(again);
+        draw::items::value("units.exposed", mean(sum.exposed_ns()));
+        if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty())
+            draw::note(again);
     }
 
     void take(const std::shared_ptr<const UnitsReport>& report, const std::vector<UnitPhase>& rows,
@@ -141,22 +143,24 @@ class UnitsPanel final : public Panel {
     // Without steps, means and sums are equal, and steps are not mentioned.
     bool means_of(const UnitsReport& report) const { return report.stepped && sums_ == 0; }
 
-    void draw_by_rank(Session& session) {
-        const TableEvents events =
+    void draw_by_rank(model::Session& session) {
+        const tables::TableEvents events =
             draw_table("units.ranks_table", ranks_, ranks_state_, {.filter = false, .name = "units by rank"});
         if (events.clicked) session.choose_rank(report_->ranks[*events.clicked].rank);
     }
 
-    void draw_by_unit(Session& session, const traces::Trace& trace, const traces::ShardStates& states,
-                      const std::vector<UnitPhase>& rows, std::int64_t steps) {
+    void draw_by_unit(model::Session& session, const traces::store::Trace& trace,
+                      const traces::analysis::ShardStates& states, const std::vector<UnitPhase>& rows,
+                      std::int64_t steps) {
         const float font = ImGui::GetFontSize();
         const ImVec2 room = ImGui::GetContentRegionAvail();
         const bool beside = room.x > font * 84;
-        legend(std::vector<LegendItem>{{"gather, hidden by compute", faded(gather_color(), 0.45F)},
-                                       {"gather, exposed", gather_color()},
-                                       {"reduction, hidden", faded(reduce_color(), 0.45F)},
-                                       {"reduction, exposed", reduce_color()},
-                                       {"waiting for the gather", waiting_color()}});
+        legend(
+            std::vector<draw::LegendItem>{{"gather, hidden by compute", draw::faded(gather_color(), 0.45F)},
+                                          {"gather, exposed", gather_color()},
+                                          {"reduction, hidden", draw::faded(reduce_color(), 0.45F)},
+                                          {"reduction, exposed", reduce_color()},
+                                          {"waiting for the gather", theme::waiting_color()}});
         std::optional<std::size_t> clicked, opened;
         const float left = ImGui::GetContentRegionAvail().y;
         const ImVec2 chart =
@@ -167,7 +171,7 @@ class UnitsPanel final : public Panel {
         ImGui::EndChild();
         if (beside) ImGui::SameLine(0, font);
         ImGui::BeginChild("table");
-        const TableEvents events = draw_table("units", table_, state_, {.name = "units"});
+        const tables::TableEvents events = draw_table("units", table_, state_, {.name = "units"});
         ImGui::EndChild();
         if (events.clicked) clicked = events.clicked;
         if (events.opened) opened = events.opened;
@@ -210,25 +214,27 @@ class UnitsPanel final : public Panel {
                     if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) opened = clicked;
                 }
                 ImGui::PopID();
-                items::mark("units.bar." + row_name,
-                            format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n));
+                draw::items::mark("units.bar." + row_name,
+                                  draw::format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n));
                 const bool hovered = ImGui::IsItemHovered();
                 ImDrawList* draw = ImGui::GetWindowDrawList();
-                draw->AddText(at, theme::text(), fit_text(row_name, label - font * 0.6F).c_str());
-                const std::vector<Segment> segments = {
+                draw->AddText(at, theme::text(), draw::fit_text(row_name, label - font * 0.6F).c_str());
+                const std::vector<draw::Segment> segments = {
                     {static_cast<double>(c.gather_ns - c.gather_exposed_ns),
-                     faded(gather_color(), 0.45F),
+                     draw::faded(gather_color(), 0.45F),
                      {}},
                     {static_cast<double>(c.gather_exposed_ns), gather_color(), {}},
                     {static_cast<double>(c.reduce_ns - c.reduce_exposed_ns),
-                     faded(reduce_color(), 0.45F),
+                     draw::faded(reduce_color(), 0.45F),
                      {}},
                     {static_cast<double>(c.reduce_exposed_ns), reduce_color(), {}}};
                 stacked_bar({at.x + label, at.y + font * 0.05F}, {width, font * 0.7F}, segments, longest,
                             false);
-                const std::vector<Segment> wait = {{static_cast<double>(c.wait_ns), waiting_color(), {}}};
+                const std::vector<draw::Segment> wait = {
+                    {static_cast<double>(c.wait_ns), theme::waiting_color(), {}}};
                 stacked_bar({at.x + label, at.y + font * 0.8F}, {width, font * 0.25F}, wait, longest, false);
-                const std::string time = format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n);
+                const std::string time =
+                    draw::format_duration(static_cast<double>(c.gather_ns + c.reduce_ns) / n);
                 draw->AddText({at.x + room - ImGui::CalcTextSize(time.c_str()).x, at.y}, theme::text_dim(),
                               time.c_str());
                 if (hovered) bar_tip(row, n);
@@ -238,62 +244,64 @@ class UnitsPanel final : public Panel {
 
     void bar_tip(const UnitPhase& row, double steps) const {
         const UnitCosts& c = row.sum;
-        const auto mean = [&](std::int64_t ns) { return format_duration(static_cast<double>(ns) / steps); };
-        begin_tip(unit_row_name(row) + (!report_->stepped ? ""
-                                        : sums_ == 0      ? ", mean per step"
-                                                          : ", sum of the steps"));
+        const auto mean = [&](std::int64_t ns) {
+            return draw::format_duration(static_cast<double>(ns) / steps);
+        };
+        draw::begin_tip(unit_row_name(row) + (!report_->stepped ? ""
+                                              : sums_ == 0      ? ", mean per step"
+                                                                : ", sum of the steps"));
         if (c.gathers > 0) {
-            tip_row("Gather", mean(c.gather_ns), gather_color());
-            tip_row("  of it exposed", mean(c.gather_exposed_ns));
-            tip_row("Waiting for it", mean(c.wait_ns), waiting_color());
-            tip_row("Limiter", mean(c.limiter_ns));
-            tip_row("Held", mean(c.held_ns));
+            draw::tip_row("Gather", mean(c.gather_ns), gather_color());
+            draw::tip_row("  of it exposed", mean(c.gather_exposed_ns));
+            draw::tip_row("Waiting for it", mean(c.wait_ns), theme::waiting_color());
+            draw::tip_row("Limiter", mean(c.limiter_ns));
+            draw::tip_row("Held", mean(c.held_ns));
         }
         if (c.reductions > 0) {
-            tip_row("Reduction", mean(c.reduce_ns), reduce_color());
-            tip_row("  of it exposed", mean(c.reduce_exposed_ns));
+            draw::tip_row("Reduction", mean(c.reduce_ns), reduce_color());
+            draw::tip_row("  of it exposed", mean(c.reduce_exposed_ns));
         }
-        if (!row.hidden_by.empty()) tip_row("Mainly hidden by", row.hidden_by);
-        tip_row("Double-click", "go to its first collective");
-        end_tip();
+        if (!row.hidden_by.empty()) draw::tip_row("Mainly hidden by", row.hidden_by);
+        draw::tip_row("Double-click", "go to its first collective");
+        draw::end_tip();
     }
 
-    static void select(Session& session, const traces::Trace& trace, const std::string& unit) {
+    static void select(model::Session& session, const traces::store::Trace& trace, const std::string& unit) {
         session.selected_unit = -1;
         for (std::size_t u = 0; u < trace.units.size(); ++u) {
             if (trace.units[u].name == unit) session.selected_unit = static_cast<int>(u);
         }
     }
 
-    static void open(Session& session, const traces::Trace& trace, const traces::ShardStates& states,
-                     const UnitPhase& row) {
+    static void open(model::Session& session, const traces::store::Trace& trace,
+                     const traces::analysis::ShardStates& states, const UnitPhase& row) {
         const auto limit = session.current()->limit;
         const std::int32_t event = first_gather(trace, states, static_cast<std::size_t>(session.rank),
                                                 row.name, row.phase, limit ? limit->from : trace.first_ns);
         if (event < 0) return;
         const auto at = static_cast<std::size_t>(event);
         session.go_to({trace.device.start[at], trace.device.end[at]}, session.rank,
-                      {EventKind::device, event});
+                      {model::EventKind::device, event});
     }
 
     struct Shown {
         const void* rows = nullptr;
         std::int64_t steps = 0;
         int sums = 0;
-        Appearance appearance = Appearance::dark;
+        theme::Appearance appearance = theme::Appearance::dark;
         bool operator==(const Shown&) const = default;
     };
     int by_rank_ = 0, all_ranks_ = 0, sums_ = 0;  // 0 or 1: the second of two choices is on
     std::shared_ptr<const UnitsReport> report_;
     Shown shown_;
-    std::shared_ptr<const CellTable> table_, ranks_;
-    TableState state_, ranks_state_;
+    std::shared_ptr<const tables::CellTable> table_, ranks_;
+    tables::TableState state_, ranks_state_;
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_units_panel() {
+std::unique_ptr<model::Panel> make_units_panel() {
     return std::make_unique<UnitsPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

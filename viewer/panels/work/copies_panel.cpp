@@ -26,16 +26,16 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::CopiesReport;
-using traces::RankCopies;
+using traces::analysis::CopiesReport;
+using traces::analysis::RankCopies;
 
 // Row i is the report's row i.
-std::shared_ptr<const TableModel> copies_table(const RankCopies& rank) {
-    const Color bar = kind_color(traces::DeviceKind::memcpy);
-    const ColumnLook looks[] = {
+std::shared_ptr<const tables::TableModel> copies_table(const RankCopies& rank) {
+    const theme::Color bar = theme::kind_color(traces::store::DeviceKind::memcpy);
+    const tables::ColumnLook looks[] = {
         {.key = "name", .width = 0, .priority = 20, .least = 10},
         {.key = "count", .width = 5, .priority = 15},
         {.key = "bytes", .width = 7.5F, .priority = 17, .id = "mb"},
@@ -44,45 +44,48 @@ std::shared_ptr<const TableModel> copies_table(const RankCopies& rank) {
         {.key = "max_us", .width = 7.5F, .priority = 12, .title = "Longest"},
         {.key = "gbps", .width = 6.5F, .priority = 18},
     };
-    return result_model(traces::result_table(traces::copy_fields(), rank.copies), looks);
+    return result_model(traces::analysis::result_table(traces::analysis::copy_fields(), rank.copies), looks);
 }
 
-class CopiesPanel final : public Panel {
+class CopiesPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "copies"; }
     bool busy() const override { return by_memory_.busy(); }
 
-    void draw(Session& session, const Frame&) override {
+    void draw(model::Session& session, const model::Frame&) override {
         static constexpr std::array<std::string_view, 2> kViews = {"By kind", "By memory"};
-        draw_choosers(session);
-        segmented("copies.show", kViews, view_);
-        draw_limit_note(session);
-        const TracePtr trace = session.trace();
-        traces::Selection selection = Session::selection(*session.current());
+        widgets::draw_choosers(session);
+        widgets::segmented("copies.show", kViews, view_);
+        widgets::draw_limit_note(session);
+        const model::TracePtr trace = session.trace();
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<CopiesReport>(
             "copies", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::copies_report(t, s); });
-        if (report == nullptr) return draw_waiting(session, "the copies");
-        const RankCopies* rank = chosen_rank(report->ranks, session);
-        if (rank == nullptr || rank->copies.empty()) return note(why_empty(session, *report));
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::copies_report(t, s);
+            });
+        if (report == nullptr) return widgets::draw_waiting(session, "the copies");
+        const RankCopies* rank = widgets::chosen_rank(report->ranks, session);
+        if (rank == nullptr || rank->copies.empty()) return draw::note(why_empty(session, *report));
         if (view_ == memory) return by_memory_.draw_copies(session, "copies.memory", "copies_by_memory");
         by_kind_.take(report, rank, [&] { return NamedWork::Rows{copies_table(*rank), {}}; });
-        heading(
-            fmt::format("Rank {}: {} of copies and fills", rank->rank,
-                        traces::counted(static_cast<std::int64_t>(rank->copies.size()), "kind", "kinds")));
+        draw::heading(fmt::format(
+            "Rank {}: {} of copies and fills", rank->rank,
+            traces::store::counted(static_cast<std::int64_t>(rank->copies.size()), "kind", "kinds")));
         selection.rank = rank->rank;
         by_kind_.draw(session, [&](std::size_t i) {
             const std::string name(rank->copies[i].name);
-            return NamedWork::Chosen{name, session.analyses.analysis<std::vector<std::uint32_t>>(
-                                               "events of copies " + name, trace, selection,
-                                               [name](const traces::Trace& t, const traces::Selection& s) {
-                                                   return traces::copy_events(t, s, name);
-                                               })};
+            return NamedWork::Chosen{
+                name, session.analyses.analysis<std::vector<std::uint32_t>>(
+                          "events of copies " + name, trace, selection,
+                          [name](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                              return traces::analysis::copy_events(t, s, name);
+                          })};
         });
     }
 
   private:
-    static std::string why_empty(const Session& session, const CopiesReport& report) {
+    static std::string why_empty(const model::Session& session, const CopiesReport& report) {
         if (session.current()->limit) return "This rank has no copies or fills in the time filter.";
         if (session.trace()->device.size() == 0) {
             return "This trace has no copies, because it holds no events of a device. Record with the "
@@ -98,14 +101,14 @@ class CopiesPanel final : public Panel {
 
     enum View { kind, memory };  // indices of the buttons
     int view_ = kind;
-    NamedWork by_kind_{"copies", EventKind::device};
+    NamedWork by_kind_{"copies", model::EventKind::device};
     LaunchView by_memory_{"copies.import"};
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_copies_panel() {
+std::unique_ptr<model::Panel> make_copies_panel() {
     return std::make_unique<CopiesPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

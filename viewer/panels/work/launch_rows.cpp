@@ -12,12 +12,12 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/short_name.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using Cell = CellTable::Cell;
-using Kind = TableColumn::Kind;
-using traces::QueryValue;
+using Cell = tables::CellTable::Cell;
+using Kind = tables::TableColumn::Kind;
+using traces::store::QueryValue;
 using Values = std::vector<QueryValue>;
 
 std::int64_t integer(const QueryValue& value) {
@@ -33,7 +33,7 @@ std::string in_range(const LaunchRange& range) {
 }
 
 // The rank of the process with this device; if there is none, the device's first rank. -1 none.
-int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
+int rank_of(const traces::store::Trace& trace, std::int64_t device, std::int64_t pid) {
     int of_device = -1;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         if (trace.ranks[i].device != device) continue;
@@ -45,7 +45,7 @@ int rank_of(const traces::Trace& trace, std::int64_t device, std::int64_t pid) {
 
 template <class Row>
 void sort_by_time(std::vector<Row>& rows) {
-    traces::sort_rows(rows, [](const Row& a, const Row& b) { return a.ns > b.ns; });
+    traces::schema::sort_rows(rows, [](const Row& a, const Row& b) { return a.ns > b.ns; });
 }
 
 std::string memory_kind(const QueryValue& value) {
@@ -65,7 +65,8 @@ double product(const std::int64_t (&size)[3]) {
 }
 
 Cell mean_cell(std::int64_t ns, std::int64_t count) {
-    return count > 0 ? us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(count)) : no_cell();
+    return count > 0 ? tables::us_cell(static_cast<double>(ns) * 1e-3 / static_cast<double>(count))
+                     : tables::no_cell();
 }
 
 }  // namespace
@@ -99,14 +100,15 @@ bool Launches::known() const {
     return product(grid) != 1 || product(block) != 1 || registers > 0;
 }
 
-std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace) {
+std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
+                                  const traces::store::Trace& trace) {
     std::vector<Launches> all;
     for (const Values& values : answer.rows) {
         const auto at = [&](std::size_t column) { return integer(values[column]); };
         Launches row;
         row.rank = rank_of(trace, at(0), at(1));
         if (row.rank < 0) continue;
-        if (const auto* name = std::get_if<std::string>(&values[2])) row.name = readable_name(*name);
+        if (const auto* name = std::get_if<std::string>(&values[2])) row.name = draw::readable_name(*name);
         for (std::size_t i = 0; i < 3; ++i) {
             row.grid[i] = at(3 + i);
             row.block[i] = at(6 + i);
@@ -123,14 +125,14 @@ std::vector<Launches> launches_of(const traces::QueryResult& answer, const trace
     return all;
 }
 
-std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace) {
+std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const traces::store::Trace& trace) {
     std::vector<Copies> all;
     for (const Values& values : answer.rows) {
         const auto at = [&](std::size_t column) { return integer(values[column]); };
         Copies row;
         row.rank = rank_of(trace, at(0), at(1));
         if (row.rank < 0) continue;
-        row.name = traces::memcpy_name(static_cast<int>(std::clamp<std::int64_t>(at(2), 0, 255)));
+        row.name = traces::store::memcpy_name(static_cast<int>(std::clamp<std::int64_t>(at(2), 0, 255)));
         row.from = memory_kind(values[3]);
         row.to = memory_kind(values[4]);
         row.bytes = at(5);
@@ -144,8 +146,8 @@ std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::T
     return all;
 }
 
-std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all, int rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name.", 0, 24},
         {"grid", "Grid", "blocks", Kind::text, 9, 18, 0, "Blocks of a launch in x, y and z."},
         {"block", "Block", "threads", Kind::text, 8, 17, 0, "Threads of a block in x, y and z."},
@@ -155,36 +157,37 @@ std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all,
         {"shared_kb", "Shared", "KB a block", Kind::number, 6.5F, 15, 0,
          "Shared memory of a block, static and dynamic (KB of 2^10 bytes)."},
         {"count", "Count", "", Kind::number, 5, 13, 0, "Kernels launched with this size."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, time_category_color(traces::TimeCategory::kernel),
-         "The sum of their durations."},
+        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19,
+         theme::time_category_color(traces::analysis::TimeCategory::kernel), "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 14, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
     });
     for (const std::size_t i : rows_of(all, rank)) {
         const Launches& row = all[i];
         const bool known = row.known();
-        table->add({text_cell(row.name), text_cell(known ? size_text(row.grid) : "-"),
-                    text_cell(known ? size_text(row.block) : "-"),
-                    known ? decimal_cell(product(row.grid), 0) : no_cell(),
-                    known ? decimal_cell(product(row.block), 0) : no_cell(),
-                    row.registers > 0 ? count_cell(row.registers) : no_cell(),
-                    known ? decimal_cell(static_cast<double>(row.shared_bytes) / 1024, 1) : no_cell(),
-                    count_cell(row.count), ns_cell(row.ns), mean_cell(row.ns, row.count),
-                    ns_cell(row.longest_ns)});
+        table->add({tables::text_cell(row.name), tables::text_cell(known ? size_text(row.grid) : "-"),
+                    tables::text_cell(known ? size_text(row.block) : "-"),
+                    known ? tables::decimal_cell(product(row.grid), 0) : tables::no_cell(),
+                    known ? tables::decimal_cell(product(row.block), 0) : tables::no_cell(),
+                    row.registers > 0 ? tables::count_cell(row.registers) : tables::no_cell(),
+                    known ? tables::decimal_cell(static_cast<double>(row.shared_bytes) / 1024, 1)
+                          : tables::no_cell(),
+                    tables::count_cell(row.count), tables::ns_cell(row.ns), mean_cell(row.ns, row.count),
+                    tables::ns_cell(row.longest_ns)});
     }
     return table;
 }
 
-std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int rank) {
-    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank) {
+    auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Copy", "", Kind::text, 0, 20, 0, "From where to where."},
         {"from", "From", "memory", Kind::text, 7, 18, 0,
          "Pageable and pinned memory is the host's; what was read."},
         {"to", "To", "memory", Kind::text, 7, 17, 0, "What was written."},
         {"count", "Count", "", Kind::number, 5, 15, 0, {}},
         {"mb", "Copied", "MB", Kind::number, 7.5F, 16, 0, "Sum of the bytes (MB of 2^20 bytes)."},
-        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19, kind_color(traces::DeviceKind::memcpy),
-         "The sum of their durations."},
+        {"us", "Total", "\u00b5s", Kind::number, 7.5F, 19,
+         theme::kind_color(traces::store::DeviceKind::memcpy), "The sum of their durations."},
         {"mean_us", "Mean", "\u00b5s", Kind::number, 6, 13, 0, {}},
         {"longest_us", "Longest", "\u00b5s", Kind::number, 6, 12, 0, {}},
         {"gbps", "Bandwidth", "GB/s", Kind::number, 6.5F, 14, 0, "Bytes over their time (GB of 10^9 bytes)."},
@@ -193,11 +196,12 @@ std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int
         const Copies& row = all[i];
         // Bytes per nanosecond are 10^9 bytes a second.
         const double gbps = row.ns > 0 ? static_cast<double>(row.bytes) / static_cast<double>(row.ns) : 0;
-        table->add({text_cell(row.name), text_cell(row.from), text_cell(row.to), count_cell(row.count),
-                    mb_cell(row.bytes), ns_cell(row.ns), mean_cell(row.ns, row.count),
-                    ns_cell(row.longest_ns), gbps > 0 ? decimal_cell(gbps, 2) : no_cell()});
+        table->add({tables::text_cell(row.name), tables::text_cell(row.from), tables::text_cell(row.to),
+                    tables::count_cell(row.count), tables::mb_cell(row.bytes), tables::ns_cell(row.ns),
+                    mean_cell(row.ns, row.count), tables::ns_cell(row.longest_ns),
+                    gbps > 0 ? tables::decimal_cell(gbps, 2) : tables::no_cell()});
     }
     return table;
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -13,7 +13,7 @@
 #include "traces/store/sqlite/query.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 struct LaunchRange {
     std::optional<std::int64_t> from, to;  // ns; limits events by their start
@@ -43,8 +43,9 @@ struct Copies {
 };
 
 // From the answers to the SQL above; rows of devices that belong to no rank are omitted. Longest time first.
-std::vector<Launches> launches_of(const traces::QueryResult& answer, const traces::Trace& trace);
-std::vector<Copies> copies_of(const traces::QueryResult& answer, const traces::Trace& trace);
+std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
+                                  const traces::store::Trace& trace);
+std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const traces::store::Trace& trace);
 
 // Row i is the i-th row of `rank` (an index): rows_of() returns their indices.
 template <class Row>
@@ -54,7 +55,7 @@ std::vector<std::size_t> rows_of(const std::vector<Row>& all, int rank) {
         if (all[i].rank == rank) rows.push_back(i);
     return rows;
 }
-std::shared_ptr<const TableModel> launch_table(const std::vector<Launches>& all, int rank);
-std::shared_ptr<const TableModel> copy_table(const std::vector<Copies>& all, int rank);
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank);
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -15,16 +15,16 @@
 #include "viewer/tables/table.h"
 #include "viewer/widgets/kept_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 class LaunchView {
   public:
     // `import`: the name, for scripts, of the button that agrees to the import.
     explicit LaunchView(const char* import) : import_(import) {}
 
-    void draw_launches(Session& session);  // the table "kernels.launches"
+    void draw_launches(model::Session& session);  // the table "kernels.launches"
     // `id`: of the table; `name`: of its exports.
-    void draw_copies(Session& session, const char* id, const char* name);
+    void draw_copies(model::Session& session, const char* id, const char* name);
     bool busy() const { return runner_.running(); }
     // Only rows that hold this text; empty shows all.
     void show_only(const std::string& name) { launches_state_.filter = name; }
@@ -32,15 +32,16 @@ class LaunchView {
   private:
     enum Part { launches, copies };
     struct Asked {
-        std::weak_ptr<const traces::Trace> of;  // the trace and limit range they are for
-        std::optional<TimeRange> limit;
+        std::weak_ptr<const traces::store::Trace> of;  // the trace and limit range they are for
+        std::optional<model::TimeRange> limit;
         bool there = false;
         std::string error;
     };
-    bool ready(Session& session, Part part);  // else shows the reason, and asks for the import if needed
-    bool may_ask(Session& session, const TraceFiles& files);
+    bool ready(model::Session& session,
+               Part part);  // else shows the reason, and asks for the import if needed
+    bool may_ask(model::Session& session, const TraceFiles& files);
     void take_answer();
-    static void go_to(Session& session, int rank, std::int64_t start, std::int64_t length);
+    static void go_to(model::Session& session, int rank, std::int64_t start, std::int64_t length);
 
     const char* import_;
     QueryRunner runner_;
@@ -48,10 +49,10 @@ class LaunchView {
     std::optional<Part> pending_;
     std::shared_ptr<const std::vector<Launches>> launches_;
     std::shared_ptr<const std::vector<Copies>> copies_;
-    std::weak_ptr<const traces::Trace> seen_;
+    std::weak_ptr<const traces::store::Trace> seen_;
     bool database_ = false, allowed_ = false;  // about seen_: needs no import; the import was allowed
-    TableState launches_state_, copies_state_;
-    KeptModel launches_model_, copies_model_;
+    tables::TableState launches_state_, copies_state_;
+    widgets::KeptModel launches_model_, copies_model_;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

@@ -14,7 +14,7 @@
 #include "viewer/panels/work/operator_rows.h"
 #include "viewer/tables/table.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // Rows of DeviceEvents or HostRanges, sorted by start.
 using Occurrences = std::shared_ptr<const std::vector<std::uint32_t>>;
@@ -24,7 +24,7 @@ using Occurrences = std::shared_ptr<const std::vector<std::uint32_t>>;
 class NamedWork {
   public:
     struct Rows {
-        std::shared_ptr<const TableModel> model;
+        std::shared_ptr<const tables::TableModel> model;
         std::vector<NameShare> shares;
     };
     struct Chosen {
@@ -32,7 +32,7 @@ class NamedWork {
         Occurrences events;  // nullptr: not found yet
     };
 
-    explicit NamedWork(const char* id, EventKind kind) : id_(id), kind_(kind) {}
+    explicit NamedWork(const char* id, model::EventKind kind) : id_(id), kind_(kind) {}
 
     // make() returns the Rows; called when the report or the rank changes.
     template <class Make>
@@ -44,19 +44,19 @@ class NamedWork {
     }
 
     // `chosen` returns the events of the chosen row.
-    void draw(Session& session, const std::function<Chosen(std::size_t row)>& chosen);
+    void draw(model::Session& session, const std::function<Chosen(std::size_t row)>& chosen);
 
     const std::string& name() const { return name_; }  // of the chosen row; empty: none
 
   private:
     const char* id_;
-    EventKind kind_;
+    model::EventKind kind_;
     std::shared_ptr<const void> report_;
     const void* rank_ = nullptr;
     Rows rows_;
-    TableState state_;
+    tables::TableState state_;
     std::string name_;
     bool wants_longest_ = false;
 };
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

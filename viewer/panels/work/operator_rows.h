@@ -12,16 +12,17 @@
 #include "traces/analysis/time/kernels.h"
 #include "viewer/tables/table_model.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 
 // Row i is the report's row i.
-std::shared_ptr<const TableModel> operator_table(const traces::RankOperators& rank, bool by_shape);
-std::shared_ptr<const TableModel> kernel_table(const traces::RankKernels& rank);
+std::shared_ptr<const tables::TableModel> operator_table(const traces::analysis::RankOperators& rank,
+                                                         bool by_shape);
+std::shared_ptr<const tables::TableModel> kernel_table(const traces::analysis::RankKernels& rank);
 
 struct NameShare {
     std::string name;
     double us = 0, percent = 0;
-    Color color = 0;
+    theme::Color color = 0;
     int row = -1;  // of the table; -1: all rows without a part of their own
 };
 
@@ -29,7 +30,7 @@ inline constexpr std::size_t kNamedShares = 8;  // the number of distinguishable
 
 // The rows with the most time (an operator's own device time, a kernel's total) in the report's order, then
 // the rest as one part. The colours are those of the table's rows.
-std::vector<NameShare> operator_shares(const traces::RankOperators& rank);
-std::vector<NameShare> kernel_shares(const traces::RankKernels& rank);
+std::vector<NameShare> operator_shares(const traces::analysis::RankOperators& rank);
+std::vector<NameShare> kernel_shares(const traces::analysis::RankKernels& rank);
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels

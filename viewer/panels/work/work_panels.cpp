@@ -24,105 +24,109 @@
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
 
-namespace shardscope::viewer {
+namespace shardscope::viewer::panels {
 namespace {
 
-using traces::KernelsReport;
-using traces::OperatorsReport;
-using traces::RankKernels;
-using traces::RankOperators;
+using traces::analysis::KernelsReport;
+using traces::analysis::OperatorsReport;
+using traces::analysis::RankKernels;
+using traces::analysis::RankOperators;
 
-class OperatorsPanel final : public Panel {
+class OperatorsPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "operators"; }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session);
-        toggle_button("operators.by_shape", "By input shapes", by_shape_);
-        const TracePtr trace = session.trace();
-        traces::Selection selection = Session::selection(*session.current());
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session);
+        widgets::toggle_button("operators.by_shape", "By input shapes", by_shape_);
+        const model::TracePtr trace = session.trace();
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<OperatorsReport>(
             by_shape_ ? "operators by shape" : "operators", trace, selection,
-            [by_shape = by_shape_](const traces::Trace& t, const traces::Selection& s) {
-                return traces::operators_report(t, s, by_shape);
+            [by_shape = by_shape_](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::operators_report(t, s, by_shape);
             });
-        if (report == nullptr) return draw_waiting(session, "the operators");
-        const RankOperators* rank = chosen_rank(report->ranks, session);
+        if (report == nullptr) return widgets::draw_waiting(session, "the operators");
+        const RankOperators* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->operators.empty()) {
-            return note(
+            return draw::note(
                 "This trace holds no operators of this rank in the current selection. They are host ranges: "
                 "record with NVTX ranges (torch.autograd.profiler.emit_nvtx) or with the profiler's CPU "
                 "activity.");
         }
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         const bool by_shape = report->by_shape;
         rows_.take(report, rank, [&] {
             return NamedWork::Rows{operator_table(*rank, by_shape), operator_shares(*rank)};
         });
-        heading(fmt::format("Rank {}: {} of {}, {} on the device", rank->rank,
-                            traces::counted(rank->calls, "call", "calls"),
-                            traces::counted(rank->distinct, "operator", "operators"),
-                            format_duration(static_cast<double>(rank->device_self))));
+        draw::heading(fmt::format("Rank {}: {} of {}, {} on the device", rank->rank,
+                                  traces::store::counted(rank->calls, "call", "calls"),
+                                  traces::store::counted(rank->distinct, "operator", "operators"),
+                                  draw::format_duration(static_cast<double>(rank->device_self))));
         selection.rank = rank->rank;
         rows_.draw(session, [&](std::size_t i) {
-            const traces::OperatorStats& row = rank->operators[i];
+            const traces::analysis::OperatorStats& row = rank->operators[i];
             const std::string name =
                 row.shapes.empty() ? std::string(row.name) : fmt::format("{} {}", row.name, row.shapes);
             return NamedWork::Chosen{
-                name, session.analyses.analysis<std::vector<std::uint32_t>>(
-                          fmt::format("calls of operator {} {}", by_shape, name), trace, selection,
-                          [row, by_shape](const traces::Trace& t, const traces::Selection& s) {
-                              return traces::operator_calls(t, s, row.name, row.shapes, by_shape);
-                          })};
+                name,
+                session.analyses.analysis<std::vector<std::uint32_t>>(
+                    fmt::format("calls of operator {} {}", by_shape, name), trace, selection,
+                    [row, by_shape](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                        return traces::analysis::operator_calls(t, s, row.name, row.shapes, by_shape);
+                    })};
         });
     }
 
   private:
     bool by_shape_ = false;
-    NamedWork rows_{"operators", EventKind::range};
+    NamedWork rows_{"operators", model::EventKind::range};
 };
 
-class KernelsPanel final : public Panel {
+class KernelsPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "kernels"; }
     bool busy() const override { return details_.busy(); }
 
-    void draw(Session& session, const Frame&) override {
-        draw_choosers(session);
+    void draw(model::Session& session, const model::Frame&) override {
+        widgets::draw_choosers(session);
         static constexpr std::array<std::string_view, 3> kViews = {"By name", "By launch size", "Copies"};
-        if (segmented("kernels.show", kViews, view_) && view_ == launches && !rows_.name().empty())
-            details_.show_only(readable_name(rows_.name()));
+        if (widgets::segmented("kernels.show", kViews, view_) && view_ == launches && !rows_.name().empty())
+            details_.show_only(draw::readable_name(rows_.name()));
         if (view_ != names) {
-            draw_limit_note(session);
+            widgets::draw_limit_note(session);
             if (view_ == launches) return details_.draw_launches(session);
             return details_.draw_copies(session, "kernels.copies", "copies");
         }
-        const TracePtr trace = session.trace();
-        traces::Selection selection = Session::selection(*session.current());
+        const model::TracePtr trace = session.trace();
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
         const auto report = session.analyses.analysis<KernelsReport>(
             "kernels", trace, selection,
-            [](const traces::Trace& t, const traces::Selection& s) { return traces::kernels_report(t, s); });
-        if (report == nullptr) return draw_waiting(session, "the kernels");
-        const RankKernels* rank = chosen_rank(report->ranks, session);
+            [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                return traces::analysis::kernels_report(t, s);
+            });
+        if (report == nullptr) return widgets::draw_waiting(session, "the kernels");
+        const RankKernels* rank = widgets::chosen_rank(report->ranks, session);
         if (rank == nullptr || rank->kernels.empty()) {
-            return note(
+            return draw::note(
                 "This trace holds no kernels of this rank in the current selection. They come from the "
                 "device's side of the profiler: record with CUDA activity.");
         }
-        draw_limit_note(session);
+        widgets::draw_limit_note(session);
         rows_.take(report, rank, [&] { return NamedWork::Rows{kernel_table(*rank), kernel_shares(*rank)}; });
-        heading(fmt::format("Rank {}: {} of {}, {}", rank->rank,
-                            traces::counted(rank->count, "kernel", "kernels"),
-                            traces::counted(rank->distinct, "name", "names"),
-                            format_duration(static_cast<double>(rank->total))));
+        draw::heading(fmt::format("Rank {}: {} of {}, {}", rank->rank,
+                                  traces::store::counted(rank->count, "kernel", "kernels"),
+                                  traces::store::counted(rank->distinct, "name", "names"),
+                                  draw::format_duration(static_cast<double>(rank->total))));
         selection.rank = rank->rank;
         rows_.draw(session, [&](std::size_t i) {
             const std::string name(rank->kernels[i].name);
-            return NamedWork::Chosen{name, session.analyses.analysis<std::vector<std::uint32_t>>(
-                                               "events of kernel " + name, trace, selection,
-                                               [name](const traces::Trace& t, const traces::Selection& s) {
-                                                   return traces::kernel_events(t, s, name);
-                                               })};
+            return NamedWork::Chosen{
+                name, session.analyses.analysis<std::vector<std::uint32_t>>(
+                          "events of kernel " + name, trace, selection,
+                          [name](const traces::store::Trace& t, const traces::analysis::Selection& s) {
+                              return traces::analysis::kernel_events(t, s, name);
+                          })};
         });
     }
 
@@ -130,17 +134,17 @@ class KernelsPanel final : public Panel {
     enum View { names, launches, copies };  // indices of the buttons
     int view_ = names;
     LaunchView details_{"kernels.import"};
-    NamedWork rows_{"kernels", EventKind::device};
+    NamedWork rows_{"kernels", model::EventKind::device};
 };
 
 }  // namespace
 
-std::unique_ptr<Panel> make_operators_panel() {
+std::unique_ptr<model::Panel> make_operators_panel() {
     return std::make_unique<OperatorsPanel>();
 }
 
-std::unique_ptr<Panel> make_kernels_panel() {
+std::unique_ptr<model::Panel> make_kernels_panel() {
     return std::make_unique<KernelsPanel>();
 }
 
-}  // namespace shardscope::viewer
+}  // namespace shardscope::viewer::panels
