@@ -6,7 +6,7 @@
 #   scripts/bench_lift_torch.sh [FOLDER]      FOLDER: keeps traces and times, and reuses those that are there
 #
 # Goals: median error of the step 8 %, worst 20 %; unmodified replays 5 %. SHARDSCOPE_PYTHON may name an interpreter
-# that has PyTorch; ROUNDS (40) and MODELS ("gpt llama mlp") are what to measure.
+# that has PyTorch; ROUNDS (40) and MODELS ("gpt llama mlp wide") are what to measure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -19,7 +19,7 @@ if [ -z "$folder" ]; then
     trap 'rm -rf "$folder"' EXIT
 fi
 mkdir -p "$folder"
-read -ra models <<< "${MODELS:-gpt llama mlp}"
+read -ra models <<< "${MODELS:-gpt llama mlp wide}"
 
 # Fresh pages make a copy into a large buffer up to 50 times as slow, and glibc's malloc gives fresh ones in some steps and
 # not in others, depending on all that the process did before. jemalloc keeps them, if it is there (libjemalloc2).

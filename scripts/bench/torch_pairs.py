@@ -9,9 +9,13 @@ A configuration is a list of words joined by "+": fsdp1, fsdp2 or ddp; then bloc
 (SHARD_GRAD_OP), noprefetch, small (DDP's buckets of 1 MB), bf16, ckpt, batch2, accum2, one (rank 0 alone; the others
 wait). All steps of a round begin together, so that their ratios do not depend on the load of the machine.
 """
+import bisect
+import functools
+import gzip
 import json
 import os
 import random
+import re
 import sys
 import time
 
@@ -131,13 +135,15 @@ class Mlp(nn.Module):
         return self.head(x)
 
 
-BLOCKS = {"gpt": Block, "llama": LlamaBlock, "mlp": Layer}
-BATCH = {"gpt": 4, "llama": 4, "mlp": 128}
+BLOCKS = {"gpt": Block, "llama": LlamaBlock, "mlp": Layer, "wide": Block}
+BATCH = {"gpt": 4, "llama": 4, "mlp": 128, "wide": 6}
+VOCABULARY = {"gpt": 1024, "llama": 512, "wide": 256}
 
 
 def base_model(name):
     torch.manual_seed(0)
-    return {"gpt": Gpt, "llama": Llama, "mlp": Mlp}[name]()
+    wide = functools.partial(Gpt, layers=3, width=384, heads=6, vocabulary=VOCABULARY["wide"])
+    return {"gpt": Gpt, "llama": Llama, "mlp": Mlp, "wide": wide}[name]()
 
 
 def name_modules(model):
@@ -215,9 +221,8 @@ class Job:
             self.x, self.y = torch.randn(batch, width), torch.randn(batch, 16)
             self.loss = F.mse_loss
         else:
-            vocabulary = 1024 if name == "gpt" else 512
-            self.x = torch.randint(0, vocabulary, (batch, 64))
-            self.y = torch.randint(0, vocabulary, (batch, 64))
+            self.x = torch.randint(0, VOCABULARY[name], (batch, 64))
+            self.y = torch.randint(0, VOCABULARY[name], (batch, 64))
             self.loss = lambda logits, y: F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
     def step(self):
@@ -254,27 +259,55 @@ def measure(name, rounds, out, configurations):
             json.dump(dict(zip(configurations, ends)), file)
 
 
-def record(name, folder, configurations):
-    from torch.profiler import ProfilerActivity, profile, schedule
-
-    for configuration in configurations:
-        job = Job(name, configuration, named=True)
+def split(trace, configurations, folder):
+    """Writes the events of each configuration's steps into a trace of its own."""
+    windows = []  # (start, end, configuration, number of the step)
+    for event in trace["traceEvents"]:
+        match = re.fullmatch(r"step (\d+) of (\d+)", event.get("name", "")) if event.get("ph") == "X" else None
+        if match and event.get("cat") == "user_annotation":
+            windows.append((event["ts"], event["ts"] + event["dur"], int(match[2]), int(match[1])))
+            event["name"] = f"ProfilerStep#{match[1]}"
+    windows.sort()
+    starts = [window[0] for window in windows]
+    events = [[] for _ in configurations]
+    for event in trace["traceEvents"]:
+        if event["ph"] == "M":
+            for own in events:
+                own.append(event)
+            continue
+        last = bisect.bisect_right(starts, event["ts"]) - 1
+        if last >= 0 and event["ts"] <= windows[last][1]:
+            events[windows[last][2]].append(event)
+    for configuration, own in zip(configurations, events):
         to = os.path.join(folder, configuration)
         os.makedirs(to, exist_ok=True)
+        with gzip.open(f"{to}/rank{dist.get_rank()}.pt.trace.json.gz", "wt") as file:
+            json.dump({**trace, "traceEvents": own}, file)
+
+
+def record(name, folder, configurations):
+    """The configurations take their steps in turn, as they do when they are measured: a machine that others share is
+    then as fast for one as for another."""
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    jobs = [Job(name, configuration, named=True) for configuration in configurations]
+    for job in jobs:
         for _ in range(3):
             job.step()
-        dist.barrier()
-        with profile(
-            activities=[ProfilerActivity.CPU],
-            schedule=schedule(wait=0, warmup=1, active=12, repeat=1),
-            record_shapes=True,
-            profile_memory=True,
-            on_trace_ready=lambda p, to=to: p.export_chrome_trace(f"{to}/rank{dist.get_rank()}.pt.trace.json.gz"),
-        ) as profiler:
-            for _ in range(13):
-                job.step()
-                profiler.step()
-        del job
+    order = list(range(len(jobs)))
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True) as profiler:
+        for number in range(13):
+            random.Random(number).shuffle(order)
+            for j in order:
+                dist.barrier()
+                with record_function(f"step {number} of {j}"):
+                    jobs[j].step()
+    whole = os.path.join(folder, f"rank{dist.get_rank()}.json")
+    os.makedirs(folder, exist_ok=True)
+    profiler.export_chrome_trace(whole)
+    with open(whole) as file:
+        split(json.load(file), configurations, folder)
+    os.remove(whole)
 
 
 def main():

@@ -21,7 +21,8 @@ class GlooTrace {
     using Body = std::function<void()>;
 
     // `slow`: factors of the rank's operators' times, which take turns.
-    explicit GlooTrace(int rank, std::vector<double> slow = {1}) : rank_(rank), slow_(std::move(slow)) {}
+    explicit GlooTrace(int rank, std::vector<double> slow = {1}, int ranks = 2)
+        : rank_(rank), ranks_(ranks), slow_(std::move(slow)) {}
 
     void range(const std::string& name, const Body& body, const char* category = "user_annotation",
                Json arguments = Json::object()) {
@@ -78,14 +79,25 @@ class GlooTrace {
         now_ = blocks ? gloo_ + 2 : now_ + 5;
     }
     void wait() { now_ = std::max(now_, gloo_); }
+    // Memory of the host, freed under the same name. `unseen`: bytes that PyTorch's total has beside the
+    // events.
+    void allocate(const std::string& what, std::int64_t bytes, std::int64_t unseen = 0) {
+        live_bytes_ += unseen;
+        buffers_[what] = {next_address_, bytes};
+        memory(next_address_, bytes);
+        next_address_ += bytes;
+    }
+    void free(const std::string& what) { memory(buffers_.at(what).first, -buffers_.at(what).second); }
 
     void write(const std::string& folder) const {
-        const Json whole = {{"schemaVersion", 1},
-                            {"deviceProperties", Json::array()},
-                            {"distributedInfo", {{"backend", "gloo"}, {"rank", rank_}, {"world_size", 2}}},
-                            {"record_shapes", 1},
-                            {"traceEvents", events_},
-                            {"traceName", "trace.json"}};
+        const Json whole = {
+            {"schemaVersion", 1},
+            {"deviceProperties", Json::array()},
+            {"distributedInfo", {{"backend", "gloo"}, {"rank", rank_}, {"world_size", ranks_}}},
+            {"record_shapes", 1},
+            {"profile_memory", 1},
+            {"traceEvents", events_},
+            {"traceName", "trace.json"}};
         std::ofstream(folder + "/rank" + std::to_string(rank_) + ".json") << whole.dump();
     }
 
@@ -98,8 +110,28 @@ class GlooTrace {
                 {"tid", thread}, {"ts", start},     {"dur", took},  {"args", std::move(arguments)}};
     }
 
-    const int rank_;
+    void memory(std::int64_t address, std::int64_t bytes) {
+        live_bytes_ += bytes;
+        events_.push_back({{"ph", "i"},
+                           {"cat", "cpu_instant_event"},
+                           {"name", "[memory]"},
+                           {"pid", pid()},
+                           {"tid", kMain},
+                           {"ts", now_},
+                           {"s", "t"},
+                           {"args",
+                            {{"Device Type", 0},
+                             {"Device Id", -1},
+                             {"Addr", address},
+                             {"Bytes", bytes},
+                             {"Total Allocated", live_bytes_}}}});
+        now_ += 1;
+    }
+
+    const int rank_, ranks_;
     const std::vector<double> slow_;
+    std::map<std::string, std::pair<std::int64_t, std::int64_t>> buffers_;  // address, bytes
+    std::int64_t next_address_ = std::int64_t{1} << 32, live_bytes_ = 0;
     std::size_t turn_ = 0;
     std::vector<Json> events_;
     double now_ = 1000, gloo_ = 0;  // us

@@ -35,8 +35,8 @@ void gather(GlooTrace& trace, int block) {
 }
 
 // Blocks of a Linear, each a unit of fully_shard, under a root without parameters; or under DDP, with two
-// buckets.
-void train(GlooTrace& trace, bool fsdp, int steps) {
+// buckets. `sum`: how long one of DDP's takes, in us.
+void train(GlooTrace& trace, bool fsdp, int steps, double sum = 2 * kSum) {
     for (int step = 0; step < steps; ++step) {
         trace.range("ProfilerStep#" + std::to_string(step), [&] {
             const std::string name = fsdp ? "FSDPBlock_" : "Block_";
@@ -58,8 +58,8 @@ void train(GlooTrace& trace, bool fsdp, int steps) {
                 trace.node("AddmmBackward0", block + 1, [&] {
                     trace.operation("aten::mm", {{kBatch, kWidth}, {kWidth, kWidth}}, kBackward);
                     if (!fsdp && block % 2 == 0)
-                        trace.collective("allreduce_", "all_reduce", 2 * kParameters, 2 * kParameters,
-                                         2 * kSum, false);
+                        trace.collective("allreduce_", "all_reduce", 2 * kParameters, 2 * kParameters, sum,
+                                         false);
                 });
                 if (fsdp) {
                     trace.range("FSDP::post_backward_reduce (blocks." + std::to_string(block) + ")", [&] {
@@ -173,6 +173,49 @@ TEST(LiftedHosts, BatchRanksAccumulationAndCheckpointingCanBeChanged) {
     } catch (const JobError& error) {
         EXPECT_THAT(error.what(), HasSubstr("data.batch"));
     }
+}
+
+// The cores carry out the transfers of all buckets but the last beside the backward.
+TEST(LiftedHosts, SmallerBucketsOfDdpSlowTheBackwardInsteadOfBeingFree) {
+    const Lifted own = lifted(false);
+    const Replay two = replay_unmodified(own);
+    const Replay four =
+        replay(own, own.cluster, {{"ddp.bucket_cap_mb", "1"}, {"ddp.first_bucket_mb", "1"}}, 1);
+    ASSERT_TRUE(four.can_be()) << four.impossible;
+    EXPECT_GT(four.units, two.units);
+    EXPECT_LT(four.exposed_s, two.exposed_s);
+    EXPECT_GT(four.step_s, two.step_s);
+}
+
+// One rank requests no collective, copies nothing in or out, has lighter hooks and the machine to itself.
+TEST(LiftedHosts, OneRankUnderFsdpPaysForNoCollective) {
+    const Lifted own = lifted(true);
+    const Replay one = replay(own, own.cluster, {{"run.ranks", "1"}}, 1);
+    ASSERT_TRUE(one.can_be()) << one.impossible;
+    EXPECT_EQ(one.exposed_s, 0);
+    const double work = 1e-6 * (kBlocks * (kForward + kBackward) + 2 * 500);
+    EXPECT_GT(one.step_s, 0.8 * work);
+    EXPECT_LT(one.step_s, work);
+}
+
+// The trace of one rank shows no transfer: those of two are assumed, with a note.
+TEST(LiftedHosts, TwoRanksFromATraceOfOneTakeWhatGlooWasMeasuredToTake) {
+    const traces::TemporaryFolder folder;
+    GlooTrace trace(0, {1}, 1);
+    train(trace, false, 6, 20);
+    trace.write(folder / "");
+    const Lifted own = lift(*traces::open_any({folder / "rank0.json"}));
+    EXPECT_EQ(own.ranks, 1);
+    EXPECT_THAT(
+        own.notes,
+        Contains(HasSubstr(
+            "No collective between ranks was recorded: each is assumed to take 0.7 ms and 1 ms a MB")));
+    const Replay one = replay_unmodified(own);
+    const Replay two = replay(own, own.cluster, {{"run.ranks", "2"}}, 1);
+    ASSERT_TRUE(two.can_be()) << two.impossible;
+    const double megabytes = 4e-6 * static_cast<double>(kBlocks * kParameters);
+    EXPECT_NEAR(two.exposed_s, 1e-3 * (0.7 + megabytes), 1e-4);  // one bucket holds all
+    EXPECT_NEAR(two.step_s, 1.1 * one.step_s + two.exposed_s, 0.03 * one.step_s);
 }
 
 TEST(LiftedHosts, ATraceWithoutCollectivesIsRefused) {

@@ -79,6 +79,7 @@ std::vector<Column<Replay>> figure_columns(const LiftResult& result) {
     }
     columns.push_back({"peak", Align::right,
                        [&](const Replay& r) { return signed_bytes(r.peak.bytes - base.peak.bytes); }});
+    if (!result.lifted.times) return columns;
     columns.push_back({"step ms", Align::right, [](const Replay& r) { return ms(r.step_s); }});
     columns.push_back(
         {"step", Align::right, [&](const Replay& r) { return signed_percent(r.step_s, base.step_s); }});
@@ -95,9 +96,11 @@ bool faster(const Replay* a, const Replay* b) {
 std::string head(const LiftResult& result) {
     const Lifted& lifted = result.lifted;
     const Replay& base = result.unmodified;
-    std::string out =
-        fmt::format("Unmodified replay: {} ms per step, recorded median {} ms ({})", ms(base.step_s),
-                    ms(lifted.step_s), signed_percent(base.step_s, lifted.step_s));
+    std::string out = lifted.times
+                          ? fmt::format("Unmodified replay: {} ms per step, recorded median {} ms ({})",
+                                        ms(base.step_s), ms(lifted.step_s),
+                                        signed_percent(base.step_s, lifted.step_s))
+                          : "Unmodified replay: - ms per step";
     if (lifted.peak_bytes >= 0) {
         const std::int64_t off = base.peak.bytes - lifted.peak_bytes;
         out += fmt::format("; peak {} MB, recorded {} MB ({})", mb(base.peak.bytes), mb(lifted.peak_bytes),
@@ -197,6 +200,7 @@ const lift::Replay* shown_row(const LiftResult& result) {
 }
 
 std::string difference_of(const Replay& row, const Replay& unmodified) {
+    if (unmodified.step_s == 0) return signed_bytes(row.peak.bytes - unmodified.peak.bytes);  // no times
     return fmt::format("{}, {} step", signed_bytes(row.peak.bytes - unmodified.peak.bytes),
                        signed_percent(row.step_s, unmodified.step_s));
 }
@@ -210,8 +214,9 @@ std::string lift_table(const LiftResult& result, bool all) {
     for (Column<Replay>& column : figure_columns(result)) columns.push_back(std::move(column));
     if (!shown.front.empty()) {
         out += fmt::format(
-            "\nThe Pareto front of {} replays: no other is both smaller and faster; the fastest first\n{}",
-            result.rows.size(), table_of(shown.front, columns));
+            "\nThe Pareto front of {} replays: {}\n{}", result.rows.size(),
+            result.lifted.times ? "no other is both smaller and faster; the fastest first" : "the smallest",
+            table_of(shown.front, columns));
     }
     out += shown.rest_table("The best of the rest", columns);
     for (const RowLines& own : rows_with_lines(result)) {
@@ -222,9 +227,10 @@ std::string lift_table(const LiftResult& result, bool all) {
             for (const std::string& line : api.lines) out += fmt::format("    {}\n", line);
         }
     }
-    return out +
-           "\nMB = 2^20 bytes; exposed: communication outside kernels, of a steady step; differences are "
-           "from the unmodified replay.\n";
+    return out + fmt::format("\nMB = 2^20 bytes; {}differences are from the unmodified replay.\n",
+                             result.lifted.times
+                                 ? "exposed: communication outside kernels, of a steady step; "
+                                 : "");
 }
 
 std::string lift_json(const LiftResult& result) {
@@ -234,9 +240,12 @@ std::string lift_json(const LiftResult& result) {
         to["units"] = row.units;
         to["peak_bytes"] = row.peak.bytes;
         to["at_peak"] = categories_json(row.peak.at_peak);
-        to["step_us"] = row.step_s * 1e6;
-        to["kernel_us"] = row.kernel_s * 1e6;
-        to["exposed_communication_us"] = row.exposed_s * 1e6;
+        const auto time = [&](double seconds) {
+            return lifted.times ? nlohmann::ordered_json(seconds * 1e6) : nlohmann::ordered_json(nullptr);
+        };
+        to["step_us"] = time(row.step_s);
+        to["kernel_us"] = time(row.kernel_s);
+        to["exposed_communication_us"] = time(row.exposed_s);
         to["collective_bytes"] = row.moved_bytes;
     };
     json["trace"] = lifted.file;
@@ -245,12 +254,16 @@ std::string lift_json(const LiftResult& result) {
     json["steps"] = lifted.steps;
     json["modules"] = lifted.step.nodes.size();
     json["parameters"] = lifted.step.elements();
-    json["recorded"] = {{"step_us", lifted.step_s * 1e6}};
+    const auto when_timed = [&](double value) {
+        return lifted.times ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+    };
+    json["recorded"] = {{"step_us", when_timed(lifted.step_s * 1e6)}};
     if (lifted.peak_bytes >= 0) json["recorded"]["peak_bytes"] = lifted.peak_bytes;
     for (const Override& setting : lifted.settings) json["recorded"]["settings"][setting.key] = setting.value;
     json["unmodified"] = nlohmann::ordered_json::object();
     figures(json["unmodified"], result.unmodified);
-    json["unmodified"]["step_error_percent"] = percent(result.unmodified.step_s, lifted.step_s);
+    json["unmodified"]["step_error_percent"] =
+        when_timed(percent(result.unmodified.step_s, lifted.step_s));
     if (lifted.peak_bytes >= 0)
         json["unmodified"]["peak_error_bytes"] = result.unmodified.peak.bytes - lifted.peak_bytes;
     json["not_known"] = lifted.notes;
@@ -269,7 +282,7 @@ std::string lift_json(const LiftResult& result) {
         }
         figures(own, row);
         own["peak_difference_bytes"] = row.peak.bytes - result.unmodified.peak.bytes;
-        own["step_difference_percent"] = percent(row.step_s, result.unmodified.step_s);
+        own["step_difference_percent"] = when_timed(percent(row.step_s, result.unmodified.step_s));
         own["front"] = row.front;
         if (row.same_as != 0) own["same_as"] = row.same_as;
         for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))

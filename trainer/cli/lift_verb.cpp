@@ -17,6 +17,7 @@
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
 #include "trainer/lift/counterfactuals.h"
+#include "trainer/lift/host_replay.h"
 
 namespace shardscope::trainer {
 

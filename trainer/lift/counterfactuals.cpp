@@ -9,6 +9,7 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
+#include "trainer/lift/host_replay.h"
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/parallel.h"
 #include "trainer/sim/simulator.h"
@@ -281,7 +282,7 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Ove
         sim::SimOptions options;
         const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), options);
         out.reserved_bytes = result.classes.front().reserved;
-        take_times(result.classes.front().steps, out);
+        if (lifted.times) take_times(result.classes.front().steps, out);
     } catch (const JobError& error) {
         // All settings, even the recorded ones, are passed as a command line's; the user gave few of them.
         std::string_view reason = error.what();

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/store/columns/trace.h"
@@ -19,10 +21,9 @@ using traces::Interval;
 using traces::Operation;
 using traces::Trace;
 
-// Bytes on the wire below which a collective's time is mostly latency.
-constexpr double kMostlyLatency = 256 << 10;
-// Between threads of one machine that share cores, as measured with Gloo for collectives of 64 to 256 KiB.
-constexpr double kGlooLatency = 0.5e-3;
+// Between two processes of one machine that share its cores, as measured with Gloo over TCP from 0.1 to 15
+// MB.
+constexpr double kGlooLatency = 0.7e-3, kGlooBandwidth = 1e9;  // s, bytes/s on the wire
 
 struct Sum {
     double seconds = 0, bytes = 0;
@@ -98,28 +99,25 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
     }
     const bool has_alone = !alone.empty();
     if (!has_alone) alone = beside;
+    auto line = sim::CollectiveModel::Measured{kGlooLatency, kGlooBandwidth};
     if (alone.empty()) {
-        notes.emplace_back(
-            "No collective between ranks was recorded: their times are those of the cost model \"laptop\".");
-        return;
-    }
-    std::vector<CollectiveSample> samples;
-    samples.reserve(alone.size());
-    for (const auto& [share, sum] : alone)
-        samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
-    auto line = line_through(samples, kGlooLatency);
-    if (samples.front().share > kMostlyLatency && line.latency > kGlooLatency) {
-        // Large collectives alone show a rate, not a latency: their delays vary by more than it.
-        double slope = 0, weights = 0;
-        for (const CollectiveSample& sample : samples) {
-            const double weight = sample.share / sample.seconds;  // of least relative error
-            slope +=
-                weight * weight * std::max(sample.seconds - kGlooLatency, sample.seconds / 2) / sample.share;
-            weights += weight * weight;
+        members = 2;
+        notes.push_back(fmt::format(
+            "No collective between ranks was recorded: each is assumed to take {} ms and {} ms a MB "
+            "on the wire, as Gloo's did between two processes of one machine.",
+            kGlooLatency * 1e3, 1e9 / kGlooBandwidth));
+    } else {
+        // Large collectives alone show a rate, not a latency, since their delays vary by more than it: a
+        // small one of typical latency, but of no more than half of any recorded time, keeps the line honest.
+        std::vector<CollectiveSample> samples(1, {.seconds = kGlooLatency});
+        for (const auto& [share, sum] : alone) {
+            samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
+            samples.front().seconds = std::min(samples.front().seconds, samples.back().seconds / 2);
         }
-        line = {kGlooLatency, weights / slope};
+        line = line_through(samples, samples.front().seconds);
     }
-    model.beside_work = has_alone ? slowdown(beside, traces::make_union(std::move(transfers)), line) : 1;
+    model.beside_work =
+        has_alone || beside.empty() ? slowdown(beside, traces::make_union(std::move(transfers)), line) : 1;
     auto& measured = model.measured;
     for (const Operation operation : {Operation::all_gather, Operation::all_reduce, Operation::broadcast})
         measured[static_cast<std::size_t>(operation)] = line;

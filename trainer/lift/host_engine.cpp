@@ -8,11 +8,17 @@ namespace shardscope::trainer::lift {
 namespace {
 
 // Measured with PyTorch 2.15 on two ranks, under its profiler, from units of 2 to 57 parameters. What the
-// hooks around a collective cost, as a number of parameters that it moves.
-constexpr double kParametersPerCall = 5;
+// hooks around a collective cost, as a number of parameters that FSDP moves: of FSDP, and of a bucket of DDP.
+constexpr double kParametersPerCall = 20, kParametersPerBucket = 10;
+// A gradient that DDP puts into its bucket.
+constexpr double kShareOfGradient = 0.2;
+// What is left of these costs on one rank, which requests no collective and waits for none.
+constexpr double kAlone = 0.5;
 // As numbers of overheads of small operators: a parameter in a collective, and the dispatch of an operator of
 // DTensors.
-constexpr double kOverheadsPerParameter = 25, kOverheadsPerDispatch = 15;
+constexpr double kOverheadsPerParameter = 18, kOverheadsPerDispatch = 8;
+// The part of the latter that operators of small DTensors do not show.
+constexpr std::int64_t kUnseenPerDispatch = 3;
 
 bool is_fsdp(const Job& job) {
     return job.parallel.mode == ParallelMode::fsdp;
@@ -22,29 +28,44 @@ bool has_distributed_tensors(const Job& job) {
     return is_fsdp(job) && job.fsdp.layout == FsdpLayout::fsdp2;
 }
 
-// What FSDP's work grows with: parameters that are gathered or reduced, and calls of collectives.
+// What the work of FSDP and DDP grows with: parameters that are moved, and calls of collectives.
 double shares_of(const Program& program) {
-    if (!is_fsdp(program.job())) return 0;
+    const bool fsdp = is_fsdp(program.job());
     std::int64_t elements = 0;
     for (const UnitInfo& unit : program.units()) elements += unit.elements;
     double calls = 0, moved = 0;
     for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective || op.unit < 0) continue;
-        ++calls;
-        moved += static_cast<double>(program.units()[static_cast<std::size_t>(op.unit)].elements);
+        if (op.kind != OpKind::collective) continue;
+        if (fsdp && op.unit >= 0)
+            moved += static_cast<double>(program.units()[static_cast<std::size_t>(op.unit)].elements);
+        calls += !fsdp || op.unit >= 0;
     }
     const auto parameters = static_cast<double>(program.modules().parameters.size());
-    return kParametersPerCall * calls +
-           moved / static_cast<double>(std::max<std::int64_t>(elements, 1)) * parameters;
+    const double shares =
+        fsdp ? kParametersPerCall * calls +
+                   moved / static_cast<double>(std::max<std::int64_t>(elements, 1)) * parameters
+             : kParametersPerBucket * calls + kShareOfGradient * parameters;
+    return program.job().run.ranks > 1 ? shares : kAlone * shares;
 }
 
 }  // namespace
 
+EngineFigures with_dispatch_on_host(EngineFigures engine, const Job& job, std::int64_t operator_ns) {
+    if (!has_distributed_tensors(job)) return engine;
+    const std::int64_t unseen =
+        std::min(kUnseenPerDispatch * operator_ns * engine.optimizer_launches, engine.optimizer_ns / 2);
+    engine.optimizer_ns -= unseen;
+    engine.optimizer_host_ns += unseen;
+    engine.optimizer_calls_ns += unseen;
+    return engine;
+}
+
 HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std::int64_t operator_ns) {
     const auto overhead = static_cast<double>(operator_ns), host = static_cast<double>(engine.host_ns);
     const double shares = shares_of(recorded);
-    share_ns_ = shares > 0 ? host / shares : kOverheadsPerParameter * overhead;
-    ddp_ns_ = shares > 0 ? 0 : host;
+    // One rank under DDP has next to no such work.
+    const bool shown = is_fsdp(recorded.job()) || recorded.job().run.ranks > 1;
+    share_ns_ = shown && shares > 0 ? host / shares : kOverheadsPerParameter * overhead;
     plain_optimizer_ns_ = distributed_optimizer_ns_ = static_cast<double>(engine.optimizer_host_ns);
     const auto launches = static_cast<double>(engine.optimizer_launches);
     if (has_distributed_tensors(recorded.job())) {
@@ -59,7 +80,7 @@ HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std
 std::int64_t HostEngine::step_ns(const Program& program) const {
     const double optimizer =
         has_distributed_tensors(program.job()) ? distributed_optimizer_ns_ : plain_optimizer_ns_;
-    return std::llround(optimizer + (is_fsdp(program.job()) ? shares_of(program) * share_ns_ : ddp_ns_));
+    return std::llround(optimizer + shares_of(program) * share_ns_);
 }
 
 }  // namespace shardscope::trainer::lift

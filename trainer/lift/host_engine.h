@@ -1,6 +1,6 @@
-// The host's own work of FSDP and of the optimizer, where a rank's thread does everything itself: hooks,
-// views and calls around each collective, beside the copies. A recorded run of FSDP shows their sum; for one
-// of DDP a typical cost is assumed.
+// The host's own work of FSDP, DDP and the optimizer, where a rank's thread does everything itself: hooks,
+// views and calls around each collective, beside the copies. A recorded run of several ranks shows their sum;
+// for one rank under DDP a typical cost is assumed.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,10 @@
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer::lift {
+
+// The figures of a recorded run under `job`, in which what an optimizer of DTensors spends on their dispatch
+// counts as the host's, not as work that grows with the bytes.
+EngineFigures with_dispatch_on_host(EngineFigures engine, const Job& job, std::int64_t operator_ns);
 
 class HostEngine {
   public:
@@ -21,8 +25,7 @@ class HostEngine {
     std::int64_t step_ns(const Program& program) const;
 
   private:
-    double share_ns_ = 0;                  // of a parameter that is gathered or reduced
-    double ddp_ns_ = 0;                    // DDP's own
+    double share_ns_ = 0;                  // of a parameter that FSDP gathers or reduces
     double plain_optimizer_ns_ = 0;        // of an optimizer of tensors
     double distributed_optimizer_ns_ = 0;  // of the same of fully_shard's DTensors
 };

@@ -19,6 +19,7 @@ using traces::StringId;
 using traces::Trace;
 
 bool is_engine_name(std::string_view text) {
+    if (text == "FSDP::cast_forward_inputs") return false;  // once, whatever is wrapped
     if (text.starts_with("FullyShardedDataParallel.")) return text != "FullyShardedDataParallel.forward";
     for (const std::string_view prefix :
          {"FSDP::", "_unshard", "_pre_forward_unshard", "_sync_module_states",
@@ -26,11 +27,6 @@ bool is_engine_name(std::string_view text) {
         if (text.starts_with(prefix)) return true;
     }
     return false;
-}
-
-bool is_optimizer_name(std::string_view text) {
-    return text.starts_with("Optimizer.") || text.starts_with("ZeroRedundancyOptimizer") ||
-           text.starts_with("clip_grad_norm_");
 }
 
 bool is_wait(std::string_view call) {
@@ -45,6 +41,11 @@ bool is_event(std::string_view call) {
 }
 
 }  // namespace
+
+bool is_optimizer_name(std::string_view range) {
+    return range.starts_with("Optimizer.") || range.starts_with("ZeroRedundancyOptimizer") ||
+           range.starts_with("clip_grad_norm_");
+}
 
 bool is_wrapper(std::string_view class_name) {
     return class_name == "FullyShardedDataParallel" || class_name == "DistributedDataParallel";

@@ -58,6 +58,8 @@ class HostRangeRoles {
     std::vector<std::int32_t> node_, forward_;
 };
 
+// Whether a range is an optimizer's, or the clipping of its gradients.
+bool is_optimizer_name(std::string_view range);
 // Whether modules of this class are wrappers (of FSDP1 or DDP) around the model's own.
 bool is_wrapper(std::string_view class_name);
 

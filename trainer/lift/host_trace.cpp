@@ -1,6 +1,7 @@
 #include "trainer/lift/host_trace.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <string>
@@ -12,6 +13,8 @@
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/tensor_sizes.h"
+#include "trainer/lift/host_memory.h"
+#include "trainer/lift/host_points.h"
 #include "trainer/lift/recorded_costs.h"
 #include "trainer/lift/settings.h"
 
@@ -78,7 +81,7 @@ class Conversion {
     void add_collectives();
     void add_waits_at_gaps();
     void write();
-    void convert_memory();
+    std::vector<traces::IntervalSet> library_copies() const;
     std::string_view text(StringId id) const { return from_.strings[id]; }
     traces::Interval time_of(std::int32_t range) const {
         const auto r = static_cast<std::size_t>(range);
@@ -92,8 +95,12 @@ class Conversion {
     Trace out_;
     std::vector<bool> library_threads_;                 // by thread
     std::vector<std::vector<std::int32_t>> operators_;  // by rank: the outermost, in order of start
-    std::unordered_map<StringId, std::int64_t> overhead_of_;
-    std::int64_t overhead_ = 0;
+    std::vector<bool> optimizes_;                       // by range: within the optimizer's
+    struct Overheads {
+        std::unordered_map<StringId, std::int64_t> of;
+        std::int64_t typical = 0;
+    };
+    std::array<Overheads, 2> overheads_;  // by optimizes_: those of an optimizer of DTensors are larger
     std::vector<Requested> requested_;
     std::vector<Call> calls_;
     std::vector<Event> events_;
@@ -123,17 +130,22 @@ void Conversion::copy_rest() {
 void Conversion::find_operators() {
     const traces::HostRanges& ranges = from_.ranges;
     library_threads_.assign(from_.threads.size(), false);
-    std::vector<std::int8_t> kinds(from_.strings.size(), 0);  // 1: an operator, 2: the library's
+    // 1: an operator, 2: the library's, 3: the optimizer's
+    std::vector<std::int8_t> kinds(from_.strings.size(), 0);
     for (std::size_t s = 0; s < kinds.size(); ++s) {
         const std::string_view name = text(static_cast<StringId>(s));
         kinds[s] = !traces::host_library(name).empty() ? 2 : is_operator(name) ? 1 : 0;
+        if (is_optimizer_name(name)) kinds[s] = 3;
     }
     for (std::size_t r = 0; r < ranges.size(); ++r)
         if (kinds[static_cast<std::size_t>(ranges.name[r])] == 2) library_threads_[ranges.thread[r]] = true;
     operators_.resize(from_.ranks.size());
+    optimizes_.assign(ranges.size(), false);
     std::vector<bool> inside(ranges.size(), false);  // an operator, or within one
     for (std::size_t r = 0; r < ranges.size(); ++r) {
         const std::int32_t parent = ranges.parent[r];
+        optimizes_[r] = kinds[static_cast<std::size_t>(ranges.name[r])] == 3 ||
+                        (parent >= 0 && optimizes_[static_cast<std::size_t>(parent)]);
         if (parent >= 0 && inside[static_cast<std::size_t>(parent)]) {
             inside[r] = true;
             continue;
@@ -150,23 +162,22 @@ void Conversion::find_operators() {
 
 // Times of operators whose inputs are small; a name without such takes the median of all that have them.
 void Conversion::find_overheads() {
-    std::map<StringId, std::vector<std::int64_t>> by_name;
-    std::vector<std::int64_t> all;
+    std::array<std::map<StringId, std::vector<std::int64_t>>, 2> by_name;
     if (from_.ranges.detail.empty()) return;
     for (const std::vector<std::int32_t>& own : operators_) {
         for (const std::int32_t range : own) {
             const auto r = static_cast<std::size_t>(range);
             const auto sizes = traces::input_tensors(text(from_.ranges.detail[r]));
             if (!sizes || sizes->tensors == 0 || sizes->sum > kSmall) continue;
-            by_name[from_.ranges.name[r]].push_back(time_of(range).length());
+            by_name[optimizes_[r]][from_.ranges.name[r]].push_back(time_of(range).length());
         }
     }
-    for (auto& [name, times] : by_name) {
-        const std::int64_t typical = median(std::move(times));
-        overhead_of_[name] = typical;
-        all.push_back(typical);
+    for (std::size_t where = 0; where < overheads_.size(); ++where) {
+        std::vector<std::int64_t> all;
+        for (auto& [name, times] : by_name[where])
+            all.push_back(overheads_[where].of[name] = median(std::move(times)));
+        overheads_[where].typical = median(std::move(all));
     }
-    overhead_ = median(std::move(all));
 }
 
 // The k-th request of an operation is carried out by the first free event of the library that may be its own.
@@ -227,9 +238,10 @@ void Conversion::add_operators() {
         for (const std::int32_t range : operators_[rank]) {
             const auto r = static_cast<std::size_t>(range);
             const traces::Interval time = time_of(range);
-            const auto known = overhead_of_.find(from_.ranges.name[r]);
+            const Overheads& overheads = overheads_[optimizes_[r]];
+            const auto known = overheads.of.find(from_.ranges.name[r]);
             const std::int64_t overhead =
-                std::min(known == overhead_of_.end() ? overhead_ : known->second, time.length());
+                std::min(known == overheads.of.end() ? overheads.typical : known->second, time.length());
             events_.push_back({.start = time.start + overhead,
                                .end = time.end,
                                .name = from_.ranges.name[r],
@@ -372,37 +384,23 @@ void Conversion::write() {
     }
 }
 
-// An address that is allocated again although its free was not recorded belonged to one of the library's
+// When a rank's library made copies of buffers: within requests, and within operators on the library's
 // threads.
-void Conversion::convert_memory() {
-    const traces::MemoryEvents& all = from_.memory;
-    std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> live;
-    std::vector<bool> kept(all.size(), true);
-    for (std::size_t m = 0; m < all.size(); ++m) {
-        const std::pair key(all.rank[m], all.address[m]);
-        const auto found = live.find(key);
-        if (all.bytes[m] < 0) {
-            if (found != live.end()) live.erase(found);
-            continue;
-        }
-        if (found != live.end()) kept[found->second] = false;
-        live[key] = m;
+std::vector<traces::IntervalSet> Conversion::library_copies() const {
+    std::vector<std::vector<traces::Interval>> found(from_.ranks.size());
+    for (std::size_t r = 0; r < from_.ranges.size(); ++r) {
+        const auto range = static_cast<std::int32_t>(r);
+        const int rank = rank_of(range);
+        const std::string_view name = text(from_.ranges.name[r]);
+        const bool copies = library_threads_[from_.ranges.thread[r]]
+                                ? is_operator(name) && traces::host_library(name).empty()
+                                : name.starts_with("c10d::");
+        if (rank >= 0 && copies) found[static_cast<std::size_t>(rank)].push_back(time_of(range));
     }
-    traces::MemoryEvents& out = out_.memory;
-    for (std::size_t m = 0; m < all.size(); ++m) {
-        if (!kept[m]) continue;
-        out.time.push_back(all.time[m]);
-        out.bytes.push_back(all.bytes[m]);
-        out.address.push_back(all.address[m]);
-        out.unit.push_back(all.unit[m]);
-        out.module.push_back(all.module[m]);
-        out.name.push_back(all.name[m]);
-        out.rank.push_back(all.rank[m]);
-        out.category.push_back(all.category[m]);
-        out.space.push_back(all.space[m] == traces::MemorySpace::host ? traces::MemorySpace::device
-                                                                      : all.space[m]);
-        out.phase.push_back(all.phase[m]);
-    }
+    std::vector<traces::IntervalSet> copies;
+    copies.reserve(found.size());
+    for (std::vector<traces::Interval>& own : found) copies.push_back(traces::make_union(std::move(own)));
+    return copies;
 }
 
 Trace Conversion::run() {
@@ -414,7 +412,7 @@ Trace Conversion::run() {
     add_collectives();
     add_waits_at_gaps();
     write();
-    convert_memory();
+    out_.memory = host_memory(from_, library_copies());
     return std::move(out_);
 }
 

@@ -14,6 +14,7 @@
 #include "traces/store/columns/trace.h"
 #include "trainer/lift/host_collective_costs.h"
 #include "trainer/lift/host_points.h"
+#include "trainer/lift/host_replay.h"
 #include "trainer/lift/host_trace.h"
 #include "trainer/lift/mean_step.h"
 #include "trainer/lift/recorded_costs.h"
@@ -54,6 +55,7 @@ class Lifting {
         : trace_(trace), roles_(trace, hosts), cores_(trace, traces::match_communications(trace)) {
         out_.file = trace.path;
         out_.ours = is_ours(trace);
+        out_.times = trace.config_value("times") != "none";
         out_.hosts = hosts;
     }
 
@@ -66,7 +68,7 @@ class Lifting {
     void know_buckets(const std::vector<std::int64_t>& recorded);
     void know_memory();
     void know_costs();
-    void know_hosts(const RecordedFigures& figures);
+    void know_hosts(RecordedFigures figures);
     std::vector<traces::Interval> middle_windows() const;
     void know_unseen_waiting(const Program& recorded);
     void know_host_peak(const Program& recorded);
@@ -206,6 +208,7 @@ void Lifting::know_settings() {
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
                                    [](const Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
+    out_.fsdp = fsdp;
     if (base.element_bytes == 2 && fsdp) {
         const bool wide = reduces_wider(trace_);
         out_.settings.push_back({"precision.param", "bf16"});
@@ -315,25 +318,27 @@ std::vector<traces::Interval> Lifting::middle_windows() const {
 
 // Where ranks carry out everything on their own threads, the time around the model depends on the calls of
 // FSDP, and waiting on the places where all ranks meet.
-void Lifting::know_hosts(const RecordedFigures& figures) {
+void Lifting::know_hosts(RecordedFigures figures) {
     out_.cluster.host.carries_out = true;
     out_.blocking = collectives_block(trace_);
     know_host_collectives(trace_, middle_windows(), out_.cluster.collectives, out_.notes);
     std::vector<std::int64_t> overheads, numbers;
     const auto name = trace_.strings.find(kHostOperator);
     for (std::size_t c = 0; c < trace_.runtime.size(); ++c)
-        if (trace_.runtime.name[c] == name)
+        if (trace_.runtime.name[c] == name && !roles_.optimizer(trace_.runtime.range[c]))
             overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
     for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
+    const std::int64_t overhead = median(std::move(overheads));
     const Program program = program_of(out_, job_of(out_, {}));
+    figures.engine = with_dispatch_on_host(figures.engine, program.job(), overhead);
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.cluster.host.operation = 0;
-    out_.engine = HostEngine(program, figures.engine, median(std::move(overheads)));
+    out_.engine = HostEngine(program, figures.engine, overhead);
+    out_.host_overlap_s = host_overlap_seconds(out_, program);
     if (program.job().parallel.mode != ParallelMode::fsdp) {
         out_.notes.emplace_back(
             "The trace has no work of FSDP's hooks: under FSDP each parameter and collective is assumed to "
-            "cost "
-            "as many of the trace's small operators as was measured with PyTorch 2.15.");
+            "cost as much, next to DDP's hooks or to small operators, as was measured with PyTorch 2.15.");
     }
     out_.skew = RankSkew(trace_, rank_, numbers);
     if (out_.skew.known()) know_unseen_waiting(program);
@@ -399,6 +404,11 @@ void Lifting::spread_waiting() {
 
 void Lifting::tell_what_is_missing() {
     auto& notes = out_.notes;
+    if (!out_.times) {
+        notes = {
+            "The trace has no times, only the order of events (shardscope_torch.py --fake): replays have peaks "
+            "and no durations, and the Pareto front is the smallest peak."};
+    }
     if (!out_.modules) {
         notes.emplace_back(
             "No module ranges (nn.Module: Class_n): the model is one module, and no unit can be wrapped "
@@ -429,6 +439,7 @@ void Lifting::tell_what_is_missing() {
             "activities "
             "(ProfilerActivity.CPU).");
     }
+    if (!out_.times) return;
     if (trace_.ranks.size() == 1 && out_.ranks > 1) {
         notes.push_back(
             fmt::format("One rank of {}: its collectives' times include the waiting for the others. "
@@ -447,6 +458,7 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
+    out_.optimizer = OptimizerMemory(recordings_[base_].optimizer_rise, out_.step, job_of(out_, {}));
     if (!out_.hosts) spread_waiting();
     know_costs();
     tell_what_is_missing();
@@ -459,11 +471,6 @@ Lifted lift(const Trace& trace) {
     if (!ran_on_hosts(trace)) return Lifting(trace).run();
     const Trace converted = as_device_trace(trace);
     return Lifting(converted, true).run();
-}
-
-sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job) {
-    cluster.collectives.blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
-    return cluster;
 }
 
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
@@ -480,34 +487,15 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     return parse_job("", lifted.file, settings);
 }
 
-namespace {
-
-// What a rank waits for the others in a step in which they meet at these shares of its work.
-double waiting_ns(const Lifted& lifted, const std::vector<double>& shares, double work_ns) {
-    const double unseen = lifted.unseen_waiting_s / kNs * static_cast<double>(shares.size());
-    return std::max(0.0, lifted.skew.waiting(shares) * work_ns + unseen);
-}
-
-}  // namespace
-
 Program program_of(const Lifted& lifted, const Job& job) {
     const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
     const double batch =
         lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
     LiftedCosts costs = lifted.costs;
+    costs.optimizer_bytes = lifted.optimizer.of(lifted.step, job);
     if (lifted.hosts) {
         // What the host does beside the model, and where it waits, depend on the Plan.
-        const Program plain(job, workload_of(lifted.step, costs, units, batch));
-        const Plan& plan = plain.step(plain.warm_up_steps());
-        costs.step_ns = lifted.engine.step_ns(plain);
-        double work = static_cast<double>(costs.step_ns), kernels = 0;
-        for (const Op& op : plan.ops) {
-            work += static_cast<double>(op.recorded_ns);
-            if (op.kind == OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
-        }
-        const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
-        if (job.run.ranks > 1 && kernels > 0)
-            costs.kernel_factor += waiting_ns(lifted, meeting_shares(plan, blocking), work) / kernels;
+        costs = host_costs(lifted, costs, Program(job, workload_of(lifted.step, costs, units, batch)));
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

@@ -10,6 +10,7 @@
 #include "trainer/job/job.h"
 #include "trainer/lift/host_engine.h"
 #include "trainer/lift/lifted.h"
+#include "trainer/lift/optimizer_memory.h"
 #include "trainer/lift/rank_skew.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/lift/workload.h"
@@ -42,13 +43,17 @@ struct Lifted {
     bool modules = false;         // the module tree is known
     bool memory = false;          // allocations are known: peaks are complete
     bool ours = false;            // our trainer recorded it
+    bool fsdp = false;            // recorded under FSDP
     bool hosts = false;           // the ranks' threads computed themselves, without a device
     bool blocking = false;        // and waited for each of FSDP's collectives
     RankSkew skew;                // of such ranks
     double unseen_waiting_s = 0;  // waiting beside what follows from it, at each place where ranks meet
+    double host_overlap_s = 0;    // transfers beside the recorded operators, which share the cores, per step
+    OptimizerMemory optimizer;    // what its step allocates for itself
     HostEngine engine;            // FSDP's work on their threads
     std::int64_t batch = 0;       // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;
+    bool times = true;     // the trace has durations; false: only the order of events, and peaks
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank
                            // known
@@ -58,10 +63,6 @@ struct Lifted {
 
 // Throws LiftError, ClusterError.
 Lifted lift(const traces::Trace& trace);
-
-// The cluster on which a job is replayed: DDP's reductions run beside the backward even where FSDP's
-// collectives stop the host.
-sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job);
 
 // The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
 Job job_of(const Lifted& lifted, const std::vector<Override>& changes);

@@ -14,6 +14,9 @@ struct OperatorParameter {
 };
 
 // Whether an operator of this name reads parameters.
+// What shardscope_torch.py lists at the begin of a module's call: its input's sizes, then those of its parameters.
+inline constexpr std::string_view kListedParameters = "shardscope::parameters";
+
 bool reads_parameters(std::string_view operation);
 
 // `detail`: HostRanges::detail, {"Input Dims":[[8,64],[64,64],[64]]}. Empty if it contains no shapes.

@@ -1,6 +1,7 @@
 #include "trainer/lift/step_lifter.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -55,6 +56,7 @@ class StepLifter {
     }
     void allocate(const Point& point);
     void free(const Point& point);
+    void count_optimizer(const Point& point);
     bool is_engine(const Point& point) const;
     bool is_engine_memory(std::size_t m) const;
     void add(const Point& point, Item item);
@@ -84,9 +86,10 @@ class StepLifter {
     std::map<std::pair<int, int>, bool> has_gradient_;  // (parameter, node)
     std::map<std::string, int> parameter_of_path_;
 
-    std::int64_t now_;           // end of the host time accounted for so far
-    std::int64_t gap_ = 0;       // host time not yet charged; goes to the next point
-    bool engine_since_ = false;  // engine work ran after the model's last kernel
+    std::int64_t optimizer_live_ = 0;  // bytes, since the optimizer's range began
+    std::int64_t now_;                 // end of the host time accounted for so far
+    std::int64_t gap_ = 0;             // host time not yet charged; goes to the next point
+    bool engine_since_ = false;        // engine work ran after the model's last kernel
     std::map<int, std::int64_t> stream_end_;
 };
 
@@ -343,7 +346,18 @@ int StepLifter::gradient_of(const Point& point, Place& place) {
     return parameter_named(name, place.node, trace_.memory.bytes[m] / options_.gradient_size);
 }
 
+void StepLifter::count_optimizer(const Point& point) {
+    if (options_.ours) return;  // its Plan has its own
+    if (!roles_.optimizer(point.range)) {
+        optimizer_live_ = 0;
+        return;
+    }
+    optimizer_live_ += trace_.memory.bytes[static_cast<std::size_t>(point.index)];
+    out_.optimizer_rise = std::max(out_.optimizer_rise, optimizer_live_);
+}
+
 void StepLifter::allocate(const Point& point) {
+    count_optimizer(point);
     const auto m = static_cast<std::size_t>(point.index);
     const std::uint64_t address = trace_.memory.address[m];
     Place place;
@@ -376,10 +390,12 @@ void StepLifter::allocate(const Point& point) {
     buffer.space = trace_.memory.space[m];
     buffer.bytes = trace_.memory.bytes[m];
     out_.step.buffers.push_back(std::move(buffer));
+    out_.freed_ns.push_back(std::numeric_limits<std::int64_t>::max());
     add(point, {.kind = Item::Kind::allocate, .index = live_[address]});
 }
 
 void StepLifter::free(const Point& point) {
+    count_optimizer(point);
     const auto found = live_.find(trace_.memory.address[static_cast<std::size_t>(point.index)]);
     if (found == live_.end() || found->second < 0) {
         charge_engine(point);
@@ -387,6 +403,7 @@ void StepLifter::free(const Point& point) {
     }
     const int buffer = found->second;
     live_.erase(found);
+    out_.freed_ns[static_cast<std::size_t>(buffer)] = point.time;
     // After the backward, all of the loop's variables go out of scope together.
     if (part_of(point.time) == Part::tail) {
         charge_engine(point);

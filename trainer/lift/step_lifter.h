@@ -46,6 +46,9 @@ struct LiftedRecording {
     std::int64_t batch = 0;             // first dimension of the first layer's input; 0: unknown
     std::int64_t gathers = 0;           // unit gathers in the forward of the last micro-batch
     std::vector<std::int64_t> launch_ns, event_ns;  // durations of single calls
+    std::int64_t optimizer_rise =
+        0;  // bytes that the optimizer's step allocates and frees again, at most at a time
+    std::vector<std::int64_t> freed_ns;  // by buffer of the step: when; the maximum: later than it
 };
 
 struct StepLifterOptions {

@@ -85,7 +85,9 @@ void Completion::complete_by_table() {
 void Completion::read_shapes() {
     const traces::HostRanges& ranges = trace.ranges;
     if (ranges.detail.empty() || !parts.has_modules) return;
+    const auto listed = trace.strings.find(kListedParameters);  // then only these are read
     for (std::size_t r = 0; r < ranges.size(); ++r) {
+        if (listed && listed != ranges.name[r]) continue;
         const std::int64_t start = ranges.start[r];
         if (!parts.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
         if (trace.threads[ranges.thread[r]].rank != rank || !reads_parameters(text(ranges.name[r]))) continue;
@@ -234,8 +236,9 @@ void Completion::read_buckets() {
     }
 }
 
-// A gradient is complete when its module's backward is. Its memory is the allocation of its size there; that
-// allocation and its free then no longer count as an activation's.
+// A gradient is complete when its module's backward is. Its memory is the allocation of its size there, of
+// several the one that lives longest (another is the gradient of the module's input); that allocation and its
+// free then no longer count as an activation's.
 void Completion::place_gradients() {
     std::set<int> taken;
     for (Node& own : out.step.nodes) {
@@ -246,11 +249,16 @@ void Completion::place_gradients() {
         std::vector<Item>& items = (busy == segments.end() ? segments.front() : *busy).backward;
         for (const int id : own.parameters) {
             const std::int64_t elements = out.step.parameters[static_cast<std::size_t>(id)].elements;
-            const auto memory = std::find_if(items.begin(), items.end(), [&](const Item& item) {
-                if (item.kind != Item::Kind::allocate) return false;
-                const std::int64_t bytes = out.step.buffers[static_cast<std::size_t>(item.index)].bytes;
-                return bytes >= 2 * elements && bytes <= 4 * elements + 512 && !taken.contains(item.index);
-            });
+            auto memory = items.end();
+            std::int64_t lived = 0;
+            for (auto item = items.begin(); item != items.end(); ++item) {
+                if (item->kind != Item::Kind::allocate || taken.contains(item->index)) continue;
+                const auto buffer = static_cast<std::size_t>(item->index);
+                const std::int64_t bytes = out.step.buffers[buffer].bytes, until = out.freed_ns[buffer];
+                if (bytes < 2 * elements || bytes > 4 * elements + 512 || until <= lived) continue;
+                memory = item;
+                lived = until;
+            }
             if (memory == items.end()) {
                 items.push_back({.kind = Item::Kind::gradient, .index = id});
             } else {

@@ -129,7 +129,7 @@ void Player::host(PlanBuilder& builder, std::int64_t ns) {
 }
 
 void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
-    host(builder, item.host_ns);
+    host(builder, std::llround(static_cast<double>(item.host_ns) * costs_.host_factor));
     const auto i = static_cast<std::size_t>(item.index);
     const std::int64_t took =
         std::max<std::int64_t>(1, std::llround(static_cast<double>(item.device_ns) * scale(item)));
@@ -290,6 +290,13 @@ class LiftedWorkload final : public Workload {
         return player_.last_kept(loss.forward);
     }
     void after_optimizer(PlanBuilder& builder) override {
+        if (costs_.optimizer_bytes > 0) {
+            const BufferId id = builder.new_buffer({"optimizer's own", traces::MemoryCategory::other,
+                                                    traces::MemorySpace::device, costs_.optimizer_bytes,
+                                                    builder.unit(), builder.module()});
+            builder.allocate(id, Stream::compute);
+            const Storage own(builder, id);  // gone at once
+        }
         player_.play(builder, nullptr, player_.step().tail);
         if (costs_.step_ns > 0) builder.host_call(HostCall::none, "host", {}).recorded_ns = costs_.step_ns;
     }

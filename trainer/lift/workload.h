@@ -10,9 +10,11 @@
 namespace shardscope::trainer::lift {
 
 struct LiftedCosts {
-    std::int64_t operation_ns = 0;  // host time for each range that opens; recorded times include it
-    std::int64_t step_ns = 0;       // host time per step beside what was recorded in the model
-    double kernel_factor = 1;       // of the model's kernels: waiting for other ranks is spread over them
+    std::int64_t operation_ns = 0;     // host time for each range that opens; recorded times include it
+    std::int64_t step_ns = 0;          // host time per step beside what was recorded in the model
+    double kernel_factor = 1;          // of the model's kernels: waiting for other ranks is spread over them
+    double host_factor = 1;            // of the host's own time in the model
+    std::int64_t optimizer_bytes = 0;  // what the optimizer's step allocates for itself
 };
 
 // `step` must outlive the result. `units`: the model is wrapped as recorded, regardless of the job's policy.

@@ -1,0 +1,132 @@
+// Memory of lifted traces of PyTorch: what an optimizer's step allocates for itself, gradients that have the
+// size of others, and copies that the library of collectives makes.
+#include <filesystem>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gloo_trace.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/import/open.h"
+#include "trainer/lift/counterfactuals.h"
+#include "trainer/lift/optimizer_memory.h"
+
+namespace shardscope::trainer::lift {
+namespace TEST_FILE {
+
+using testing::GlooTrace;
+
+constexpr std::int64_t kWidth = 256, kBytes = 4 * kWidth * kWidth;
+
+// Two Linear without bias under DDP, a batch of as many rows as columns, so that an input's gradient has the
+// size of the weight's. The optimizer's step allocates `own` bytes for itself at a time; `copies`: Gloo's
+// requests allocate.
+Lifted lifted(std::int64_t own, bool copies = false) {
+    const traces::TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "job");
+    for (int rank = 0; rank < 2; ++rank) {
+        GlooTrace trace(rank);
+        for (int step = 0; step < 4; ++step) {
+            trace.range("ProfilerStep#" + std::to_string(step), [&] {
+                trace.range("Optimizer.zero_grad#SGD.zero_grad", [&] {
+                    if (step > 0)
+                        for (const char* name : {"weight 0", "weight 1"}) trace.free(name);
+                });
+                trace.module("DistributedDataParallel_0", [&] {
+                    trace.module("Net_0", [&] {
+                        for (int layer = 0; layer < 2; ++layer) {
+                            trace.module("Linear_" + std::to_string(layer), [&] {
+                                trace.operation("aten::linear", {{kWidth, kWidth}, {kWidth, kWidth}}, 100,
+                                                layer + 1);
+                                trace.allocate("output " + std::to_string(layer), kBytes);
+                            });
+                        }
+                    });
+                });
+                for (int layer = 1; layer >= 0; --layer) {
+                    trace.node("MmBackward0", layer + 1, [&] {
+                        trace.operation("aten::mm", {{kWidth, kWidth}, {kWidth, kWidth}}, 100);
+                        trace.allocate("input " + std::to_string(layer), kBytes);
+                        trace.operation("aten::mm", {{kWidth, kWidth}, {kWidth, kWidth}}, 100);
+                        trace.allocate("weight " + std::to_string(layer), kBytes);
+                        if (layer == 0) trace.free("input 1");
+                        trace.free("output " + std::to_string(layer));
+                    });
+                }
+                trace.range(
+                    "c10d::allreduce_",
+                    [&] {
+                        if (copies) trace.allocate("copy", 2 * kBytes, kBytes);
+                    },
+                    "cpu_op");
+                trace.collective("allreduce_", "all_reduce", 2 * kWidth * kWidth, 2 * kWidth * kWidth, 1500,
+                                 false);
+                trace.wait();
+                trace.free("input 0");
+                trace.range("Optimizer.step#SGD.step", [&] {
+                    for (int layer = 0; layer < 2; ++layer) {
+                        trace.operation("aten::add_", {{kWidth, kWidth}, {kWidth, kWidth}}, 50);
+                        if (own > 0) trace.allocate("own", own);
+                        if (own > 0) trace.free("own");
+                    }
+                });
+            });
+        }
+        trace.write(folder / "job");
+    }
+    return lift(*traces::open_any({folder / "job"}));
+}
+
+TEST(LiftedMemory, AGradientIsTheAllocationOfItsSizeThatLivesLongest) {
+    const Lifted own = lifted(0);
+    LiftedStep step = own.step;
+    std::set<int> allocated, freed;
+    step.for_each_item([&](const Item& item) {
+        if (item.kind == Item::Kind::allocate) allocated.insert(item.index);
+        if (item.kind == Item::Kind::free) freed.insert(item.index);
+    });
+    // What is left are the outputs and the gradients of inputs; the last of these is freed after the
+    // backward.
+    EXPECT_EQ(allocated.size(), 4);
+    EXPECT_EQ(freed.size(), 3);
+    EXPECT_EQ(replay_unmodified(own).peak.bytes, own.peak_bytes);
+}
+
+TEST(LiftedMemory, CopiesOfTheLibraryAreNotCounted) {
+    const Lifted plain = lifted(0), copied = lifted(0, true);
+    EXPECT_EQ(copied.peak_bytes, plain.peak_bytes);
+    EXPECT_EQ(replay_unmodified(copied).peak.bytes, replay_unmodified(plain).peak.bytes);
+}
+
+TEST(LiftedMemory, TheOptimizersOwnBuffersRaiseThePeak) {
+    const std::int64_t most = 20 * kBytes;  // more than anything else in the step
+    const Lifted own = lifted(most);
+    EXPECT_EQ(replay_unmodified(own).peak.bytes, own.peak_bytes);
+    EXPECT_GE(own.peak_bytes - lifted(0).peak_bytes, 15 * kBytes);
+}
+
+Job job_with(const std::vector<Override>& keys) {
+    std::vector<Override> all = {{"run.ranks", "2"}};
+    all.insert(all.end(), keys.begin(), keys.end());
+    return parse_job("", "job.toml", all);
+}
+
+TEST(OptimizerMemory, GrowsWithTheLargestPartOfARankOrWithAllOfThem) {
+    LiftedStep step;
+    step.parameters = {{"weight", 1000, 100, true}, {"bias", 200, 200, true}, {"frozen", 9000, 90, false}};
+    const Job ddp = job_with({{"parallel.mode", "ddp"}}), fsdp1 = job_with({{"fsdp.layout", "fsdp1"}}),
+              fsdp2 = job_with({{"fsdp.layout", "fsdp2"}}),
+              whole = job_with({{"fsdp.sharding_strategy", "NO_SHARD"}});
+    const OptimizerMemory each(2 * 4000, step, ddp);
+    EXPECT_EQ(each.of(step, ddp), 8000);
+    EXPECT_EQ(each.of(step, whole), 8000);
+    EXPECT_EQ(each.of(step, fsdp2), 4000);
+    EXPECT_EQ(each.of(step, fsdp1), 4800);  // no more than the shard of 600 elements
+    const OptimizerMemory foreach (10 * 4000, step, ddp);
+    EXPECT_EQ(foreach.of(step, fsdp2), 20000);
+    EXPECT_EQ(OptimizerMemory().of(step, ddp), 0);
+    EXPECT_EQ(OptimizerMemory(8000, LiftedStep(), ddp).of(step, ddp), 0);
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::lift

@@ -1,0 +1,27 @@
+// What an optimizer's step allocates for itself, which a trace of PyTorch shows and a Plan, whose optimizers
+// are fused, does not have: a few buffers of the largest parameter's size if it updates one after another, or
+// of all together (foreach).
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/job/job.h"
+#include "trainer/lift/lifted.h"
+
+namespace shardscope::trainer::lift {
+
+class OptimizerMemory {
+  public:
+    OptimizerMemory() = default;
+    // `rise`: bytes by which the recorded step of `job` rises above its start inside the optimizer.
+    OptimizerMemory(std::int64_t rise, const LiftedStep& step, const Job& job);
+
+    // Bytes on one rank.
+    std::int64_t of(const LiftedStep& step, const Job& job) const;
+
+  private:
+    double share_ = 0;  // of what it is proportional to
+    bool all_ = false;  // proportional to all parameters of a rank, not to the largest
+};
+
+}  // namespace shardscope::trainer::lift
