@@ -16,8 +16,8 @@ struct PlayedOptions {
     cuda::WorkMarks* marks = nullptr;
 };
 
-inline MakeDevice played_device(const PlayedOptions& options = {}) {
-    return [options](const DeviceRequest& request) -> std::unique_ptr<Device> {
+inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
+    return [options](const executor::DeviceRequest& request) -> std::unique_ptr<device::Device> {
         cuda::DeviceSettings settings;
         settings.mesh = request.program.mesh();
         settings.group = options.group;
@@ -27,7 +27,8 @@ inline MakeDevice played_device(const PlayedOptions& options = {}) {
     };
 }
 
-inline RunResult run_played(const Job& job, RunOptions options = {}, const PlayedOptions& played = {}) {
+inline executor::RunResult run_played(const job::Job& job, executor::RunOptions options = {},
+                                      const PlayedOptions& played = {}) {
     options.make_device = played_device(played);
     return run(job, options);
 }

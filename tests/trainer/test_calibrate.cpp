@@ -90,8 +90,8 @@ sim::Cluster known_cluster() {
 }
 
 // The trace that `cluster` gives a job, as if a processor had been measured.
-std::unique_ptr<traces::store::Trace> played(const Job& job, const sim::Cluster& cluster) {
-    const Program program(sim::placed_on(job, cluster));
+std::unique_ptr<traces::store::Trace> played(const job::Job& job, const sim::Cluster& cluster) {
+    const sharding::Program program(sim::placed_on(job, cluster));
     traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, job.run.ranks);
     sim::SimOptions options;
@@ -100,46 +100,46 @@ std::unique_ptr<traces::store::Trace> played(const Job& job, const sim::Cluster&
     return sink.take();
 }
 
-Job offloaded(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
+job::Job offloaded(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
     job.run.steps = 8;
     job.run.workers = 0;
     job.fsdp.cpu_offload = true;
-    job.optimizer.type = OptimizerType::adamw;
+    job.optimizer.type = job::OptimizerType::adamw;
     return job;
 }
-Job resident(int ranks) {
-    Job job = offloaded(ranks);
+job::Job resident(int ranks) {
+    job::Job job = offloaded(ranks);
     job.fsdp.cpu_offload = false;
     return job;
 }
 // A job of other sizes, with more bytes than operations.
-Job wide(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
+job::Job wide(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
     job.run.steps = 8;
     job.run.workers = 0;
     return job;
 }
 
-Calibration fitted_to(const sim::Cluster& known, const std::vector<Job>& jobs) {
+Calibration fitted_to(const sim::Cluster& known, const std::vector<job::Job>& jobs) {
     Runs runs;
-    for (const Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
+    for (const job::Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
     return calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
 }
 
-double step_seconds(const Job& job, const sim::Cluster& cluster) {
-    const Program program(sim::placed_on(job, cluster));
+double step_seconds(const job::Job& job, const sim::Cluster& cluster) {
+    const sharding::Program program(sim::placed_on(job, cluster));
     return sim::simulate(program, cluster).of(0).steps.back().seconds;
 }
 
 TEST(Calibrate, RecoversTheKernelsOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const Calibration fitted = fitted_to(known, {resident(1), resident(2), wide(2)});
-    for (const Job& job : {resident(1), resident(2), wide(2)}) {
-        const Program program(job);
-        const Plan& plan = testing::steady(program);
-        for (const Op& op : plan.ops) {
-            if (op.kind != OpKind::kernel || op.stream == Stream::host) continue;
+    for (const job::Job& job : {resident(1), resident(2), wide(2)}) {
+        const sharding::Program program(job);
+        const plan::Plan& plan = testing::steady(program);
+        for (const plan::Op& op : plan.ops) {
+            if (op.kind != plan::OpKind::kernel || op.stream == plan::Stream::host) continue;
             const double seconds = sim::Costs(known).on_device(plan, op);
             EXPECT_NEAR(sim::Costs(fitted.cluster).on_device(plan, op), seconds, 0.03 * seconds + 5e-9)
                 << plan.names[static_cast<std::size_t>(op.name)] << " " << op.flops << " " << op.bytes;
@@ -168,9 +168,9 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     const sim::Cluster known = known_cluster();
     Runs runs;
     runs.push_back(calibrate::measure(*played(resident(1), known)));
-    Op batch;
-    batch.kind = OpKind::host_call;
-    batch.own = HostCallOp{HostCall::next_batch};
+    plan::Op batch;
+    batch.kind = plan::OpKind::host_call;
+    batch.own = plan::HostCallOp{plan::HostCall::next_batch};
     batch.args = {{0, 0, 64, 0}};
     for (int i = 0; i < 20; ++i) runs.back().host_work.push_back({&batch, 1});
     const double found =
@@ -190,7 +190,8 @@ TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
     const sim::Cluster fitted = fitted_to(known, {resident(2), resident(4), wide(2)}).cluster;
     EXPECT_EQ(fitted.collectives.inside, known.collectives.inside);
     for (const int members : {2, 4}) {
-        for (const Operation operation : {Operation::all_gather, Operation::reduce_scatter}) {
+        for (const plan::Operation operation :
+             {plan::Operation::all_gather, plan::Operation::reduce_scatter}) {
             const sim::Spread spread{.members = members, .nodes = 1, .fullest = members};
             const auto seconds = [&](const sim::Cluster& cluster) {
                 return sim::collective_seconds(cluster, spread, operation, 257 * 256 * 4);
@@ -204,9 +205,9 @@ TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
 TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
-    for (Job job : {resident(2), offloaded(1), offloaded(4), wide(2)}) {
+    for (job::Job job : {resident(2), offloaded(1), offloaded(4), wide(2)}) {
         for (const char* wrap : {"root", "module:Linear"}) {
-            const Job other = testing::with_wrap(job, wrap);
+            const job::Job other = testing::with_wrap(job, wrap);
             const double seconds = step_seconds(other, known);
             EXPECT_NEAR(step_seconds(other, fitted), seconds, 0.1 * seconds)
                 << wrap << " " << other.run.ranks << " " << other.fsdp.cpu_offload;
@@ -239,7 +240,7 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
 TEST(Calibrate, FitsRunsOfThisMachine) {
     Runs runs;
     for (const int ranks : {1, 2}) {
-        Job job = resident(ranks);
+        job::Job job = resident(ranks);
         job.run.workers = 2;
         runs.push_back(calibrate::measure(*testing::record(job)));
         EXPECT_GT(runs.back().median_step_s, 0);
@@ -289,8 +290,8 @@ TEST(Calibrate, RefusesWhatIsNotAMeasuredRun) {
     trace = played(resident(2), known);
     trace->ranks.pop_back();
     EXPECT_THAT(measure(*trace), HasSubstr("it has 1 of the job's 2 ranks; merge the parts"));
-    Job simulated = resident(2);
-    simulated.run.device = DeviceKind::sim;
+    job::Job simulated = resident(2);
+    simulated.run.device = job::DeviceKind::sim;
     EXPECT_THAT(measure(*played(simulated, known)), HasSubstr("it is simulated"));
     trace = played(resident(2), known);
     for (auto& [key, value] : trace->config) {

@@ -17,14 +17,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Loads all ranks; returns the error, or "" if it loaded. Nothing may be written before an error.
-std::string refusal(const std::string& path, const Job& job, const RunLayout& layout,
-                    LoadUse use = LoadUse::training) {
+std::string refusal(const std::string& path, const job::Job& job, const checkpoint::RunLayout& layout,
+                    checkpoint::LoadUse use = checkpoint::LoadUse::training) {
     Memory memory(layout);
     try {
-        const StoredCheckpoint stored(path);
-        const CheckpointLoader loader(stored, job, layout, use);
+        const checkpoint::StoredCheckpoint stored(path);
+        const checkpoint::CheckpointLoader loader(stored, job, layout, use);
         for (int rank = 0; rank < layout.mesh.ranks; ++rank) loader.fill(rank, memory.of(rank));
-    } catch (const CheckpointError& error) {
+    } catch (const checkpoint::CheckpointError& error) {
         EXPECT_TRUE(memory.untouched()) << error.what();
         return error.what();
     }
@@ -32,7 +32,7 @@ std::string refusal(const std::string& path, const Job& job, const RunLayout& la
 }
 
 std::uint32_t checksum(const std::string& text, std::uint32_t before = 0) {
-    return crc32c(std::as_bytes(std::span(text)), before);
+    return checkpoint::crc32c(std::as_bytes(std::span(text)), before);
 }
 
 // The known values of RFC 3720, appendix B.4, and of "123456789".
@@ -48,7 +48,7 @@ TEST(Crc32c, IsThePlainOneWhateverTheLengthAndTheCut) {
     for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 37);
     for (std::size_t length = 0; length <= text.size(); ++length) {
         const std::string some = text.substr(0, length);
-        EXPECT_EQ(checksum(some), crc32c_plain(std::as_bytes(std::span(some))));
+        EXPECT_EQ(checksum(some), checkpoint::crc32c_plain(std::as_bytes(std::span(some))));
         const std::size_t cut = length / 3;
         EXPECT_EQ(checksum(some.substr(cut), checksum(some.substr(0, cut))), checksum(some));
     }
@@ -62,8 +62,8 @@ class DamagedCheckpoint : public ::testing::Test {
     std::filesystem::path file(const std::string& name) const { return folder_ / "step-20" / name; }
 
     TemporaryFolder folder_;
-    RunLayout layout_ = flat_layout(small_model(), 2, 2);
-    Job job_ = job_with("", 2);
+    checkpoint::RunLayout layout_ = flat_layout(small_model(), 2, 2);
+    job::Job job_ = job_with("", 2);
 };
 
 TEST_F(DamagedCheckpoint, LoadsWhileItIsIntact) {
@@ -91,9 +91,9 @@ TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfAValueIsFlipped) {
     const std::string name = "rank-00001.bin", whole = bytes_of(file(name));
     std::vector<bool> is_value(whole.size(), false);
     {
-        const StoredCheckpoint stored(folder_.string());
-        for (const ManifestParameter& parameter : stored.manifest().parameters) {
-            for (const ManifestPiece& piece : parameter.pieces) {
+        const checkpoint::StoredCheckpoint stored(folder_.string());
+        for (const checkpoint::ManifestParameter& parameter : stored.manifest().parameters) {
+            for (const checkpoint::ManifestPiece& piece : parameter.pieces) {
                 if (stored.manifest().files[piece.file].name != name) continue;
                 for (std::int64_t i = 0; i < 4 * piece.elements; ++i) {
                     is_value[static_cast<std::size_t>(piece.offset + i)] = true;
@@ -114,12 +114,12 @@ TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfAValueIsFlipped) {
 }
 
 TEST_F(DamagedCheckpoint, IsRefusedWhenAnyBitOfItsManifestIsFlipped) {
-    const std::string whole = bytes_of(file(kManifestName));
+    const std::string whole = bytes_of(file(checkpoint::kManifestName));
     for (std::size_t at = 0; at < whole.size(); ++at) {
         std::string changed = whole;
         changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
-        put(file(kManifestName), changed);
-        EXPECT_THAT(refused(), HasSubstr(kManifestName)) << at;
+        put(file(checkpoint::kManifestName), changed);
+        EXPECT_THAT(refused(), HasSubstr(checkpoint::kManifestName)) << at;
     }
 }
 
@@ -139,15 +139,16 @@ TEST_F(DamagedCheckpoint, NamesAFileThatIsMissing) {
 }
 
 TEST_F(DamagedCheckpoint, DamagedStateDoesNotPreventLoadingTheWeights) {
-    const StoredCheckpoint stored(folder_.string());
-    const std::vector<ManifestPiece>& pieces = stored.manifest().parameters[0].pieces;
+    const checkpoint::StoredCheckpoint stored(folder_.string());
+    const std::vector<checkpoint::ManifestPiece>& pieces = stored.manifest().parameters[0].pieces;
     ASSERT_EQ(pieces.back().state, "exp_avg_sq");
     const std::string name = stored.manifest().files[pieces.back().file].name;
     std::string changed = bytes_of(file(name));
     changed[static_cast<std::size_t>(pieces.back().offset)] ^= 1;
     put(file(name), changed);
     EXPECT_THAT(refused(), HasSubstr("exp_avg_sq of net.0.weight"));
-    EXPECT_EQ(refusal(folder_.string(), job_, replicated_layout(small_model(), 1, {""}), LoadUse::weights),
+    EXPECT_EQ(refusal(folder_.string(), job_, replicated_layout(small_model(), 1, {""}),
+                      checkpoint::LoadUse::weights),
               "");
 }
 
@@ -161,63 +162,70 @@ TEST_F(DamagedCheckpoint, ADamagedVocabularyIsNamed) {
 TEST_F(DamagedCheckpoint, ForeignJsonIsNotACheckpoint) {
     for (const char* foreign :
          {"{}", "[]", "3", "\"text\"", "{\"format\": 7}", "{\"format\": \"pt\", \"version\": 1}"}) {
-        put(file(kManifestName), foreign);
-        EXPECT_THAT(refused(), AllOf(HasSubstr(kManifestName), HasSubstr("not a checkpoint's manifest")))
+        put(file(checkpoint::kManifestName), foreign);
+        EXPECT_THAT(refused(),
+                    AllOf(HasSubstr(checkpoint::kManifestName), HasSubstr("not a checkpoint's manifest")))
             << foreign;
     }
-    put(file(kManifestName), std::string(100'000, '['));
+    put(file(checkpoint::kManifestName), std::string(100'000, '['));
     EXPECT_THAT(refused(), HasSubstr("not JSON"));
 }
 
 TEST_F(DamagedCheckpoint, ANewerVersionIsRefused) {
-    put(file(kManifestName), "{\"format\": \"shardscope-checkpoint\", \"version\": 2}");
+    put(file(checkpoint::kManifestName), "{\"format\": \"shardscope-checkpoint\", \"version\": 2}");
     EXPECT_THAT(refused(), HasSubstr("has version 2, this tool reads version 1"));
 }
 
 // The checksum matches, but the manifest is inconsistent, as if another program had written it.
 TEST(ImpossibleManifest, IsRefused) {
-    Manifest good;
+    checkpoint::Manifest good;
     good.optimizer = "sgd";
     good.files = {{"rank-00000.bin", 64}};
     good.parameters = {{"w", 4, 2, {{"", 0, 4, 0, 0, 1}, {"", 4, 4, 0, 16, 2}}}};
-    EXPECT_EQ(parse_manifest(to_text(good), "m"), good);
+    EXPECT_EQ(checkpoint::parse_manifest(to_text(good), "m"), good);
 
     const auto refuses = [&](auto change) -> std::string {
-        Manifest bad = good;
+        checkpoint::Manifest bad = good;
         change(bad);
         try {
-            parse_manifest(to_text(bad), "folder/manifest.json");
-        } catch (const CheckpointError& error) {
+            checkpoint::parse_manifest(to_text(bad), "folder/manifest.json");
+        } catch (const checkpoint::CheckpointError& error) {
             EXPECT_THAT(error.what(), ::testing::StartsWith("folder/manifest.json: "));
             return error.what();
         }
         return "nothing";
     };
     constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
-    const auto piece = [](Manifest& manifest) -> ManifestPiece& { return manifest.parameters[0].pieces[1]; };
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 3; }), HasSubstr("two pieces contain element 3"));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = 5; }),
+    const auto piece = [](checkpoint::Manifest& manifest) -> checkpoint::ManifestPiece& {
+        return manifest.parameters[0].pieces[1];
+    };
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).first = 3; }),
+                HasSubstr("two pieces contain element 3"));
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).first = 5; }),
                 HasSubstr("after the parameter's 8 elements"));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).elements = -4; }), HasSubstr("\"elements\""));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = 52; }), HasSubstr("after the 64 bytes"));
-    EXPECT_THAT(refuses([&](Manifest& m) { piece(m).offset = -4; }), HasSubstr("\"offset\""));
-    EXPECT_THAT(refuses([](Manifest& m) { m.parameters.push_back(m.parameters[0]); }),
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).first = kHuge; }), HasSubstr("\"first\""));
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).elements = -4; }), HasSubstr("\"elements\""));
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).offset = 52; }),
+                HasSubstr("after the 64 bytes"));
+    EXPECT_THAT(refuses([&](checkpoint::Manifest& m) { piece(m).offset = -4; }), HasSubstr("\"offset\""));
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.parameters.push_back(m.parameters[0]); }),
                 HasSubstr("names w twice"));
-    EXPECT_THAT(refuses([](Manifest& m) { m.files.push_back(m.files[0]); }),
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.files.push_back(m.files[0]); }),
                 HasSubstr("rank-00000.bin twice"));
-    EXPECT_THAT(refuses([](Manifest& m) { m.files[0].name = "../secret"; }),
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.files[0].name = "../secret"; }),
                 HasSubstr("not a file in the checkpoint"));
-    EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = kHuge; }), HasSubstr("\"rows\""));
-    EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].width = 0; }), HasSubstr("\"width\""));
-    EXPECT_THAT(refuses([](Manifest& m) { m.parameters[0].rows = m.parameters[0].width = kHuge >> 20; }),
-                HasSubstr("too large"));
-    EXPECT_THAT(refuses([](Manifest& m) { m.step = -1; }), HasSubstr("\"step\""));
-    EXPECT_THAT(refuses([](Manifest& m) { m.ranks = 0; }), HasSubstr("\"ranks\""));
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.parameters[0].rows = kHuge; }),
+                HasSubstr("\"rows\""));
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.parameters[0].width = 0; }), HasSubstr("\"width\""));
+    EXPECT_THAT(
+        refuses([](checkpoint::Manifest& m) { m.parameters[0].rows = m.parameters[0].width = kHuge >> 20; }),
+        HasSubstr("too large"));
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.step = -1; }), HasSubstr("\"step\""));
+    EXPECT_THAT(refuses([](checkpoint::Manifest& m) { m.ranks = 0; }), HasSubstr("\"ranks\""));
 }
 
 TEST(ImpossibleManifest, EveryValueOfAnotherTypeIsRefused) {
-    Manifest good;
+    checkpoint::Manifest good;
     good.optimizer = "sgd";
     good.job = {{"run.seed", "1"}};
     good.tokenizer = "tokenizer.txt";
@@ -242,9 +250,9 @@ TEST(ImpossibleManifest, EveryValueOfAnotherTypeIsRefused) {
                 return std::string(digits);
             }() + "\"}\n";
             try {
-                parse_manifest(changed, "m");
+                checkpoint::parse_manifest(changed, "m");
                 ADD_FAILURE() << changed;
-            } catch (const CheckpointError&) {
+            } catch (const checkpoint::CheckpointError&) {
                 ++refused;
             }
         }
@@ -262,8 +270,8 @@ class OtherModel : public DamagedCheckpoint {
 TEST_F(OtherModel, IsRecognizedByItsFirstMissingParameter) {
     Shapes shapes = small_model();
     shapes.push_back({"net.4.weight", 3, 3});
-    EXPECT_THAT(refused_as(shapes),
-                AllOf(HasSubstr(kManifestName), HasSubstr("net.4.weight of the job's model is not")));
+    EXPECT_THAT(refused_as(shapes), AllOf(HasSubstr(checkpoint::kManifestName),
+                                          HasSubstr("net.4.weight of the job's model is not")));
 }
 
 TEST_F(OtherModel, IsRecognizedByAnExtraParameter) {
@@ -290,7 +298,7 @@ TEST_F(OtherModel, TheSameElementsInAnotherShapeAreAnotherModel) {
 class OtherOptimizer : public DamagedCheckpoint {};
 
 TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
-    job_.optimizer.type = OptimizerType::sgd;
+    job_.optimizer.type = job::OptimizerType::sgd;
     EXPECT_THAT(refusal(folder_.string(), job_, flat_layout(small_model(), 2, 2, {"", "momentum_buffer"})),
                 AllOf(HasSubstr("its optimizer is adamw, the job's is sgd"),
                       HasSubstr("optimizer.type = \"adamw\"")));
@@ -298,10 +306,10 @@ TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
 
 // SGD keeps a buffer with momentum and none without.
 TEST_F(OtherOptimizer, StateThatOneOfThemLacksIsNamed) {
-    Job sgd = job_with(folder_ / "sgd", 2);
-    sgd.optimizer.type = OptimizerType::sgd;
-    const RunLayout with = flat_layout(small_model(), 2, 2, {"", "momentum_buffer"});
-    const RunLayout without = flat_layout(small_model(), 2, 2, {""});
+    job::Job sgd = job_with(folder_ / "sgd", 2);
+    sgd.optimizer.type = job::OptimizerType::sgd;
+    const checkpoint::RunLayout with = flat_layout(small_model(), 2, 2, {"", "momentum_buffer"});
+    const checkpoint::RunLayout without = flat_layout(small_model(), 2, 2, {""});
     save_values(sgd, with, 1);
     EXPECT_THAT(refusal(sgd.checkpoint.save, sgd, without),
                 HasSubstr("it has momentum_buffer, which the job's optimizer does not keep"));

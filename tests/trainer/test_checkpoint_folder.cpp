@@ -23,13 +23,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::int64_t loaded_step(const std::string& path) {
-    return StoredCheckpoint(path).manifest().step;
+    return checkpoint::StoredCheckpoint(path).manifest().step;
 }
 
 std::string complaint(const std::function<void()>& action) {
     try {
         action();
-    } catch (const CheckpointError& error) {
+    } catch (const checkpoint::CheckpointError& error) {
         return error.what();
     }
     return "";
@@ -40,16 +40,17 @@ class SaveFolder : public ::testing::Test {
     std::vector<std::string> names() const {
         std::vector<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_.string())) {
-            if (entry.path().filename() != kLockName) names.push_back(entry.path().filename().string());
+            if (entry.path().filename() != checkpoint::kLockName)
+                names.push_back(entry.path().filename().string());
         }
         std::sort(names.begin(), names.end());
         return names;
     }
 
     TemporaryFolder folder_;
-    RunLayout layout_ = flat_layout(small_model(), 2, 2);
-    Job job_ = job_with(folder_.string(), 2);
-    SaveSettings again_{.overwrite = true};
+    checkpoint::RunLayout layout_ = flat_layout(small_model(), 2, 2);
+    job::Job job_ = job_with(folder_.string(), 2);
+    checkpoint::SaveSettings again_{.overwrite = true};
 };
 
 // Reads the files of a thousand ranks with at most three open at the same time.
@@ -59,7 +60,7 @@ TEST_F(SaveFolder, OpensAFewFilesAtATime) {
         const std::filesystem::directory_iterator all("/proc/self/fd");
         return std::distance(begin(all), end(all));
     };
-    OpenFiles files(3);
+    checkpoint::OpenFiles files(3);
     const auto before = descriptors();
     for (std::size_t i = 0; i < kFiles; ++i) {
         put(folder_ / std::to_string(i), "file " + std::to_string(i));
@@ -123,7 +124,7 @@ TEST_F(SaveFolder, ACheckpointThatWasMovedAsideIsFoundAndMovedBack) {
     for (const bool has_latest : {true, false}) {
         if (!has_latest) std::filesystem::remove(folder_ / "latest");
         EXPECT_EQ(loaded_step(folder_.string()), 10);
-        EXPECT_TRUE(holds_checkpoints(folder_.string()));
+        EXPECT_TRUE(checkpoint::holds_checkpoints(folder_.string()));
     }
     save_values(job_, layout_, 11, again_);
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
@@ -131,7 +132,7 @@ TEST_F(SaveFolder, ACheckpointThatWasMovedAsideIsFoundAndMovedBack) {
 
     // The successor was already in place.
     std::filesystem::copy(folder_ / "step-10", folder_ / ".step-10.old");
-    remove_unfinished(folder_.string());
+    checkpoint::remove_unfinished(folder_.string());
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-11", "step-9"));
 }
 
@@ -152,11 +153,12 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
         if (child == 0) {
             Memory memory(layout_);
             memory.write_values();
-            CheckpointSaver saver(job_, layout_, again_, [&](const SaveReport& report) {
-                const bool told =
-                    report.error.empty() && ::write(reported[1], &report.step, sizeof report.step) > 0;
-                if (!told) ::_exit(1);
-            });
+            checkpoint::CheckpointSaver saver(
+                job_, layout_, again_, [&](const checkpoint::SaveReport& report) {
+                    const bool told =
+                        report.error.empty() && ::write(reported[1], &report.step, sizeof report.step) > 0;
+                    if (!told) ::_exit(1);
+                });
             for (std::int64_t step = before;; ++step) {  // the first save replaces one
                 for (const int rank : {0, 1}) saver.save(rank, step, memory.of(rank));
             }
@@ -171,9 +173,9 @@ TEST_F(SaveFolder, AProcessThatIsKilledAtAnyMomentLeavesACompleteCheckpoint) {
         while (::read(reported[0], &last, sizeof last) == sizeof last) {
         }
         ::close(reported[0]);
-        const StoredCheckpoint stored(folder_.string());
+        const checkpoint::StoredCheckpoint stored(folder_.string());
         EXPECT_GE(stored.manifest().step, last);
-        const CheckpointLoader loader(stored, job_, layout_, LoadUse::training);
+        const checkpoint::CheckpointLoader loader(stored, job_, layout_, checkpoint::LoadUse::training);
         Memory memory(layout_);
         for (const int rank : {0, 1}) loader.fill(rank, memory.of(rank));
         EXPECT_TRUE(memory.has_values());
@@ -187,7 +189,8 @@ TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNotACheckpoint) {
     save_values(job_, layout_, 9);
     Memory memory(layout_);
     {
-        CheckpointSaver saver(job_, layout_, again_, [](const SaveReport&) { FAIL(); });
+        checkpoint::CheckpointSaver saver(job_, layout_, again_,
+                                          [](const checkpoint::SaveReport&) { FAIL(); });
         saver.save(0, 10, memory.of(0));
         EXPECT_THAT(names(), ElementsAre(".step-10.tmp", "latest", "step-9"));
     }
@@ -197,9 +200,9 @@ TEST_F(SaveFolder, ASaveThatARankDidNotJoinIsNotACheckpoint) {
 TEST_F(SaveFolder, AFailureIsReportedOnceAndTheNextSaveSucceeds) {
     save_values(job_, layout_, 9);
     Memory memory(layout_);
-    std::vector<SaveReport> reports;
-    CheckpointSaver saver(job_, layout_, again_,
-                          [&](const SaveReport& report) { reports.push_back(report); });
+    std::vector<checkpoint::SaveReport> reports;
+    checkpoint::CheckpointSaver saver(
+        job_, layout_, again_, [&](const checkpoint::SaveReport& report) { reports.push_back(report); });
     // No file may exceed 100 bytes, as if the disk were full.
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -234,7 +237,7 @@ TEST_F(SaveFolder, AStepIsReplacedOnlyByACompleteOneOfTheSameRun) {
     save_values(job_with(folder_.string(), 1), replicated_layout(small_model(), 1), 10,
                 {.goes_on_from = folder_ / "step-9"});
     EXPECT_THAT(names(), ElementsAre("latest", "step-10", "step-9"));
-    EXPECT_EQ(StoredCheckpoint(folder_.string()).manifest().ranks, 1);
+    EXPECT_EQ(checkpoint::StoredCheckpoint(folder_.string()).manifest().ranks, 1);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "step-10/rank-00001.bin"));
 }
 
@@ -243,7 +246,8 @@ TEST_F(SaveFolder, TwoSavesMayBeInProgressAtTheSameTime) {
     Memory memory(layout_);
     memory.write_values();
     std::vector<std::int64_t> done;
-    CheckpointSaver saver(job_, layout_, {}, [&](const SaveReport& report) { done.push_back(report.step); });
+    checkpoint::CheckpointSaver saver(
+        job_, layout_, {}, [&](const checkpoint::SaveReport& report) { done.push_back(report.step); });
     saver.save(0, 1, memory.of(0));
     saver.save(0, 2, memory.of(0));
     EXPECT_THAT(done, ElementsAre());
@@ -257,34 +261,36 @@ TEST_F(SaveFolder, TwoSavesMayBeInProgressAtTheSameTime) {
 
 TEST_F(SaveFolder, BelongsToOneRunAtATime) {
     {
-        const CheckpointSaver saver(job_, layout_, again_, nullptr);
-        EXPECT_THAT(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }),
+        const checkpoint::CheckpointSaver saver(job_, layout_, again_, nullptr);
+        EXPECT_THAT(complaint([&] { checkpoint::CheckpointSaver(job_, layout_, again_, nullptr); }),
                     AllOf(HasSubstr(folder_.string()), HasSubstr("another run saves checkpoints there")));
     }
-    EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
+    EXPECT_EQ(complaint([&] { checkpoint::CheckpointSaver(job_, layout_, again_, nullptr); }), "");
 }
 
 // This is the situation after a restart: the previous run has been asked to end.
 TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
-    auto before = std::make_unique<CheckpointSaver>(job_, layout_, again_, nullptr);
+    auto before = std::make_unique<checkpoint::CheckpointSaver>(job_, layout_, again_, nullptr);
     std::thread end([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(200));
         before.reset();
     });
-    EXPECT_EQ(complaint([&] { CheckpointSaver(job_, layout_, again_, nullptr); }), "");
+    EXPECT_EQ(complaint([&] { checkpoint::CheckpointSaver(job_, layout_, again_, nullptr); }), "");
     end.join();
 }
 
 TEST_F(SaveFolder, IsRefusedBeforeTheFirstStepIfItIsNotWritable) {
     put(folder_ / "file", "no folder");
-    const Job job = job_with(folder_ / "file/below", 2);
-    EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),
+    const job::Job job = job_with(folder_ / "file/below", 2);
+    EXPECT_THAT(complaint([&] { checkpoint::CheckpointSaver(job, layout_, {}, nullptr); }),
                 AllOf(HasSubstr("file/below"), HasSubstr("cannot be written there: Not a directory")));
 }
 
 TEST(FindCheckpoint, SaysWhatIsMissing) {
     const TemporaryFolder folder;
-    const auto found = [&](const std::string& path) { return complaint([&] { find_checkpoint(path); }); };
+    const auto found = [&](const std::string& path) {
+        return complaint([&] { checkpoint::find_checkpoint(path); });
+    };
     EXPECT_THAT(found(folder / "nowhere"), AllOf(HasSubstr("nowhere"), HasSubstr("no such folder")));
     EXPECT_THAT(found(folder.string()), HasSubstr("contains no complete checkpoint"));
     std::filesystem::create_directory(folder / "step-3");  // without a manifest

@@ -34,28 +34,29 @@ Files files_of(const std::filesystem::path& folder) {
 // The work of one process with its saver; `error`: what its construction or its work threw.
 struct Process {
     std::string error;
-    std::vector<SaveReport> reports;
+    std::vector<checkpoint::SaveReport> reports;
     bool failed = false;
 };
 
 class SavedTogether : public ::testing::Test {
   protected:
-    using Work = std::function<void(World&, CheckpointSaver&)>;
+    using Work = std::function<void(world::World&, checkpoint::CheckpointSaver&)>;
 
     // Runs every rank of the layout as a process of its own.
-    std::vector<Process> run(const RunLayout& layout, const Work& work) {
+    std::vector<Process> run(const checkpoint::RunLayout& layout, const Work& work) {
         return run(layout, work, [this](int) { return job_; });
     }
-    std::vector<Process> run(const RunLayout& layout, const Work& work,
-                             const std::function<Job(int rank)>& job_of) {
+    std::vector<Process> run(const checkpoint::RunLayout& layout, const Work& work,
+                             const std::function<job::Job(int rank)>& job_of) {
         std::vector<Process> processes(static_cast<std::size_t>(layout.mesh.ranks));
-        const auto process = [&](const Place& place) {
+        const auto process = [&](const world::Place& place) {
             Process& own = processes[static_cast<std::size_t>(place.rank)];
-            World world(place, within(20));
-            SaveSettings settings = settings_;
+            world::World world(place, within(20));
+            checkpoint::SaveSettings settings = settings_;
             settings.world = &world;
-            CheckpointSaver saver(job_of(place.rank), layout, settings,
-                                  [&](const SaveReport& report) { own.reports.push_back(report); });
+            checkpoint::CheckpointSaver saver(
+                job_of(place.rank), layout, settings,
+                [&](const checkpoint::SaveReport& report) { own.reports.push_back(report); });
             work(world, saver);
             own.failed = saver.failed();
             world.leave();
@@ -64,33 +65,35 @@ class SavedTogether : public ::testing::Test {
         for (std::size_t rank = 0; rank < errors.size(); ++rank) processes[rank].error = errors[rank];
         return processes;
     }
-    std::vector<Process> save(const RunLayout& layout, Memory& memory, std::int64_t step) {
-        return run(layout, [&](World& world, CheckpointSaver& saver) {
+    std::vector<Process> save(const checkpoint::RunLayout& layout, Memory& memory, std::int64_t step) {
+        return run(layout, [&](world::World& world, checkpoint::CheckpointSaver& saver) {
             saver.save(world.rank(), step, memory.of(world.rank()));
         });
     }
     std::vector<std::string> names() const {
         std::vector<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(folder_ / "save")) {
-            if (entry.path().filename() != kLockName) names.push_back(entry.path().filename().string());
+            if (entry.path().filename() != checkpoint::kLockName)
+                names.push_back(entry.path().filename().string());
         }
         std::sort(names.begin(), names.end());
         return names;
     }
 
     TemporaryFolder folder_;
-    Job job_ = job_with(folder_ / "save", 4);
-    SaveSettings settings_{.overwrite = true};
+    job::Job job_ = job_with(folder_ / "save", 4);
+    checkpoint::SaveSettings settings_{.overwrite = true};
 };
 
 // Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
-        for (const CheckpointFormat format : {CheckpointFormat::sharded, CheckpointFormat::full}) {
+        for (const job::CheckpointFormat format :
+             {job::CheckpointFormat::sharded, job::CheckpointFormat::full}) {
             for (const bool several_hosts : {false, true}) {
-                SCOPED_TRACE(std::to_string(shard) + (format == CheckpointFormat::full ? " full" : "") +
+                SCOPED_TRACE(std::to_string(shard) + (format == job::CheckpointFormat::full ? " full" : "") +
                              (several_hosts ? " several hosts" : ""));
-                const RunLayout layout = flat_layout(small_model(), 4, shard);
+                const checkpoint::RunLayout layout = flat_layout(small_model(), 4, shard);
                 Memory memory(layout);
                 memory.write_values();
                 job_.checkpoint.format = format;
@@ -117,16 +120,17 @@ TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
 }
 
 TEST_F(SavedTogether, IsLoadedByEveryOtherLayout) {
-    const RunLayout saved = flat_layout(small_model(), 4, 4);
+    const checkpoint::RunLayout saved = flat_layout(small_model(), 4, 4);
     Memory values(saved);
     values.write_values();
     save(saved, values, 3);
     for (const int ranks : {1, 2, 3, 4}) {
-        const RunLayout layout = row_layout(small_model(), ranks, ranks);
+        const checkpoint::RunLayout layout = row_layout(small_model(), ranks, ranks);
         Memory memory(layout);
-        const StoredCheckpoint stored((folder_ / "save").string());
+        const checkpoint::StoredCheckpoint stored((folder_ / "save").string());
         for (int rank = 0; rank < ranks; ++rank) {  // each rank is a process of its own
-            CheckpointLoader(stored, job_, layout, LoadUse::training, rank).fill(rank, memory.of(rank));
+            checkpoint::CheckpointLoader(stored, job_, layout, checkpoint::LoadUse::training, rank)
+                .fill(rank, memory.of(rank));
         }
         EXPECT_TRUE(memory.has_values()) << ranks;
     }
@@ -134,21 +138,24 @@ TEST_F(SavedTogether, IsLoadedByEveryOtherLayout) {
 
 // One process cannot contribute its part: that save fails on all processes, and the next succeeds.
 TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
-    const RunLayout layout = flat_layout(small_model(), 3, 3);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();
-    const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
-        const int rank = world.rank();
-        saver.save(rank, 9, memory.of(rank));
-        EXPECT_FALSE(saver.failed());
-        RankMemory broken = [](const Arg&) -> HostView { throw std::runtime_error("the disk is full"); };
-        saver.save(rank, 10, rank == 2 ? broken : memory.of(rank));
-        EXPECT_TRUE(saver.failed());
-        world.barrier();
-        EXPECT_THAT(names(), ElementsAre("latest", "step-9"));
-        world.barrier();
-        saver.save(rank, 11, memory.of(rank));
-    });
+    const std::vector<Process> processes =
+        run(layout, [&](world::World& world, checkpoint::CheckpointSaver& saver) {
+            const int rank = world.rank();
+            saver.save(rank, 9, memory.of(rank));
+            EXPECT_FALSE(saver.failed());
+            checkpoint::RankMemory broken = [](const plan::Arg&) -> plan::HostView {
+                throw std::runtime_error("the disk is full");
+            };
+            saver.save(rank, 10, rank == 2 ? broken : memory.of(rank));
+            EXPECT_TRUE(saver.failed());
+            world.barrier();
+            EXPECT_THAT(names(), ElementsAre("latest", "step-9"));
+            world.barrier();
+            saver.save(rank, 11, memory.of(rank));
+        });
     for (const Process& process : processes) {
         EXPECT_EQ(process.error, "");
         EXPECT_TRUE(process.failed);
@@ -159,28 +166,29 @@ TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
                       HasSubstr(": the disk is full")));
     EXPECT_EQ(processes[0].reports[2].error, "");
     EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
-    EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
+    EXPECT_EQ(checkpoint::StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
 // The file of rank 1 is in another folder when rank 0 looks for it.
 TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
-    const RunLayout layout = flat_layout(small_model(), 2, 2);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 2, 2);
     Memory memory(layout);
     memory.write_values();
     const std::filesystem::path file = folder_ / "save/.step-10.tmp/rank-00001.bin";
     for (const bool all_of_it : {true, false}) {
         std::filesystem::remove_all(folder_ / "save");
-        const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
-            const int rank = world.rank();
-            saver.save(rank, 9, memory.of(rank));
-            const RankMemory lost = [&](const Arg& arg) {
-                std::filesystem::remove(file);
-                if (!all_of_it) put(file, "some");
-                return memory.of(rank)(arg);
-            };
-            saver.save(rank, 10, rank == 1 ? lost : memory.of(rank));
-        });
-        const std::string host = own_host_name();
+        const std::vector<Process> processes =
+            run(layout, [&](world::World& world, checkpoint::CheckpointSaver& saver) {
+                const int rank = world.rank();
+                saver.save(rank, 9, memory.of(rank));
+                const checkpoint::RankMemory lost = [&](const plan::Arg& arg) {
+                    std::filesystem::remove(file);
+                    if (!all_of_it) put(file, "some");
+                    return memory.of(rank)(arg);
+                };
+                saver.save(rank, 10, rank == 1 ? lost : memory.of(rank));
+            });
+        const std::string host = world::own_host_name();
         const std::string bytes = std::to_string(bytes_of(folder_ / "save/step-9/rank-00001.bin").size());
         ASSERT_EQ(processes[0].reports.size(), 2U);
         EXPECT_EQ(processes[0].reports[1].error,
@@ -190,22 +198,22 @@ TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
                       " has written; checkpoint.save must be on a file system that all hosts share, at the "
                       "same path for all of them");
         EXPECT_TRUE(processes[0].failed && processes[1].failed);
-        EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
+        EXPECT_EQ(checkpoint::StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
         EXPECT_THAT(names(), ElementsAre("latest", "step-9"));
     }
 }
 
 // A host has its own folder of that name, or none, or one that is not writable.
 TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
-    const RunLayout layout = flat_layout(small_model(), 3, 3);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 3, 3);
     const auto processes = [&] {
         return run(
-            layout, [](World&, CheckpointSaver&) { FAIL(); },
+            layout, [](world::World&, checkpoint::CheckpointSaver&) { FAIL(); },
             [&](int rank) { return job_with(folder_ / (rank == 2 ? "other" : "save"), 3); });
     };
     const std::string shared =
         "; checkpoint.save must be on a file system that all hosts share, at the same path for all of them";
-    const std::string where = (folder_ / "save").string() + ": ", host = own_host_name();
+    const std::string where = (folder_ / "save").string() + ": ", host = world::own_host_name();
     std::filesystem::create_directory(folder_ / "other");
     for (const Process& process : processes()) {
         EXPECT_EQ(process.error, where + "what rank 2 on " + host +
@@ -224,7 +232,8 @@ TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
 TEST_F(SavedTogether, AllRanksRefuseWhatRankZeroRefuses) {
     save_values(job_, flat_layout(small_model(), 2, 2), 5);
     settings_.overwrite = false;
-    const auto processes = run(flat_layout(small_model(), 2, 2), [](World&, CheckpointSaver&) { FAIL(); });
+    const auto processes =
+        run(flat_layout(small_model(), 2, 2), [](world::World&, checkpoint::CheckpointSaver&) { FAIL(); });
     for (const Process& process : processes) {
         EXPECT_THAT(process.error, HasSubstr("checkpoints of another run"));
     }
@@ -232,37 +241,39 @@ TEST_F(SavedTogether, AllRanksRefuseWhatRankZeroRefuses) {
 
 // The others wait for the part of a process that has ended; they are notified of its end.
 TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
-    const RunLayout layout = flat_layout(small_model(), 3, 3);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();
-    const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
-        saver.save(world.rank(), 9, memory.of(world.rank()));
-        if (world.rank() == 1) throw std::runtime_error("ended");
-        saver.save(world.rank(), 10, memory.of(world.rank()));
-    });
+    const std::vector<Process> processes =
+        run(layout, [&](world::World& world, checkpoint::CheckpointSaver& saver) {
+            saver.save(world.rank(), 9, memory.of(world.rank()));
+            if (world.rank() == 1) throw std::runtime_error("ended");
+            saver.save(world.rank(), 10, memory.of(world.rank()));
+        });
     EXPECT_THAT(processes[0].error, HasSubstr("rank 1 "));
     EXPECT_THAT(processes[2].error, HasSubstr("rank 1 "));
-    EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
+    EXPECT_EQ(checkpoint::StoredCheckpoint((folder_ / "save").string()).manifest().step, 9);
     // The next run removes the leftovers.
     save(layout, memory, 11);
     EXPECT_THAT(names(), ElementsAre("latest", "step-11", "step-9"));
-    EXPECT_EQ(StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
+    EXPECT_EQ(checkpoint::StoredCheckpoint((folder_ / "save").string()).manifest().step, 11);
 }
 
 // Each process loads only what its rank holds; it checks the parts that the others load, too.
 TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
-    const RunLayout layout = flat_layout(small_model(), 2, 2);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 2, 2);
     save_values(job_, layout, 5);
     const std::filesystem::path file = folder_ / "save/step-5/rank-00001.bin";
     std::string bytes = bytes_of(file);
     bytes[0] = static_cast<char>(bytes[0] ^ 1);
     put(file, bytes);
-    const StoredCheckpoint stored((folder_ / "save").string());
+    const checkpoint::StoredCheckpoint stored((folder_ / "save").string());
     const auto refusal = [&](std::optional<int> only_rank) -> std::string {
         try {
-            const CheckpointLoader loader(stored, job_, layout, LoadUse::training, only_rank);
+            const checkpoint::CheckpointLoader loader(stored, job_, layout, checkpoint::LoadUse::training,
+                                                      only_rank);
             return "";
-        } catch (const CheckpointError& error) {
+        } catch (const checkpoint::CheckpointError& error) {
             return error.what();
         }
     };

@@ -9,8 +9,8 @@
 namespace shardscope::trainer::testing {
 namespace TEST_FILE {
 
-std::vector<std::pair<std::string, RunLayout>> all_layouts(const Shapes& shapes) {
-    std::vector<std::pair<std::string, RunLayout>> layouts;
+std::vector<std::pair<std::string, checkpoint::RunLayout>> all_layouts(const Shapes& shapes) {
+    std::vector<std::pair<std::string, checkpoint::RunLayout>> layouts;
     for (const int ranks : {1, 2, 3, 4, 8}) {
         const std::string of = " of " + std::to_string(ranks);
         layouts.emplace_back("flat" + of, flat_layout(shapes, ranks, ranks));
@@ -21,15 +21,15 @@ std::vector<std::pair<std::string, RunLayout>> all_layouts(const Shapes& shapes)
     return layouts;
 }
 
-bool loads(const std::string& path, const Job& job, const RunLayout& layout) {
-    const StoredCheckpoint stored(path);
-    const CheckpointLoader loader(stored, job, layout, LoadUse::training);
+bool loads(const std::string& path, const job::Job& job, const checkpoint::RunLayout& layout) {
+    const checkpoint::StoredCheckpoint stored(path);
+    const checkpoint::CheckpointLoader loader(stored, job, layout, checkpoint::LoadUse::training);
     Memory memory(layout);
     for (int rank = 0; rank < layout.mesh.ranks; ++rank) loader.fill(rank, memory.of(rank));
     return memory.has_values();
 }
 
-class Resharding : public ::testing::TestWithParam<CheckpointFormat> {};
+class Resharding : public ::testing::TestWithParam<job::CheckpointFormat> {};
 
 TEST_P(Resharding, EveryLayoutLoadsWhatEveryOtherSaved) {
     const auto layouts = all_layouts(small_model());
@@ -51,8 +51,8 @@ TEST_P(Resharding, AnyCutIntoPiecesLoadsIntoAnyOther) {
         for (int id = up_to(5); id > 0; --id)
             shapes.push_back({"p" + std::to_string(id), up_to(9), up_to(40)});
         const int saved_shard = up_to(6), loaded_shard = up_to(6);
-        const RunLayout saved = random_layout(shapes, 2 * saved_shard, saved_shard, random);
-        const RunLayout loaded = random_layout(shapes, loaded_shard, loaded_shard, random);
+        const checkpoint::RunLayout saved = random_layout(shapes, 2 * saved_shard, saved_shard, random);
+        const checkpoint::RunLayout loaded = random_layout(shapes, loaded_shard, loaded_shard, random);
         const TemporaryFolder folder;
         save_values(job_with(folder.string(), 2 * saved_shard, GetParam()), saved, round);
         EXPECT_TRUE(loads(folder.string(), job_with("", loaded_shard), loaded)) << "round " << round;
@@ -60,9 +60,9 @@ TEST_P(Resharding, AnyCutIntoPiecesLoadsIntoAnyOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Resharding,
-                         ::testing::Values(CheckpointFormat::sharded, CheckpointFormat::full),
+                         ::testing::Values(job::CheckpointFormat::sharded, job::CheckpointFormat::full),
                          [](const auto& format) {
-                             return format.param == CheckpointFormat::full ? "full" : "sharded";
+                             return format.param == job::CheckpointFormat::full ? "full" : "sharded";
                          });
 
 TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
@@ -71,7 +71,7 @@ TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
     maker.add(0, 0, "", 2, 4);   // 2 … 5
     maker.add(1, 0, "", 0, 4);   // 0 … 3
     std::vector<std::tuple<int, std::int64_t, std::int64_t>> owned;
-    for (const OwnedPiece& each : owned_pieces(maker.take(), 100)) {
+    for (const checkpoint::OwnedPiece& each : owned_pieces(maker.take(), 100)) {
         owned.emplace_back(each.place, each.piece.first, each.piece.elements);
     }
     // Place 1 comes first; place 2 owns the elements that place 1 lacks.
@@ -79,9 +79,9 @@ TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
 }
 
 TEST(OwnedPieces, AreCutIfTheyAreTooLarge) {
-    const RunLayout layout = replicated_layout({{"w", 10, 1}}, 1, {""});
+    const checkpoint::RunLayout layout = replicated_layout({{"w", 10, 1}}, 1, {""});
     std::vector<std::pair<std::int64_t, std::int64_t>> cut;  // first element, offset in memory
-    for (const OwnedPiece& each : owned_pieces(layout, 4))
+    for (const checkpoint::OwnedPiece& each : owned_pieces(layout, 4))
         cut.emplace_back(each.piece.first, each.piece.where.offset);
     EXPECT_THAT(cut, ::testing::ElementsAre(std::pair(0, 0), std::pair(4, 16), std::pair(8, 32)));
 }
@@ -101,17 +101,19 @@ TEST(SavedFiles, AreWrittenByTheFirstReplicaOnly) {
     for (const auto& entry : std::filesystem::directory_iterator(folder / "step-5")) {
         names.push_back(entry.path().filename().string());
     }
-    EXPECT_THAT(names, ::testing::UnorderedElementsAre("rank-00000.bin", "rank-00001.bin", kManifestName));
+    EXPECT_THAT(names, ::testing::UnorderedElementsAre("rank-00000.bin", "rank-00001.bin",
+                                                       checkpoint::kManifestName));
 }
 
 // 64 elements, 192 values of 4 bytes: each of the 4 x 3 parts begins at a multiple of 64.
 TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
     const TemporaryFolder folder;
-    save_values(job_with(folder.string(), 4, CheckpointFormat::full), flat_layout(small_model(), 4, 4), 5);
+    save_values(job_with(folder.string(), 4, job::CheckpointFormat::full), flat_layout(small_model(), 4, 4),
+                5);
     const std::string bytes = bytes_of(folder / "step-5/full.bin");
-    const StoredCheckpoint stored(folder.string());
+    const checkpoint::StoredCheckpoint stored(folder.string());
     int id = 0;
-    for (const ManifestParameter& parameter : stored.manifest().parameters) {
+    for (const checkpoint::ManifestParameter& parameter : stored.manifest().parameters) {
         for (const std::string& state : adam_states()) {
             const std::int64_t offset = pieces_within(parameter, state, 0, 1).front().offset;
             EXPECT_EQ(offset % 64, 0);
@@ -128,11 +130,11 @@ TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
 TEST(Loading, WeightsAloneNeedNoOptimizer) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 5);
-    Job job = job_with("", 1);
-    job.optimizer.type = OptimizerType::sgd;
-    const RunLayout layout = replicated_layout(small_model(), 1, {""});
-    const StoredCheckpoint stored(folder.string());
-    const CheckpointLoader loader(stored, job, layout, LoadUse::weights);
+    job::Job job = job_with("", 1);
+    job.optimizer.type = job::OptimizerType::sgd;
+    const checkpoint::RunLayout layout = replicated_layout(small_model(), 1, {""});
+    const checkpoint::StoredCheckpoint stored(folder.string());
+    const checkpoint::CheckpointLoader loader(stored, job, layout, checkpoint::LoadUse::weights);
     Memory memory(layout);
     loader.fill(0, memory.of(0));
     EXPECT_TRUE(memory.has_values());
@@ -142,31 +144,31 @@ TEST(Loading, WeightsAloneNeedNoOptimizer) {
 // such a run begins at 150; it must begin at 640, which is 490 later.
 TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     const TemporaryFolder folder;
-    Job job = job_with(folder.string(), 4);
+    job::Job job = job_with(folder.string(), 4);
     job.train.accumulation = 2;
     save_values(job, flat_layout(small_model(), 4, 4), 10);
-    const StoredCheckpoint stored(folder.string());
+    const checkpoint::StoredCheckpoint stored(folder.string());
     EXPECT_EQ(stored.manifest().samples, 640);
     EXPECT_EQ(stored.manifest().seed, 17);
-    const RunLayout layout = flat_layout(small_model(), 3, 3);
-    Job other = job_with(folder / "then", 3);
+    const checkpoint::RunLayout layout = flat_layout(small_model(), 3, 3);
+    job::Job other = job_with(folder / "then", 3);
     other.data.batch = 5;
-    const CheckpointLoader loader(stored, other, layout, LoadUse::training);
+    const checkpoint::CheckpointLoader loader(stored, other, layout, checkpoint::LoadUse::training);
     EXPECT_EQ(loader.step(), 10);
     EXPECT_EQ(loader.sample_offset(), 490);
     // The checkpoint of that run after step 12: 640 + 2 x 15.
     save_values(other, layout, 12,
                 {.goes_on_from = stored.folder(), .sample_offset = loader.sample_offset()});
-    EXPECT_EQ(StoredCheckpoint(folder / "then").manifest().samples, 670);
+    EXPECT_EQ(checkpoint::StoredCheckpoint(folder / "then").manifest().samples, 670);
 }
 
 TEST(Loading, TheVocabularyIsInTheCheckpoint) {
     const TemporaryFolder folder;
     const std::string vocabulary = "any text\n\xff, with bytes of any kind\n";
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 1, {.tokenizer = vocabulary});
-    EXPECT_EQ(StoredCheckpoint(folder.string()).tokenizer(), vocabulary);
+    EXPECT_EQ(checkpoint::StoredCheckpoint(folder.string()).tokenizer(), vocabulary);
     save_values(job_with(folder / "bytes", 2), flat_layout(small_model(), 2, 2), 1);
-    EXPECT_EQ(StoredCheckpoint(folder / "bytes").tokenizer(), "");
+    EXPECT_EQ(checkpoint::StoredCheckpoint(folder / "bytes").tokenizer(), "");
 }
 
 }  // namespace TEST_FILE

@@ -71,13 +71,13 @@ struct Operands {
 
 template <class T>
 Comparison fused_forward(const AttentionShape& s, const std::vector<T>& qkv) {
-    Comparison comparison(Kernel::fused_attention_forward, kDType<T>, dims(s));
+    Comparison comparison(plan::Kernel::fused_attention_forward, kDType<T>, dims(s));
     comparison.args(unwritten<T>(elements(s)), Floats(rows(s), NAN), qkv);
     return comparison;
 }
 template <class T>
 Comparison fused_backward(const AttentionShape& s, const Operands<T>& in) {
-    Comparison comparison(Kernel::fused_attention_backward, kDType<T>, dims(s));
+    Comparison comparison(plan::Kernel::fused_attention_backward, kDType<T>, dims(s));
     comparison.args(unwritten<T>(qkv_elements(s)), Floats(rows(s), NAN), in.dout, in.qkv, in.out, in.lse);
     return comparison;
 }
@@ -146,7 +146,7 @@ TEST_F(CudaTest, FusedAttentionHoldsForLargeScores) {
 TYPED_TEST(CudaAttention, PlainForward) {
     for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
-        Comparison comparison(Kernel::attention_forward, kDType<TypeParam>, dims(s));
+        Comparison comparison(plan::Kernel::attention_forward, kDType<TypeParam>, dims(s));
         comparison
             .args(unwritten<TypeParam>(elements(s)),
                   unwritten<TypeParam>(rows(s) * static_cast<std::size_t>(s.context)),
@@ -161,7 +161,7 @@ TYPED_TEST(CudaAttention, PlainBackward) {
     for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
         const Operands<TypeParam> in(s);
-        Comparison(Kernel::attention_backward, kDType<TypeParam>, dims(s))
+        Comparison(plan::Kernel::attention_backward, kDType<TypeParam>, dims(s))
             .args(unwritten<TypeParam>(qkv_elements(s)), Floats(kernels::attention_backward_scratch(s), NAN),
                   in.dout, in.qkv, in.probabilities)
             .run()

@@ -40,24 +40,29 @@ double seconds_since(Clock::time_point begin) {
 // Uses the device like a rank's host thread.
 class Rank {
   public:
-    Rank(CudaDevice& device, const Mesh& mesh, int rank)
-        : device_(device), mesh_(mesh), rank_(rank), stream_(device.add_stream(rank, Stream::unshard)) {}
+    Rank(CudaDevice& device, const plan::Mesh& mesh, int rank)
+        : device_(device),
+          mesh_(mesh),
+          rank_(rank),
+          stream_(device.add_stream(rank, plan::Stream::unshard)) {}
 
-    std::vector<float> collective(Group among, Operation operation, const std::vector<float>& in,
+    std::vector<float> collective(plan::Group among, plan::Operation operation, const std::vector<float>& in,
                                   std::size_t result, std::int64_t full, int divisor = 1) {
         Memory input(device_, rank_, in.size()), output(device_, rank_, result);
         device_.copy(rank_, input.data(), reinterpret_cast<const std::byte*>(in.data()), input.bytes());
-        CollectiveLaunch launch = part(among);
-        launch.call = {operation, DType::fp32, output.data(), input.data(), full, divisor};
-        device_.wait(device_.enqueue(stream_, Waits{}, launch));
+        device::CollectiveLaunch launch = part(among);
+        launch.call = {operation, plan::DType::fp32, output.data(), input.data(), full, divisor};
+        device_.wait(device_.enqueue(stream_, device::Waits{}, launch));
         std::vector<float> out(result);
         device_.copy(rank_, reinterpret_cast<std::byte*>(out.data()), output.data(), output.bytes());
         return out;
     }
-    std::vector<float> sum(Group among, float value) {
-        return collective(among, Operation::all_reduce, {value}, 1, 1);
+    std::vector<float> sum(plan::Group among, float value) {
+        return collective(among, plan::Operation::all_reduce, {value}, 1, 1);
     }
-    StreamEvent barrier() { return device_.enqueue(stream_, Waits{}, part(Group::world)); }
+    device::StreamEvent barrier() {
+        return device_.enqueue(stream_, device::Waits{}, part(plan::Group::world));
+    }
     CudaDevice& device() { return device_; }
     int number() const { return rank_; }
 
@@ -68,11 +73,11 @@ class Rank {
             : device_(device),
               rank_(rank),
               bytes_(static_cast<std::int64_t>(elements * sizeof(float))),
-              data_(device.take(rank, MemorySpace::device, bytes_, true)) {}
+              data_(device.take(rank, plan::MemorySpace::device, bytes_, true)) {}
         // Streams that still use the memory have been released, or are done.
         ~Memory() {
             device_.stop();
-            device_.give_back(rank_, MemorySpace::device, data_);
+            device_.give_back(rank_, plan::MemorySpace::device, data_);
         }
         Memory(const Memory&) = delete;
         Memory& operator=(const Memory&) = delete;
@@ -86,8 +91,8 @@ class Rank {
         std::byte* data_;
     };
 
-    CollectiveLaunch part(Group among) {
-        CollectiveLaunch launch;
+    device::CollectiveLaunch part(plan::Group among) {
+        device::CollectiveLaunch launch;
         launch.communicator = mesh_.id(among, rank_);
         launch.place = mesh_.place(among, rank_);
         launch.members = mesh_.size(among);
@@ -96,9 +101,9 @@ class Rank {
     }
 
     CudaDevice& device_;
-    Mesh mesh_;
+    plan::Mesh mesh_;
     int rank_;
-    StreamIndex stream_;
+    device::StreamIndex stream_;
     std::map<int, std::int64_t> next_;
 };
 
@@ -110,7 +115,7 @@ class CudaProcesses : public ::testing::Test {
         played_cuda::set_machine({});
     }
 
-    DeviceSettings settings(const testing::PlayedProcesses& job, const Mesh& mesh, int rank) const {
+    DeviceSettings settings(const testing::PlayedProcesses& job, const plan::Mesh& mesh, int rank) const {
         DeviceSettings made;
         made.mesh = mesh;
         made.timeout_s = timeout_s_;
@@ -121,7 +126,8 @@ class CudaProcesses : public ::testing::Test {
     }
     // Returns what each process threw.
     template <class Body>
-    std::vector<std::string> run(testing::PlayedProcesses& job, const Mesh& mesh, const Body& body) const {
+    std::vector<std::string> run(testing::PlayedProcesses& job, const plan::Mesh& mesh,
+                                 const Body& body) const {
         std::vector<std::string> thrown(static_cast<std::size_t>(mesh.ranks));
         std::vector<std::thread> threads;
         threads.reserve(static_cast<std::size_t>(mesh.ranks));
@@ -154,17 +160,17 @@ class CudaProcesses : public ::testing::Test {
 
 TEST_F(CudaProcesses, MoveAndSumBetweenThem) {
     testing::PlayedProcesses job(2);
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::array<std::vector<float>, 2> gathered, scattered, averaged, divided, sent;
     const auto thrown = run(job, mesh, [&](Rank& own) {
         const auto r = static_cast<std::size_t>(own.number());
         const std::vector<float> in =
             own.number() == 0 ? std::vector<float>{1, 2, 3, 4} : std::vector<float>{10, 20, 30, 40};
-        gathered[r] = own.collective(Group::world, Operation::all_gather, {in[0], in[1]}, 4, 4);
-        scattered[r] = own.collective(Group::world, Operation::reduce_scatter, in, 2, 4);
-        averaged[r] = own.collective(Group::world, Operation::all_reduce, in, 4, 4, 2);
-        divided[r] = own.collective(Group::world, Operation::all_reduce, in, 4, 4, 4);
-        sent[r] = own.collective(Group::world, Operation::broadcast, in, 4, 4);
+        gathered[r] = own.collective(plan::Group::world, plan::Operation::all_gather, {in[0], in[1]}, 4, 4);
+        scattered[r] = own.collective(plan::Group::world, plan::Operation::reduce_scatter, in, 2, 4);
+        averaged[r] = own.collective(plan::Group::world, plan::Operation::all_reduce, in, 4, 4, 2);
+        divided[r] = own.collective(plan::Group::world, plan::Operation::all_reduce, in, 4, 4, 4);
+        sent[r] = own.collective(plan::Group::world, plan::Operation::broadcast, in, 4, 4);
     });
     EXPECT_THAT(thrown, Each(""));
     EXPECT_THAT(gathered, Each(ElementsAre(1, 2, 10, 20)));
@@ -179,14 +185,14 @@ TEST_F(CudaProcesses, MoveAndSumBetweenThem) {
 TEST_F(CudaProcesses, HaveCommunicatorsOfTheirOwnGroupsAlone) {
     const int made = played_nccl::made(), gone = played_nccl::gone();
     testing::PlayedProcesses job(4);
-    const Mesh mesh{4, 2};
+    const plan::Mesh mesh{4, 2};
     std::array<std::vector<float>, 4> world, shard, replicate;
     const auto thrown = run(job, mesh, [&](Rank& own) {
         const auto r = static_cast<std::size_t>(own.number());
         const auto value = static_cast<float>(1 << own.number());
-        world[r] = own.sum(Group::world, value);
-        shard[r] = own.collective(Group::shard, Operation::all_gather, {value}, 2, 2);
-        replicate[r] = own.sum(Group::replicate, value);
+        world[r] = own.sum(plan::Group::world, value);
+        shard[r] = own.collective(plan::Group::shard, plan::Operation::all_gather, {value}, 2, 2);
+        replicate[r] = own.sum(plan::Group::replicate, value);
     });
     EXPECT_THAT(thrown, Each(""));
     EXPECT_THAT(world, Each(ElementsAre(15)));
@@ -302,7 +308,7 @@ TEST_F(CudaProcesses, OneThatDoesNotAnswerIsNamed) {
 TEST_F(CudaProcesses, OneThatDoesNotStartNcclEndsTheOthersStart) {
     timeout_s_ = 0.2;
     testing::PlayedProcesses job(2);
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::thread other([&] {
         Introduction known;
         known.nccl_version = 22809;
@@ -330,7 +336,7 @@ TEST_F(CudaProcesses, OneThatDoesNotStartNcclEndsTheOthersStart) {
 
 TEST_F(CudaProcesses, AFailureElsewhereEndsTheStart) {
     testing::PlayedProcesses job(2);  // no time limit
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::thread other([&] {
         Introduction known;
         known.nccl_version = 22809;
@@ -374,7 +380,7 @@ TEST_F(CudaProcesses, TheLocalGroupIsForOneProcess) {
 TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [](Rank& own) {
-        EXPECT_THROW(own.device().add_stream(1 - own.number(), Stream::compute), std::logic_error);
+        EXPECT_THROW(own.device().add_stream(1 - own.number(), plan::Stream::compute), std::logic_error);
         traces::schema::RankRow row;
         row.rank = own.number();
         own.device().describe(row);

@@ -16,7 +16,7 @@
 #include "tests/profiler/memory_sink.h"
 #include "trainer/executor/device_trace.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using profiler::testing::Environment;
@@ -104,7 +104,7 @@ struct DeviceRow {
 struct TracedRun {
     TracedRun() {
         fake();
-        Job job = testing::with_wrap(testing::mlp_job(3, 16, 4, 2), "module:Linear");
+        job::Job job = testing::with_wrap(testing::mlp_job(3, 16, 4, 2), "module:Linear");
         job.run.steps = 3;
         profiler::Recorder recorder(std::make_unique<MemorySink>(got), nullptr);
         RunOptions options;
@@ -191,4 +191,4 @@ TEST(DeviceTraceTest, RequestsNothingWithoutATrace) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -31,7 +31,7 @@ TEST(Planner, EveryFigureIsTheSimulators) {
     ASSERT_GE(rows.size(), 24u);
     for (const Row& row : rows) {
         ASSERT_EQ(row.outcome, Outcome::fits) << row.reason;
-        const Program program(sim::placed_on(planned.job(row.settings), planned.cluster()));
+        const sharding::Program program(sim::placed_on(planned.job(row.settings), planned.cluster()));
         const sim::SimResult result = sim::simulate(program, planned.cluster());
         EXPECT_EQ(row.times.step, result.average_step_s);
         EXPECT_EQ(row.times.exposed, result.exposed_communication_s);
@@ -90,7 +90,7 @@ TEST(Planner, NothingDominatesTheParetoFrontAndItDominatesAllOthers) {
 }
 
 Row timed_row(int number, std::int64_t peak, std::int64_t reserved, double seconds,
-              std::vector<Override> settings) {
+              std::vector<job::Override> settings) {
     Row row;
     row.number = number;
     row.outcome = Outcome::fits;
@@ -127,7 +127,7 @@ TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
 
 TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
     const auto settings = [](const std::string& wrap, const std::string& limiter) {
-        return std::vector<Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
+        return std::vector<job::Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
     };
     std::vector<Row> rows = {timed_row(1, 110, 200, 2, settings("root", "true")),
                              timed_row(2, 100, 200, 1, settings("size:5", "false")),
@@ -141,7 +141,7 @@ TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
 TEST(Planner, TheClustersReserveIsNotTheAllocators) {
     sim::Cluster cluster = round_cluster();
     cluster.device.reserve = 1000;
-    const auto limit = [&](const std::vector<Override>& settings) {
+    const auto limit = [&](const std::vector<job::Override>& settings) {
         return sim::options_of(planned_job("", settings), cluster).memory_limit;
     };
     const auto memory = static_cast<std::int64_t>(cluster.device.memory);
@@ -149,7 +149,7 @@ TEST(Planner, TheClustersReserveIsNotTheAllocators) {
     EXPECT_EQ(limit({{"run.memory_reserve", "0"}}), memory);
     EXPECT_EQ(limit({{"run.memory_reserve", "3000"}}), memory - 3000);
     EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // the job itself gives the limit
-    const auto place = [&](const std::vector<Override>& settings) {
+    const auto place = [&](const std::vector<job::Override>& settings) {
         return sim::options_of(planned_job("", settings), cluster).memory_place;
     };
     EXPECT_THAT(place({}), HasSubstr(" less a reserve of 1000 (device.reserve, an estimate)"));
@@ -218,13 +218,13 @@ TEST(Planner, ModelFlopsAreThoseOfThePaper) {
     const double tokens = 64, h = 64, layers = 4, v = 256;
     const double products = 6 * tokens * (12 * h * h * layers + h * v);
     const double attention = 12 * tokens * 32 * h * layers;
-    const Job plain = planned_job("");
-    const double counted = planner::model_flops(Program(sim::placed_on(plain, round_cluster())));
+    const job::Job plain = planned_job("");
+    const double counted = planner::model_flops(sharding::Program(sim::placed_on(plain, round_cluster())));
     EXPECT_GE(counted, products);
     EXPECT_LE(counted, (products + attention) * 1.05);
     // Checkpointing computes more, but the model's own operations stay the same.
-    const Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
-    EXPECT_EQ(planner::model_flops(Program(sim::placed_on(again, round_cluster()))), counted);
+    const job::Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
+    EXPECT_EQ(planner::model_flops(sharding::Program(sim::placed_on(again, round_cluster()))), counted);
 }
 
 TEST(Planner, RatesArePerPrecisionAndShareOfCores) {
@@ -250,20 +250,20 @@ TEST(Planner, CostsFollowThePrice) {
 TEST(Planner, AJobFileMakesTheSameJob) {
     const Planned planned("[fsdp]\nlayout = \"lean\"\n[train]\nclip_norm = 0.1\n");
     for (const planner::Candidate& candidate : planned.candidates(kFew)) {
-        Job job;
+        job::Job job;
         try {
             job = planned.job(candidate.settings);
-        } catch (const JobError&) {
+        } catch (const job::JobError&) {
             continue;  // NO_SHARD is not lean
         }
         const std::string file = planner::job_file(job, "two\nlines");
         EXPECT_THAT(file, ::testing::StartsWith("# two\n# lines\n\n[run]\n"));
-        EXPECT_EQ(describe(parse_job(file, "again.toml")), describe(job)) << file;
+        EXPECT_EQ(describe(job::parse_job(file, "again.toml")), describe(job)) << file;
     }
     // A value equal to the plain default, which another key's default would change.
-    const Job job = parse_job(
+    const job::Job job = job::parse_job(
         "[optimizer]\ntype = \"adamw\"\nweight_decay = 0\n[checkpoint]\nsave = 'a\"b\\c'\n", "job.toml");
-    EXPECT_EQ(describe(parse_job(planner::job_file(job), "again.toml")), describe(job));
+    EXPECT_EQ(describe(job::parse_job(planner::job_file(job), "again.toml")), describe(job));
 }
 
 // The talk's arithmetic: 16 bits and Adam take 2 + 2 + 12 bytes per parameter.

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string value_of(const Candidate& candidate, const std::string& key) {
-    for (const Override& setting : candidate.settings)
+    for (const job::Override& setting : candidate.settings)
         if (setting.key == key) return setting.value;
     return "";
 }
@@ -35,7 +35,7 @@ TEST(PlannerSpace, WrapsByTheClassesThatHoldTheModel) {
     // Blocks have more than half of the parameters, and so have their feed-forward parts (2/3 of a block) and
     // their Linear layers; the norms, the attention and the embeddings do not. A block has 12 h^2 + 13 h
     // parameters.
-    const Job job = planned_job("");
+    const job::Job job = planned_job("");
     EXPECT_THAT(planner::wraps_for(job),
                 ElementsAre("module:Block", "module:FeedForward", "module:Linear", "size:49984", "root"));
     EXPECT_THAT(planner::checkpointings_for(job), ElementsAre("none", "module:Block"));
@@ -61,7 +61,7 @@ TEST(PlannerSpace, KeepsNoLastUnitWhereSomeAreExcluded) {
 TEST(PlannerSpace, BeginsWithTheJobItself) {
     const Planned planned("[fsdp]\nwrap = \"module:Linear\"\nbackward_prefetch = \"NONE\"\n");
     const auto all = planned.candidates({});
-    const Job first = planned.job(all.front().settings);
+    const job::Job first = planned.job(all.front().settings);
     EXPECT_EQ(describe(first), describe(planned.job({})));
 }
 
@@ -201,12 +201,12 @@ TEST(PlannerSpace, RefusesImpossibleJobs) {
     try {
         Planned("").candidates({{"model.heads", {"3"}}});  // 64 features
         FAIL() << "nothing was thrown";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_THAT(error.what(), HasSubstr("model.heads"));
     }
     std::vector<std::string> seeds;
     for (int seed = 1; seed <= 50; ++seed) seeds.push_back(std::to_string(seed));
-    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 688 > 20,000
+    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), job::JobError);  // 50 x 688 > 20,000
 }
 
 }  // namespace TEST_FILE

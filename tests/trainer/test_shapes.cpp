@@ -9,22 +9,22 @@
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
-Job parse(const std::string& model) {
-    return parse_job("[model]\n" + model + "\n[data]\ntype = 'text'\npath = 'x'", "job.toml");
+job::Job parse(const std::string& model) {
+    return job::parse_job("[model]\n" + model + "\n[data]\ntype = 'text'\npath = 'x'", "job.toml");
 }
 
 std::string error_of(const std::string& model) {
     try {
         parse(model);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         return error.what();
     }
     return "no error";
 }
 
 TEST(Shapes, FillTheKeysOfTheModel) {
-    const ModelSection gpt = parse("name = 'gpt2-xl'").model;
-    EXPECT_EQ(gpt.type, ModelType::gpt);
+    const job::ModelSection gpt = parse("name = 'gpt2-xl'").model;
+    EXPECT_EQ(gpt.type, job::ModelType::gpt);
     EXPECT_EQ(gpt.layers, 48);
     EXPECT_EQ(gpt.heads, 25);
     EXPECT_EQ(gpt.width, 1600);
@@ -32,8 +32,8 @@ TEST(Shapes, FillTheKeysOfTheModel) {
     EXPECT_EQ(gpt.vocabulary, 50257);
     EXPECT_TRUE(gpt.tied_embeddings);
 
-    const ModelSection llama = parse("name = 'llama-70b'").model;
-    EXPECT_EQ(llama.type, ModelType::llama);
+    const job::ModelSection llama = parse("name = 'llama-70b'").model;
+    EXPECT_EQ(llama.type, job::ModelType::llama);
     EXPECT_EQ(llama.layers, 80);
     EXPECT_EQ(llama.heads, 64);
     EXPECT_EQ(llama.kv_heads, 8);
@@ -43,7 +43,7 @@ TEST(Shapes, FillTheKeysOfTheModel) {
 }
 
 TEST(Shapes, KeepGivenKeys) {
-    const ModelSection model =
+    const job::ModelSection model =
         parse("name = 'llama-8b'\ntype = 'llama'\nlayers = 2\nvocabulary = 0\ntied_embeddings = true").model;
     EXPECT_EQ(model.layers, 2);
     EXPECT_EQ(model.vocabulary, 0);
@@ -53,11 +53,11 @@ TEST(Shapes, KeepGivenKeys) {
 
 // A head is 64 features wide in all of GPT-2, and 64 or 128 in Llama.
 TEST(Shapes, HaveHeadsOfTheUsualWidths) {
-    for (const NamedShape& shape : named_shapes()) {
+    for (const job::NamedShape& shape : job::named_shapes()) {
         ASSERT_EQ(shape.width % shape.heads, 0) << shape.name;
         const int head = shape.width / shape.heads;
-        EXPECT_TRUE(head == 64 || (shape.type == ModelType::llama && head == 128)) << shape.name;
-        EXPECT_EQ(find_shape(shape.name), &shape);
+        EXPECT_TRUE(head == 64 || (shape.type == job::ModelType::llama && head == 128)) << shape.name;
+        EXPECT_EQ(job::find_shape(shape.name), &shape);
     }
 }
 
@@ -70,7 +70,7 @@ TEST(Shapes, AnUnknownOneNamesTheNearest) {
         error_of("name = 'resnet'"),
         "job.toml:2: model.name: \"resnet\" is not a published shape; the shapes are gpt2, gpt2-medium, "
         "gpt2-large, gpt2-xl, llama-1b, llama-8b, llama-70b, bert-base, bert-large, bert-2.5b");
-    EXPECT_EQ(find_shape(""), nullptr);
+    EXPECT_EQ(job::find_shape(""), nullptr);
 }
 
 TEST(Shapes, OfAnotherTypeAreRefused) {

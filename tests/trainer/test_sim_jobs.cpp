@@ -14,12 +14,13 @@
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
-sim::SimResult simulate(const Job& job, const sim::Cluster& cluster, const sim::SimOptions& options = {}) {
-    const Program program(sim::placed_on(job, cluster));
+sim::SimResult simulate(const job::Job& job, const sim::Cluster& cluster,
+                        const sim::SimOptions& options = {}) {
+    const sharding::Program program(sim::placed_on(job, cluster));
     return sim::simulate(program, cluster, options);
 }
 
-Job talk_job(const std::string& wrap, bool offload) {
+job::Job talk_job(const std::string& wrap, bool offload) {
     return load_job(std::string(SHARDSCOPE_SAMPLES) + "/talk/talk.toml",
                     {{"run.device", "sim"},
                      {"model.width", "20480"},
@@ -41,8 +42,8 @@ TEST(SimJobs, TheTalksPeaksAtFullSize) {
     EXPECT_EQ(megabytes("module:Linear", true), 16016.6);
 }
 
-Job llama_70b() {
-    return parse_job(
+job::Job llama_70b() {
+    return job::parse_job(
         "[run]\ndevice = 'sim'\nranks = 8\nsteps = 1\n[model]\nname = 'llama-70b'\n[data]\ntype = "
         "'text'\nbatch = 1\n[fsdp]\nwrap = 'module:LlamaBlock'\n[precision]\nparam = 'bf16'\nreduce "
         "= 'fp32'\n[memory]\nactivation_checkpointing = 'module:LlamaBlock'\n[optimizer]\ntype = "
@@ -53,18 +54,19 @@ Job llama_70b() {
 // The traffic of a real job of this shape: NCCL's log has 106,956,800 bf16 elements of each rank in an
 // all_gather and 855,654,400 fp32 elements in a reduce_scatter.
 TEST(SimJobs, TrafficOfLlama70B) {
-    const Program program(sim::placed_on(llama_70b(), sim::load_cluster("h100_ib")));
+    const sharding::Program program(sim::placed_on(llama_70b(), sim::load_cluster("h100_ib")));
     int gathers = 0, scatters = 0;
-    for (const Op& op : testing::steady(program).ops) {
-        if (op.kind != OpKind::collective || op.unit <= 0) continue;  // 0: the root's, embeddings and head
-        if (op.collective().operation == Operation::all_gather) {
-            EXPECT_EQ(op.collective().dtype, DType::bf16);
+    for (const plan::Op& op : testing::steady(program).ops) {
+        if (op.kind != plan::OpKind::collective || op.unit <= 0)
+            continue;  // 0: the root's, embeddings and head
+        if (op.collective().operation == plan::Operation::all_gather) {
+            EXPECT_EQ(op.collective().dtype, plan::DType::bf16);
             EXPECT_EQ(op.args[1].bytes, 106'956'800 * 2);
             EXPECT_EQ(op.bytes, 8 * 106'956'800LL * 2);
             ++gathers;
         }
-        if (op.collective().operation == Operation::reduce_scatter) {
-            EXPECT_EQ(op.collective().dtype, DType::fp32);
+        if (op.collective().operation == plan::Operation::reduce_scatter) {
+            EXPECT_EQ(op.collective().dtype, plan::DType::fp32);
             EXPECT_EQ(op.args[1].bytes, 855'654'400LL * 4);
             EXPECT_EQ(op.bytes, 855'654'400LL * 4);
             ++scatters;
@@ -75,9 +77,9 @@ TEST(SimJobs, TrafficOfLlama70B) {
 }
 
 // Eight wide layers on a node whose network is slow enough to matter.
-Job layers_job() {
-    Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
-    job.run.device = DeviceKind::sim;
+job::Job layers_job() {
+    job::Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
+    job.run.device = job::DeviceKind::sim;
     return job;
 }
 
@@ -92,10 +94,10 @@ double exposed(const sim::SimResult& result) {
 }
 
 TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
-    Job job = layers_job();
-    job.fsdp.backward_prefetch = BackwardPrefetch::none;
+    job::Job job = layers_job();
+    job.fsdp.backward_prefetch = job::BackwardPrefetch::none;
     const sim::SimResult none = simulate(job, slow_wires());
-    job.fsdp.backward_prefetch = BackwardPrefetch::pre;
+    job.fsdp.backward_prefetch = job::BackwardPrefetch::pre;
     const sim::SimResult pre = simulate(job, slow_wires());
     EXPECT_LT(exposed(pre), 0.9 * exposed(none));
     EXPECT_LT(pre.average_step_s, none.average_step_s);
@@ -103,7 +105,7 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
     const auto gathers = [](const sim::SimResult& result) {
         double seconds = 0;
         for (const sim::UnitExposure& unit : result.of(0).exposures) {
-            if (unit.phase == Phase::backward && unit.operation == Operation::all_gather)
+            if (unit.phase == plan::Phase::backward && unit.operation == plan::Operation::all_gather)
                 seconds += unit.exposed_s;
         }
         return seconds;
@@ -114,7 +116,7 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
 // Without the limiter the host runs ahead and allocates units long before the device is done with earlier
 // ones.
 TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
-    Job job = layers_job();
+    job::Job job = layers_job();
     const sim::SimResult limited = simulate(job, slow_wires());
     job.fsdp.limit_all_gathers = false;
     const sim::SimResult free = simulate(job, slow_wires());
@@ -123,7 +125,7 @@ TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
 }
 
 TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
-    const Job job = layers_job();
+    const job::Job job = layers_job();
     const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
     const sim::SimResult even = simulate(job, cluster);
     sim::SimOptions options;
@@ -141,7 +143,7 @@ TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
 }
 
 TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
-    const Job job = layers_job();
+    const job::Job job = layers_job();
     sim::SimOptions options;
     options.slow_links = {{false, -1, 0.5}};
     const sim::SimStep even = simulate(job, slow_wires()).of(0).steps.back();
@@ -151,11 +153,11 @@ TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
 
 TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
     const sim::Cluster cluster = sim::load_cluster("h100_ib");
-    Job job = layers_job();
+    job::Job job = layers_job();
     EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // minus the reserve
     job.run.memory_limit = 1 << 20;
     EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 1 << 20);
-    EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);
+    EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), executor::RunError);
 }
 
 // A plan over 200 configurations of a model with 7 billion parameters should take a minute: 0.3 s each.
@@ -167,7 +169,7 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
     for (const std::string wrap : {"root", "module:Block"}) {
         for (const std::string strategy : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
             for (const std::string checkpointing : {"none", "module:Block"}) {
-                const Job job = parse_job(
+                const job::Job job = job::parse_job(
                     "[run]\ndevice = 'sim'\nranks = 64\n[model]\ntype = 'gpt'\nlayers = 32\nwidth = "
                     "4096\nheads = 32\ncontext = 2048\nvocabulary = 50257\n[data]\ntype = 'text'\nbatch = "
                     "1\n[fsdp]\nwrap = '" +
@@ -192,25 +194,28 @@ TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
     const sim::Cluster cluster = sim::load_cluster("v100_pcie");
     const auto peak_on = [&](const char* ranks) {
-        const Job job = load_job(sample, {{"run.ranks", ranks}});
-        return sim::simulate(Program(sim::placed_on(job, cluster)), cluster, sim::options_of(job, cluster))
+        const job::Job job = load_job(sample, {{"run.ranks", ranks}});
+        return sim::simulate(sharding::Program(sim::placed_on(job, cluster)), cluster,
+                             sim::options_of(job, cluster))
             .of(0)
             .peak;
     };
-    EXPECT_THROW(peak_on("1"), OutOfMemory);
-    const MemoryPeak peak = peak_on("2");
-    const auto at = [&](MemoryCategory category) { return peak.at_peak[static_cast<std::size_t>(category)]; };
+    EXPECT_THROW(peak_on("1"), executor::OutOfMemory);
+    const plan::MemoryPeak peak = peak_on("2");
+    const auto at = [&](plan::MemoryCategory category) {
+        return peak.at_peak[static_cast<std::size_t>(category)];
+    };
     constexpr std::int64_t kParameters = 2'451'307'520;
-    EXPECT_EQ(at(MemoryCategory::parameters), 2 * kParameters);
-    EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 2 * kParameters);
-    EXPECT_EQ(at(MemoryCategory::optimizer_state), 4 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::parameters), 2 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::unsharded_parameters), 2 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::optimizer_state), 4 * kParameters);
     // The tutorial reports 25.44 at the same batch, including DeepSpeed's own buffers.
     EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 22.92, 0.01);
 }
 
 TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     const auto start = std::chrono::steady_clock::now();
-    const Job job = load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
+    const job::Job job = job::load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
     const sim::SimResult result = simulate(job, sim::load_cluster(job.sim.cluster));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     EXPECT_EQ(result.class_of.size(), 1024u);

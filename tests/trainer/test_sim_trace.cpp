@@ -24,9 +24,9 @@ struct Simulated {
     std::unique_ptr<traces::store::Trace> trace;
 };
 
-Simulated simulate(const Job& job, int shown, const char* name = "h100_ib") {
+Simulated simulate(const job::Job& job, int shown, const char* name = "h100_ib") {
     const sim::Cluster cluster = sim::load_cluster(name);
-    const Program program(sim::placed_on(job, cluster));
+    const sharding::Program program(sim::placed_on(job, cluster));
     traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, shown);
     sim::SimOptions options = sim::options_of(job, cluster);
@@ -37,9 +37,9 @@ Simulated simulate(const Job& job, int shown, const char* name = "h100_ib") {
     return simulated;
 }
 
-Job job_of(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(4, 1024, 512, ranks), "module:Linear");
-    job.run.device = DeviceKind::sim;
+job::Job job_of(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(4, 1024, 512, ranks), "module:Linear");
+    job.run.device = job::DeviceKind::sim;
     job.run.steps = 4;
     return job;
 }
@@ -66,7 +66,7 @@ TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
 }
 
 TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
-    Job job = job_of(64);
+    job::Job job = job_of(64);
     job.sim.slow_ranks = {{40, 2}};
     const Simulated simulated = simulate(job, 2);
     const traces::store::Trace& trace = *simulated.trace;

@@ -88,9 +88,10 @@ from.
 bool g_silent = false;
 
 int complain(const std::exception& error) {
-    const int status = status_of(error);
-    if (g_silent && status == kWrongUse) return status;
-    fmt::print(stderr, "shardscope-train: {}\n", shardscope::traces::report::printable(sentence_of(error)));
+    const int status = cli::status_of(error);
+    if (g_silent && status == cli::kWrongUse) return status;
+    fmt::print(stderr, "shardscope-train: {}\n",
+               shardscope::traces::report::printable(cli::sentence_of(error)));
     return status;
 }
 
@@ -121,73 +122,74 @@ struct Common {
 // Parses the arguments into `app` and takes the job's keys out of them. Returns a status if the help was
 // printed or the command line is wrong; nothing if the caller should continue. Throws JobError.
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
-                         std::vector<Override>& overrides) {
+                         std::vector<job::Override>& overrides) {
     try {
-        overrides = take_overrides(arguments);
+        overrides = job::take_overrides(arguments);
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 expects them
         app.parse(reversed);
     } catch (const CLI::Success& success) {
         return g_silent ? 0 : app.exit(success);
     } catch (const CLI::ParseError& error) {
         if (!g_silent) fmt::print(stderr, "shardscope-train: {}; --help shows the usage\n", error.what());
-        return kWrongUse;
+        return cli::kWrongUse;
     }
     return std::nullopt;
 }
 
 // A job whose processes have joined.
 struct JoinedJob {
-    JoinedJob(const Place& place, std::optional<Job> read) : joined(place, read ? &*read : nullptr) {
+    JoinedJob(const world::Place& place, std::optional<job::Job> read)
+        : joined(place, read ? &*read : nullptr) {
         if (read) job = std::move(*read);
     }
-    Joined joined;
-    Job job;
+    cli::Joined joined;
+    job::Job job;
 };
 
 // Joins the other processes, even if the job could not be read, to report that.
 template <class Load>
-std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
-    std::optional<Job> job;
+std::unique_ptr<JoinedJob> join(const world::Place& place, const Load& load) {
+    std::optional<job::Job> job;
     std::exception_ptr problem;
     try {
         job = load();
-    } catch (const JobError&) {
+    } catch (const job::JobError&) {
         problem = std::current_exception();
     }
     auto joined = std::make_unique<JoinedJob>(place, std::move(job));
-    together(&joined->joined, [&] {
+    cli::together(&joined->joined, [&] {
         if (problem) std::rethrow_exception(problem);
     });
     // Ranks with different jobs would otherwise train together, each by its own job.
     const std::string first = joined->joined.world().broadcast(agreed_values(joined->job));
-    together(&joined->joined, [&] { check_agreed(joined->job, first); });
+    cli::together(&joined->joined, [&] { check_agreed(joined->job, first); });
     return joined;
 }
 
 int run_sweep(const std::vector<std::string>& arguments) {
     CLI::App app{"Trains every combination of the values given and compares memory, time and communication.",
                  "shardscope-train sweep"};
-    app.footer(std::string(kSweepHelp) + "\n" + job_help());
+    app.footer(std::string(kSweepHelp) + "\n" + job::job_help());
     Common common;
-    SweepOptions options;
+    cli::SweepOptions options;
     common.add_to(app, "Predict the peak memory of every combination; train nothing");
     app.add_option("-o,--output", options.folder, "Folder of the traces; sweep-JOB, here, if none is given");
-    std::vector<Override> overrides;
+    std::vector<job::Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.dry_run = common.dry_run;
     options.overwrite = common.overwrite;
-    return sweep(common.file, make_grid(overrides), options);
+    return sweep(common.file, cli::make_grid(overrides), options);
 }
 
 int run_plan(const std::vector<std::string>& arguments) {
     CLI::App app{
         "Predicts which configurations of a job fit a cluster, how fast they are, and which to choose.",
         "shardscope-train plan"};
-    app.footer(std::string(kPlanHelp) + "\n" + job_help());
+    app.footer(std::string(kPlanHelp) + "\n" + job::job_help());
     Common common;
-    PlanOptions options;
-    LiftOptions lift;
+    cli::PlanOptions options;
+    cli::LiftOptions lift;
     common.add_to(app, nullptr, "FILE", "The job file, or a trace of FSDP or DDP");
     app.add_option("-o,--output", options.output, "Database of all rows (SHARD_PLAN)");
     app.add_flag("--all", options.all, "Print every row, not only the Pareto front and the best of the rest");
@@ -202,16 +204,16 @@ int run_plan(const std::vector<std::string>& arguments) {
     app.add_option(
         "--as", options.files,
         "Output: FILE.toml, a job file that can be run; FILE.sqlite, its simulated trace; or both");
-    std::vector<Override> overrides;
+    std::vector<job::Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.overwrite = common.overwrite;
     if (bandwidth->count() > 0 && !(lift.bandwidth > 0))
-        throw JobError("command line: --bandwidth: give GB/s, a number above 0");
-    if (is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
+        throw job::JobError("command line: --bandwidth: give GB/s, a number above 0");
+    if (cli::is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
     for (const CLI::Option* own : {bandwidth, cluster}) {
         if (own->count() > 0) {
-            throw JobError(
+            throw job::JobError(
                 fmt::format("command line: {}: it is for traces; a job names its cluster with --sim.cluster",
                             own->get_name()));
         }
@@ -226,7 +228,7 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     app.set_version_flag("--version", version_text());
     std::vector<std::string> traces;
     std::string format = "table";
-    CalibrateOptions options;
+    cli::CalibrateOptions options;
     app.add_option("TRACE", traces, "Traces of runs on the cpu or the cuda device")->required();
     app.add_option("-o,--output", options.output, "The model: a .toml file")->required();
     app.add_option("--base", options.base,
@@ -236,10 +238,10 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     app.add_option("--format", format, "Format of the result on standard output")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
-    std::vector<Override> none;
+    std::vector<job::Override> none;
     if (const auto status = parse(app, arguments, none)) return *status;
     if (!none.empty()) {
-        throw JobError(
+        throw job::JobError(
             fmt::format("command line: --{}: a trace stores its job, so calibrate takes no keys; omit it",
                         none.front().key));
     }
@@ -265,7 +267,7 @@ int run_train(const std::vector<std::string>& arguments) {
         description += fmt::format("\nshardscope-train {} --help: {}.", verb.name, verb.help);
     CLI::App app{description, "shardscope-train"};
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
-               job_help());
+               job::job_help());
     Common common;
     std::string trace, prompt;
     bool benches = false;
@@ -282,35 +284,35 @@ int run_train(const std::vector<std::string>& arguments) {
                  "Measure the job's collectives by operation and size; train nothing")
         ->excludes("--dry-run")
         ->excludes(continuation);
-    std::vector<Override> overrides;
-    const std::optional<Place> place =
-        place_from_environment([](const char* name) { return std::getenv(name); });
+    std::vector<job::Override> overrides;
+    const std::optional<world::Place> place =
+        world::place_from_environment([](const char* name) { return std::getenv(name); });
     g_silent = place && place->rank > 0;
     if (const auto status = parse(app, arguments, overrides)) return *status;
-    Launched launched;
+    job::Launched launched;
     if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
     const auto load = [&] {
-        Job job = load_job(common.file, overrides, launched);
+        job::Job job = load_job(common.file, overrides, launched);
         if (!trace.empty()) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
         if (shardscope::traces::store::same_file(common.file, job.run.trace)) {
-            throw JobError(
+            throw job::JobError(
                 fmt::format("{} is both read and written; choose another path for the trace", common.file));
         }
         return job;
     };
     const bool generates = continuation->count() > 0;
-    const auto carry_out = [&](const Job& job, Joined* joined) {
+    const auto carry_out = [&](const job::Job& job, cli::Joined* joined) {
         if (benches) return bench_collectives(job, common.json(), joined);
-        return train(job, {common.json(), common.dry_run, joined});
+        return cli::train(job, {common.json(), common.dry_run, joined});
     };
     if (place && !generates) {
         const auto joined = join(*place, load);
         return carry_out(joined->job, &joined->joined);
     }
-    const Job job = load();
-    if (generates) return g_silent ? 0 : generate(job, prompt);
-    if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
+    const job::Job job = load();
+    if (generates) return g_silent ? 0 : cli::generate(job, prompt);
+    if (job.run.processes > 1 && !common.dry_run) return cli::launch(arguments, job);
     return carry_out(job, nullptr);
 }
 
@@ -333,14 +335,14 @@ int main(int argc, char** argv) {
         const int status = run(argc, argv);
         if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
         fmt::print(stderr, "{}", kFullOutput);
-        return kFailed;
-    } catch (const FailureReported&) {
-        return kFailed;
-    } catch (const ReportedTogether& all) {
+        return cli::kFailed;
+    } catch (const cli::FailureReported&) {
+        return cli::kFailed;
+    } catch (const cli::ReportedTogether& all) {
         return all.status();
     } catch (const std::exception& error) {
-        if (std::ferror(stdout) == 0 || status_of(error) == kWrongUse) return complain(error);
+        if (std::ferror(stdout) == 0 || cli::status_of(error) == cli::kWrongUse) return complain(error);
         fmt::print(stderr, "{}", kFullOutput);
-        return kFailed;
+        return cli::kFailed;
     }
 }

@@ -28,7 +28,7 @@
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/transfer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -51,7 +51,7 @@ constexpr microseconds kLastWords{250'000};
 constexpr microseconds kWorldFirst{1'500'000};
 
 struct Flight {
-    CollectiveLaunch launch;
+    device::CollectiveLaunch launch;
     ProcessGroup::Done done;
     Clock::time_point begun;
     std::uint64_t number = 0;  // counts what this rank has begun, from 1
@@ -79,7 +79,7 @@ class CollectiveGroup : public ProcessGroup {
 
     const char* name() const override { return name_.c_str(); }
     void look_while(std::function<bool()> nothing_to_do) override;
-    void begin(const CollectiveLaunch& collective, Done done) override;
+    void begin(const device::CollectiveLaunch& collective, Done done) override;
     void fail(std::exception_ptr error) override;
     std::string waiting() const override;
     void stop() override { join(); }
@@ -172,7 +172,7 @@ void CollectiveGroup::wake() {
     wire_->wake();
 }
 
-void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
+void CollectiveGroup::begin(const device::CollectiveLaunch& collective, Done done) {
     check_call(options_.mesh, wire_->rank(), collective);
     Flight flight;
     flight.launch.communicator = collective.communicator;
@@ -331,14 +331,14 @@ void CollectiveGroup::start(Communicator& communicator, Flight given) {
     const TransferContext context{*wire_,        scratch_,           *flight.headers,
                                   flight.launch, communicator.ranks, options_.delays};
     switch (flight.launch.call.operation) {
-        case Operation::all_gather:
+        case plan::Operation::all_gather:
             flight.transfer = make_all_gather(context);
             break;
-        case Operation::broadcast:
+        case plan::Operation::broadcast:
             flight.transfer = make_broadcast(context);
             break;
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_reduce:
             flight.transfer =
                 options_.sums == Sums::ordered ? make_ordered_sums(context) : make_ring_sums(context);
             break;
@@ -483,4 +483,4 @@ std::unique_ptr<ProcessGroup> make_collective_group(std::unique_ptr<Wire> wire,
     return std::make_unique<CollectiveGroup>(std::move(wire), options);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

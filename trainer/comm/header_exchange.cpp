@@ -8,7 +8,8 @@
 
 namespace shardscope::trainer::collectives {
 
-HeaderExchange::HeaderExchange(Wire& wire, const CallHeader& own, const std::vector<int>& ranks, int place)
+HeaderExchange::HeaderExchange(comm::Wire& wire, const CallHeader& own, const std::vector<int>& ranks,
+                               int place)
     : wire_(wire), own_(own), peers_(ranks.size()) {
     const std::uint32_t tag = message_tag(own.communicator, own.sequence, MessageStream::header);
     // From the next place on, so that not all members begin with the same peer.

@@ -15,7 +15,7 @@ class HeaderExchange {
   public:
     // Starts to send to all and to receive from all. `ranks`: the members' ranks, by place. The object must
     // not move while messages are under way.
-    HeaderExchange(Wire& wire, const CallHeader& own, const std::vector<int>& ranks, int place);
+    HeaderExchange(comm::Wire& wire, const CallHeader& own, const std::vector<int>& ranks, int place);
     HeaderExchange(const HeaderExchange&) = delete;
     HeaderExchange& operator=(const HeaderExchange&) = delete;
 
@@ -39,10 +39,10 @@ class HeaderExchange {
   private:
     struct Peer {
         CallHeader header;
-        Wire::Ticket sent = 0, received = 0;
+        comm::Wire::Ticket sent = 0, received = 0;
         bool begun = false;
     };
-    Wire& wire_;
+    comm::Wire& wire_;
     CallHeader own_;
     std::vector<Peer> peers_;  // by place; includes this member, which has begun
     int missing_ = 0, sending_ = 0;

@@ -19,13 +19,14 @@ class MessageLine {
     using Outgoing = std::function<std::span<const std::byte>(std::int64_t index)>;
     using Incoming = std::function<std::span<std::byte>(std::int64_t index)>;
 
-    static MessageLine sends(Wire& wire, int to, std::uint32_t tag, std::int64_t count, Outgoing memory) {
+    static MessageLine sends(comm::Wire& wire, int to, std::uint32_t tag, std::int64_t count,
+                             Outgoing memory) {
         return {wire, count, [&wire, to, tag, memory = std::move(memory)](std::int64_t index) {
                     const auto data = memory(index);
                     return data.empty() ? 0 : wire.send(to, tag, data);
                 }};
     }
-    static MessageLine receives(Wire& wire, int from, std::uint32_t tag, std::int64_t count,
+    static MessageLine receives(comm::Wire& wire, int from, std::uint32_t tag, std::int64_t count,
                                 Incoming memory) {
         return {wire, count, [&wire, from, tag, memory = std::move(memory)](std::int64_t index) {
                     const auto data = memory(index);
@@ -53,13 +54,14 @@ class MessageLine {
     static constexpr std::int64_t kDepth = 4;
 
   private:
-    MessageLine(Wire& wire, std::int64_t count, std::function<Wire::Ticket(std::int64_t)> post)
+    MessageLine(comm::Wire& wire, std::int64_t count, std::function<comm::Wire::Ticket(std::int64_t)> post)
         : wire_(&wire), count_(count), post_(std::move(post)) {}
 
-    Wire* wire_;
+    comm::Wire* wire_;
     std::int64_t count_;
-    std::function<Wire::Ticket(std::int64_t)> post_;
-    std::deque<Wire::Ticket> tickets_;  // of messages [over_, posted_); 0: an empty message, which is over
+    std::function<comm::Wire::Ticket(std::int64_t)> post_;
+    std::deque<comm::Wire::Ticket>
+        tickets_;  // of messages [over_, posted_); 0: an empty message, which is over
     std::int64_t posted_ = 0, over_ = 0;
 };
 

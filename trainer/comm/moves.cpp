@@ -48,7 +48,7 @@ class SlicedCopy {
 class AllGather : public Transfer {
   public:
     explicit AllGather(const TransferContext& context) : context_(context), copy_(own_copy(context)) {
-        const CollectiveLaunch& launch = context.launch;
+        const device::CollectiveLaunch& launch = context.launch;
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
         const Piece own = piece(context, context.place());
@@ -125,7 +125,7 @@ class Broadcast : public Transfer {
         : context_(context),
           blocks_{context.launch.call.full_elements * size_of(context.launch.call.dtype), kBlock},
           copy_(own_copy(context)) {
-        const CollectiveLaunch& launch = context.launch;
+        const device::CollectiveLaunch& launch = context.launch;
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
         const std::size_t place = context.place(), members = context.members();

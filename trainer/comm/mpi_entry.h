@@ -9,7 +9,7 @@
 namespace shardscope::trainer::mpi {
 
 // The entry point: calls MPI_Init. Null if it fails; then `why` is one sentence.
-using Open = MpiModule* (*)(const std::string& version, std::string& why);
+using Open = comm::MpiModule* (*)(const std::string& version, std::string& why);
 inline constexpr const char* kOpenSymbol = "shardscope_open_mpi";
 
 }  // namespace shardscope::trainer::mpi

@@ -24,7 +24,7 @@ class OrderedSums : public Transfer {
   public:
     explicit OrderedSums(const TransferContext& context)
         : context_(context),
-          all_reduce_(context.launch.call.operation == Operation::all_reduce),
+          all_reduce_(context.launch.call.operation == plan::Operation::all_reduce),
           past_caches_(!all_reduce_ && static_cast<std::size_t>(context.launch.call.full_elements *
                                                                 size_of(context.launch.call.dtype)) >
                                            kernels::cached_bytes()),
@@ -98,11 +98,11 @@ class OrderedSums : public Transfer {
     }
 
     void add_peer(std::size_t place, std::size_t number) {
-        const CollectiveLaunch& launch = context_.launch;
+        const device::CollectiveLaunch& launch = context_.launch;
         const auto tag = [&](MessageStream stream) {
             return message_tag(launch.communicator, launch.sequence, stream);
         };
-        Wire& wire = context_.wire;
+        comm::Wire& wire = context_.wire;
         const int rank = context_.ranks[place];
         const Blocks theirs = blocks_of(place);
         const auto* input = static_cast<const std::byte*>(launch.call.input) + begin_of(place);

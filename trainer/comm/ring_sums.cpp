@@ -24,7 +24,7 @@ class RingSums : public Transfer {
     explicit RingSums(const TransferContext& context)
         : context_(context),
           members_(static_cast<std::int64_t>(context.members())),
-          all_reduce_(context.launch.call.operation == Operation::all_reduce),
+          all_reduce_(context.launch.call.operation == plan::Operation::all_reduce),
           order_{blocks_of(0).count(), members_ - 1, kGroup},
           next_(context.after(1)),
           previous_(context.after(context.members() - 1)),

@@ -17,10 +17,10 @@ namespace shardscope::trainer::collectives {
 
 // What a transfer works with; all of it outlives the transfer.
 struct TransferContext {
-    Wire& wire;
+    comm::Wire& wire;
     ScratchPool& scratch;
     const HeaderExchange& headers;
-    const CollectiveLaunch& launch;
+    const device::CollectiveLaunch& launch;
     const std::vector<int>& ranks;  // the members' ranks, by place
     Delays* delays;                 // may be null
 

@@ -178,7 +178,7 @@ void launch_activation(const MatmulCall& call, cudaStream_t stream) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
         activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, stream);
     };
-    if (call.dtype == DType::bf16) return start(static_cast<Bf16*>(nullptr));
+    if (call.dtype == plan::DType::bf16) return start(static_cast<Bf16*>(nullptr));
     start(static_cast<float*>(nullptr));
 }
 
@@ -196,7 +196,7 @@ struct MatmulLibrary::State {
 };
 
 Owned<cublasLtMatmulDesc_t> MatmulLibrary::State::new_desc(const MatmulCall& call) const {
-    const bool rounds = tf32 && call.dtype == DType::fp32;
+    const bool rounds = tf32 && call.dtype == plan::DType::fp32;
     cublasLtMatmulDesc_t made = nullptr;
     lt().check(
         lt().MatmulDescCreate(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -268,7 +268,7 @@ bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& c
 
 MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
     const Matmul& p = call.matmul;
-    const cudaDataType_t type = call.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t type = call.dtype == plan::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     MatmulPlan plan;
     plan.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
     plan.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
@@ -290,7 +290,7 @@ MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
         "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}] in {} with {} bytes of workspace; "
         "set "
         "memory.gemm_workspace_bytes higher",
-        p.m, p.k, p.k, p.n, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
+        p.m, p.k, p.k, p.n, plan::kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
 }
 
 MatmulLibrary::MatmulLibrary(bool tf32) : state_(std::make_unique<State>()) {
@@ -319,7 +319,7 @@ void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
             launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.matmul.n,
                               call.matmul.m, stream);
         };
-        if (call.dtype == DType::bf16) {
+        if (call.dtype == plan::DType::bf16) {
             start(static_cast<Bf16*>(nullptr));
         } else {
             start(static_cast<float*>(nullptr));

@@ -8,6 +8,7 @@
 #include "trainer/cuda/gpus.h"
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::device;
 
 namespace {
 

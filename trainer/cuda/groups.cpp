@@ -16,7 +16,7 @@ namespace {
 
 // The ranks of each communicator, by Mesh::id: the world, then the shard groups by replica, then the
 // replicate groups by place.
-std::vector<std::vector<int>> members_of(const Mesh& mesh) {
+std::vector<std::vector<int>> members_of(const plan::Mesh& mesh) {
     const int groups = 1 + mesh.replicas() + mesh.shard;
     std::vector<std::vector<int>> members(static_cast<std::size_t>(groups));
     const auto join = [&](int group, int rank) { members[static_cast<std::size_t>(group)].push_back(rank); };

@@ -27,7 +27,7 @@ enum class GroupKind : std::uint8_t { automatic, local, nccl };
 
 struct DeviceSettings {
     std::string version;  // of the caller: SHARDSCOPE_VERSION
-    Mesh mesh;
+    plan::Mesh mesh;
     GroupKind group = GroupKind::automatic;
     bool tf32 = false;
     double timeout_s = 0;        // a collective that takes longer ends the run; 0: no limit
@@ -40,7 +40,7 @@ struct DeviceSettings {
 };
 
 // The entry points. If they fail, `why` is one sentence that says what is missing and what to do.
-using OpenDevice = Device* (*)(const DeviceSettings& settings, std::string& why);  // null: see `why`
+using OpenDevice = device::Device* (*)(const DeviceSettings& settings, std::string& why);  // null: see `why`
 inline constexpr const char* kOpenDeviceSymbol = "shardscope_open_cuda_device";
 
 struct Gpus {

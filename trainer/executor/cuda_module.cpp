@@ -12,7 +12,7 @@
 #include "trainer/job/job.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -48,17 +48,17 @@ Function find(const char* symbol) {
     return reinterpret_cast<Function>(found);
 }
 
-cuda::GroupKind kind_of(CommKind comm) {
+cuda::GroupKind kind_of(job::CommKind comm) {
     switch (comm) {
-        case CommKind::automatic:
+        case job::CommKind::automatic:
             return cuda::GroupKind::automatic;
-        case CommKind::local:
+        case job::CommKind::local:
             return cuda::GroupKind::local;
-        case CommKind::nccl:
+        case job::CommKind::nccl:
             return cuda::GroupKind::nccl;
-        case CommKind::mpi:  // load_job refuses them
-        case CommKind::gloo:
-        case CommKind::tcp:
+        case job::CommKind::mpi:  // load_job refuses them
+        case job::CommKind::gloo:
+        case job::CommKind::tcp:
             break;
     }
     return cuda::GroupKind::automatic;
@@ -73,8 +73,8 @@ cuda::Gpus find_gpus() {
     return gpus;
 }
 
-std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks) {
-    const Job& job = request.program.job();
+std::unique_ptr<device::Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks) {
+    const job::Job& job = request.program.job();
     cuda::DeviceSettings settings;
     settings.version = kVersion;
     settings.mesh = request.program.mesh();
@@ -83,15 +83,15 @@ std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::Wor
     settings.timeout_s = job.run.timeout;
     settings.marks = marks;
     if (request.processes) {
-        World& world = *request.processes->world;
+        world::World& world = *request.processes->world;
         settings.ranks = {world.rank()};
         settings.local_rank = world.place().local_rank;
         settings.bootstrap = std::make_shared<WorldBootstrap>(world);
     }
     std::string why;
-    std::unique_ptr<Device> device(find<cuda::OpenDevice>(cuda::kOpenDeviceSymbol)(settings, why));
+    std::unique_ptr<device::Device> device(find<cuda::OpenDevice>(cuda::kOpenDeviceSymbol)(settings, why));
     if (!device) throw DeviceError(why);
     return device;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -2,7 +2,7 @@
 
 #include "profiler/recorder/cupti_source.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 DeviceTrace::DeviceTrace(profiler::Recorder* recorder) : recorder_(recorder) {}
 DeviceTrace::~DeviceTrace() = default;
@@ -25,4 +25,4 @@ void DeviceTrace::finish() {
     if (source_) source_->finish();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -12,7 +12,7 @@ class CuptiSource;
 class Recorder;
 }  // namespace shardscope::profiler
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 class DeviceTrace final : public cuda::WorkMarks {
   public:
@@ -36,4 +36,4 @@ class DeviceTrace final : public cuda::WorkMarks {
     std::string problem_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

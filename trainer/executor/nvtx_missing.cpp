@@ -1,7 +1,7 @@
 // The build without NVTX's headers: no tool is notified.
 #include "trainer/executor/nvtx.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 std::unique_ptr<Nvtx> Nvtx::open(const Program&, const std::vector<const Plan*>&) {
     return nullptr;
@@ -14,4 +14,4 @@ void Nvtx::push_collective(traces::Operation, const NcclPayload&) const {}
 void Nvtx::pop_collective() const {}
 void Nvtx::name_thread(const std::string&) const {}
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -10,7 +10,7 @@
 #include "trainer/job/shapes.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -414,4 +414,4 @@ void finish(Job& job, const std::string& file, const Origins& origins) {
     Checks(job, file, origins).run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -13,7 +13,7 @@
 
 #include "trainer/kernels/activation_kinds.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // The message is one sentence for the user: where, which key, what is wrong, what to do. The tool exits
 // with 2.
@@ -302,4 +302,4 @@ std::vector<std::pair<std::string, std::string>> describe(const Job& job);
 // All sections and keys with type, default and meaning, for --help.
 std::string job_help();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -12,7 +12,7 @@
 #include "trainer/job/nearest.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -526,4 +526,4 @@ std::string unknown_key(std::string_view full_name) {
                : unknown_section(section);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

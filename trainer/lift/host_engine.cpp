@@ -14,22 +14,22 @@ constexpr double kParametersPerCall = 5;
 // DTensors.
 constexpr double kOverheadsPerParameter = 25, kOverheadsPerDispatch = 15;
 
-bool is_fsdp(const Job& job) {
-    return job.parallel.mode == ParallelMode::fsdp;
+bool is_fsdp(const job::Job& job) {
+    return job.parallel.mode == job::ParallelMode::fsdp;
 }
 
-bool has_distributed_tensors(const Job& job) {
-    return is_fsdp(job) && job.fsdp.layout == FsdpLayout::fsdp2;
+bool has_distributed_tensors(const job::Job& job) {
+    return is_fsdp(job) && job.fsdp.layout == job::FsdpLayout::fsdp2;
 }
 
 // What FSDP's work grows with: parameters that are gathered or reduced, and calls of collectives.
-double shares_of(const Program& program) {
+double shares_of(const sharding::Program& program) {
     if (!is_fsdp(program.job())) return 0;
     std::int64_t elements = 0;
-    for (const UnitInfo& unit : program.units()) elements += unit.elements;
+    for (const sharding::UnitInfo& unit : program.units()) elements += unit.elements;
     double calls = 0, moved = 0;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective || op.unit < 0) continue;
+    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != plan::OpKind::collective || op.unit < 0) continue;
         ++calls;
         moved += static_cast<double>(program.units()[static_cast<std::size_t>(op.unit)].elements);
     }
@@ -40,7 +40,8 @@ double shares_of(const Program& program) {
 
 }  // namespace
 
-HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std::int64_t operator_ns) {
+HostEngine::HostEngine(const sharding::Program& recorded, const EngineFigures& engine,
+                       std::int64_t operator_ns) {
     const auto overhead = static_cast<double>(operator_ns), host = static_cast<double>(engine.host_ns);
     const double shares = shares_of(recorded);
     share_ns_ = shares > 0 ? host / shares : kOverheadsPerParameter * overhead;
@@ -56,7 +57,7 @@ HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std
     }
 }
 
-std::int64_t HostEngine::step_ns(const Program& program) const {
+std::int64_t HostEngine::step_ns(const sharding::Program& program) const {
     const double optimizer =
         has_distributed_tensors(program.job()) ? distributed_optimizer_ns_ : plain_optimizer_ns_;
     return std::llround(optimizer + (is_fsdp(program.job()) ? shares_of(program) * share_ns_ : ddp_ns_));

@@ -15,10 +15,10 @@ class HostEngine {
     HostEngine() = default;
     // `recorded`: the replay of the recorded settings. `engine`: its times per step. `operator_ns`: the
     // overhead of a typical operator, which scales what is assumed.
-    HostEngine(const Program& recorded, const EngineFigures& engine, std::int64_t operator_ns);
+    HostEngine(const sharding::Program& recorded, const EngineFigures& engine, std::int64_t operator_ns);
 
     // Nanoseconds per step of a job.
-    std::int64_t step_ns(const Program& program) const;
+    std::int64_t step_ns(const sharding::Program& program) const;
 
   private:
     double share_ns_ = 0;                  // of a parameter that is gathered or reduced

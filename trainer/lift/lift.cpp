@@ -68,8 +68,8 @@ class Lifting {
     void know_costs();
     void know_hosts(const RecordedFigures& figures);
     std::vector<traces::analysis::Interval> middle_windows() const;
-    void know_unseen_waiting(const Program& recorded);
-    void know_host_peak(const Program& recorded);
+    void know_unseen_waiting(const sharding::Program& recorded);
+    void know_host_peak(const sharding::Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -204,7 +204,7 @@ void Lifting::know_settings() {
         out_.settings.push_back({"ddp.first_bucket_mb", "0.001"});
     }
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
-                                   [](const Override& o) { return o.key == "parallel.mode"; });
+                                   [](const job::Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
     if (base.element_bytes == 2 && fsdp) {
         const bool wide = reduces_wider(trace_);
@@ -227,7 +227,7 @@ void Lifting::know_settings() {
         return;
     }
     const auto wrap = std::find_if(out_.settings.begin(), out_.settings.end(),
-                                   [](const Override& o) { return o.key == "fsdp.wrap"; });
+                                   [](const job::Override& o) { return o.key == "fsdp.wrap"; });
     if (wrap != out_.settings.end()) {
         out_.wrap = wrap->value;
         return;
@@ -255,16 +255,16 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     const std::int64_t cap =
         closed.size() < 2 ? 2 * recorded.back() : *std::min_element(closed.begin() + 1, closed.end());
     const auto settings_of_caps = [&](const std::string& first_mb, const std::string& cap_mb) {
-        return std::vector<Override>{{"ddp.first_bucket_mb", first_mb}, {"ddp.bucket_cap_mb", cap_mb}};
+        return std::vector<job::Override>{{"ddp.first_bucket_mb", first_mb}, {"ddp.bucket_cap_mb", cap_mb}};
     };
-    std::vector<Override> best;
+    std::vector<job::Override> best;
     double least = -1;
-    for (const std::vector<Override>& caps :
+    for (const std::vector<job::Override>& caps :
          {settings_of_caps("1", "25"), settings_of_caps("25", "25"), settings_of_caps(mb(first), mb(cap))}) {
-        const Program program = program_of(out_, job_of(out_, caps));
+        const sharding::Program program = program_of(out_, job_of(out_, caps));
         std::vector<std::int64_t> made;
-        for (const Op& op : program.step(program.warm_up_steps()).ops)
-            if (op.kind == OpKind::collective && op.collective().operation == Operation::all_reduce)
+        for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
+            if (op.kind == plan::OpKind::collective && op.collective().operation == Operation::all_reduce)
                 made.push_back(op.bytes);
         double off = 0;
         for (std::size_t b = 0; b < std::max(made.size(), recorded.size()); ++b) {
@@ -298,7 +298,7 @@ void Lifting::know_costs() {
     out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_,
                               out_.notes, out_.hosts);
     if (out_.hosts) return know_hosts(figures);
-    const Program program = program_of(out_, job_of(out_, {}));
+    const sharding::Program program = program_of(out_, job_of(out_, {}));
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
     if (host.step_ns > 0)
@@ -325,11 +325,11 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
         if (trace_.runtime.name[c] == name)
             overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
     for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
-    const Program program = program_of(out_, job_of(out_, {}));
+    const sharding::Program program = program_of(out_, job_of(out_, {}));
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.cluster.host.operation = 0;
     out_.engine = HostEngine(program, figures.engine, median(std::move(overheads)));
-    if (program.job().parallel.mode != ParallelMode::fsdp) {
+    if (program.job().parallel.mode != job::ParallelMode::fsdp) {
         out_.notes.emplace_back(
             "The trace has no work of FSDP's hooks: under FSDP each parameter and collective is assumed to "
             "cost "
@@ -342,8 +342,8 @@ void Lifting::know_hosts(const RecordedFigures& figures) {
 
 // PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the
 // recorded peak is the step's rise above what the Plan has at a step's start.
-void Lifting::know_host_peak(const Program& recorded) {
-    MemoryAccount account;
+void Lifting::know_host_peak(const sharding::Program& recorded) {
+    plan::MemoryAccount account;
     account.walk(recorded.setup());
     for (std::size_t s = 0; s <= recorded.warm_up_steps(); ++s) account.walk(recorded.step(s));
     const traces::analysis::Interval step = steps_[base_].host;
@@ -362,14 +362,14 @@ void Lifting::know_host_peak(const Program& recorded) {
 }
 
 // The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.
-void Lifting::know_unseen_waiting(const Program& recorded) {
+void Lifting::know_unseen_waiting(const sharding::Program& recorded) {
     const std::vector<traces::analysis::Interval> windows = middle_windows();
     const auto length = static_cast<double>(traces::analysis::length(windows));
     const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
     const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
     const double work = length - waiting - collectives;
     if (work <= 0) return;
-    const bool blocking = out_.blocking && recorded.job().parallel.mode == ParallelMode::fsdp;
+    const bool blocking = out_.blocking && recorded.job().parallel.mode == job::ParallelMode::fsdp;
     const auto shares = meeting_shares(recorded.step(recorded.warm_up_steps()), blocking);
     out_.waiting_s = waiting / static_cast<double>(middle_.size()) * kNs;
     const double unseen = waiting - work * out_.skew.waiting(shares);
@@ -461,16 +461,16 @@ Lifted lift(const Trace& trace) {
     return Lifting(converted, true).run();
 }
 
-sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job) {
-    cluster.collectives.blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const job::Job& job) {
+    cluster.collectives.blocking = lifted.blocking && job.parallel.mode == job::ParallelMode::fsdp;
     return cluster;
 }
 
-Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
-    std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
+job::Job job_of(const Lifted& lifted, const std::vector<job::Override>& changes) {
+    std::vector<job::Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
     // Recorded settings that the new mode or strategy does not support are reset.
-    for (const Override& change : changes) {
+    for (const job::Override& change : changes) {
         if (change.key == "parallel.mode" && change.value != "fsdp")
             settings.push_back({"fsdp.cpu_offload", "false"});
         if (change.key == "fsdp.sharding_strategy" && change.value.find("HYBRID") == std::string::npos)
@@ -490,22 +490,22 @@ double waiting_ns(const Lifted& lifted, const std::vector<double>& shares, doubl
 
 }  // namespace
 
-Program program_of(const Lifted& lifted, const Job& job) {
+sharding::Program program_of(const Lifted& lifted, const job::Job& job) {
     const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
     const double batch =
         lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
     LiftedCosts costs = lifted.costs;
     if (lifted.hosts) {
         // What the host does beside the model, and where it waits, depend on the Plan.
-        const Program plain(job, workload_of(lifted.step, costs, units, batch));
-        const Plan& plan = plain.step(plain.warm_up_steps());
+        const sharding::Program plain(job, workload_of(lifted.step, costs, units, batch));
+        const plan::Plan& plan = plain.step(plain.warm_up_steps());
         costs.step_ns = lifted.engine.step_ns(plain);
         double work = static_cast<double>(costs.step_ns), kernels = 0;
-        for (const Op& op : plan.ops) {
+        for (const plan::Op& op : plan.ops) {
             work += static_cast<double>(op.recorded_ns);
-            if (op.kind == OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
+            if (op.kind == plan::OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
         }
-        const bool blocking = lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+        const bool blocking = lifted.blocking && job.parallel.mode == job::ParallelMode::fsdp;
         if (job.run.ranks > 1 && kernels > 0)
             costs.kernel_factor += waiting_ns(lifted, meeting_shares(plan, blocking), work) / kernels;
     }

@@ -7,7 +7,7 @@
 
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
@@ -32,25 +32,25 @@ struct FeedForwardShape {
 class FeedForward final : public Module {
   public:
     FeedForward(std::string attribute, const FeedForwardShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class GptBlock final : public Module {
   public:
     GptBlock(std::string attribute, const GptShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class Gpt final : public Module {
   public:
     explicit Gpt(const GptShape& shape);
     // int32 tokens [batch * context] to logits [batch * context, vocabulary].
-    Tensor forward(Graph& graph, const Tensor& tokens) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 };
 
 // Mean of -log p(target) over the `counted` positions whose target is not negative (0: over all positions);
 // fp32 logits, int32 targets.
-Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets,
-                          std::int64_t counted = 0);
+plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
+                                std::int64_t counted = 0);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

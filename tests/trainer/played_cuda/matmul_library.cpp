@@ -48,7 +48,7 @@ void column_major_product(const MatmulCall& call) {
 
 void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
     played_cuda::enqueue(stream, [call] {
-        if (call.dtype == DType::bf16) {
+        if (call.dtype == plan::DType::bf16) {
             column_major_product<Bf16>(call);
         } else {
             column_major_product<float>(call);

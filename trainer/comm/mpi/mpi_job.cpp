@@ -71,7 +71,7 @@ std::string MpiJob::broadcast(const std::string& from_rank_0) {
     return text;
 }
 
-std::unique_ptr<Wire> MpiJob::wire(const MpiWireOptions& options) {
+std::unique_ptr<comm::Wire> MpiJob::wire(const comm::MpiWireOptions& options) {
     return std::make_unique<MpiWire>(options, library_);
 }
 

@@ -12,7 +12,7 @@ namespace shardscope::trainer::mpi {
 // MPI's text for the error `code` of `call`: "MPI_Isend: MPI_ERR_RANK: invalid rank".
 std::string describe_error(const char* call, int code);
 
-class MpiJob final : public MpiModule {
+class MpiJob final : public comm::MpiModule {
   public:
     MpiJob();  // throws std::runtime_error
     ~MpiJob() override;
@@ -21,7 +21,7 @@ class MpiJob final : public MpiModule {
     int ranks() const override { return ranks_; }
     std::string library() const override { return library_; }
     std::string broadcast(const std::string& from_rank_0) override;
-    std::unique_ptr<Wire> wire(const MpiWireOptions& options) override;
+    std::unique_ptr<comm::Wire> wire(const comm::MpiWireOptions& options) override;
     void abandon() override { abandoned_ = true; }
 
   private:

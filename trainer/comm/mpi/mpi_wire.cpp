@@ -33,7 +33,7 @@ constexpr long kIdleSleepNs = 2'000'000;
 
 }  // namespace
 
-MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
+MpiWire::MpiWire(const comm::MpiWireOptions& options, std::string library)
     : options_(options), library_(std::move(library)), waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     options_.chunk_bytes = std::clamp<std::size_t>(options_.chunk_bytes, 1, INT_MAX);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -50,19 +50,19 @@ MpiWire::MpiWire(const MpiWireOptions& options, std::string library)
         const int made = MPI_Comm_dup(MPI_COMM_WORLD, &communicator);  // inherits its error handler
         if (made != MPI_SUCCESS) fail("MPI_Comm_dup", made, -1);
     }
-    if (!waker_) throw WireError(fmt::format("no eventfd can be made ({})", std::strerror(errno)));
+    if (!waker_) throw comm::WireError(fmt::format("no eventfd can be made ({})", std::strerror(errno)));
 }
 
 void MpiWire::fail(const char* call, int code, int peer) const {
     const std::string what = describe_error(call, code);
-    if (peer < 0) throw WireError(fmt::format("{} failed ({})", library_, what));
-    throw WireError(fmt::format("{} failed between rank {} and rank {} ({})", library_, rank_, peer, what),
-                    peer);
+    if (peer < 0) throw comm::WireError(fmt::format("{} failed ({})", library_, what));
+    throw comm::WireError(
+        fmt::format("{} failed between rank {} and rank {} ({})", library_, rank_, peer, what), peer);
 }
 
 MpiWire::Channel MpiWire::channel(std::uint32_t tag) const {
     if (tag / tags_ >= communicators_.size()) {
-        throw WireError(
+        throw comm::WireError(
             fmt::format("{} supports only tags below {}, but tag {} is needed; use run.comm = \"tcp\"",
                         library_, tags_ * communicators_.size(), tag));
     }
@@ -81,8 +81,8 @@ std::size_t MpiWire::open_message() {
 
 // An empty message has one part, too.
 template <class Byte, class Start>
-Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives,
-                            const Start& start_part) {
+comm::Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, bool receives,
+                                  const Start& start_part) {
     const Channel where = channel(tag);
     const std::size_t message = open_message();
     std::size_t offset = 0;
@@ -99,14 +99,14 @@ Wire::Ticket MpiWire::start(int peer, std::uint32_t tag, std::span<Byte> data, b
     return message + 1;
 }
 
-Wire::Ticket MpiWire::send(int to, std::uint32_t tag, std::span<const std::byte> data) {
+comm::Wire::Ticket MpiWire::send(int to, std::uint32_t tag, std::span<const std::byte> data) {
     return start(to, tag, data, false,
                  [to](const std::byte* part, int bytes, const Channel& where, MPI_Request* request) {
                      return MPI_Isend(part, bytes, MPI_BYTE, to, where.tag, where.communicator, request);
                  });
 }
 
-Wire::Ticket MpiWire::receive(int from, std::uint32_t tag, std::span<std::byte> data) {
+comm::Wire::Ticket MpiWire::receive(int from, std::uint32_t tag, std::span<std::byte> data) {
     return start(from, tag, data, true,
                  [from](std::byte* part, int bytes, const Channel& where, MPI_Request* request) {
                      return MPI_Irecv(part, bytes, MPI_BYTE, from, where.tag, where.communicator, request);
@@ -145,9 +145,9 @@ bool MpiWire::test() {
         int bytes = 0;
         if (part.bytes >= 0 && MPI_Get_count(&status, MPI_BYTE, &bytes) == MPI_SUCCESS &&
             bytes != part.bytes) {
-            throw WireError(fmt::format("rank {} sent a message of {} bytes, but {} were expected", part.peer,
-                                        bytes, part.bytes),
-                            part.peer);
+            throw comm::WireError(fmt::format("rank {} sent a message of {} bytes, but {} were expected",
+                                              part.peer, bytes, part.bytes),
+                                  part.peer);
         }
         parts_left_[part.message]--;
     }
@@ -170,14 +170,14 @@ bool MpiWire::progress(int wait_us) {
     long length = kFirstSleepNs;
     for (long now = begin;; now = profiler::monotonic_ns()) {
         if (woken_.exchange(false, std::memory_order_acquire)) {
-            take_pokes(waker_.get());
+            comm::take_pokes(waker_.get());
             return test();
         }
         if (now >= deadline) return false;
         if (now - begin < kSpinNs && !requests_.empty()) {
-            relax();
+            comm::relax();
         } else {
-            sleep_on(waker_.get(), std::min(length, deadline - now));
+            comm::sleep_on(waker_.get(), std::min(length, deadline - now));
             length = std::min(length + length / 2, requests_.empty() ? kIdleSleepNs : kBusySleepNs);
         }
         if (test()) return true;
@@ -186,7 +186,7 @@ bool MpiWire::progress(int wait_us) {
 
 void MpiWire::wake() {
     woken_.store(true, std::memory_order_release);
-    poke(waker_.get());
+    comm::poke(waker_.get());
 }
 
 }  // namespace shardscope::trainer::mpi

@@ -17,9 +17,9 @@
 
 namespace shardscope::trainer::mpi {
 
-class MpiWire final : public Wire {
+class MpiWire final : public comm::Wire {
   public:
-    MpiWire(const MpiWireOptions& options, std::string library);  // collective; throws WireError
+    MpiWire(const comm::MpiWireOptions& options, std::string library);  // collective; throws WireError
 
     int rank() const override { return rank_; }
     int ranks() const override { return ranks_; }
@@ -50,7 +50,7 @@ class MpiWire final : public Wire {
     bool test();  // polls MPI; whether a request has ended
     [[noreturn]] void fail(const char* call, int code, int peer) const;
 
-    MpiWireOptions options_;
+    comm::MpiWireOptions options_;
     std::string library_;
     int rank_ = 0, ranks_ = 1;
     std::uint64_t tags_ = 0;  // number of tags per communicator
@@ -63,7 +63,7 @@ class MpiWire final : public Wire {
     std::vector<Part> parts_;            // by request
     std::vector<int> finished_;          // indices from MPI_Testsome
     std::vector<MPI_Status> statuses_;
-    Socket waker_;  // an eventfd
+    comm::Socket waker_;  // an eventfd
     std::atomic<bool> woken_{false};
 };
 
