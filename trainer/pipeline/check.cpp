@@ -235,9 +235,10 @@ class Checker {
             links.push_back(fmt::format("rank {} at {} for {} of rank {}", own.rank, text_of(own.waits),
                                         text_of(other), rank_of(other.stage)));
         }
-        return ScheduleProblem{rank, of_rank(rank).at,
-                               fmt::format("deadlock: {} wait{}; change the order on one of these ranks",
-                                           traces::schema::joined(links, ", "), links.size() == 1 ? "s" : "")};
+        return ScheduleProblem{
+            rank, of_rank(rank).at,
+            fmt::format("deadlock: {} wait{}; change the order on one of these ranks",
+                        traces::schema::joined(links, ", "), links.size() == 1 ? "s" : "")};
     }
 
     const Schedule& s_;
