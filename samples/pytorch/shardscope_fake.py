@@ -13,6 +13,7 @@ The trace has the profiler's format, for rank 0. Its times only give the order o
 """
 
 import contextlib
+import gc
 import gzip
 import json
 import os
@@ -148,7 +149,8 @@ class Trace:
             return
         name, number = node.name(), node._sequence_nr()
         key = (name, number)
-        if inside and self._open[-1][1] == key:
+        # FSDP's ranges are open inside the node that runs its hook.
+        if next((own for _, own in reversed(self._open) if own is not None), None) == key:
             return
         if inside:
             self._end_node()
@@ -219,6 +221,7 @@ class Trace:
 
     def begin_steps(self):
         if not self.active and self.steps == 0:
+            gc.collect()  # cycles of Python's would keep a few tensors of the construction for a while
             self.active, self._step_began = True, self._tick()
             self.peak = self.live
 
@@ -580,6 +583,7 @@ class Attachment(shardscope_torch.Attachment):
 
     def __init__(self, trace, steps):
         self._trace, self._all_steps = trace, steps
+        self._warm = False
         self._flat = weakref.WeakKeyDictionary()  # module -> shapes of the parameters that FSDP1 flattened
         super().__init__((lambda name: trace.push(name.decode()), trace.pop), None, None)
 
@@ -605,9 +609,13 @@ class Attachment(shardscope_torch.Attachment):
         pass  # autograd's links say where each node belongs
 
     def _begin_step(self):
-        self._trace.begin_steps()
+        if self._warm:
+            self._trace.begin_steps()
 
     def _end_step(self):
+        if not self._warm:  # the first step differs: FSDP sets itself up, and the optimizer has no state yet
+            self._warm = True
+            return
         if not self._trace.active:
             return
         self._trace.end_step()
