@@ -188,6 +188,21 @@ TEST(LiftedHosts, SmallerBucketsOfDdpSlowTheBackwardInsteadOfBeingFree) {
     EXPECT_GT(four.step_s, two.step_s);
 }
 
+// However long the recorded transfers beside the backward were, a replay without them has half of its
+// operators' time.
+TEST(LiftedHosts, OperatorsBesideTransfersHadHalfOfACoreAtLeast) {
+    const traces::TemporaryFolder folder;
+    for (int rank = 0; rank < 2; ++rank) {
+        GlooTrace trace(rank);
+        train(trace, false, 6, 60 * kBackward);
+        trace.write(folder / "");
+    }
+    const Lifted own = lift(*traces::importer::open_any({folder / "rank0.json", folder / "rank1.json"}));
+    const Replay fsdp = replay(own, own.cluster, {{"parallel.mode", "fsdp"}, {"fsdp.layout", "fsdp2"}}, 1);
+    ASSERT_TRUE(fsdp.can_be()) << fsdp.impossible;
+    EXPECT_GE(fsdp.kernel_s, 0.45e-6 * kBlocks * (kForward + kBackward));
+}
+
 // One rank requests no collective, copies nothing in or out, has lighter hooks and the machine to itself.
 TEST(LiftedHosts, OneRankUnderFsdpPaysForNoCollective) {
     const Lifted own = lifted(true);

@@ -92,7 +92,8 @@ LiftedCosts host_costs(const Lifted& lifted, LiftedCosts costs, const Program& p
     if (kernels <= 0) return costs;
     double more = (host_overlap_seconds(lifted, program) - lifted.host_overlap_s) / kNs;
     if (job.run.ranks > 1) more += waiting_ns(lifted, meeting_shares(plan, blocks(lifted, job)), work);
-    costs.kernel_factor += more / kernels;
+    // Threads that share a core with a transfer have half of it at least.
+    costs.kernel_factor = std::max(costs.kernel_factor + more / kernels, crowd / 2);
     return costs;
 }
 
