@@ -18,7 +18,7 @@ version=2.15.0
 python=${SHARDSCOPE_PYTHON:-python3}
 has_torch() { "$1" -c "import torch; raise SystemExit(torch.__version__.split('+')[0] != '$version')" 2>/dev/null; }
 if ! has_torch "$python"; then
-    environment=build/schedules
+    environment=build/fidelity # that of scripts/fidelity.sh
     python=$environment/bin/python
     if ! has_torch "$python"; then
         python3 -m venv "$environment"
