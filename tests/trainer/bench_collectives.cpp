@@ -23,7 +23,7 @@
 #include "trainer/executor/host_memory.h"
 #include "trainer/kernels/elementwise.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 namespace {
 
 // Memory as the trainer's device allocates it, the same for all ways.
@@ -31,10 +31,12 @@ template <class T>
 struct HostMemory {
     using value_type = T;
     T* allocate(std::size_t n) {
-        std::byte* data = take_host_memory(n * sizeof(T));
+        std::byte* data = executor::take_host_memory(n * sizeof(T));
         return data ? reinterpret_cast<T*>(data) : throw std::bad_alloc();
     }
-    void deallocate(T* data, std::size_t) { give_back_host_memory(reinterpret_cast<std::byte*>(data)); }
+    void deallocate(T* data, std::size_t) {
+        executor::give_back_host_memory(reinterpret_cast<std::byte*>(data));
+    }
     bool operator==(const HostMemory&) const = default;
 };
 using Floats = std::vector<float, HostMemory<float>>;
@@ -83,25 +85,25 @@ struct Buffers {
     Floats in, out;
     std::size_t full = 0, piece = 0;
 };
-using Carry = std::function<void(Operation, Buffers&)>;
+using Carry = std::function<void(plan::Operation, Buffers&)>;
 
-void by_mpi(Operation operation, Buffers& b) {
+void by_mpi(plan::Operation operation, Buffers& b) {
     const int piece = static_cast<int>(b.piece), full = static_cast<int>(b.full);
-    if (operation == Operation::all_gather) {
+    if (operation == plan::Operation::all_gather) {
         MPI_Allgather(b.in.data(), piece, MPI_FLOAT, b.out.data(), piece, MPI_FLOAT, MPI_COMM_WORLD);
-    } else if (operation == Operation::reduce_scatter) {
+    } else if (operation == plan::Operation::reduce_scatter) {
         MPI_Reduce_scatter_block(b.in.data(), b.out.data(), piece, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     } else {
         MPI_Allreduce(b.in.data(), b.out.data(), full, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     }
 }
 
-void by_hand(Operation operation, Buffers& b) {
+void by_hand(plan::Operation operation, Buffers& b) {
     float* own = b.out.data() + static_cast<std::size_t>(g_rank) * b.piece;
-    if (operation == Operation::all_gather) {
+    if (operation == plan::Operation::all_gather) {
         std::copy_n(b.in.data(), b.piece, own);
         ring_all_gather(b.out, b.piece);
-    } else if (operation == Operation::reduce_scatter) {
+    } else if (operation == plan::Operation::reduce_scatter) {
         ring_reduce_scatter(b.in, b.out.data(), b.piece);
     } else {
         ring_reduce_scatter(b.in, own, b.piece);
@@ -119,13 +121,13 @@ class Ours {
         group_ = make_collective_group(std::move(wire), options);
         group_->look_while([this] { return waiting_.load(std::memory_order_relaxed); });
     }
-    void operator()(Operation operation, Buffers& b) {
-        CollectiveLaunch launch;
+    void operator()(plan::Operation operation, Buffers& b) {
+        device::CollectiveLaunch launch;
         launch.place = g_rank;
         launch.members = g_ranks;
         launch.sequence = sequence_++;
-        launch.call = {operation, DType::fp32, b.out.data(), b.in.data(), static_cast<std::int64_t>(b.full),
-                       1};
+        launch.call = {
+            operation, plan::DType::fp32, b.out.data(), b.in.data(), static_cast<std::int64_t>(b.full), 1};
         std::atomic<int> done{0};
         waiting_.store(true);
         group_->begin(launch, [&](const std::exception_ptr& error) {
@@ -177,14 +179,14 @@ WirePeers peers_over_mpi() {
 // --- measuring
 // -----------------------------------------------------------------------------------------------
 
-constexpr std::array<Operation, 3> kOperations = {Operation::all_gather, Operation::reduce_scatter,
-                                                  Operation::all_reduce};
+constexpr std::array<plan::Operation, 3> kOperations = {
+    plan::Operation::all_gather, plan::Operation::reduce_scatter, plan::Operation::all_reduce};
 
 using Key = std::tuple<int, std::size_t, std::string>;  // operation, bytes, way
 using Times = std::map<Key, double>;                    // seconds, the best
 
 void measure(const std::string& way, const Carry& carry, const std::vector<std::size_t>& sizes, Times& best) {
-    for (const Operation operation : kOperations) {
+    for (const plan::Operation operation : kOperations) {
         for (const std::size_t bytes : sizes) {
             Buffers b;
             b.piece = bytes / sizeof(float) / static_cast<std::size_t>(g_ranks);
@@ -201,7 +203,7 @@ void measure(const std::string& way, const Carry& carry, const std::vector<std::
                 for (std::size_t i = 0; i < calls; ++i) carry(operation, b);
                 known = std::min(known, (now() - begin) / static_cast<double>(calls));
             }
-            const float expected = operation == Operation::all_gather
+            const float expected = operation == plan::Operation::all_gather
                                        ? 1.0F
                                        : static_cast<float>(g_ranks * (g_ranks + 1)) / 2.0F;
             if (b.out[0] != expected) {
@@ -217,7 +219,7 @@ void print(const Times& best, const std::vector<std::string>& ways, const std::v
     fmt::print("{:<15} {:>9}", "us", "KiB");
     for (const std::string& way : ways) fmt::print(" {:>13}", way);
     fmt::print("   MPI's best / ours\n");
-    for (const Operation operation : kOperations) {
+    for (const plan::Operation operation : kOperations) {
         for (const std::size_t bytes : sizes) {
             const auto of = [&](const std::string& way) {
                 return best.at({static_cast<int>(operation), bytes, way}) * 1e6;
@@ -266,13 +268,13 @@ int run(int rounds, std::size_t largest) {
 }
 
 }  // namespace
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm
 
 int main(int argc, char** argv) {
     const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
     const int largest = argc > 2 ? std::max(1, std::atoi(argv[2])) : 64;
     try {
-        return shardscope::trainer::run(rounds, static_cast<std::size_t>(largest) << 20);
+        return shardscope::trainer::comm::run(rounds, static_cast<std::size_t>(largest) << 20);
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 1;

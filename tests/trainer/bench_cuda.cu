@@ -130,9 +130,9 @@ void check_status(cublasStatus_t status, const char* what) {
 // algorithm is the heuristic's first for the same operands, epilogue and workspace.
 class Alone {
   public:
-    Alone(const Matmul& p, DType dtype, bool tf32) {
+    Alone(const Matmul& p, plan::DType dtype, bool tf32) {
         open();
-        const bool bf16 = dtype == DType::bf16;
+        const bool bf16 = dtype == plan::DType::bf16;
         const cudaDataType_t type = bf16 ? CUDA_R_16BF : CUDA_R_32F;
         const auto layout = [&](bool transposed, std::int64_t rows, std::int64_t columns,
                                 std::int64_t leading) {
@@ -235,21 +235,24 @@ struct LinearShape {
 };
 
 template <class T>
-void bench_product(const char* type, Kernel kernel, const char* what, const LinearShape& shape, bool tf32) {
+void bench_product(const char* type, plan::Kernel kernel, const char* what, const LinearShape& shape,
+                   bool tf32) {
     const auto [rows, in, out, bias] = shape;
-    Op op;
-    op.kind = OpKind::kernel;
-    op.own = KernelOp{
-        .kernel = kernel, .dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32, .dims = {rows, in, out}};
-    op.phase = kernel == Kernel::linear_forward ? Phase::forward : Phase::backward;
-    op.args.resize(kernel == Kernel::linear_forward && bias ? 4 : 3);
+    plan::Op op;
+    op.kind = plan::OpKind::kernel;
+    op.own = plan::KernelOp{.kernel = kernel,
+                            .dtype = sizeof(T) == 2 ? plan::DType::bf16 : plan::DType::fp32,
+                            .dims = {rows, in, out}};
+    op.phase = kernel == plan::Kernel::linear_forward ? plan::Phase::forward : plan::Phase::backward;
+    op.args.resize(kernel == plan::Kernel::linear_forward && bias ? 4 : 3);
 
     const Buffer<T> x(static_cast<std::size_t>(rows * in), 1), y(static_cast<std::size_t>(rows * out), 1),
         weight(static_cast<std::size_t>(in * out), 0.05f), own_bias(static_cast<std::size_t>(out), 0.1f);
     std::vector<std::byte*> data;
-    if (kernel == Kernel::linear_forward) data = {y.bytes(), x.bytes(), weight.bytes(), own_bias.bytes()};
-    if (kernel == Kernel::linear_backward_input) data = {x.bytes(), y.bytes(), weight.bytes()};
-    if (kernel == Kernel::linear_backward_weight) data = {weight.bytes(), y.bytes(), x.bytes()};
+    if (kernel == plan::Kernel::linear_forward)
+        data = {y.bytes(), x.bytes(), weight.bytes(), own_bias.bytes()};
+    if (kernel == plan::Kernel::linear_backward_input) data = {x.bytes(), y.bytes(), weight.bytes()};
+    if (kernel == plan::Kernel::linear_backward_weight) data = {weight.bytes(), y.bytes(), x.bytes()};
 
     const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
     Gemm gemm(tf32);
@@ -268,31 +271,31 @@ void bench_product(const char* type, Kernel kernel, const char* what, const Line
 
 // A GPT's widest Linear with its activation, computed in the matmul and separately; GELU's sum is kept.
 template <class T>
-void bench_activation(const char* type, Kernel fused, const char* what, const DeviceContext& device) {
+void bench_activation(const char* type, plan::Kernel fused, const char* what, const DeviceContext& device) {
     constexpr std::int64_t kRows = 8192, kIn = 768, kOut = 3072;
-    const bool gelu = fused == Kernel::linear_gelu_forward;
-    const ActivationKind kind = gelu ? ActivationKind::gelu : ActivationKind::relu;
+    const bool gelu = fused == plan::Kernel::linear_gelu_forward;
+    const kernels::ActivationKind kind = gelu ? kernels::ActivationKind::gelu : kernels::ActivationKind::relu;
     const Buffer<T> x(kRows * kIn, 1), weight(kIn * kOut, 0.05f), bias(kOut, 0.1f), sum(kRows * kOut),
         y(kRows * kOut);
     const Buffer<std::uint8_t> workspaces(2 * kWorkspace);
     Gemm gemm(false);
     gemm.use_workspaces(workspaces.bytes(), kWorkspace);
-    const auto op_of = [&](Kernel kernel, std::size_t args) {
-        Op op;
-        op.kind = OpKind::kernel;
-        op.own = KernelOp{.kernel = kernel,
-                          .dtype = sizeof(T) == 2 ? DType::bf16 : DType::fp32,
-                          .dims = {kRows, kIn, kOut}};
-        op.phase = Phase::forward;
-        for (std::size_t i = 0; i < args; ++i) op.args.push_back({static_cast<BufferId>(i), 0, 0, 0});
+    const auto op_of = [&](plan::Kernel kernel, std::size_t args) {
+        plan::Op op;
+        op.kind = plan::OpKind::kernel;
+        op.own = plan::KernelOp{.kernel = kernel,
+                                .dtype = sizeof(T) == 2 ? plan::DType::bf16 : plan::DType::fp32,
+                                .dims = {kRows, kIn, kOut}};
+        op.phase = plan::Phase::forward;
+        for (std::size_t i = 0; i < args; ++i) op.args.push_back({static_cast<plan::BufferId>(i), 0, 0, 0});
         return op;
     };
     std::vector<std::byte*> together = {y.bytes()}, apart = {sum.bytes()};
     if (gelu) together.push_back(sum.bytes());
     for (std::vector<std::byte*>* args : {&together, &apart})
         args->insert(args->end(), {x.bytes(), weight.bytes(), bias.bytes()});
-    const Op in_product = op_of(fused, together.size()),
-             product = op_of(Kernel::linear_forward, apart.size());
+    const plan::Op in_product = op_of(fused, together.size()),
+                   product = op_of(plan::Kernel::linear_forward, apart.size());
     const std::vector<double> us = measure({[&] { gemm.launch(in_product, together, nullptr); },
                                             [&] {
                                                 gemm.launch(product, apart, nullptr);
@@ -303,10 +306,10 @@ void bench_activation(const char* type, Kernel fused, const char* what, const De
 }
 
 void bench_activations(const DeviceContext& device) {
-    bench_activation<Bf16>("bf16", Kernel::linear_gelu_forward, "gelu", device);
-    bench_activation<Bf16>("bf16", Kernel::linear_relu_forward, "relu", device);
-    bench_activation<float>("fp32", Kernel::linear_gelu_forward, "gelu", device);
-    bench_activation<float>("fp32", Kernel::linear_relu_forward, "relu", device);
+    bench_activation<Bf16>("bf16", plan::Kernel::linear_gelu_forward, "gelu", device);
+    bench_activation<Bf16>("bf16", plan::Kernel::linear_relu_forward, "relu", device);
+    bench_activation<float>("fp32", plan::Kernel::linear_gelu_forward, "gelu", device);
+    bench_activation<float>("fp32", plan::Kernel::linear_relu_forward, "relu", device);
 }
 
 // The Linears of a GPT of 124 M parameters on 8 samples of 1024 tokens.
@@ -317,9 +320,10 @@ void bench_products() {
                                   {kRows, 768, 3072, true},
                                   {kRows, 3072, 768, true},
                                   {kRows, 768, 50257, false}};
-    const std::pair<Kernel, const char*> kernels[] = {{Kernel::linear_forward, "forward"},
-                                                      {Kernel::linear_backward_input, "backward_input"},
-                                                      {Kernel::linear_backward_weight, "backward_weight"}};
+    const std::pair<plan::Kernel, const char*> kernels[] = {
+        {plan::Kernel::linear_forward, "forward"},
+        {plan::Kernel::linear_backward_input, "backward_input"},
+        {plan::Kernel::linear_backward_weight, "backward_weight"}};
     for (const auto& [kernel, what] : kernels) {
         for (const LinearShape& shape : shapes) {
             bench_product<Bf16>("bf16", kernel, what, shape, false);
@@ -371,9 +375,10 @@ void bench_memory(const DeviceContext& device) {
         row("layer_norm_backward_input bf16", x.size(), 6 * kN,
             [&] { layer_norm_backward_input<Bf16>(device, y, x, gamma, mean, rstd, dx, kRows, kCols); });
         row("gelu_forward bf16", x.size(), 4 * kN,
-            [&] { activation_forward<Bf16>(ActivationKind::gelu, x, y, x.size(), device.stream); });
-        row("gelu_backward bf16", x.size(), 6 * kN,
-            [&] { activation_backward<Bf16>(ActivationKind::gelu, y, x, dx, x.size(), device.stream); });
+            [&] { activation_forward<Bf16>(kernels::ActivationKind::gelu, x, y, x.size(), device.stream); });
+        row("gelu_backward bf16", x.size(), 6 * kN, [&] {
+            activation_backward<Bf16>(kernels::ActivationKind::gelu, y, x, dx, x.size(), device.stream);
+        });
     }
     {
         constexpr int kRows = 8192, kClasses = 50257;
@@ -396,11 +401,11 @@ void bench_attention(int batch, int context, int heads, int features) {
     const Buffer<Bf16> qkv(3 * n, 1), out(n), dout(n, 1), dqkv(3 * n);
     const Buffer<float> lse(static_cast<std::size_t>(rows * heads)),
         delta(static_cast<std::size_t>(rows * heads));
-    const auto call = [&](Kernel kernel, std::vector<std::byte*> data) {
-        Op op;
-        op.kind = OpKind::kernel;
-        op.own =
-            KernelOp{.kernel = kernel, .dtype = DType::bf16, .dims = {batch, context, heads, width, heads}};
+    const auto call = [&](plan::Kernel kernel, std::vector<std::byte*> data) {
+        plan::Op op;
+        op.kind = plan::OpKind::kernel;
+        op.own = plan::KernelOp{
+            .kernel = kernel, .dtype = plan::DType::bf16, .dims = {batch, context, heads, width, heads}};
         op.args.resize(data.size());
         return [op, data] { launch_attention(op, data, nullptr); };
     };
@@ -412,9 +417,9 @@ void bench_attention(int batch, int context, int heads, int features) {
         std::printf("attention bf16 %s %dx%d %dx%d  %.2f  %.1f\n", what, batch, context, heads, features, us,
                     products * product / us / 1e6);
     };
-    row("forward", 2, call(Kernel::fused_attention_forward, {out.bytes(), lse.bytes(), qkv.bytes()}));
+    row("forward", 2, call(plan::Kernel::fused_attention_forward, {out.bytes(), lse.bytes(), qkv.bytes()}));
     row("backward", 5,
-        call(Kernel::fused_attention_backward,
+        call(plan::Kernel::fused_attention_backward,
              {dqkv.bytes(), delta.bytes(), dout.bytes(), qkv.bytes(), out.bytes(), lse.bytes()}));
 }
 

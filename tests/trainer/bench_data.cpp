@@ -17,7 +17,7 @@
 #include "trainer/data/source.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 constexpr std::size_t kTextBytes = 10'000'000;
@@ -110,6 +110,6 @@ void encode(benchmark::State& state) {
 BENCHMARK(encode)->Arg(4096)->Arg(32768)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data
 
 BENCHMARK_MAIN();

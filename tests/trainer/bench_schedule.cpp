@@ -12,7 +12,7 @@
 #include "trainer/data/synthetic.h"
 #include "trainer/executor/ranks.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace {
 
 double seconds(clockid_t clock) {
@@ -25,20 +25,20 @@ struct Cost {                                // seconds per step
     double wall = 0, process = 0, host = 0;  // host: processor time of a rank's host thread
 };
 
-Job job_of(int ranks, int width, int batch) {
-    Job job;
+job::Job job_of(int ranks, int width, int batch) {
+    job::Job job;
     job.run.ranks = ranks;
     job.run.steps = 1000;
     job.model.layers = 200;
     job.model.width = width;
     job.data.batch = batch;
-    job.fsdp.wrap = parse_wrap("module:Linear");
+    job.fsdp.wrap = job::parse_wrap("module:Linear");
     return job;
 }
 
-Cost measure(const Program& program, int steps) {
-    const Job& job = program.job();
-    const SyntheticDataset dataset(job.run.seed, job.model.width);
+Cost measure(const sharding::Program& program, int steps) {
+    const job::Job& job = program.job();
+    const data::SyntheticDataset dataset(job.run.seed, job.model.width);
     HostCalls calls;
     calls.next_batch = [&](void* input, void* target) { dataset.fill(0, job.data.batch, input, target); };
     calls.read_loss = [](std::int64_t, std::span<const double>, std::int32_t) {};
@@ -69,18 +69,19 @@ Cost measure(const Program& program, int steps) {
 }
 
 int run(int ranks, int width, int batch) {
-    const Program small(job_of(ranks, 8, 1)), large(job_of(ranks, width, batch));
-    std::map<OpKind, int> kinds;
-    for (const Op& op : small.step(3).ops) ++kinds[op.kind];
+    const sharding::Program small(job_of(ranks, 8, 1)), large(job_of(ranks, width, batch));
+    std::map<plan::OpKind, int> kinds;
+    for (const plan::Op& op : small.step(3).ops) ++kinds[op.kind];
     const auto operations = static_cast<double>(small.step(3).ops.size());
     const Cost idle = measure(small, 50), real = measure(large, 3);
     const double all = operations * ranks;
     fmt::print(
         "{} ranks, 200 units, {} operations a rank and step ({} allocations, {} frees, {} events and waits, "
         "{} pieces of work, {} collectives)\n",
-        ranks, small.step(3).ops.size(), kinds[OpKind::allocate], kinds[OpKind::free],
-        kinds[OpKind::record_event] + kinds[OpKind::wait_event] + kinds[OpKind::host_wait],
-        kinds[OpKind::kernel] + kinds[OpKind::memcpy] + kinds[OpKind::memset], kinds[OpKind::collective]);
+        ranks, small.step(3).ops.size(), kinds[plan::OpKind::allocate], kinds[plan::OpKind::free],
+        kinds[plan::OpKind::record_event] + kinds[plan::OpKind::wait_event] + kinds[plan::OpKind::host_wait],
+        kinds[plan::OpKind::kernel] + kinds[plan::OpKind::memcpy] + kinds[plan::OpKind::memset],
+        kinds[plan::OpKind::collective]);
     fmt::print(
         "width 8, batch 1:      step {:8.2f} ms, processor time {:8.2f} ms ({:.2f} us an operation; of the "
         "host thread {:.2f} us)\n",
@@ -94,9 +95,9 @@ int run(int ranks, int width, int batch) {
 }
 
 }  // namespace
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor
 
 int main(int argc, char** argv) {
     const auto number = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
-    return shardscope::trainer::run(number(1, 2), number(2, 1024), number(3, 128));
+    return shardscope::trainer::executor::run(number(1, 2), number(2, 1024), number(3, 128));
 }

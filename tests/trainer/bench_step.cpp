@@ -34,8 +34,8 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-Job gpt_of_the_issue(const testing::SampleText& text) {
-    Job job = testing::with_mode(testing::gpt_job(text, 8, 1), ParallelMode::none);
+job::Job gpt_of_the_issue(const testing::SampleText& text) {
+    job::Job job = testing::with_mode(testing::gpt_job(text, 8, 1), job::ParallelMode::none);
     job.model.layers = 6;
     job.model.width = 384;
     job.model.heads = 6;
@@ -44,19 +44,19 @@ Job gpt_of_the_issue(const testing::SampleText& text) {
     return job;
 }
 
-Job mlp_of_the_issue() {
-    Job job = testing::with_wrap(testing::mlp_job(8, 1024, 128, 2), "module:Linear");
+job::Job mlp_of_the_issue() {
+    job::Job job = testing::with_wrap(testing::mlp_job(8, 1024, 128, 2), "module:Linear");
     job.run.steps = 24;
     return job;
 }
 
 // Seconds per step on `clock`, without the first two steps and the last, whose loss is reported sooner than
 // the others' (no further step delays its host).
-double step_seconds(Job job, int steps, clockid_t clock) {
+double step_seconds(job::Job job, int steps, clockid_t clock) {
     job.run.steps = steps + 3;
     double from = 0, to = 0;
-    RunOptions options;
-    options.on_step = [&](const StepReport& report) {
+    executor::RunOptions options;
+    options.on_step = [&](const executor::StepReport& report) {
         if (report.step == 1) from = seconds(clock);
         if (report.step == 1 + steps) to = seconds(clock);
     };
@@ -73,28 +73,28 @@ struct Product {
     double flops() const { return 2.0 * m * n * k * static_cast<double>(times) * share; }
 };
 
-std::vector<Product> products_of(const Plan& plan) {
+std::vector<Product> products_of(const plan::Plan& plan) {
     std::vector<Product> products;
-    for (const Op& op : plan.ops) {
-        if (op.kind != OpKind::kernel) continue;
+    for (const plan::Op& op : plan.ops) {
+        if (op.kind != plan::OpKind::kernel) continue;
         const auto d = [&](std::size_t i) { return static_cast<int>(op.kernel().dims[i]); };
         switch (op.kernel().kernel) {
-            case Kernel::linear_forward:
-            case Kernel::linear_relu_forward:
-            case Kernel::linear_gelu_forward:
+            case plan::Kernel::linear_forward:
+            case plan::Kernel::linear_relu_forward:
+            case plan::Kernel::linear_gelu_forward:
                 products.push_back({false, true, d(0), d(2), d(1), 1, 1});
                 break;
-            case Kernel::linear_backward_input:
+            case plan::Kernel::linear_backward_input:
                 products.push_back({false, false, d(0), d(1), d(2), 1, 1});
                 break;
-            case Kernel::linear_backward_weight:
+            case plan::Kernel::linear_backward_weight:
                 products.push_back({true, false, d(2), d(1), d(0), 1, 1});
                 break;
-            case Kernel::attention_forward:
-            case Kernel::attention_backward: {
+            case plan::Kernel::attention_forward:
+            case plan::Kernel::attention_backward: {
                 const int head = d(3) / d(2);
                 const std::int64_t heads = op.kernel().dims[0] * op.kernel().dims[2];
-                const int pairs = op.kernel().kernel == Kernel::attention_forward ? 1 : 2;
+                const int pairs = op.kernel().kernel == plan::Kernel::attention_forward ? 1 : 2;
                 products.push_back({false, true, d(1), d(1), head, heads * pairs, 0.5});
                 products.push_back({false, false, d(1), head, d(1), heads * pairs, 0.5});
                 break;
@@ -121,9 +121,9 @@ double seconds_alone(const std::vector<Product>& products, const float* a, const
 
 void bench_gpt() {
     const testing::SampleText text;
-    const Job job = gpt_of_the_issue(text);
+    const job::Job job = gpt_of_the_issue(text);
     kernels::Blas::get().set_threads(1);
-    const Program program(job);
+    const sharding::Program program(job);
     const std::vector<Product> products = products_of(testing::steady(program));
     std::size_t largest = 0;
     double flops = 0;
@@ -152,9 +152,9 @@ void bench_gpt() {
 
 void bench_bf16() {
     const testing::SampleText text;
-    Job wide = testing::with_wrap(gpt_of_the_issue(text), "module:Block");
-    Job narrow = wide;
-    narrow.precision.param = narrow.precision.reduce = Precision::bf16;
+    job::Job wide = testing::with_wrap(gpt_of_the_issue(text), "module:Block");
+    job::Job narrow = wide;
+    narrow.precision.param = narrow.precision.reduce = job::Precision::bf16;
     std::vector<double> ratios, fp32, bf16;
     for (int round = 0; round < kRounds; ++round) {
         fp32.push_back(step_seconds(wide, 3, CLOCK_PROCESS_CPUTIME_ID));
@@ -176,8 +176,9 @@ void bench_gpt_step() {
 void bench_mlp_step() {
     double fastest = 1e9;
     for (int i = 0; i < 4; ++i)
-        fastest = std::min(fastest, step_seconds(testing::with_mode(mlp_of_the_issue(), ParallelMode::ddp), 5,
-                                                 CLOCK_MONOTONIC));
+        fastest = std::min(
+            fastest,
+            step_seconds(testing::with_mode(mlp_of_the_issue(), job::ParallelMode::ddp), 5, CLOCK_MONOTONIC));
     fmt::print("{:.3f}\n", 1e3 * fastest);
 }
 
@@ -198,8 +199,8 @@ double early_gathers(const traces::store::Trace& trace) {
             if (join && trace.device.name[e] == *join) joins.push_back(trace.device.start[e]);
             if (trace.device.collective[e] < 0) continue;
             const auto c = static_cast<std::size_t>(trace.device.collective[e]);
-            if (trace.collectives.operation[c] == Operation::all_gather &&
-                trace.collectives.phase[c] == Phase::backward)
+            if (trace.collectives.operation[c] == plan::Operation::all_gather &&
+                trace.collectives.phase[c] == plan::Phase::backward)
                 gather[trace.collectives.unit[c]] = trace.device.start[e];
         }
         const int units = static_cast<int>(joins.size());
@@ -220,11 +221,11 @@ double exposed_us(const traces::store::Trace& trace) {
 }
 
 void bench_overlap() {
-    Job pre = mlp_of_the_issue();
-    Job none = pre;
-    none.fsdp.backward_prefetch = BackwardPrefetch::none;
+    job::Job pre = mlp_of_the_issue();
+    job::Job none = pre;
+    none.fsdp.backward_prefetch = job::BackwardPrefetch::none;
     std::vector<double> early_pre, early_none, ratio, exposed_pre, exposed_none;
-    RunOptions slow;
+    executor::RunOptions slow;
     slow.test.transfer_delay_us = 2000;
     for (int round = 0; round < kRounds; ++round) {
         early_pre.push_back(early_gathers(*testing::record(pre)));

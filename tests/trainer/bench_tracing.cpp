@@ -31,7 +31,7 @@
 #include "traces/store/write/writer.h"
 #include "trainer/kernels/blas.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace {
 
 double process_seconds() {
@@ -134,7 +134,7 @@ void report(const Turns& turns, const std::string& path, int steps_per_block) {
 }
 
 int bench(const std::string& job_file, int blocks, int steps_per_block) {
-    Job job = load_job(job_file);
+    job::Job job = job::load_job(job_file);
     job.checkpoint.save.clear();
     job.checkpoint.every = steps_per_block;
     job.train.validate_every = 0;
@@ -178,15 +178,15 @@ int bench(const std::string& job_file, int blocks, int steps_per_block) {
 }
 
 }  // namespace
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor
 
 int main(int argc, char** argv) try {
     if (argc < 2 || argc > 4) {
         std::fputs("usage: bench_tracing JOB.toml [BLOCKS [STEPS_PER_BLOCK]]\n", stderr);
         return 2;
     }
-    return shardscope::trainer::bench(argv[1], argc > 2 ? std::max(2, std::atoi(argv[2])) : 100,
-                                      argc > 3 ? std::max(1, std::atoi(argv[3])) : 2);
+    return shardscope::trainer::executor::bench(argv[1], argc > 2 ? std::max(2, std::atoi(argv[2])) : 100,
+                                                argc > 3 ? std::max(1, std::atoi(argv[3])) : 2);
 } catch (const std::exception& error) {
     fmt::print(stderr, "bench_tracing: {}\n", error.what());
     return 1;

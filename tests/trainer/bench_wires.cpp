@@ -21,6 +21,7 @@
 #include "trainer/comm/tcp_wire.h"
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::comm;
 
 namespace {
 

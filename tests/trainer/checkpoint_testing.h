@@ -59,7 +59,7 @@ inline void put(const std::filesystem::path& path, const std::string& bytes) {
     stream.write(bytes.data(), std::ssize(bytes));
 }
 
-using Shapes = std::vector<ParameterShape>;
+using Shapes = std::vector<checkpoint::ParameterShape>;
 
 // The value of element `element` of a parameter or state: all elements of a small model differ, and all are
 // exact in fp32 (below 2^24).
@@ -87,22 +87,22 @@ class LayoutMaker {
     void add(int place, int parameter, const std::string& state, std::int64_t first, std::int64_t elements) {
         std::int64_t& end = ends_[static_cast<std::size_t>(place)];
         layout_.places[static_cast<std::size_t>(place)].push_back(
-            {parameter, state, first, elements, Arg{0, end, 4 * elements}});
+            {parameter, state, first, elements, plan::Arg{0, end, 4 * elements}});
         end += 4 * elements + 4;  // leaves a gap of one foreign element
     }
-    RunLayout take() { return std::move(layout_); }
+    checkpoint::RunLayout take() { return std::move(layout_); }
 
   private:
-    RunLayout layout_;
+    checkpoint::RunLayout layout_;
     std::vector<std::int64_t> ends_;
 };
 
 // FSDP's flat parameter: all parameters one after the other, padded, cut into equal pieces.
-inline RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
-                             const std::vector<std::string>& states = adam_states()) {
+inline checkpoint::RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
+                                         const std::vector<std::string>& states = adam_states()) {
     LayoutMaker maker(shapes, ranks, shard);
     std::int64_t total = 0;
-    for (const ParameterShape& shape : shapes) total += shape.elements();
+    for (const checkpoint::ParameterShape& shape : shapes) total += shape.elements();
     const std::int64_t per_rank = (total + shard - 1) / shard;
     for (int place = 0; place < shard; ++place) {
         for (const std::string& state : states) {
@@ -121,12 +121,12 @@ inline RunLayout flat_layout(const Shapes& shapes, int ranks, int shard,
 }
 
 // FSDP2: every parameter's rows are cut as torch.chunk does, so that the last places may get none.
-inline RunLayout row_layout(const Shapes& shapes, int ranks, int shard,
-                            const std::vector<std::string>& states = adam_states()) {
+inline checkpoint::RunLayout row_layout(const Shapes& shapes, int ranks, int shard,
+                                        const std::vector<std::string>& states = adam_states()) {
     LayoutMaker maker(shapes, ranks, shard);
     for (int place = 0; place < shard; ++place) {
         for (int id = 0; id < std::ssize(shapes); ++id) {
-            const ParameterShape& shape = shapes[static_cast<std::size_t>(id)];
+            const checkpoint::ParameterShape& shape = shapes[static_cast<std::size_t>(id)];
             const std::int64_t rows = (shape.rows + shard - 1) / shard;
             const std::int64_t first = std::min(place * rows, shape.rows);
             const std::int64_t last = std::min(first + rows, shape.rows);
@@ -139,13 +139,13 @@ inline RunLayout row_layout(const Shapes& shapes, int ranks, int shard,
 }
 
 // DDP: every rank holds everything.
-inline RunLayout replicated_layout(const Shapes& shapes, int ranks,
-                                   const std::vector<std::string>& states = adam_states()) {
+inline checkpoint::RunLayout replicated_layout(const Shapes& shapes, int ranks,
+                                               const std::vector<std::string>& states = adam_states()) {
     return flat_layout(shapes, ranks, 1, states);
 }
 
 // The parameters are whole on every place, their state is in random parts on random places, some on several.
-inline RunLayout random_layout(const Shapes& shapes, int ranks, int shard, std::mt19937& random) {
+inline checkpoint::RunLayout random_layout(const Shapes& shapes, int ranks, int shard, std::mt19937& random) {
     LayoutMaker maker(shapes, ranks, shard);
     std::uniform_int_distribution<int> any_place(0, shard - 1);
     for (int id = 0; id < std::ssize(shapes); ++id) {
@@ -173,10 +173,10 @@ class Memory {
   public:
     static constexpr float kStranger = -1;
 
-    explicit Memory(const RunLayout& layout) : layout_(layout) {
+    explicit Memory(const checkpoint::RunLayout& layout) : layout_(layout) {
         for (int rank = 0; rank < layout.mesh.ranks; ++rank) {
             std::int64_t end = 0;
-            for (const StatePiece& piece : pieces(rank)) {
+            for (const sharding::StatePiece& piece : pieces(rank)) {
                 end = std::max(end, piece.where.offset + piece.where.bytes + 4);
             }
             ranks_.emplace_back(static_cast<std::size_t>(end / 4), kStranger);
@@ -200,22 +200,22 @@ class Memory {
             return std::all_of(each.begin(), each.end(), [](float value) { return value == kStranger; });
         });
     }
-    RankMemory of(int rank) {
-        return [this, rank](const Arg& arg) {
-            return HostView(
+    checkpoint::RankMemory of(int rank) {
+        return [this, rank](const plan::Arg& arg) {
+            return plan::HostView(
                 std::as_writable_bytes(std::span(ranks_[static_cast<std::size_t>(rank)]))
                     .subspan(static_cast<std::size_t>(arg.offset), static_cast<std::size_t>(arg.bytes)));
         };
     }
 
   private:
-    const std::vector<StatePiece>& pieces(int rank) const {
+    const std::vector<sharding::StatePiece>& pieces(int rank) const {
         return layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))];
     }
     template <class Function>
     void for_each_element(const Function& function) {
         for (int rank = 0; rank < layout_.mesh.ranks; ++rank) {
-            for (const StatePiece& piece : pieces(rank)) {
+            for (const sharding::StatePiece& piece : pieces(rank)) {
                 for (std::int64_t i = 0; i < piece.elements; ++i) {
                     function(ranks_[static_cast<std::size_t>(rank)]
                                    [static_cast<std::size_t>(piece.where.offset / 4 + i)],
@@ -225,7 +225,7 @@ class Memory {
         }
     }
 
-    const RunLayout& layout_;
+    const checkpoint::RunLayout& layout_;
     std::vector<std::vector<float>> ranks_;
 };
 
@@ -234,22 +234,25 @@ inline Shapes small_model() {
     return {{"net.0.weight", 7, 5}, {"net.0.bias", 7, 1}, {"net.2.weight", 3, 7}, {"scale", 1, 1}};
 }
 
-inline Job job_with(const std::string& save, int ranks, CheckpointFormat format = CheckpointFormat::sharded) {
-    Job job;
+inline job::Job job_with(const std::string& save, int ranks,
+                         job::CheckpointFormat format = job::CheckpointFormat::sharded) {
+    job::Job job;
     job.run.ranks = ranks;
     job.run.seed = 17;
-    job.optimizer.type = OptimizerType::adamw;
+    job.optimizer.type = job::OptimizerType::adamw;
     job.checkpoint.save = save;
     job.checkpoint.format = format;
     return job;
 }
 
 // All ranks save, each on a thread of its own. Returns what was reported.
-inline std::vector<SaveReport> save(const Job& job, const RunLayout& layout, Memory& memory,
-                                    std::int64_t step, SaveSettings settings = {}) {
-    std::vector<SaveReport> reports;
-    CheckpointSaver saver(job, layout, std::move(settings),
-                          [&](const SaveReport& report) { reports.push_back(report); });
+inline std::vector<checkpoint::SaveReport> save(const job::Job& job, const checkpoint::RunLayout& layout,
+                                                Memory& memory, std::int64_t step,
+                                                checkpoint::SaveSettings settings = {}) {
+    std::vector<checkpoint::SaveReport> reports;
+    checkpoint::CheckpointSaver saver(
+        job, layout, std::move(settings),
+        [&](const checkpoint::SaveReport& report) { reports.push_back(report); });
     std::vector<std::thread> ranks;
     ranks.reserve(static_cast<std::size_t>(layout.mesh.ranks));
     for (int rank = 0; rank < layout.mesh.ranks; ++rank) {
@@ -259,11 +262,11 @@ inline std::vector<SaveReport> save(const Job& job, const RunLayout& layout, Mem
     return reports;
 }
 
-inline void save_values(const Job& job, const RunLayout& layout, std::int64_t step,
-                        SaveSettings settings = {}) {
+inline void save_values(const job::Job& job, const checkpoint::RunLayout& layout, std::int64_t step,
+                        checkpoint::SaveSettings settings = {}) {
     Memory memory(layout);
     memory.write_values();
-    const std::vector<SaveReport> reports = save(job, layout, memory, step, std::move(settings));
+    const std::vector<checkpoint::SaveReport> reports = save(job, layout, memory, step, std::move(settings));
     if (reports.size() != 1 || !reports.front().error.empty()) {
         throw std::runtime_error("not saved: " + (reports.empty() ? "no report" : reports.front().error));
     }

@@ -32,8 +32,10 @@ namespace shardscope::trainer::testing {
 using kernels::Bf16;
 
 template <class T>
-constexpr DType dtype_of() {
-    return std::is_same_v<T, float> ? DType::fp32 : std::is_same_v<T, double> ? DType::fp64 : DType::bf16;
+constexpr plan::DType dtype_of() {
+    return std::is_same_v<T, float>    ? plan::DType::fp32
+           : std::is_same_v<T, double> ? plan::DType::fp64
+                                       : plan::DType::bf16;
 }
 template <class T>
 T from_double(double x) {
@@ -110,19 +112,21 @@ class Terms {
 template <class T>
 class Part {
   public:
-    Part(Operation operation, std::shared_ptr<const Terms<T>> terms, int place, bool in_place, int divisor)
+    Part(plan::Operation operation, std::shared_ptr<const Terms<T>> terms, int place, bool in_place,
+         int divisor)
         : operation_(operation), elements_(terms->elements()), terms_(std::move(terms)) {
         const int members = terms_->members();
         const std::int64_t elements = elements_;
         const std::int64_t each = (elements + members - 1) / members;
         begin_ = std::min(elements, place * each);
         own_ = std::min(elements, begin_ + each) - begin_;
-        const std::int64_t in = operation == Operation::all_gather ? own_ : elements;
-        const std::int64_t out = operation == Operation::reduce_scatter ? own_ : elements;
-        const bool gathers = operation == Operation::all_gather;
+        const std::int64_t in = operation == plan::Operation::all_gather ? own_ : elements;
+        const std::int64_t out = operation == plan::Operation::reduce_scatter ? own_ : elements;
+        const bool gathers = operation == plan::Operation::all_gather;
         // The larger buffer comes first, followed by the other unless the call is in place.
         input_at_ = in_place ? (gathers ? begin_ : 0) : (gathers ? out : 0);
-        output_at_ = in_place ? (operation == Operation::reduce_scatter ? begin_ : 0) : (gathers ? 0 : in);
+        output_at_ =
+            in_place ? (operation == plan::Operation::reduce_scatter ? begin_ : 0) : (gathers ? 0 : in);
         memory_.assign(static_cast<std::size_t>(in_place ? std::max(in, out) : in + out) + 1,
                        from_double<T>(-77));
         const std::int64_t first = gathers ? begin_ : 0;
@@ -136,14 +140,14 @@ class Part {
         outputs_ = out;
     }
 
-    const CollectiveCall& call() const { return call_; }
+    const collective::CollectiveCall& call() const { return call_; }
     // The number of wrong elements of the output. `tolerance` of a sum is relative to the sum of its terms'
     // magnitudes; with 0 every bit must be equal.
     std::int64_t wrong(double tolerance = 0) {
         std::int64_t count = 0;
         for (std::int64_t i = 0; i < outputs_; ++i) {
             double magnitude = 0;
-            const std::int64_t element = operation_ == Operation::reduce_scatter ? begin_ + i : i;
+            const std::int64_t element = operation_ == plan::Operation::reduce_scatter ? begin_ + i : i;
             const T expected = this->expected(element, magnitude);
             const T got = at(output_at_ + i);
             const bool right = tolerance > 0
@@ -156,8 +160,8 @@ class Part {
     }
     // Changes the input, which a member may do once its part is complete.
     void overwrite_input() {
-        if (call_.input == call_.output || operation_ == Operation::barrier) return;
-        const std::int64_t in = operation_ == Operation::all_gather ? own_ : elements_;
+        if (call_.input == call_.output || operation_ == plan::Operation::barrier) return;
+        const std::int64_t in = operation_ == plan::Operation::all_gather ? own_ : elements_;
         const bool apart = input_at_ + in <= output_at_ || output_at_ + outputs_ <= input_at_;
         if (apart && in > 0)
             std::memset(static_cast<void*>(&at(input_at_)), 0x5a, static_cast<std::size_t>(in) * sizeof(T));
@@ -166,22 +170,23 @@ class Part {
   private:
     T& at(std::int64_t i) { return memory_[static_cast<std::size_t>(i)]; }
     T expected(std::int64_t i, double& magnitude) const {
-        const bool moves = operation_ == Operation::all_gather || operation_ == Operation::broadcast;
+        const bool moves =
+            operation_ == plan::Operation::all_gather || operation_ == plan::Operation::broadcast;
         return moves ? terms_->of(0, i) : terms_->sum(i, call_.divisor, magnitude);
     }
 
-    Operation operation_;
+    plan::Operation operation_;
     std::int64_t elements_;
     std::shared_ptr<const Terms<T>> terms_;
     std::int64_t begin_ = 0, own_ = 0, input_at_ = 0, output_at_ = 0, outputs_ = 0;
     std::vector<T> memory_;
-    CollectiveCall call_;
+    collective::CollectiveCall call_;
 };
 
 // Relays the inquiries among the ranks of a rig, and their answers.
 class MemoryInquiries {
   public:
-    std::shared_ptr<Inquiry> inquiry(int rank) { return std::make_shared<One>(*this, rank); }
+    std::shared_ptr<comm::Inquiry> inquiry(int rank) { return std::make_shared<One>(*this, rank); }
     // The rank no longer receives questions, like a group whose thread hangs.
     void silence(int rank) {
         const std::lock_guard lock(mutex_);
@@ -189,7 +194,7 @@ class MemoryInquiries {
     }
 
   private:
-    class One final : public Inquiry {
+    class One final : public comm::Inquiry {
       public:
         One(MemoryInquiries& all, int rank) : all_(all), rank_(rank) {}
         void listen(std::function<void()> asked) override {
@@ -204,11 +209,11 @@ class MemoryInquiries {
                 if (asked && !all_.silent_.contains(rank)) asked();
             }
         }
-        void answer(const Standing& standing) override {
+        void answer(const comm::Standing& standing) override {
             const std::lock_guard lock(all_.mutex_);
             all_.answers_[rank_] = standing;
         }
-        std::optional<Standing> of(int rank) const override {
+        std::optional<comm::Standing> of(int rank) const override {
             const std::lock_guard lock(all_.mutex_);
             const auto found = all_.answers_.find(rank);
             return found == all_.answers_.end() ? std::nullopt : std::optional(found->second);
@@ -220,7 +225,7 @@ class MemoryInquiries {
     };
     std::mutex mutex_;
     std::map<int, std::function<void()>> asked_;
-    std::map<int, Standing> answers_;
+    std::map<int, comm::Standing> answers_;
     std::set<int> silent_;
 };
 
@@ -229,7 +234,7 @@ class GroupRig {
   public:
     struct Options {
         int shard = 0;  // 0: all ranks
-        Sums sums = Sums::ordered;
+        comm::Sums sums = comm::Sums::ordered;
         std::uint64_t seed = 0;  // the seed of the wires
         double timeout_s = 0;
         bool ask = false;   // members ask each other before they blame one
@@ -241,13 +246,13 @@ class GroupRig {
         troubles_.resize(static_cast<std::size_t>(ranks));
         sequences_.resize(static_cast<std::size_t>(ranks));
         for (int rank = 0; rank < ranks; ++rank) {
-            CollectiveGroupOptions group;
+            comm::CollectiveGroupOptions group;
             group.mesh = mesh_;
             group.sums = options.sums;
             group.timeout_s = options.timeout_s;
             if (options.ask) group.inquiry = inquiries_.inquiry(rank);
             group.unit_name = [](int unit) { return "net." + std::to_string(unit + 2); };
-            group.on_trouble = [this, rank](const CollectiveTrouble& trouble) {
+            group.on_trouble = [this, rank](const comm::CollectiveTrouble& trouble) {
                 const std::lock_guard lock(mutex_);
                 troubles_[static_cast<std::size_t>(rank)].push_back(trouble);
             };
@@ -260,16 +265,17 @@ class GroupRig {
             group->fail(std::make_exception_ptr(std::runtime_error("the test is over")));
     }
 
-    const Mesh& mesh() const { return mesh_; }
+    const plan::Mesh& mesh() const { return mesh_; }
     int ranks() const { return mesh_.ranks; }
     MemoryWires& wires() { return wires_; }
     MemoryInquiries& inquiries() { return inquiries_; }
-    ProcessGroup& group(int rank) { return *groups_[static_cast<std::size_t>(rank)]; }
+    comm::ProcessGroup& group(int rank) { return *groups_[static_cast<std::size_t>(rank)]; }
     void reset(int rank) { groups_[static_cast<std::size_t>(rank)].reset(); }
 
     // The rank's next collective in its communicator.
-    CollectiveLaunch launch(int rank, const CollectiveCall& call, Group group = Group::world) {
-        CollectiveLaunch launch;
+    device::CollectiveLaunch launch(int rank, const collective::CollectiveCall& call,
+                                    plan::Group group = plan::Group::world) {
+        device::CollectiveLaunch launch;
         launch.communicator = mesh_.id(group, rank);
         launch.place = mesh_.place(group, rank);
         launch.members = mesh_.size(group);
@@ -279,7 +285,7 @@ class GroupRig {
         launch.unit = 2;
         return launch;
     }
-    std::future<void> begin(int rank, const CollectiveLaunch& launch,
+    std::future<void> begin(int rank, const device::CollectiveLaunch& launch,
                             const std::function<void()>& when_done = {}) {
         auto promise = std::make_shared<std::promise<void>>();
         auto future = promise->get_future();
@@ -291,19 +297,19 @@ class GroupRig {
             });
         return future;
     }
-    std::vector<CollectiveTrouble> troubles(int rank) {
+    std::vector<comm::CollectiveTrouble> troubles(int rank) {
         const std::lock_guard lock(mutex_);
         return troubles_[static_cast<std::size_t>(rank)];
     }
 
   private:
-    Mesh mesh_;
+    plan::Mesh mesh_;
     MemoryWires wires_;
     MemoryInquiries inquiries_;
     std::mutex mutex_;
-    std::vector<std::vector<CollectiveTrouble>> troubles_;
+    std::vector<std::vector<comm::CollectiveTrouble>> troubles_;
     std::vector<std::map<int, std::int64_t>> sequences_;  // by rank and communicator
-    std::vector<std::unique_ptr<ProcessGroup>> groups_;
+    std::vector<std::unique_ptr<comm::ProcessGroup>> groups_;
 };
 
 // The error with which a collective ended; empty if it succeeded.

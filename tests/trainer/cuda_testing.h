@@ -102,10 +102,10 @@ class CudaTest : public ::testing::Test {
 
 class Comparison {
   public:
-    Comparison(Kernel kernel, DType dtype, std::array<std::int64_t, 6> dims,
+    Comparison(plan::Kernel kernel, plan::DType dtype, std::array<std::int64_t, 6> dims,
                std::array<double, 5> scalars = {}) {
-        op_.kind = OpKind::kernel;
-        op_.own = KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
+        op_.kind = plan::OpKind::kernel;
+        op_.own = plan::KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
         op_.module = 5;
     }
 
@@ -141,7 +141,7 @@ class Comparison {
         return *this;
     }
 
-    Comparison& run(const KernelContext& context = {}) {
+    Comparison& run(const device::KernelContext& context = {}) {
         op_.args.clear();
         for (const Operand& operand : operands_) {
             op_.args.push_back(
@@ -149,7 +149,7 @@ class Comparison {
         }
         on_cpu_.clear();
         for (const Operand& operand : operands_) on_cpu_.push_back(operand.before);
-        run_kernel(op_, addresses([&](std::size_t i) { return on_cpu_[i].data(); }), context);
+        executor::run_kernel(op_, addresses([&](std::size_t i) { return on_cpu_[i].data(); }), context);
 
         std::vector<DeviceMemory> memory;
         memory.reserve(operands_.size());
@@ -228,7 +228,7 @@ class Comparison {
         return made;
     }
 
-    Op op_;
+    plan::Op op_;
     std::vector<Operand> operands_;
     std::size_t shift_ = 0;
     std::vector<std::vector<std::byte>> on_cpu_, on_cuda_;
@@ -243,7 +243,7 @@ struct ElementNames {
     }
 };
 template <class T>
-inline constexpr DType kDType = std::is_same_v<T, float> ? DType::fp32 : DType::bf16;
+inline constexpr plan::DType kDType = std::is_same_v<T, float> ? plan::DType::fp32 : plan::DType::bf16;
 
 template <class T>
 class TypedCudaTest : public CudaTest {};
@@ -259,7 +259,7 @@ struct KernelCase {
     std::vector<std::size_t> results = {0};  // args of T
     std::vector<std::size_t> floats;         // args of float, compared by tolerance
 
-    void check(std::size_t shift, const KernelContext& context = {}) {
+    void check(std::size_t shift, const device::KernelContext& context = {}) {
         SCOPED_TRACE(name);
         kernel.shifted(shift).run(context);
         for (const std::size_t arg : results) {

@@ -9,9 +9,9 @@
 
 namespace shardscope::trainer::testing {
 
-inline RunResult run(const Job& job, RunOptions options = {}) {
-    const Program program(job);
-    const DataSource data = open_data(job);
+inline executor::RunResult run(const job::Job& job, executor::RunOptions options = {}) {
+    const sharding::Program program(job);
+    const data::DataSource data = data::open_data(job);
     options.validation = data.validation.get();
     return run_training(program, *data.train, options);
 }

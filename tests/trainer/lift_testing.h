@@ -24,17 +24,17 @@ inline traces::store::WriterOptions writer_options(const std::string& path) {
 }
 
 // The duration of a simulated run's last step, in seconds.
-inline double simulated_step(const Job& job, const sim::Cluster& cluster) {
-    const Program program(job);
+inline double simulated_step(const job::Job& job, const sim::Cluster& cluster) {
+    const sharding::Program program(job);
     return sim::simulate(program, cluster).classes.front().steps.back().seconds;
 }
 
 // A simulated run's trace, through PyTorch's JSON.
-inline std::unique_ptr<traces::store::Trace> simulated_json(const Job& job, const sim::Cluster& cluster,
+inline std::unique_ptr<traces::store::Trace> simulated_json(const job::Job& job, const sim::Cluster& cluster,
                                                             const std::string& folder) {
     const std::string database = folder + "/run.sqlite", json = folder + "/run.json";
     {
-        const Program program(job);
+        const sharding::Program program(job);
         traces::store::DatabaseWriter writer(writer_options(database));
         sim::SimTrace trace(writer, program, cluster, job.run.ranks);
         sim::SimOptions options;

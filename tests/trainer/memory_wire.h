@@ -28,7 +28,7 @@ class MemoryWires {
     // Seed 0: everything is delivered immediately, in the order of the tags.
     explicit MemoryWires(int ranks, std::uint64_t seed = 0) : ranks_(ranks), random_(seed) {}
 
-    std::unique_ptr<Wire> wire(int rank);  // must not outlive this object
+    std::unique_ptr<comm::Wire> wire(int rank);  // must not outlive this object
 
     // The rank's process is gone: the others' wires break.
     void kill(int rank) {
@@ -51,11 +51,11 @@ class MemoryWires {
   private:
     class End;
     struct Message {
-        Wire::Ticket ticket;
+        comm::Wire::Ticket ticket;
         std::span<const std::byte> data;
     };
     struct Slot {
-        Wire::Ticket ticket;
+        comm::Wire::Ticket ticket;
         std::span<std::byte> data;
     };
     struct Channel {
@@ -104,16 +104,16 @@ class MemoryWires {
     mutable std::mutex mutex_;
     std::condition_variable moved_;
     std::map<Key, Channel> channels_;
-    std::set<Wire::Ticket> over_;
+    std::set<comm::Wire::Ticket> over_;
     std::map<int, std::int64_t> sent_;
-    Wire::Ticket tickets_ = 0;
+    comm::Wire::Ticket tickets_ = 0;
     std::uint64_t deliveries_ = 0;
     std::uint64_t random_;
     int dead_ = -1;
     std::pair<int, std::uint32_t> held_ = {-1, 0};
 };
 
-class MemoryWires::End final : public Wire {
+class MemoryWires::End final : public comm::Wire {
   public:
     End(MemoryWires& wires, int rank) : wires_(wires), rank_(rank) {}
 
@@ -139,7 +139,7 @@ class MemoryWires::End final : public Wire {
         const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(wait_us);
         while (true) {
             if (wires_.dead_ >= 0 && wires_.dead_ != rank_)
-                throw WireError("its process has ended", wires_.dead_);
+                throw comm::WireError("its process has ended", wires_.dead_);
             const bool moved = wires_.deliver(rank_) || seen_ != wires_.deliveries_;
             seen_ = wires_.deliveries_;
             if (moved || std::exchange(woken_, false) || wait_us == 0) return moved;
@@ -166,7 +166,7 @@ class MemoryWires::End final : public Wire {
     bool woken_ = false;
 };
 
-inline std::unique_ptr<Wire> MemoryWires::wire(int rank) {
+inline std::unique_ptr<comm::Wire> MemoryWires::wire(int rank) {
     return std::make_unique<End>(*this, rank);
 }
 

@@ -17,82 +17,83 @@
 
 namespace shardscope::trainer::testing {
 
-class PlainStore final : public ParameterStore {
+class PlainStore final : public model::ParameterStore {
   public:
-    PlainStore(const ModuleTree& tree, DType dtype) : dtype_(dtype) {
-        for (const Parameter* parameter : tree.parameters) {
-            buffers_.push_back({parameter->path, MemoryCategory::parameters, MemorySpace::device,
+    PlainStore(const model::ModuleTree& tree, plan::DType dtype) : dtype_(dtype) {
+        for (const model::Parameter* parameter : tree.parameters) {
+            buffers_.push_back({parameter->path, plan::MemoryCategory::parameters, plan::MemorySpace::device,
                                 parameter->elements() * size_of(dtype), -1, -1});
         }
     }
-    const std::vector<Buffer>& buffers() const { return buffers_; }
-    void begin(PlanBuilder& builder) { builder_ = &builder; }
+    const std::vector<plan::Buffer>& buffers() const { return buffers_; }
+    void begin(plan::PlanBuilder& builder) { builder_ = &builder; }
 
-    Arg parameter(const Parameter& parameter) override { return builder_->whole(parameter.id); }
-    Tensor new_gradient(const Parameter& parameter) override {
-        return builder_->new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
+    plan::Arg parameter(const model::Parameter& parameter) override { return builder_->whole(parameter.id); }
+    plan::Tensor new_gradient(const model::Parameter& parameter) override {
+        return builder_->new_tensor(parameter.path + ".grad", plan::MemoryCategory::unsharded_gradients,
                                     parameter.elements(), dtype_);
     }
-    void gradient_ready(const Parameter& parameter, Tensor gradient) override {
+    void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override {
         ++ready_[parameter.path];
         auto [kept, first] = gradients_.try_emplace(parameter.id, gradient);
         if (first) return;
         const std::int64_t n = gradient.elements();
-        builder_->kernel(Kernel::accumulate, "accumulate", {kept->second, gradient}, {n}).kernel().dtype =
-            dtype_;
+        builder_->kernel(plan::Kernel::accumulate, "accumulate", {kept->second, gradient}, {n})
+            .kernel()
+            .dtype = dtype_;
     }
 
     // How often each parameter's gradient became ready, by path; parameters that never did are absent.
     const std::map<std::string, int>& ready() const { return ready_; }
-    std::map<int, Tensor> take_gradients() { return std::move(gradients_); }
+    std::map<int, plan::Tensor> take_gradients() { return std::move(gradients_); }
 
   private:
-    DType dtype_;
-    PlanBuilder* builder_ = nullptr;
-    std::vector<Buffer> buffers_;
-    std::map<int, Tensor> gradients_;
+    plan::DType dtype_;
+    plan::PlanBuilder* builder_ = nullptr;
+    std::vector<plan::Buffer> buffers_;
+    std::map<int, plan::Tensor> gradients_;
     std::map<std::string, int> ready_;
 };
 
 struct Pass {
-    Plan plan;
-    BufferId input = -1, target = -1, output = -1, loss = -1;
-    std::map<int, BufferId> gradients;  // indexed by parameter id
+    plan::Plan plan;
+    plan::BufferId input = -1, target = -1, output = -1, loss = -1;
+    std::map<int, plan::BufferId> gradients;  // indexed by parameter id
     std::map<std::string, int> ready;
-    BufferId finite_flag = -1;
+    plan::BufferId finite_flag = -1;
 
-    std::vector<const Op*> kernels(Phase phase) const {
-        std::vector<const Op*> found;
-        for (const Op& op : plan.ops) {
-            if (op.kind == OpKind::kernel && op.phase == phase) found.push_back(&op);
+    std::vector<const plan::Op*> kernels(plan::Phase phase) const {
+        std::vector<const plan::Op*> found;
+        for (const plan::Op& op : plan.ops) {
+            if (op.kind == plan::OpKind::kernel && op.phase == phase) found.push_back(&op);
         }
         return found;
     }
-    std::vector<Kernel> kinds(Phase phase) const {
-        std::vector<Kernel> kinds;
-        for (const Op* op : kernels(phase)) kinds.push_back(op->kernel().kernel);
+    std::vector<plan::Kernel> kinds(plan::Phase phase) const {
+        std::vector<plan::Kernel> kinds;
+        for (const plan::Op* op : kernels(phase)) kinds.push_back(op->kernel().kernel);
         return kinds;
     }
-    int count(Kernel kernel) const {
-        return static_cast<int>(std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-            return op.kind == OpKind::kernel && op.kernel().kernel == kernel;
+    int count(plan::Kernel kernel) const {
+        return static_cast<int>(std::count_if(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+            return op.kind == plan::OpKind::kernel && op.kernel().kernel == kernel;
         }));
     }
-    std::vector<const Op*> all(Kernel kernel) const {
-        std::vector<const Op*> found;
-        for (const Op& op : plan.ops) {
-            if (op.kind == OpKind::kernel && op.kernel().kernel == kernel) found.push_back(&op);
+    std::vector<const plan::Op*> all(plan::Kernel kernel) const {
+        std::vector<const plan::Op*> found;
+        for (const plan::Op& op : plan.ops) {
+            if (op.kind == plan::OpKind::kernel && op.kernel().kernel == kernel) found.push_back(&op);
         }
         return found;
     }
     // The peak bytes of activations.
-    std::int64_t peak(MemoryCategory category = MemoryCategory::activations) const {
+    std::int64_t peak(plan::MemoryCategory category = plan::MemoryCategory::activations) const {
         std::int64_t live = 0, peak = 0;
-        for (const Op& op : plan.ops) {
-            if (op.kind != OpKind::allocate && op.kind != OpKind::free) continue;
-            const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
+        for (const plan::Op& op : plan.ops) {
+            if (op.kind != plan::OpKind::allocate && op.kind != plan::OpKind::free) continue;
+            const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
             if (buffer.category != category) continue;
-            live += op.kind == OpKind::allocate ? buffer.bytes : -buffer.bytes;
+            live += op.kind == plan::OpKind::allocate ? buffer.bytes : -buffer.bytes;
             peak = std::max(peak, live);
         }
         return peak;
@@ -101,18 +102,18 @@ struct Pass {
     int dangling() const {
         std::vector<bool> live(plan.buffers.size());
         for (std::size_t i = 0; i < live.size(); ++i) {
-            live[i] = plan.buffers[i].category == MemoryCategory::parameters;
+            live[i] = plan.buffers[i].category == plan::MemoryCategory::parameters;
         }
         int wrong = 0;
-        for (const Op& op : plan.ops) {
-            for (const Arg& arg : op.args) {
+        for (const plan::Op& op : plan.ops) {
+            for (const plan::Arg& arg : op.args) {
                 if (arg.buffer < 0) continue;
                 const auto id = static_cast<std::size_t>(arg.buffer);
-                if (op.kind == OpKind::allocate)
+                if (op.kind == plan::OpKind::allocate)
                     live[id] = true;
                 else if (!live[id])
                     ++wrong;
-                if (op.kind == OpKind::free) live[id] = false;
+                if (op.kind == plan::OpKind::free) live[id] = false;
             }
         }
         return wrong;
@@ -126,31 +127,33 @@ struct PassOptions {
 };
 
 // Forward, loss and backward of the job's model on one rank.
-inline Pass write_pass(ModuleTree& tree, const Job& job, PassOptions options = {}) {
-    const auto type = [](Precision precision) {
-        return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
+inline Pass write_pass(model::ModuleTree& tree, const job::Job& job, PassOptions options = {}) {
+    const auto type = [](job::Precision precision) {
+        return precision == job::Precision::bf16 ? plan::DType::bf16 : plan::DType::fp32;
     };
-    const DType dtype = type(job.precision.param);
+    const plan::DType dtype = type(job.precision.param);
     PlainStore store(tree, dtype);
-    PlanBuilder builder(PlanKind::steady, store.buffers());
+    plan::PlanBuilder builder(plan::PlanKind::steady, store.buffers());
     store.begin(builder);
     Pass pass;
     {
-        Tape tape(builder);
+        plan::Tape tape(builder);
         tape.set_recording(options.backward);
-        Graph graph{builder, tape, store, dtype, type(job.precision.buffer), options.training, {}};
-        const BatchShape shape = batch_shape(job);
+        model::Graph graph{builder, tape, store, dtype, type(job.precision.buffer), options.training, {}};
+        const model::BatchShape shape = model::batch_shape(job);
         const auto data = [&](const char* name, std::int64_t bytes) {
-            return builder.new_tensor(name, MemoryCategory::other, bytes / size_of(shape.dtype), shape.dtype);
+            return builder.new_tensor(name, plan::MemoryCategory::other, bytes / size_of(shape.dtype),
+                                      shape.dtype);
         };
-        Tensor input = data("input", shape.input_bytes), target = data("target", shape.target_bytes), flag;
+        plan::Tensor input = data("input", shape.input_bytes), target = data("target", shape.target_bytes),
+                     flag;
         if (options.finite_flag) {
-            flag = builder.new_tensor("finite flag", MemoryCategory::other, 1, DType::int32);
+            flag = builder.new_tensor("finite flag", plan::MemoryCategory::other, 1, plan::DType::int32);
             graph.finite_flag = flag;
         }
-        Tensor output, loss_value;
+        plan::Tensor output, loss_value;
         {
-            const PlanBuilder::Scope scope(builder, Phase::forward, -1, -1);
+            const plan::PlanBuilder::Scope scope(builder, plan::Phase::forward, -1, -1);
             output = call(graph, *tree.root, input);
             loss_value = loss(graph, job, output, target);
         }
@@ -168,44 +171,44 @@ inline Pass write_pass(ModuleTree& tree, const Job& job, PassOptions options = {
     return pass;
 }
 
-inline ModuleTree tree_of(const Job& job) {
-    return number_modules(make_model(job));
+inline model::ModuleTree tree_of(const job::Job& job) {
+    return number_modules(model::make_model(job));
 }
 
-inline std::int64_t elements(const ModuleTree& tree) {
+inline std::int64_t elements(const model::ModuleTree& tree) {
     std::int64_t sum = 0;
-    for (const Parameter* parameter : tree.parameters) sum += parameter->elements();
+    for (const model::Parameter* parameter : tree.parameters) sum += parameter->elements();
     return sum;
 }
 
-inline Job small_gpt() {
-    Job job;
-    job.model.type = ModelType::gpt;
+inline job::Job small_gpt() {
+    job::Job job;
+    job.model.type = job::ModelType::gpt;
     job.model.layers = 2;
     job.model.heads = 2;
     job.model.width = 32;
     job.model.context = 16;
-    job.data.type = DataType::text;
+    job.data.type = job::DataType::text;
     job.data.batch = 2;
     return job;
 }
 
-inline Job small_llama() {
-    Job job = small_gpt();
-    job.model.type = ModelType::llama;
+inline job::Job small_llama() {
+    job::Job job = small_gpt();
+    job.model.type = job::ModelType::llama;
     job.model.heads = 4;
     job.model.kv_heads = 2;
     return job;
 }
 
-inline Job small_bert() {
-    Job job = small_gpt();
-    job.model.type = ModelType::bert;
+inline job::Job small_bert() {
+    job::Job job = small_gpt();
+    job.model.type = job::ModelType::bert;
     return job;
 }
 
-inline Job small_mlp() {
-    Job job;
+inline job::Job small_mlp() {
+    job::Job job;
     job.model.layers = 4;
     job.model.width = 16;
     job.data.batch = 32;

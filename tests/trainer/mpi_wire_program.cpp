@@ -13,6 +13,7 @@
 #include "trainer/comm/mpi_module.h"
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::comm;
 using namespace shardscope::trainer::testing;
 
 namespace {

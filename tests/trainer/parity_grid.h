@@ -64,23 +64,23 @@ inline std::string describe(const Point& p) {
 
 // The factors that determine the numbers: model, ranks, optimizer and clipping, and the number of
 // micro-batches of a step.
-inline Job base_job(const Point& p, const SampleText& text) {
+inline job::Job base_job(const Point& p, const SampleText& text) {
     const int n = kRanks[static_cast<std::size_t>(p[ranks])];
-    Job job = p[model] == 0 ? mlp_job(3, 12, 2, n) : gpt_job(text, 1, n);
+    job::Job job = p[model] == 0 ? mlp_job(3, 12, 2, n) : gpt_job(text, 1, n);
     if (p[model] != 0) {
         job.model.width = 16;
         job.model.context = 8;
         job.model.tied_embeddings = p[model] == 1;
     }
     if (p[model] == 2) {
-        job.model.type = ModelType::llama;
+        job.model.type = job::ModelType::llama;
         job.model.kv_heads = 1;
     }
-    if (p[model] == 3) job.model.type = ModelType::bert;
+    if (p[model] == 3) job.model.type = job::ModelType::bert;
     job.optimizer = {};
     job.optimizer.lr = p[model] == 0 ? 0.05 : 0.01;
-    job.optimizer.type = std::array{OptimizerType::sgd, OptimizerType::adamw,
-                                    OptimizerType::lamb}[static_cast<std::size_t>(p[optimizer])];
+    job.optimizer.type = std::array{job::OptimizerType::sgd, job::OptimizerType::adamw,
+                                    job::OptimizerType::lamb}[static_cast<std::size_t>(p[optimizer])];
     if (p[optimizer] == 0) job.optimizer.momentum = 0.9;
     job.train.clip_norm = p[clip] != 0 ? 0.5 : 0;
     job.train.accumulation = p[accumulation] == 0 ? 1 : 2;
@@ -89,37 +89,39 @@ inline Job base_job(const Point& p, const SampleText& text) {
 }
 
 // One rank that computes the micro-batches of all ranks in turn.
-inline Job reference_job(const Point& p, const SampleText& text) {
-    Job job = base_job(p, text);
+inline job::Job reference_job(const Point& p, const SampleText& text) {
+    job::Job job = base_job(p, text);
     job.train.accumulation *= job.run.ranks;
     job.train.accumulation_sync = true;
     job.run.ranks = 1;
-    return with_mode(job, ParallelMode::none);
+    return with_mode(job, job::ParallelMode::none);
 }
 
-inline Job job_at(const Point& p, const SampleText& text) {
-    Job job = base_job(p, text);
+inline job::Job job_at(const Point& p, const SampleText& text) {
+    job::Job job = base_job(p, text);
     const std::string block =
         std::array{"Linear", "Block", "LlamaBlock", "BertLayer"}[static_cast<std::size_t>(p[model])];
     if (p[checkpointing] != 0) job.memory.activation_checkpointing.names = {block};
     if (!is_fsdp(p)) {
         job.ddp.shard_optimizer = p[strategy] == 5;
         job.ddp.first_bucket_mb = job.ddp.bucket_cap_mb = 0.002;
-        return with_mode(job, ParallelMode::ddp);
+        return with_mode(job, job::ParallelMode::ddp);
     }
     job = with_wrap(job, std::array{std::string("root"), "module:" + block,
                                     std::string("size:200")}[static_cast<std::size_t>(p[wrap])]);
     job.fsdp.sharding_strategy =
-        std::array{ShardingStrategy::full_shard, ShardingStrategy::shard_grad_op, ShardingStrategy::no_shard,
-                   ShardingStrategy::hybrid_shard}[static_cast<std::size_t>(p[strategy])];
+        std::array{job::ShardingStrategy::full_shard, job::ShardingStrategy::shard_grad_op,
+                   job::ShardingStrategy::no_shard,
+                   job::ShardingStrategy::hybrid_shard}[static_cast<std::size_t>(p[strategy])];
     job.fsdp.shard_group = p[strategy] == 3 ? 2 : 0;
-    job.fsdp.backward_prefetch = std::array{BackwardPrefetch::pre, BackwardPrefetch::none,
-                                            BackwardPrefetch::post}[static_cast<std::size_t>(p[backward])];
+    job.fsdp.backward_prefetch =
+        std::array{job::BackwardPrefetch::pre, job::BackwardPrefetch::none,
+                   job::BackwardPrefetch::post}[static_cast<std::size_t>(p[backward])];
     job.fsdp.forward_prefetch = p[forward] != 0;
     job.fsdp.limit_all_gathers = p[limiter] == 0;
     job.fsdp.cpu_offload = p[offload] != 0;
-    job.fsdp.layout = std::array{FsdpLayout::fsdp1, FsdpLayout::fsdp2,
-                                 FsdpLayout::lean}[static_cast<std::size_t>(p[layout])];
+    job.fsdp.layout = std::array{job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2,
+                                 job::FsdpLayout::lean}[static_cast<std::size_t>(p[layout])];
     return job;
 }
 

@@ -14,8 +14,8 @@
 
 namespace shardscope::trainer::testing {
 
-inline Job mlp_job(int layers, int width, int batch, int ranks) {
-    Job job;
+inline job::Job mlp_job(int layers, int width, int batch, int ranks) {
+    job::Job job;
     job.run.steps = 5;
     job.run.ranks = ranks;
     job.run.workers = 2;
@@ -43,35 +43,35 @@ class SampleText {
     std::filesystem::path path_;
 };
 
-inline Job gpt_job(const SampleText& text, int batch, int ranks) {
-    Job job = mlp_job(2, 32, batch, ranks);
-    job.model.type = ModelType::gpt;
+inline job::Job gpt_job(const SampleText& text, int batch, int ranks) {
+    job::Job job = mlp_job(2, 32, batch, ranks);
+    job.model.type = job::ModelType::gpt;
     job.model.heads = 2;
     job.model.context = 16;
-    job.data.type = DataType::text;
+    job.data.type = job::DataType::text;
     job.data.path = text.path();
-    job.optimizer.type = OptimizerType::adamw;
+    job.optimizer.type = job::OptimizerType::adamw;
     return job;
 }
 
-inline Job with_wrap(Job job, const std::string& wrap) {
-    job.parallel.mode = ParallelMode::fsdp;
-    job.fsdp.wrap = parse_wrap(wrap);
+inline job::Job with_wrap(job::Job job, const std::string& wrap) {
+    job.parallel.mode = job::ParallelMode::fsdp;
+    job.fsdp.wrap = job::parse_wrap(wrap);
     return job;
 }
 
-inline Job with_mode(Job job, ParallelMode mode) {
+inline job::Job with_mode(job::Job job, job::ParallelMode mode) {
     job.parallel.mode = mode;
     return job;
 }
 
-inline Job with_strategy(Job job, ShardingStrategy strategy, int shard_group = 0) {
+inline job::Job with_strategy(job::Job job, job::ShardingStrategy strategy, int shard_group = 0) {
     job.fsdp.sharding_strategy = strategy;
     job.fsdp.shard_group = shard_group;
     return job;
 }
 
-inline const Plan& steady(const Program& program) {
+inline const plan::Plan& steady(const sharding::Program& program) {
     return program.step(program.warm_up_steps());
 }
 
@@ -81,10 +81,11 @@ struct Count {
 };
 
 // Collectives of a steady step, counted by operation and group.
-inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& program) {
-    std::map<std::pair<Operation, Group>, Count> counts;
-    for (const Op& op : steady(program).ops) {
-        if (op.kind != OpKind::collective) continue;
+inline std::map<std::pair<plan::Operation, plan::Group>, Count> collectives(
+    const sharding::Program& program) {
+    std::map<std::pair<plan::Operation, plan::Group>, Count> counts;
+    for (const plan::Op& op : steady(program).ops) {
+        if (op.kind != plan::OpKind::collective) continue;
         Count& entry = counts[{op.collective().operation, op.collective().group}];
         ++entry.count;
         entry.bytes += op.bytes;
@@ -94,36 +95,37 @@ inline std::map<std::pair<Operation, Group>, Count> collectives(const Program& p
 
 // Host order of a Plan: AG all_gather, RS reduce_scatter, AR all_reduce, f forward kernels, r recomputed
 // ones, g gradient kernels, and frees of gathered parameters; units by number.
-inline std::string host_order(const Plan& plan) {
+inline std::string host_order(const plan::Plan& plan) {
     std::string out, last;
     const auto say = [&](const std::string& word) {
         if (word != last) out += (out.empty() ? "" : " ") + word;
         last = word;
     };
-    for (const Op& op : plan.ops) {
+    for (const plan::Op& op : plan.ops) {
         const std::string unit = std::to_string(op.unit);
-        if (op.kind == OpKind::collective) {
-            if (op.collective().operation == Operation::all_gather) say("AG" + unit);
-            if (op.collective().operation == Operation::reduce_scatter) say("RS" + unit);
-            if (op.collective().operation == Operation::all_reduce) say("AR" + unit);
+        if (op.kind == plan::OpKind::collective) {
+            if (op.collective().operation == plan::Operation::all_gather) say("AG" + unit);
+            if (op.collective().operation == plan::Operation::reduce_scatter) say("RS" + unit);
+            if (op.collective().operation == plan::Operation::all_reduce) say("AR" + unit);
         }
-        if (op.kind == OpKind::kernel && op.kernel().kernel == Kernel::linear_forward)
-            say((op.phase == Phase::recompute ? "r" : "f") + unit);
-        if (op.kind == OpKind::kernel && op.kernel().kernel == Kernel::linear_backward_weight)
+        if (op.kind == plan::OpKind::kernel && op.kernel().kernel == plan::Kernel::linear_forward)
+            say((op.phase == plan::Phase::recompute ? "r" : "f") + unit);
+        if (op.kind == plan::OpKind::kernel && op.kernel().kernel == plan::Kernel::linear_backward_weight)
             say("g" + unit);
-        if (op.kind == OpKind::free && plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
-                                           MemoryCategory::unsharded_parameters) {
+        if (op.kind == plan::OpKind::free &&
+            plan.buffers[static_cast<std::size_t>(op.args[0].buffer)].category ==
+                plan::MemoryCategory::unsharded_parameters) {
             say("free" + unit);
         }
     }
     return out;
 }
 
-inline std::int64_t peak_of(const Job& job) {
-    return Program(job).predict().peak.bytes;
+inline std::int64_t peak_of(const job::Job& job) {
+    return sharding::Program(job).predict().peak.bytes;
 }
 
-inline std::int64_t at_peak(const MemoryPeak& peak, MemoryCategory category) {
+inline std::int64_t at_peak(const plan::MemoryPeak& peak, plan::MemoryCategory category) {
     return peak.at_peak[static_cast<std::size_t>(category)];
 }
 

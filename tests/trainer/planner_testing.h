@@ -18,7 +18,7 @@ inline std::string planned_toml(const std::string& more) {
            more;
 }
 
-inline Job planned_job(const std::string& more, const std::vector<Override>& settings = {}) {
+inline job::Job planned_job(const std::string& more, const std::vector<job::Override>& settings = {}) {
     return parse_job(planned_toml(more), "job.toml", settings);
 }
 
@@ -30,7 +30,7 @@ class Planned {
     Planned(const Planned&) = delete;
     Planned& operator=(const Planned&) = delete;
 
-    Job job(const std::vector<Override>& settings) const { return planned_job(more_, settings); }
+    job::Job job(const std::vector<job::Override>& settings) const { return planned_job(more_, settings); }
     const sim::Cluster& cluster() const { return cluster_; }
     std::vector<planner::Candidate> candidates(const std::vector<planner::Given>& given) const {
         return planner::candidates(given, make_job, cluster_of);
@@ -40,10 +40,12 @@ class Planned {
         return planner::search(candidates(given), make_job, cluster_of, options);
     }
 
-    const planner::JobMaker make_job = [this](const std::vector<Override>& settings) {
+    const planner::JobMaker make_job = [this](const std::vector<job::Override>& settings) {
         return job(settings);
     };
-    const planner::ClusterMaker cluster_of = [this](const Job&) -> const sim::Cluster& { return cluster_; };
+    const planner::ClusterMaker cluster_of = [this](const job::Job&) -> const sim::Cluster& {
+        return cluster_;
+    };
 
   private:
     std::string more_;

@@ -11,14 +11,14 @@
 namespace shardscope::trainer::testing {
 
 struct PlayedOptions {
-    cuda::GroupKind group = cuda::GroupKind::automatic;
+    device::GroupKind group = device::GroupKind::automatic;
     double timeout_s = 0;
-    cuda::WorkMarks* marks = nullptr;
+    device::WorkMarks* marks = nullptr;
 };
 
-inline MakeDevice played_device(const PlayedOptions& options = {}) {
-    return [options](const DeviceRequest& request) -> std::unique_ptr<Device> {
-        cuda::DeviceSettings settings;
+inline executor::MakeDevice played_device(const PlayedOptions& options = {}) {
+    return [options](const executor::DeviceRequest& request) -> std::unique_ptr<device::Device> {
+        device::DeviceSettings settings;
         settings.mesh = request.program.mesh();
         settings.group = options.group;
         settings.timeout_s = options.timeout_s;
@@ -27,7 +27,8 @@ inline MakeDevice played_device(const PlayedOptions& options = {}) {
     };
 }
 
-inline RunResult run_played(const Job& job, RunOptions options = {}, const PlayedOptions& played = {}) {
+inline executor::RunResult run_played(const job::Job& job, executor::RunOptions options = {},
+                                      const PlayedOptions& played = {}) {
     options.make_device = played_device(played);
     return run(job, options);
 }

@@ -44,7 +44,7 @@ class PlayedProcesses {
     PlayedProcesses(const PlayedProcesses&) = delete;
     PlayedProcesses& operator=(const PlayedProcesses&) = delete;
 
-    std::shared_ptr<cuda::Bootstrap> bootstrap(int process) const {
+    std::shared_ptr<device::Bootstrap> bootstrap(int process) const {
         return parts_[static_cast<std::size_t>(process)].bootstrap;
     }
     // Sets the handler. Empty: no further call; returns when no call is running.
@@ -72,7 +72,7 @@ class PlayedProcesses {
     }
 
   private:
-    class End final : public cuda::Bootstrap {
+    class End final : public device::Bootstrap {
       public:
         End(PlayedProcesses& all, int process) : all_(all), process_(process) {}
         int process() const override { return process_; }
@@ -104,7 +104,7 @@ class PlayedProcesses {
     };
     struct Part {
         std::shared_ptr<End> bootstrap;
-        std::map<std::string, cuda::Bootstrap::Handler> handlers;
+        std::map<std::string, device::Bootstrap::Handler> handlers;
         OnFailure on_failure;
         bool deaf = false;
     };
@@ -128,7 +128,7 @@ class PlayedProcesses {
     void send(int from, int to, const std::string& topic, std::string_view text) {
         const std::lock_guard lock(mutex_);
         queue_.push_back([this, from, to, topic, text = std::string(text)] {
-            cuda::Bootstrap::Handler handler;
+            device::Bootstrap::Handler handler;
             {
                 const std::lock_guard inner(mutex_);
                 const Part& part = parts_[static_cast<std::size_t>(to)];

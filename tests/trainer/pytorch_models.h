@@ -127,7 +127,7 @@ inline Lifted lifted(const std::string& json) {
 
 inline std::string value_of(const Lifted& of, const std::string& key) {
     std::string value;
-    for (const Override& setting : of.settings)
+    for (const job::Override& setting : of.settings)
         if (setting.key == key) value = setting.value;
     return value;
 }

@@ -30,55 +30,58 @@ inline sim::Cluster round_cluster(int devices = 8) {
 
 // Writes Plans by hand.
 struct HandPlan {
-    Plan plan;
-    explicit HandPlan(PlanKind kind = PlanKind::steady) {
+    plan::Plan plan;
+    explicit HandPlan(plan::PlanKind kind = plan::PlanKind::steady) {
         plan.kind = kind;
         plan.names = {""};
         plan.events = 8;
     }
-    Op& op(OpKind kind, Stream stream, decltype(Op::own) own = {}) {
-        Op& op = plan.ops.emplace_back();
+    plan::Op& op(plan::OpKind kind, plan::Stream stream, decltype(plan::Op::own) own = {}) {
+        plan::Op& op = plan.ops.emplace_back();
         op.kind = kind;
         op.stream = stream;
         op.own = own;
         return op;
     }
-    HandPlan& kernel(const std::string& name, std::int64_t flops, Stream stream = Stream::compute) {
-        Op& op = this->op(OpKind::kernel, stream, KernelOp{.kernel = Kernel::scale});
+    HandPlan& kernel(const std::string& name, std::int64_t flops,
+                     plan::Stream stream = plan::Stream::compute) {
+        plan::Op& op = this->op(plan::OpKind::kernel, stream, plan::KernelOp{.kernel = plan::Kernel::scale});
         op.flops = flops;
         op.name = static_cast<std::int32_t>(plan.names.size());
         plan.names.push_back(name);
         return *this;
     }
-    HandPlan& collective(Operation operation, std::int64_t bytes, Stream stream, Group group = Group::world) {
-        op(OpKind::collective, stream, CollectiveOp{.operation = operation, .group = group}).bytes = bytes;
+    HandPlan& collective(plan::Operation operation, std::int64_t bytes, plan::Stream stream,
+                         plan::Group group = plan::Group::world) {
+        op(plan::OpKind::collective, stream, plan::CollectiveOp{.operation = operation, .group = group})
+            .bytes = bytes;
         return *this;
     }
-    HandPlan& record(EventId event, Stream stream) {
-        op(OpKind::record_event, stream, EventOp{event});
+    HandPlan& record(plan::EventId event, plan::Stream stream) {
+        op(plan::OpKind::record_event, stream, plan::EventOp{event});
         return *this;
     }
-    HandPlan& wait(EventId event, Stream stream) {
-        op(OpKind::wait_event, stream, EventOp{event});
+    HandPlan& wait(plan::EventId event, plan::Stream stream) {
+        op(plan::OpKind::wait_event, stream, plan::EventOp{event});
         return *this;
     }
-    HandPlan& host_wait(EventId event) {
-        op(OpKind::host_wait, Stream::host, EventOp{event});
+    HandPlan& host_wait(plan::EventId event) {
+        op(plan::OpKind::host_wait, plan::Stream::host, plan::EventOp{event});
         return *this;
     }
-    HandPlan& allocate(std::int64_t bytes, Stream stream = Stream::compute) {
-        Op& op = this->op(OpKind::allocate, stream);
-        op.args = {{static_cast<BufferId>(plan.buffers.size()), 0, bytes, 0}};
-        plan.buffers.push_back({"buffer " + std::to_string(plan.buffers.size()), MemoryCategory::activations,
-                                MemorySpace::device, bytes, -1, -1});
+    HandPlan& allocate(std::int64_t bytes, plan::Stream stream = plan::Stream::compute) {
+        plan::Op& op = this->op(plan::OpKind::allocate, stream);
+        op.args = {{static_cast<plan::BufferId>(plan.buffers.size()), 0, bytes, 0}};
+        plan.buffers.push_back({"buffer " + std::to_string(plan.buffers.size()),
+                                plan::MemoryCategory::activations, plan::MemorySpace::device, bytes, -1, -1});
         return *this;
     }
-    HandPlan& free(BufferId buffer) {
-        op(OpKind::free, Stream::host).args = {{buffer, 0, 0, 0}};
+    HandPlan& free(plan::BufferId buffer) {
+        op(plan::OpKind::free, plan::Stream::host).args = {{buffer, 0, 0, 0}};
         return *this;
     }
     // Makes the most recent operation use a buffer.
-    HandPlan& on(BufferId buffer) {
+    HandPlan& on(plan::BufferId buffer) {
         plan.ops.back().args.push_back({buffer, 0, 0, 0});
         return *this;
     }
@@ -100,19 +103,19 @@ class WorkList final : public sim::RunObserver {
     std::vector<Done> work;
     std::vector<Done> waits;  // waits of hosts
 
-    void waited(int rank_class, sim::Time start, sim::Time end, EventId, std::int64_t) override {
+    void waited(int rank_class, sim::Time start, sim::Time end, plan::EventId, std::int64_t) override {
         waits.push_back({rank_class, "wait", start, end});
     }
     void work_ended(int rank_class, const sim::StreamItem& item, sim::Time start, sim::Time end) override {
-        const Op& op = *item.op;
-        const std::string name = op.kind == OpKind::kernel
+        const plan::Op& op = *item.op;
+        const std::string name = op.kind == plan::OpKind::kernel
                                      ? item.plan->names[static_cast<std::size_t>(op.name)]
                                      : std::string(traces::schema::name(op.collective().operation));
         work.push_back({rank_class, name, start, end});
     }
 };
 
-inline sim::Script script_of(const HandPlan& step, Mesh mesh = {}, std::int64_t count = 1) {
+inline sim::Script script_of(const HandPlan& step, plan::Mesh mesh = {}, std::int64_t count = 1) {
     sim::Script script;
     script.mesh = mesh;
     script.steps = {&step.plan};

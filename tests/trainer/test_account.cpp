@@ -3,26 +3,27 @@
 
 #include "jobs.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 namespace TEST_FILE {
 
-std::vector<Job> jobs(const testing::SampleText& text) {
-    std::vector<Job> all = {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "root"),
-                            testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
-                            testing::with_mode(testing::mlp_job(4, 24, 3, 3), ParallelMode::ddp),
-                            testing::with_mode(testing::mlp_job(4, 24, 3, 1), ParallelMode::none),
-                            testing::with_wrap(testing::gpt_job(text, 2, 3), "module:Block"),
-                            testing::with_mode(testing::gpt_job(text, 2, 2), ParallelMode::ddp)};
-    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
-        Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
+std::vector<job::Job> jobs(const testing::SampleText& text) {
+    std::vector<job::Job> all = {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "root"),
+                                 testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
+                                 testing::with_mode(testing::mlp_job(4, 24, 3, 3), job::ParallelMode::ddp),
+                                 testing::with_mode(testing::mlp_job(4, 24, 3, 1), job::ParallelMode::none),
+                                 testing::with_wrap(testing::gpt_job(text, 2, 3), "module:Block"),
+                                 testing::with_mode(testing::gpt_job(text, 2, 2), job::ParallelMode::ddp)};
+    for (const job::FsdpLayout layout :
+         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
         job.fsdp.layout = layout;
         job.train.clip_norm = 1;
         all.push_back(job);
-        all.push_back(testing::with_strategy(job, ShardingStrategy::hybrid_shard, 2));
+        all.push_back(testing::with_strategy(job, job::ShardingStrategy::hybrid_shard, 2));
         job.fsdp.cpu_offload = true;
         job.memory.activation_checkpointing.names = {"Block"};
         all.push_back(job);
-        job.precision.param = Precision::bf16;
+        job.precision.param = job::Precision::bf16;
         job.train.accumulation = 2;
         all.push_back(job);
     }
@@ -31,8 +32,8 @@ std::vector<Job> jobs(const testing::SampleText& text) {
 
 TEST(Account, AgreesWithTheAllocatorOfARealRun) {
     const testing::SampleText text;
-    for (const Job& job : jobs(text)) {
-        const MemoryPeak predicted = Program(job).predict().peak;
+    for (const job::Job& job : jobs(text)) {
+        const MemoryPeak predicted = sharding::Program(job).predict().peak;
         for (const MemoryPeak& real : testing::run(job).peaks) {
             EXPECT_EQ(real.bytes, predicted.bytes);
             EXPECT_EQ(real.at_peak, predicted.at_peak);
@@ -44,4 +45,4 @@ TEST(Account, AgreesWithTheAllocatorOfARealRun) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -13,7 +13,7 @@
 #include "tests/trainer/model_testing.h"
 #include "trainer/plan/kernel_table.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 namespace TEST_FILE {
 
 using testing::Pass;
@@ -22,14 +22,14 @@ using testing::small_gpt;
 using testing::small_mlp;
 using testing::tree_of;
 
-std::vector<ActivationKind> all_kinds() {
-    std::vector<ActivationKind> kinds;
-    for (std::size_t kind = 1; kind < std::size(kActivationNames); ++kind)
-        kinds.push_back(static_cast<ActivationKind>(kind));
+std::vector<kernels::ActivationKind> all_kinds() {
+    std::vector<kernels::ActivationKind> kinds;
+    for (std::size_t kind = 1; kind < std::size(kernels::kActivationNames); ++kind)
+        kinds.push_back(static_cast<kernels::ActivationKind>(kind));
     return kinds;
 }
 
-Job with(Job job, ActivationKind kind) {
+job::Job with(job::Job job, kernels::ActivationKind kind) {
     job.model.activation = kind;
     return job;
 }
@@ -37,14 +37,14 @@ Job with(Job job, ActivationKind kind) {
 using Counts = std::map<std::string, int>;
 
 // How often each kernel of an activation occurs.
-Counts activations_of(const Job& job) {
+Counts activations_of(const job::Job& job) {
     ModuleTree tree = tree_of(job);
     const Pass pass = testing::write_pass(tree, job);
     Counts counts;
-    for (const Op& op : pass.plan.ops) {
-        if (op.kind != OpKind::kernel) continue;
+    for (const plan::Op& op : pass.plan.ops) {
+        if (op.kind != plan::OpKind::kernel) continue;
         const std::string name(kernel_info(op.kernel().kernel).name);
-        for (const ActivationKind kind : all_kinds())
+        for (const kernels::ActivationKind kind : all_kinds())
             if (name.starts_with(std::string(name_of(kind)) + "_")) ++counts[name];
     }
     return counts;
@@ -58,7 +58,7 @@ TEST(ActivationChoice, IsByDefaultThatOfTheModelsType) {
 
 // Also in the head of a bert.
 TEST(ActivationChoice, ReplacesEachActivationOfTheModel) {
-    for (const ActivationKind kind : all_kinds()) {
+    for (const kernels::ActivationKind kind : all_kinds()) {
         const std::string name(name_of(kind));
         for (const auto& [job, count] : {std::pair(small_mlp(), 3), {small_gpt(), 2}, {small_bert(), 3}}) {
             const Counts expected = {{name + "_forward", count}, {name + "_backward", count}};
@@ -68,7 +68,7 @@ TEST(ActivationChoice, ReplacesEachActivationOfTheModel) {
 }
 
 TEST(ActivationChoice, NamesTheModuleInItsPath) {
-    for (const ActivationKind kind : all_kinds()) {
+    for (const kernels::ActivationKind kind : all_kinds()) {
         std::set<std::string> paths;
         for (const Module* module : tree_of(with(small_gpt(), kind)).modules) paths.insert(module->path);
         EXPECT_TRUE(paths.contains("blocks.1.feed_forward." + std::string(name_of(kind))));
@@ -76,7 +76,7 @@ TEST(ActivationChoice, NamesTheModuleInItsPath) {
 }
 
 TEST(ActivationChoice, CanBeTheModelsOwn) {
-    EXPECT_EQ(testing::run(with(testing::mlp_job(4, 24, 3, 2), ActivationKind::relu)).losses,
+    EXPECT_EQ(testing::run(with(testing::mlp_job(4, 24, 3, 2), kernels::ActivationKind::relu)).losses,
               testing::run(testing::mlp_job(4, 24, 3, 2)).losses);
 }
 
@@ -84,8 +84,8 @@ TEST(ActivationChoice, CanBeTheModelsOwn) {
 TEST(ActivationChoice, ChangesTheLossesWhateverTheStrategy) {
     const testing::SampleText text;
     std::set<std::vector<double>> all;
-    for (const ActivationKind kind : all_kinds()) {
-        const Job job = with(testing::gpt_job(text, 2, 2), kind);
+    for (const kernels::ActivationKind kind : all_kinds()) {
+        const job::Job job = with(testing::gpt_job(text, 2, 2), kind);
         const std::vector<double> losses = testing::run(testing::with_wrap(job, "module:Block")).losses;
         EXPECT_EQ(testing::run(testing::with_wrap(job, "root")).losses, losses) << name_of(kind);
         all.insert(losses);
@@ -95,16 +95,16 @@ TEST(ActivationChoice, ChangesTheLossesWhateverTheStrategy) {
 
 TEST(ActivationChoice, IsInTheMemoryAccount) {
     const testing::SampleText text;
-    Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block"), bf16 = gpt,
-        checkpointed = gpt;
-    bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
-    checkpointed.memory.activation_checkpointing = parse_modules("module:FeedForward");
-    for (const ActivationKind kind : all_kinds()) {
-        for (const Job& model :
+    job::Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block"), bf16 = gpt,
+             checkpointed = gpt;
+    bf16.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};
+    checkpointed.memory.activation_checkpointing = job::parse_modules("module:FeedForward");
+    for (const kernels::ActivationKind kind : all_kinds()) {
+        for (const job::Job& model :
              {testing::with_wrap(testing::mlp_job(4, 24, 3, 2), "module:Linear"), gpt, bf16, checkpointed}) {
-            const Job job = with(model, kind);
-            const MemoryPeak predicted = Program(job).predict().peak;
-            for (const MemoryPeak& real : testing::run(job).peaks) {
+            const job::Job job = with(model, kind);
+            const plan::MemoryPeak predicted = sharding::Program(job).predict().peak;
+            for (const plan::MemoryPeak& real : testing::run(job).peaks) {
                 EXPECT_EQ(real.bytes, predicted.bytes) << name_of(kind);
                 EXPECT_EQ(real.at_peak, predicted.at_peak) << name_of(kind);
                 EXPECT_EQ(real.modules, predicted.modules) << name_of(kind);
@@ -114,4 +114,4 @@ TEST(ActivationChoice, IsInTheMemoryAccount) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -4,7 +4,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/attention.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -12,7 +12,7 @@ using namespace testing;
 struct Shape {
     int batch, context, width, heads, kv_heads;
     bool causal = true;
-    kernels::AttentionShape shape() const { return {batch, context, width, heads, kv_heads, causal}; }
+    AttentionShape shape() const { return {batch, context, width, heads, kv_heads, causal}; }
     int seen(int position) const { return causal ? position + 1 : context; }
     std::size_t elements() const { return static_cast<std::size_t>(batch) * context * width; }
     std::size_t qkv() const { return static_cast<std::size_t>(batch) * context * shape().row(); }
@@ -36,10 +36,9 @@ void expect_the_plain_form(const Shape& s) {
     const auto qkv = as<T>(normals(s.qkv(), "qkv")), dout = as<T>(normals(s.elements(), "dout"));
     auto out = unwritten<T>(s.elements()), probabilities = unwritten<T>(s.squares());
     auto dqkv = unwritten<T>(s.qkv());
-    Floats scratch(kernels::attention_backward_scratch(s.shape()), NAN);
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
-    kernels::attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(),
-                                s.shape());
+    Floats scratch(attention_backward_scratch(s.shape()), NAN);
+    attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
+    attention_backward(dout.data(), qkv.data(), probabilities.data(), dqkv.data(), scratch.data(), s.shape());
     const auto expected = reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads,
                                                        s.kv_heads, s.causal);
     // The output is made of rounded probabilities and is itself rounded; the gradient, like the plain form
@@ -58,14 +57,14 @@ TEST_P(Attention, AgreesWithThePlainForm) {
 }
 
 TEST_P(Attention, AgreesWithThePlainFormInBf16) {
-    expect_the_plain_form<kernels::Bf16>(GetParam());
+    expect_the_plain_form<Bf16>(GetParam());
 }
 
 TEST_P(Attention, ProbabilitiesOfEachPositionSumToOne) {
     const Shape s = GetParam();
     const Floats qkv = normals(s.qkv(), "qkv");
     Floats out(s.elements()), probabilities(s.squares());
-    kernels::attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
+    attention_forward(qkv.data(), out.data(), probabilities.data(), s.shape());
     for (int row = 0; row < s.batch * s.heads * s.context; ++row) {
         const float* p = probabilities.data() + static_cast<std::size_t>(row) * s.context;
         double seen = 0.0;
@@ -93,4 +92,4 @@ TEST(AttentionGradient, AgreesWithFiniteDifferences) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -7,12 +7,10 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/attention_fused.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
-using kernels::AttentionShape;
-using kernels::Bf16;
 
 std::size_t elements(const AttentionShape& s) {
     return static_cast<std::size_t>(s.batch) * s.context * s.width;
@@ -44,9 +42,8 @@ void expect_the_plain_form(const AttentionShape& s) {
     const auto qkv = as<T>(normals(qkv_elements(s), "qkv")), dout = as<T>(normals(elements(s), "dout"));
     auto out = unwritten<T>(elements(s)), dqkv = unwritten<T>(qkv_elements(s));
     Floats lse(rows(s), NAN), delta(rows(s), NAN);
-    kernels::fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
-    kernels::fused_attention_backward(dout.data(), qkv.data(), out.data(), lse.data(), dqkv.data(),
-                                      delta.data(), s);
+    fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
+    fused_attention_backward(dout.data(), qkv.data(), out.data(), lse.data(), dqkv.data(), delta.data(), s);
 
     const Vector wide = in_double(qkv);
     const auto plain =
@@ -75,7 +72,7 @@ TEST_P(FusedAttention, KeepsTheLogarithmOfTheSum) {
     for (std::size_t i = 0; i < qkv.size(); ++i) {
         if (i % static_cast<std::size_t>(s.row()) < static_cast<std::size_t>(s.width)) qkv[i] = 0.0f;
     }
-    kernels::fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
+    fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
     for (std::size_t row = 0; row < lse.size(); ++row) {
         const auto context = static_cast<std::size_t>(s.context);
         const auto seen = static_cast<float>(s.causal ? row % context + 1 : context);
@@ -89,7 +86,7 @@ TEST(FusedAttentionRange, HoldsForLargeScores) {
     Floats qkv = normals(qkv_elements(s), "qkv");
     for (float& x : qkv) x *= 60.0f;
     Floats out(elements(s), NAN), lse(rows(s), NAN);
-    kernels::fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
+    fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
     const auto plain =
         reference::attention_forward(in_double(qkv), s.batch, s.context, s.width, s.heads, s.kv_heads);
     // A score of 10^4 in fp32 is off by 10^-3, and so is its probability.
@@ -101,10 +98,10 @@ TEST(FusedAttentionRange, PropagatesNan) {
     Floats qkv = normals(qkv_elements(s), "qkv");
     qkv[0] = NAN;  // the first query
     Floats out(elements(s), 0.0f), lse(rows(s), 0.0f);
-    kernels::fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
+    fused_attention_forward(qkv.data(), out.data(), lse.data(), s);
     EXPECT_TRUE(std::isnan(out[0]));
     EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(s.width)]));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

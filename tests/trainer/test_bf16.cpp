@@ -12,14 +12,13 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/onednn.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
-using kernels::Bf16;
 
 std::uint16_t rounded(float x) {
-    return kernels::to_bf16(x).bits;
+    return to_bf16(x).bits;
 }
 
 // 1 is 0x3f80; its neighbours are 2^-7 apart.
@@ -39,7 +38,7 @@ TEST(Bf16, LargeBecomesInfinityAndNotANumberStaysOne) {
     EXPECT_EQ(rounded(kInfinity), 0x7f80);
     EXPECT_EQ(rounded(-kInfinity), 0xff80);
     for (const std::uint32_t bits : {0x7f800001u, 0x7fc00000u, 0xffffffffu, 0x7fffffffu}) {
-        const float back = kernels::to_float(kernels::to_bf16(std::bit_cast<float>(bits)));
+        const float back = to_float(to_bf16(std::bit_cast<float>(bits)));
         EXPECT_TRUE(std::isnan(back)) << bits;
         EXPECT_EQ(std::signbit(back), bits >> 31 != 0) << bits;
     }
@@ -49,8 +48,8 @@ TEST(Bf16, EveryValueSurvivesTheWayToFloatAndBack) {
     std::vector<Bf16> all, back(1 << 16);
     for (std::uint32_t bits = 0; bits < 1u << 16; ++bits) all.push_back({static_cast<std::uint16_t>(bits)});
     Floats wide(all.size());
-    kernels::cast(all.data(), wide.data(), all.size());
-    kernels::cast(wide.data(), back.data(), all.size());
+    cast(all.data(), wide.data(), all.size());
+    cast(wide.data(), back.data(), all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
         const bool quieted = std::isnan(wide[i]);
         EXPECT_EQ(back[i].bits, quieted ? all[i].bits | 0x40 : all[i].bits) << i;
@@ -62,23 +61,23 @@ TEST(Bf16, LoopsRoundLikeTheFormula) {
     const Floats x = normals(1003, "x");
     for (const std::size_t n : {1, 15, 16, 17, 1003}) {
         std::vector<Bf16> y(n);
-        kernels::cast(x.data(), y.data(), n);
-        for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], kernels::to_bf16(x[i])) << n;
+        cast(x.data(), y.data(), n);
+        for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], to_bf16(x[i])) << n;
     }
 }
 
-using Product = void (*)(const kernels::MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
+using Product = void (*)(const MatmulShape&, const Bf16*, const Bf16*, const Bf16*, Bf16*);
 
 // Every way of multiplying that this machine has, including those that it does not choose.
-[[maybe_unused]] void by_onednn(const kernels::MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias,
+[[maybe_unused]] void by_onednn(const MatmulShape& s, const Bf16* a, const Bf16* b, const Bf16* bias,
                                 Bf16* c) {
-    if (s.m * s.n * s.k == 0) return kernels::bf16_matmul(s, a, b, bias, c);
-    kernels::OneDnn::get().multiply(s, a, b, bias, c);
+    if (s.m * s.n * s.k == 0) return bf16_matmul(s, a, b, bias, c);
+    OneDnn::get().multiply(s, a, b, bias, c);
 }
 std::vector<Product> ways() {
-    std::vector<Product> found = {&kernels::bf16_matmul, &kernels::bf16_matmul_by_conversion};
+    std::vector<Product> found = {&bf16_matmul, &bf16_matmul_by_conversion};
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS  // occasionally its leak check crashes on threads of such libraries
-    if (kernels::OneDnn::get().usable()) found.push_back(&by_onednn);
+    if (OneDnn::get().usable()) found.push_back(&by_onednn);
 #endif
     return found;
 }
@@ -90,14 +89,14 @@ class Bf16Product : public ::testing::TestWithParam<Product> {};
 INSTANTIATE_TEST_SUITE_P(Ways, Bf16Product, ::testing::ValuesIn(ways()), name_of_way);
 
 struct Operands {
-    explicit Operands(const kernels::MatmulShape& s)
+    explicit Operands(const MatmulShape& s)
         : a(as<Bf16>(normals(static_cast<std::size_t>(s.m) * s.k, "a"))),
           b(as<Bf16>(normals(static_cast<std::size_t>(s.k) * s.n, "b"))),
           bias(as<Bf16>(normals(s.n, "bias"))) {}
     std::vector<Bf16> a, b, bias;
 };
 
-Vector plain_product(const kernels::MatmulShape& s, const Operands& operands) {
+Vector plain_product(const MatmulShape& s, const Operands& operands) {
     const Vector a = in_double(operands.a), b = in_double(operands.b), bias = in_double(operands.bias);
     Vector c(static_cast<std::size_t>(s.m) * s.n);
     for (int i = 0; i < s.m; ++i) {
@@ -119,7 +118,7 @@ TEST_P(Bf16Product, IsThePlainProductOfEveryOrientation) {
                                  {520, 5, 40}, {4, 530, 600}, {33, 40, 2100}, {515, 3, 2050}};
     for (const auto [m, n, k] : kSizes) {
         for (int way = 0; way < 8; ++way) {
-            const kernels::MatmulShape shape{(way & 1) != 0, (way & 2) != 0, (way & 4) != 0, m, n, k};
+            const MatmulShape shape{(way & 1) != 0, (way & 2) != 0, (way & 4) != 0, m, n, k};
             const Operands operands(shape);
             auto c = unwritten<Bf16>(static_cast<std::size_t>(m) * n);
             GetParam()(shape, operands.a.data(), operands.b.data(),
@@ -141,7 +140,7 @@ TEST_P(Bf16Product, OfNothingIsTheBias) {
 // Workers call it at the same time, each for its own rank; shapes new to a thread are compiled there.
 TEST_P(Bf16Product, ManyCallersAtOnceGetTheBitsOfOne) {
     constexpr int kThreads = 4, kRepeats = 5;
-    const kernels::MatmulShape shape{false, true, true, 64, 80, 96};
+    const MatmulShape shape{false, true, true, 64, 80, 96};
     const Operands operands(shape);
     const auto run = [&] {
         auto c = unwritten<Bf16>(64 * 80);
@@ -161,9 +160,9 @@ TEST_P(Bf16Product, ManyCallersAtOnceGetTheBitsOfOne) {
 }
 
 TEST(Bf16ProductWay, IsNamed) {
-    EXPECT_FALSE(kernels::bf16_matmul_method().empty());
-    RecordProperty("way", kernels::bf16_matmul_method());
+    EXPECT_FALSE(bf16_matmul_method().empty());
+    RecordProperty("way", bf16_matmul_method());
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

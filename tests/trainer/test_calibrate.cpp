@@ -14,12 +14,9 @@
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::calibrate {
 namespace TEST_FILE {
 
-using calibrate::Calibration;
-using calibrate::CalibrationError;
-using calibrate::MeasuredRun;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Runs = std::vector<MeasuredRun>;
@@ -27,19 +24,18 @@ using Runs = std::vector<MeasuredRun>;
 // --- curves ----------------------------------------------------------------------------------------------
 
 TEST(FitCurve, MediansAndPercentiles) {
-    EXPECT_EQ(calibrate::median({3, 1, 2}), 2);
-    EXPECT_EQ(calibrate::median({4, 1, 2, 3}), 2.5);
-    EXPECT_EQ(calibrate::median({}), 0);
-    EXPECT_EQ(calibrate::percentile({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9), 9);
-    EXPECT_EQ(calibrate::percentile({7}, 0.9), 7);
-    EXPECT_EQ(calibrate::weighted_median({{1, 1}, {2, 1}, {10, 3}}), 10);
-    EXPECT_EQ(calibrate::weighted_median({{10, 1}, {1, 5}}), 1);
+    EXPECT_EQ(median({3, 1, 2}), 2);
+    EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+    EXPECT_EQ(median({}), 0);
+    EXPECT_EQ(percentile({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 0.9), 9);
+    EXPECT_EQ(percentile({7}, 0.9), 7);
+    EXPECT_EQ(weighted_median({{1, 1}, {2, 1}, {10, 3}}), 10);
+    EXPECT_EQ(weighted_median({{10, 1}, {1, 5}}), 1);
 }
 
 // Sizes within a tenth of each other are one point; the best rate is 1.
 TEST(FitCurve, IsOfRatesBySize) {
-    const calibrate::RateCurve curve = calibrate::rate_curve(
-        {{1000, 5, 1}, {1100, 7, 1}, {1050, 6, 1}, {9000, 12, 1}}, calibrate::Shape::any);
+    const RateCurve curve = rate_curve({{1000, 5, 1}, {1100, 7, 1}, {1050, 6, 1}, {9000, 12, 1}}, Shape::any);
     EXPECT_EQ(curve.best, 12);
     ASSERT_EQ(curve.share.points.size(), 2u);
     EXPECT_EQ(curve.share.points[0].size, 1050);
@@ -49,13 +45,13 @@ TEST(FitCurve, IsOfRatesBySize) {
 
 // 10 at 1e4 and 6 at 1e5 contradict a rising rate, so both become 8.
 TEST(FitCurve, RisesWhereItMust) {
-    const std::vector<calibrate::RateSample> samples = {{1e3, 4, 1}, {1e4, 10, 1}, {1e5, 6, 1}, {1e6, 16, 1}};
-    const calibrate::RateCurve rising = calibrate::rate_curve(samples, calibrate::Shape::rising);
+    const std::vector<RateSample> samples = {{1e3, 4, 1}, {1e4, 10, 1}, {1e5, 6, 1}, {1e6, 16, 1}};
+    const RateCurve rising = rate_curve(samples, Shape::rising);
     ASSERT_EQ(rising.share.points.size(), 4u);
     EXPECT_EQ(rising.share.points[0].share, 0.25);
     EXPECT_EQ(rising.share.points[1].share, 0.5);
     EXPECT_EQ(rising.share.points[2].share, 0.5);
-    EXPECT_EQ(calibrate::rate_curve(samples, calibrate::Shape::any).share.points[1].share, 10.0 / 16);
+    EXPECT_EQ(rate_curve(samples, Shape::any).share.points[1].share, 10.0 / 16);
 }
 
 // --- figures that are known ------------------------------------------------------------------------------
@@ -90,8 +86,8 @@ sim::Cluster known_cluster() {
 }
 
 // The trace that `cluster` gives a job, as if a processor had been measured.
-std::unique_ptr<traces::store::Trace> played(const Job& job, const sim::Cluster& cluster) {
-    const Program program(sim::placed_on(job, cluster));
+std::unique_ptr<traces::store::Trace> played(const job::Job& job, const sim::Cluster& cluster) {
+    const sharding::Program program(sim::placed_on(job, cluster));
     traces::store::ColumnSink sink;
     sim::SimTrace trace(sink, program, cluster, job.run.ranks);
     sim::SimOptions options;
@@ -100,52 +96,52 @@ std::unique_ptr<traces::store::Trace> played(const Job& job, const sim::Cluster&
     return sink.take();
 }
 
-Job offloaded(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
+job::Job offloaded(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(6, 256, 64, ranks), "module:Linear");
     job.run.steps = 8;
     job.run.workers = 0;
     job.fsdp.cpu_offload = true;
-    job.optimizer.type = OptimizerType::adamw;
+    job.optimizer.type = job::OptimizerType::adamw;
     return job;
 }
-Job resident(int ranks) {
-    Job job = offloaded(ranks);
+job::Job resident(int ranks) {
+    job::Job job = offloaded(ranks);
     job.fsdp.cpu_offload = false;
     return job;
 }
 // A job of other sizes, with more bytes than operations.
-Job wide(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
+job::Job wide(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 700, 5, ranks), "module:Linear");
     job.run.steps = 8;
     job.run.workers = 0;
     return job;
 }
 
-Calibration fitted_to(const sim::Cluster& known, const std::vector<Job>& jobs) {
+Calibration fitted_to(const sim::Cluster& known, const std::vector<job::Job>& jobs) {
     Runs runs;
-    for (const Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
-    return calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
+    for (const job::Job& job : jobs) runs.push_back(calibrate::measure(*played(job, known)));
+    return calibrate(runs, sim::load_cluster("laptop"), "fitted");
 }
 
-double step_seconds(const Job& job, const sim::Cluster& cluster) {
-    const Program program(sim::placed_on(job, cluster));
+double step_seconds(const job::Job& job, const sim::Cluster& cluster) {
+    const sharding::Program program(sim::placed_on(job, cluster));
     return sim::simulate(program, cluster).of(0).steps.back().seconds;
 }
 
 TEST(Calibrate, RecoversTheKernelsOfAKnownModel) {
     const sim::Cluster known = known_cluster();
     const Calibration fitted = fitted_to(known, {resident(1), resident(2), wide(2)});
-    for (const Job& job : {resident(1), resident(2), wide(2)}) {
-        const Program program(job);
-        const Plan& plan = testing::steady(program);
-        for (const Op& op : plan.ops) {
-            if (op.kind != OpKind::kernel || op.stream == Stream::host) continue;
+    for (const job::Job& job : {resident(1), resident(2), wide(2)}) {
+        const sharding::Program program(job);
+        const plan::Plan& plan = testing::steady(program);
+        for (const plan::Op& op : plan.ops) {
+            if (op.kind != plan::OpKind::kernel || op.stream == plan::Stream::host) continue;
             const double seconds = sim::Costs(known).on_device(plan, op);
             EXPECT_NEAR(sim::Costs(fitted.cluster).on_device(plan, op), seconds, 0.03 * seconds + 5e-9)
                 << plan.names[static_cast<std::size_t>(op.name)] << " " << op.flops << " " << op.bytes;
         }
     }
-    for (const calibrate::Residual& own : fitted.residuals)
+    for (const Residual& own : fitted.residuals)
         EXPECT_LE(own.p90_error, own.arithmetic.empty() ? 0.15 : 0.05) << own.name;
 }
 
@@ -168,13 +164,12 @@ TEST(Calibrate, IsNotMisledByAHostThatWasInterrupted) {
     const sim::Cluster known = known_cluster();
     Runs runs;
     runs.push_back(calibrate::measure(*played(resident(1), known)));
-    Op batch;
-    batch.kind = OpKind::host_call;
-    batch.own = HostCallOp{HostCall::next_batch};
+    plan::Op batch;
+    batch.kind = plan::OpKind::host_call;
+    batch.own = plan::HostCallOp{plan::HostCall::next_batch};
     batch.args = {{0, 0, 64, 0}};
     for (int i = 0; i < 20; ++i) runs.back().host_work.push_back({&batch, 1});
-    const double found =
-        calibrate::calibrate(runs, sim::load_cluster("laptop"), "x").cluster.host.batch_bandwidth;
+    const double found = calibrate(runs, sim::load_cluster("laptop"), "x").cluster.host.batch_bandwidth;
     EXPECT_NEAR(found, known.host.batch_bandwidth, 0.01 * known.host.batch_bandwidth);
 }
 
@@ -190,7 +185,8 @@ TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
     const sim::Cluster fitted = fitted_to(known, {resident(2), resident(4), wide(2)}).cluster;
     EXPECT_EQ(fitted.collectives.inside, known.collectives.inside);
     for (const int members : {2, 4}) {
-        for (const Operation operation : {Operation::all_gather, Operation::reduce_scatter}) {
+        for (const plan::Operation operation :
+             {plan::Operation::all_gather, plan::Operation::reduce_scatter}) {
             const sim::Spread spread{.members = members, .nodes = 1, .fullest = members};
             const auto seconds = [&](const sim::Cluster& cluster) {
                 return sim::collective_seconds(cluster, spread, operation, 257 * 256 * 4);
@@ -204,9 +200,9 @@ TEST(Calibrate, RecoversTheCollectivesOfAKnownModel) {
 TEST(Calibrate, SimulatesOtherJobsAsTheKnownModelDoes) {
     const sim::Cluster known = known_cluster();
     const sim::Cluster fitted = fitted_to(known, {resident(1), offloaded(2), wide(1), resident(4)}).cluster;
-    for (Job job : {resident(2), offloaded(1), offloaded(4), wide(2)}) {
+    for (job::Job job : {resident(2), offloaded(1), offloaded(4), wide(2)}) {
         for (const char* wrap : {"root", "module:Linear"}) {
-            const Job other = testing::with_wrap(job, wrap);
+            const job::Job other = testing::with_wrap(job, wrap);
             const double seconds = step_seconds(other, known);
             EXPECT_NEAR(step_seconds(other, fitted), seconds, 0.1 * seconds)
                 << wrap << " " << other.run.ranks << " " << other.fsdp.cpu_offload;
@@ -224,7 +220,7 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
         runs.push_back(calibrate::measure(*played(resident(ranks), known)));
         runs.back().cores = 2;  // as the ranks' processors would show in a real trace
     }
-    const Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "fitted");
+    const Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "fitted");
     EXPECT_EQ(fitted.cluster.device.cores, 2);
     ASSERT_EQ(fitted.cluster.device.busy_share.points.size(), 2u);
     EXPECT_NEAR(fitted.cluster.device.busy_share.points[1].share, 0.7, 0.03);
@@ -239,24 +235,24 @@ TEST(Calibrate, RecognizesWorkThatSharesCores) {
 TEST(Calibrate, FitsRunsOfThisMachine) {
     Runs runs;
     for (const int ranks : {1, 2}) {
-        Job job = resident(ranks);
+        job::Job job = resident(ranks);
         job.run.workers = 2;
         runs.push_back(calibrate::measure(*testing::record(job)));
         EXPECT_GT(runs.back().median_step_s, 0);
     }
     EXPECT_THAT(runs.back().device_name, Not(HasSubstr("(cpu device)")));
-    Calibration fitted = calibrate::calibrate(runs, sim::load_cluster("laptop"), "mine");
+    Calibration fitted = calibrate(runs, sim::load_cluster("laptop"), "mine");
     ASSERT_EQ(fitted.steps.size(), 2u);
-    for (const calibrate::StepResidual& own : fitted.steps) EXPECT_GT(own.simulated_s, 0);
+    for (const StepResidual& own : fitted.steps) EXPECT_GT(own.simulated_s, 0);
     EXPECT_EQ(fitted.cluster.collectives.inside, sim::Algorithm::shared_memory);
     const auto matmul = std::find_if(fitted.residuals.begin(), fitted.residuals.end(),
-                                     [](const calibrate::Residual& own) { return own.name == "matmul"; });
+                                     [](const Residual& own) { return own.name == "matmul"; });
     ASSERT_NE(matmul, fitted.residuals.end());
     EXPECT_EQ(matmul->arithmetic, "fp32");
     EXPECT_GT(matmul->count, 0);
     // The written file contains the complete model.
     fitted.cluster.device.reserve = 12345;
-    const std::string file = calibrate::model_file(fitted);
+    const std::string file = model_file(fitted);
     const sim::Cluster read = sim::parse_cluster(file, "mine.toml");
     EXPECT_EQ(read.name, "mine");
     EXPECT_EQ(read.device.reserve, 12345);
@@ -289,8 +285,8 @@ TEST(Calibrate, RefusesWhatIsNotAMeasuredRun) {
     trace = played(resident(2), known);
     trace->ranks.pop_back();
     EXPECT_THAT(measure(*trace), HasSubstr("it has 1 of the job's 2 ranks; merge the parts"));
-    Job simulated = resident(2);
-    simulated.run.device = DeviceKind::sim;
+    job::Job simulated = resident(2);
+    simulated.run.device = job::DeviceKind::sim;
     EXPECT_THAT(measure(*played(simulated, known)), HasSubstr("it is simulated"));
     trace = played(resident(2), known);
     for (auto& [key, value] : trace->config) {
@@ -303,23 +299,23 @@ TEST(Calibrate, RefusesMixedMachinesAndAnotherKindOfBase) {
     sim::Cluster known = known_cluster();
     Runs runs;
     runs.push_back(calibrate::measure(*played(resident(1), known)));
-    EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("a100"), "x"); }),
+    EXPECT_THAT(complaint([&] { (void)calibrate(runs, sim::load_cluster("a100"), "x"); }),
                 HasSubstr("a100 is a model of a GPU, the traces are of run.device = \"cpu\""));
     for (const char* engine : {"local", "tcp"}) {
         runs.push_back(calibrate::measure(*played(resident(2), known)));
         runs.back().file = std::string(engine) + ".sqlite";
         runs.back().engine = engine;
     }
-    EXPECT_THAT(complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+    EXPECT_THAT(complaint([&] { (void)calibrate(runs, sim::load_cluster("laptop"), "x"); }),
                 HasSubstr("the collectives of local.sqlite went over local, those of tcp.sqlite over tcp"));
     runs.erase(runs.begin() + 1, runs.end());
     known.device.name = "another processor";
     runs.push_back(calibrate::measure(*played(resident(1), known)));
     EXPECT_THAT(
-        complaint([&] { (void)calibrate::calibrate(runs, sim::load_cluster("laptop"), "x"); }),
+        complaint([&] { (void)calibrate(runs, sim::load_cluster("laptop"), "x"); }),
         AllOf(HasSubstr("on a processor (simulated),"), HasSubstr("on another processor (simulated);"),
               HasSubstr("a model is of one machine")));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::calibrate

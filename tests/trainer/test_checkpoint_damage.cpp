@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Loads all ranks; returns the error, or "" if it loaded. Nothing may be written before an error.
-std::string refusal(const std::string& path, const Job& job, const RunLayout& layout,
+std::string refusal(const std::string& path, const job::Job& job, const RunLayout& layout,
                     LoadUse use = LoadUse::training) {
     Memory memory(layout);
     try {
@@ -65,7 +65,7 @@ class DamagedCheckpoint : public ::testing::Test {
 
     TemporaryFolder folder_;
     RunLayout layout_ = flat_layout(small_model(), 2, 2);
-    Job job_ = job_with("", 2);
+    job::Job job_ = job_with("", 2);
 };
 
 TEST_F(DamagedCheckpoint, LoadsWhileItIsIntact) {
@@ -292,7 +292,7 @@ TEST_F(OtherModel, TheSameElementsInAnotherShapeAreAnotherModel) {
 class OtherOptimizer : public DamagedCheckpoint {};
 
 TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
-    job_.optimizer.type = OptimizerType::sgd;
+    job_.optimizer.type = job::OptimizerType::sgd;
     EXPECT_THAT(refusal(folder_.string(), job_, flat_layout(small_model(), 2, 2, {"", "momentum_buffer"})),
                 AllOf(HasSubstr("its optimizer is adamw, the job's is sgd"),
                       HasSubstr("optimizer.type = \"adamw\"")));
@@ -300,8 +300,8 @@ TEST_F(OtherOptimizer, OfAnotherTypeIsRefused) {
 
 // SGD keeps a buffer with momentum and none without.
 TEST_F(OtherOptimizer, StateThatOneOfThemLacksIsNamed) {
-    Job sgd = job_with(folder_ / "sgd", 2);
-    sgd.optimizer.type = OptimizerType::sgd;
+    job::Job sgd = job_with(folder_ / "sgd", 2);
+    sgd.optimizer.type = job::OptimizerType::sgd;
     const RunLayout with = flat_layout(small_model(), 2, 2, {"", "momentum_buffer"});
     const RunLayout without = flat_layout(small_model(), 2, 2, {""});
     save_values(sgd, with, 1);
@@ -329,4 +329,4 @@ TEST_F(OtherOptimizer, StateThatOneParameterMissesIsNamed) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

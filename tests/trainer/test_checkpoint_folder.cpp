@@ -15,7 +15,7 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/open_files.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -50,7 +50,7 @@ class SaveFolder : public ::testing::Test {
 
     TemporaryFolder folder_;
     RunLayout layout_ = flat_layout(small_model(), 2, 2);
-    Job job_ = job_with(folder_.string(), 2);
+    job::Job job_ = job_with(folder_.string(), 2);
     SaveSettings again_{.overwrite = true};
 };
 
@@ -279,7 +279,7 @@ TEST_F(SaveFolder, ARunThatIsAboutToEndIsWaitedFor) {
 
 TEST_F(SaveFolder, IsRefusedBeforeTheFirstStepIfItIsNotWritable) {
     put(folder_ / "file", "no folder");
-    const Job job = job_with(folder_ / "file/below", 2);
+    const job::Job job = job_with(folder_ / "file/below", 2);
     EXPECT_THAT(complaint([&] { CheckpointSaver(job, layout_, {}, nullptr); }),
                 AllOf(HasSubstr("file/below"), HasSubstr("cannot be written there: Not a directory")));
 }
@@ -305,4 +305,4 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

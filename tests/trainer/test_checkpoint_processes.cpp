@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/world/hello.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -42,18 +42,18 @@ struct Process {
 
 class SavedTogether : public ::testing::Test {
   protected:
-    using Work = std::function<void(World&, CheckpointSaver&)>;
+    using Work = std::function<void(world::World&, CheckpointSaver&)>;
 
     // Runs every rank of the layout as a process of its own.
     std::vector<Process> run(const RunLayout& layout, const Work& work) {
         return run(layout, work, [this](int) { return job_; });
     }
     std::vector<Process> run(const RunLayout& layout, const Work& work,
-                             const std::function<Job(int rank)>& job_of) {
+                             const std::function<job::Job(int rank)>& job_of) {
         std::vector<Process> processes(static_cast<std::size_t>(layout.mesh.ranks));
-        const auto process = [&](const Place& place) {
+        const auto process = [&](const world::Place& place) {
             Process& own = processes[static_cast<std::size_t>(place.rank)];
-            World world(place, within(20));
+            world::World world(place, within(20));
             SaveSettings settings = settings_;
             settings.world = &world;
             CheckpointSaver saver(job_of(place.rank), layout, settings,
@@ -67,7 +67,7 @@ class SavedTogether : public ::testing::Test {
         return processes;
     }
     std::vector<Process> save(const RunLayout& layout, Memory& memory, std::int64_t step) {
-        return run(layout, [&](World& world, CheckpointSaver& saver) {
+        return run(layout, [&](world::World& world, CheckpointSaver& saver) {
             saver.save(world.rank(), step, memory.of(world.rank()));
         });
     }
@@ -81,16 +81,17 @@ class SavedTogether : public ::testing::Test {
     }
 
     TemporaryFolder folder_;
-    Job job_ = job_with(folder_ / "save", 4);
+    job::Job job_ = job_with(folder_ / "save", 4);
     SaveSettings settings_{.overwrite = true};
 };
 
 // Covers FULL_SHARD, HYBRID_SHARD and DDP; a file for each rank, one file for all, and one made from parts.
 TEST_F(SavedTogether, HasTheFilesThatThreadsWrite) {
     for (const int shard : {4, 2, 1}) {
-        for (const CheckpointFormat format : {CheckpointFormat::sharded, CheckpointFormat::full}) {
+        for (const job::CheckpointFormat format :
+             {job::CheckpointFormat::sharded, job::CheckpointFormat::full}) {
             for (const bool several_hosts : {false, true}) {
-                SCOPED_TRACE(std::to_string(shard) + (format == CheckpointFormat::full ? " full" : "") +
+                SCOPED_TRACE(std::to_string(shard) + (format == job::CheckpointFormat::full ? " full" : "") +
                              (several_hosts ? " several hosts" : ""));
                 const RunLayout layout = flat_layout(small_model(), 4, shard);
                 Memory memory(layout);
@@ -139,11 +140,13 @@ TEST_F(SavedTogether, APartThatFailsIsAFailureOfAllAndTheNextSaveSucceeds) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();
-    const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
+    const std::vector<Process> processes = run(layout, [&](world::World& world, CheckpointSaver& saver) {
         const int rank = world.rank();
         saver.save(rank, 9, memory.of(rank));
         EXPECT_FALSE(saver.failed());
-        RankMemory broken = [](const Arg&) -> HostView { throw std::runtime_error("the disk is full"); };
+        RankMemory broken = [](const plan::Arg&) -> plan::HostView {
+            throw std::runtime_error("the disk is full");
+        };
         saver.save(rank, 10, rank == 2 ? broken : memory.of(rank));
         EXPECT_TRUE(saver.failed());
         world.barrier();
@@ -172,17 +175,17 @@ TEST_F(SavedTogether, AFileThatRankZeroDoesNotSeeIsNamedWithItsHost) {
     const std::filesystem::path file = folder_ / "save/.step-10.tmp/rank-00001.bin";
     for (const bool all_of_it : {true, false}) {
         std::filesystem::remove_all(folder_ / "save");
-        const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
+        const std::vector<Process> processes = run(layout, [&](world::World& world, CheckpointSaver& saver) {
             const int rank = world.rank();
             saver.save(rank, 9, memory.of(rank));
-            const RankMemory lost = [&](const Arg& arg) {
+            const RankMemory lost = [&](const plan::Arg& arg) {
                 std::filesystem::remove(file);
                 if (!all_of_it) put(file, "some");
                 return memory.of(rank)(arg);
             };
             saver.save(rank, 10, rank == 1 ? lost : memory.of(rank));
         });
-        const std::string host = own_host_name();
+        const std::string host = world::own_host_name();
         const std::string bytes = std::to_string(bytes_of(folder_ / "save/step-9/rank-00001.bin").size());
         ASSERT_EQ(processes[0].reports.size(), 2U);
         EXPECT_EQ(processes[0].reports[1].error,
@@ -202,12 +205,12 @@ TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     const auto processes = [&] {
         return run(
-            layout, [](World&, CheckpointSaver&) { FAIL(); },
+            layout, [](world::World&, CheckpointSaver&) { FAIL(); },
             [&](int rank) { return job_with(folder_ / (rank == 2 ? "other" : "save"), 3); });
     };
     const std::string shared =
         "; checkpoint.save must be on a file system that all hosts share, at the same path for all of them";
-    const std::string where = (folder_ / "save").string() + ": ", host = own_host_name();
+    const std::string where = (folder_ / "save").string() + ": ", host = world::own_host_name();
     std::filesystem::create_directory(folder_ / "other");
     for (const Process& process : processes()) {
         EXPECT_EQ(process.error, where + "what rank 2 on " + host +
@@ -226,7 +229,8 @@ TEST_F(SavedTogether, AFolderThatIsNotSharedIsRefusedBeforeTheFirstStep) {
 TEST_F(SavedTogether, AllRanksRefuseWhatRankZeroRefuses) {
     save_values(job_, flat_layout(small_model(), 2, 2), 5);
     settings_.overwrite = false;
-    const auto processes = run(flat_layout(small_model(), 2, 2), [](World&, CheckpointSaver&) { FAIL(); });
+    const auto processes =
+        run(flat_layout(small_model(), 2, 2), [](world::World&, CheckpointSaver&) { FAIL(); });
     for (const Process& process : processes) {
         EXPECT_THAT(process.error, HasSubstr("checkpoints of another run"));
     }
@@ -237,7 +241,7 @@ TEST_F(SavedTogether, AProcessThatEndsWhileTheOthersSaveKeepsThePreviousOne) {
     const RunLayout layout = flat_layout(small_model(), 3, 3);
     Memory memory(layout);
     memory.write_values();
-    const std::vector<Process> processes = run(layout, [&](World& world, CheckpointSaver& saver) {
+    const std::vector<Process> processes = run(layout, [&](world::World& world, CheckpointSaver& saver) {
         saver.save(world.rank(), 9, memory.of(world.rank()));
         if (world.rank() == 1) throw std::runtime_error("ended");
         saver.save(world.rank(), 10, memory.of(world.rank()));
@@ -274,4 +278,4 @@ TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -6,7 +6,7 @@
 
 #include "tests/trainer/checkpoint_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -23,7 +23,7 @@ std::vector<std::pair<std::string, RunLayout>> all_layouts(const Shapes& shapes)
     return layouts;
 }
 
-bool loads(const std::string& path, const Job& job, const RunLayout& layout) {
+bool loads(const std::string& path, const job::Job& job, const RunLayout& layout) {
     const StoredCheckpoint stored(path);
     const CheckpointLoader loader(stored, job, layout, LoadUse::training);
     Memory memory(layout);
@@ -31,7 +31,7 @@ bool loads(const std::string& path, const Job& job, const RunLayout& layout) {
     return memory.has_values();
 }
 
-class Resharding : public ::testing::TestWithParam<CheckpointFormat> {};
+class Resharding : public ::testing::TestWithParam<job::CheckpointFormat> {};
 
 TEST_P(Resharding, EveryLayoutLoadsWhatEveryOtherSaved) {
     const auto layouts = all_layouts(small_model());
@@ -62,9 +62,9 @@ TEST_P(Resharding, AnyCutIntoPiecesLoadsIntoAnyOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Resharding,
-                         ::testing::Values(CheckpointFormat::sharded, CheckpointFormat::full),
+                         ::testing::Values(job::CheckpointFormat::sharded, job::CheckpointFormat::full),
                          [](const auto& format) {
-                             return format.param == CheckpointFormat::full ? "full" : "sharded";
+                             return format.param == job::CheckpointFormat::full ? "full" : "sharded";
                          });
 
 TEST(OwnedPieces, NameEveryElementOnceAndTheLowestPlaceThatHoldsIt) {
@@ -109,7 +109,8 @@ TEST(SavedFiles, AreWrittenByTheFirstReplicaOnly) {
 // 64 elements, 192 values of 4 bytes: each of the 4 x 3 parts begins at a multiple of 64.
 TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
     const TemporaryFolder folder;
-    save_values(job_with(folder.string(), 4, CheckpointFormat::full), flat_layout(small_model(), 4, 4), 5);
+    save_values(job_with(folder.string(), 4, job::CheckpointFormat::full), flat_layout(small_model(), 4, 4),
+                5);
     const std::string bytes = bytes_of(folder / "step-5/full.bin");
     const StoredCheckpoint stored(folder.string());
     int id = 0;
@@ -130,8 +131,8 @@ TEST(SavedFiles, AFullOneHasEachParameterContiguousAndInOrder) {
 TEST(Loading, WeightsAloneNeedNoOptimizer) {
     const TemporaryFolder folder;
     save_values(job_with(folder.string(), 2), flat_layout(small_model(), 2, 2), 5);
-    Job job = job_with("", 1);
-    job.optimizer.type = OptimizerType::sgd;
+    job::Job job = job_with("", 1);
+    job.optimizer.type = job::OptimizerType::sgd;
     const RunLayout layout = replicated_layout(small_model(), 1, {""});
     const StoredCheckpoint stored(folder.string());
     const CheckpointLoader loader(stored, job, layout, LoadUse::weights);
@@ -144,14 +145,14 @@ TEST(Loading, WeightsAloneNeedNoOptimizer) {
 // such a run begins at 150; it must begin at 640, which is 490 later.
 TEST(Loading, TheSamplerContinuesWhereItStoppedWithAnyBatch) {
     const TemporaryFolder folder;
-    Job job = job_with(folder.string(), 4);
+    job::Job job = job_with(folder.string(), 4);
     job.train.accumulation = 2;
     save_values(job, flat_layout(small_model(), 4, 4), 10);
     const StoredCheckpoint stored(folder.string());
     EXPECT_EQ(stored.manifest().samples, 640);
     EXPECT_EQ(stored.manifest().seed, 17);
     const RunLayout layout = flat_layout(small_model(), 3, 3);
-    Job other = job_with(folder / "then", 3);
+    job::Job other = job_with(folder / "then", 3);
     other.data.batch = 5;
     const CheckpointLoader loader(stored, other, layout, LoadUse::training);
     EXPECT_EQ(loader.step(), 10);
@@ -172,4 +173,4 @@ TEST(Loading, TheVocabularyIsInTheCheckpoint) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -14,21 +14,21 @@
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/training_run.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 namespace TEST_FILE {
 
 using namespace testing;
 
 constexpr std::int64_t kSaved = 3, kEnd = 6;
 
-RankMemory memory_of(RankRunner& runner) {
-    return [&runner](const Arg& arg) { return runner.contents(arg); };
+RankMemory memory_of(executor::RankRunner& runner) {
+    return [&runner](const plan::Arg& arg) { return runner.contents(arg); };
 }
 
-std::vector<double> train(const Job& job) {
-    const Program program(job);
-    const DataSource data = open_data(job);
-    RunOptions options;
+std::vector<double> train(const job::Job& job) {
+    const sharding::Program program(job);
+    const data::DataSource data = data::open_data(job);
+    executor::RunOptions options;
     std::unique_ptr<StoredCheckpoint> stored;
     std::unique_ptr<CheckpointLoader> loader;
     std::unique_ptr<CheckpointSaver> saver;
@@ -39,38 +39,38 @@ std::vector<double> train(const Job& job) {
         settings.sample_offset = loader->sample_offset();
         options.first_step = loader->step();
         options.first_sample = loader->step() * samples_per_step(job) + loader->sample_offset();
-        options.hooks.after_setup = [&](int rank, RankRunner& runner) {
+        options.hooks.after_setup = [&](int rank, executor::RankRunner& runner) {
             loader->fill(rank, memory_of(runner));
         };
     }
     if (!job.checkpoint.save.empty()) {
         saver = std::make_unique<CheckpointSaver>(
             job, layout_of(program), settings, [](const SaveReport& report) { EXPECT_EQ(report.error, ""); });
-        options.hooks.at_step_end = [&](int rank, std::int64_t steps_done, RankRunner& runner) {
+        options.hooks.at_step_end = [&](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
             saver->save(rank, steps_done, memory_of(runner));
         };
     }
     return run_training(program, *data.train, options).losses;
 }
 
-Job small_gpt(int ranks) {
-    Job job;
+job::Job small_gpt(int ranks) {
+    job::Job job;
     job.run.steps = kEnd;
     job.run.ranks = ranks;
     job.run.workers = 2;
-    job.model.type = ModelType::gpt;
+    job.model.type = job::ModelType::gpt;
     job.model.layers = 2;
     job.model.heads = 2;
     job.model.width = 12;  // uneven over 8 ranks
     job.model.context = 8;
     job.data.batch = 8 / ranks;
-    job.fsdp.wrap = parse_wrap("module:Block");
-    job.optimizer.type = OptimizerType::adamw;
+    job.fsdp.wrap = job::parse_wrap("module:Block");
+    job.optimizer.type = job::OptimizerType::adamw;
     job.optimizer.lr = 0.01;
     return job;
 }
 
-void stop_after_save(Job& job, const std::filesystem::path& folder) {
+void stop_after_save(job::Job& job, const std::filesystem::path& folder) {
     job.run.steps = kSaved;
     job.checkpoint.save = folder;
 }
@@ -82,13 +82,13 @@ class GoingOn : public ::testing::Test {
         for (int i = 0; i < 100; ++i) text << "line " << i << " resembles the last one\n";
     }
 
-    Job on_text(Job job) const {
-        job.data.type = DataType::text;
+    job::Job on_text(job::Job job) const {
+        job.data.type = job::DataType::text;
         job.data.path = folder_ / "text";
         return job;
     }
     // Trains `first` for three steps and `then` for three more.
-    std::vector<double> train_in_two(Job first, Job then) const {
+    std::vector<double> train_in_two(job::Job first, job::Job then) const {
         stop_after_save(first, folder_ / "save");
         std::vector<double> losses = train(first);
         then.checkpoint.load = folder_ / "save";
@@ -100,34 +100,35 @@ class GoingOn : public ::testing::Test {
     TemporaryFolder folder_;
 };
 
-using Change = std::function<void(Job&)>;
+using Change = std::function<void(job::Job&)>;
 
 // 4 ranks in FULL_SHARD per block save; a run that continues with the same number of ranks sums in the same
 // order.
 TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
-    const Job job = on_text(small_gpt(4));
+    const job::Job job = on_text(small_gpt(4));
     const std::vector<double> uninterrupted = train(job);
     ASSERT_EQ(uninterrupted.size(), 6U);
     const std::vector<std::pair<const char*, Change>> changes = {
-        {"nothing", [](Job&) {}},
-        {"root wrap", [](Job& then) { then.fsdp.wrap = {}; }},
-        {"fsdp2", [](Job& then) { then.fsdp.layout = FsdpLayout::fsdp2; }},
-        {"lean", [](Job& then) { then.fsdp.layout = FsdpLayout::lean; }},
-        {"offload", [](Job& then) { then.fsdp.cpu_offload = true; }},
-        {"SHARD_GRAD_OP", [](Job& then) { then.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op; }},
-        {"NO_SHARD", [](Job& then) { then.fsdp.sharding_strategy = ShardingStrategy::no_shard; }},
-        {"ddp", [](Job& then) { then.parallel.mode = ParallelMode::ddp; }},
+        {"nothing", [](job::Job&) {}},
+        {"root wrap", [](job::Job& then) { then.fsdp.wrap = {}; }},
+        {"fsdp2", [](job::Job& then) { then.fsdp.layout = job::FsdpLayout::fsdp2; }},
+        {"lean", [](job::Job& then) { then.fsdp.layout = job::FsdpLayout::lean; }},
+        {"offload", [](job::Job& then) { then.fsdp.cpu_offload = true; }},
+        {"SHARD_GRAD_OP",
+         [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::shard_grad_op; }},
+        {"NO_SHARD", [](job::Job& then) { then.fsdp.sharding_strategy = job::ShardingStrategy::no_shard; }},
+        {"ddp", [](job::Job& then) { then.parallel.mode = job::ParallelMode::ddp; }},
         {"ZeRO 1",
-         [](Job& then) {
-             then.parallel.mode = ParallelMode::ddp;
+         [](job::Job& then) {
+             then.parallel.mode = job::ParallelMode::ddp;
              then.ddp.shard_optimizer = true;
          }},
-        {"full file", [](Job& then) { then.checkpoint.format = CheckpointFormat::full; }},
+        {"full file", [](job::Job& then) { then.checkpoint.format = job::CheckpointFormat::full; }},
     };
     for (const auto& [name, change] : changes) {
-        Job then = job;
+        job::Job then = job;
         change(then);
-        Job first = job;
+        job::Job first = job;
         first.checkpoint.format = then.checkpoint.format;
         EXPECT_EQ(train_in_two(first, then), uninterrupted) << "4 ranks FULL_SHARD -> " << name;
         first = then;
@@ -137,11 +138,11 @@ TEST_F(GoingOn, IsTheSameBitForBitAtTheSameNumberOfRanks) {
 
 // Saved by 4 ranks in FULL_SHARD, continued by 2 in DDP.
 TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
-    const Job job = on_text(small_gpt(4));
+    const job::Job job = on_text(small_gpt(4));
     const std::vector<double> uninterrupted = train(job);
     for (const int ranks : {1, 2, 8}) {
-        for (const ParallelMode mode : {ParallelMode::ddp, ParallelMode::fsdp}) {
-            Job then = on_text(small_gpt(ranks));
+        for (const job::ParallelMode mode : {job::ParallelMode::ddp, job::ParallelMode::fsdp}) {
+            job::Job then = on_text(small_gpt(ranks));
             then.parallel.mode = mode;
             const std::vector<double> losses = train_in_two(job, then);
             ASSERT_EQ(losses.size(), uninterrupted.size());
@@ -154,27 +155,28 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
 
 // 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
-    Job job = on_text(small_gpt(4));
-    job.fsdp.sharding_strategy = ShardingStrategy::hybrid_shard;
+    job::Job job = on_text(small_gpt(4));
+    job.fsdp.sharding_strategy = job::ShardingStrategy::hybrid_shard;
     job.fsdp.shard_group = 2;
     EXPECT_EQ(train_in_two(job, job), train(job));
 }
 
 TEST_F(GoingOn, EveryOptimizerFindsItsState) {
-    for (const OptimizerType type : {OptimizerType::sgd, OptimizerType::adam, OptimizerType::adamw,
-                                     OptimizerType::lars, OptimizerType::lamb}) {
-        Job job = on_text(small_gpt(2));
+    for (const job::OptimizerType type :
+         {job::OptimizerType::sgd, job::OptimizerType::adam, job::OptimizerType::adamw,
+          job::OptimizerType::lars, job::OptimizerType::lamb}) {
+        job::Job job = on_text(small_gpt(2));
         job.optimizer.type = type;
         job.optimizer.momentum = 0.9;
         job.optimizer.warmup_steps = 4;
-        job.optimizer.schedule = LrSchedule::cosine;
+        job.optimizer.schedule = job::LrSchedule::cosine;
         // The schedule depends on the run's length, so the first run has the full length and is cut off.
-        Job first = job;
+        job::Job first = job;
         first.checkpoint.every = kSaved;
         first.checkpoint.save = folder_ / "all";
         first.optimizer = job.optimizer;
         const std::vector<double> uninterrupted = train(first);
-        Job then = job;
+        job::Job then = job;
         then.checkpoint.load = folder_ / "all/step-3";
         EXPECT_EQ(train(then), (std::vector<double>(uninterrupted.begin() + kSaved, uninterrupted.end())))
             << static_cast<int>(type);
@@ -184,11 +186,11 @@ TEST_F(GoingOn, EveryOptimizerFindsItsState) {
 
 // Samples 0 … 23 in three steps of 8, then 24 … 35 in three steps of 4: the stream continues.
 TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
-    const Job job = on_text(small_gpt(2));
-    Job smaller = job;
+    const job::Job job = on_text(small_gpt(2));
+    job::Job smaller = job;
     smaller.data.batch = 2;
     const std::vector<double> losses = train_in_two(job, smaller);
-    Job accumulating = job;  // the samples are the same in micro-batches, and have the same mean
+    job::Job accumulating = job;  // the samples are the same in micro-batches, and have the same mean
     accumulating.data.batch = 1;
     accumulating.train.accumulation = 2;
     const std::vector<double> other = train_in_two(job, accumulating);
@@ -198,21 +200,21 @@ TEST_F(GoingOn, ASmallerBatchSeesTheSamplesThatFollow) {
 }
 
 TEST_F(GoingOn, DropoutContinuesToo) {
-    Job job = on_text(small_gpt(2));
+    job::Job job = on_text(small_gpt(2));
     job.model.dropout = 0.2;
     EXPECT_EQ(train_in_two(job, job), train(job));
 }
 
 // Frozen parameters have no state, and none is expected.
 TEST_F(GoingOn, FrozenParametersStayAsTheyWere) {
-    Job job = on_text(small_gpt(2));
-    job.train.freeze = parse_modules("module:Embedding");
+    job::Job job = on_text(small_gpt(2));
+    job.train.freeze = job::parse_modules("module:Embedding");
     EXPECT_EQ(train_in_two(job, job), train(job));
 }
 
 TEST_F(GoingOn, AnotherModelIsRefusedBeforeTheFirstStep) {
-    Job job = small_gpt(2);
-    Job wider = job;
+    job::Job job = small_gpt(2);
+    job::Job wider = job;
     wider.model.width = 16;
     job = on_text(job);
     wider = on_text(wider);
@@ -225,4 +227,4 @@ TEST_F(GoingOn, AnotherModelIsRefusedBeforeTheFirstStep) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

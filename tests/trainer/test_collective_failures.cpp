@@ -12,21 +12,23 @@
 #include "collective_testing.h"
 #include "trainer/comm/message_tag.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 
 class CollectiveFailure : public ::testing::Test {
   protected:
-    CollectiveCall call(Operation operation, std::int64_t elements, DType dtype = DType::fp32) {
+    collective::CollectiveCall call(plan::Operation operation, std::int64_t elements,
+                                    plan::DType dtype = plan::DType::fp32) {
         memory_.emplace_back(static_cast<std::size_t>(2 * elements), 0.0);
         auto& own = memory_.back();
         return {operation, dtype, own.data(), own.data() + elements, elements, 1};
     }
     // Two ranks call different collectives with number 0; returns the error of each; the reported trouble is
     // the same on both sides.
-    std::string diverge(const CollectiveLaunch& of_0, const CollectiveLaunch& of_1, GroupRig& rig) {
+    std::string diverge(const device::CollectiveLaunch& of_0, const device::CollectiveLaunch& of_1,
+                        GroupRig& rig) {
         auto first = rig.begin(0, of_0);
         auto second = rig.begin(1, of_1);
         std::string sentence = error_of(first);
@@ -46,41 +48,45 @@ class CollectiveFailure : public ::testing::Test {
 TEST_F(CollectiveFailure, NamesBothCallsIfTheyDiffer) {
     GroupRig rig(2);
     EXPECT_EQ(
-        diverge(rig.launch(0, call(Operation::all_gather, 2048)),
-                rig.launch(1, call(Operation::reduce_scatter, 1024)), rig),
+        diverge(rig.launch(0, call(plan::Operation::all_gather, 2048)),
+                rig.launch(1, call(plan::Operation::reduce_scatter, 1024)), rig),
         "rank 1 calls reduce_scatter of 1024 fp32 (step 3, unit 2 \"net.4\") where rank 0 calls "
         "all_gather of 2048 fp32 (step 3, unit 2 \"net.4\"): number 0 of communicator 0; all ranks must "
         "run the same job with the same calls in the same order");
 }
 
 TEST_F(CollectiveFailure, FindsOtherSizesTypesDivisorsStepsAndUnits) {
-    const CollectiveCall same = call(Operation::all_reduce, 300000);
-    const auto sentence = [&](const std::function<void(CollectiveLaunch&)>& change,
-                              const CollectiveCall& other) {
+    const collective::CollectiveCall same = call(plan::Operation::all_reduce, 300000);
+    const auto sentence = [&](const std::function<void(device::CollectiveLaunch&)>& change,
+                              const collective::CollectiveCall& other) {
         GroupRig rig(2, {.seed = 4});
-        CollectiveLaunch launch = rig.launch(1, other);
+        device::CollectiveLaunch launch = rig.launch(1, other);
         change(launch);
         return diverge(rig.launch(0, same), launch, rig);
     };
-    const auto nothing = [](CollectiveLaunch&) {};
-    EXPECT_NE(sentence(nothing, call(Operation::all_reduce, 300001)).find("calls all_reduce of 300001 fp32"),
-              std::string::npos);
-    EXPECT_NE(sentence(nothing, call(Operation::all_reduce, 300000, DType::bf16)).find("300000 bf16"),
-              std::string::npos);
-    CollectiveCall divided = same;
+    const auto nothing = [](device::CollectiveLaunch&) {};
+    EXPECT_NE(
+        sentence(nothing, call(plan::Operation::all_reduce, 300001)).find("calls all_reduce of 300001 fp32"),
+        std::string::npos);
+    EXPECT_NE(
+        sentence(nothing, call(plan::Operation::all_reduce, 300000, plan::DType::bf16)).find("300000 bf16"),
+        std::string::npos);
+    collective::CollectiveCall divided = same;
     divided.divisor = 2;
     EXPECT_NE(sentence(nothing, divided).find("of 300000 fp32 divided by 2 (step"), std::string::npos);
-    EXPECT_NE(sentence([](CollectiveLaunch& launch) { launch.step = 4; }, same).find("(step 4, unit 2"),
-              std::string::npos);
-    EXPECT_NE(sentence([](CollectiveLaunch& launch) { launch.unit = -1; }, same).find("fp32 (step 3) where"),
+    EXPECT_NE(
+        sentence([](device::CollectiveLaunch& launch) { launch.step = 4; }, same).find("(step 4, unit 2"),
+        std::string::npos);
+    EXPECT_NE(sentence([](device::CollectiveLaunch& launch) { launch.unit = -1; }, same)
+                  .find("fp32 (step 3) where"),
               std::string::npos);
 }
 
 TEST_F(CollectiveFailure, NamesTheRankThatDoesNotArrive) {
     GroupRig rig(3, {.timeout_s = 0.3});
     const auto begin = std::chrono::steady_clock::now();
-    auto first = rig.begin(0, rig.launch(0, call(Operation::all_gather, 100)));
-    auto second = rig.begin(1, rig.launch(1, call(Operation::all_gather, 100)));
+    auto first = rig.begin(0, rig.launch(0, call(plan::Operation::all_gather, 100)));
+    auto second = rig.begin(1, rig.launch(1, call(plan::Operation::all_gather, 100)));
     const std::string expected =
         "rank 2 has not begun all_gather number 0 of communicator 0 (step 3, unit 2 \"net.4\") within the "
         "0.3 "
@@ -98,9 +104,9 @@ TEST_F(CollectiveFailure, NamesTheRankThatDoesNotArrive) {
 
 TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
     GroupRig rig(2, {.timeout_s = 0.3});
-    rig.wires().hold_back(1, collectives::message_tag(0, 0, collectives::MessageStream::inputs));
-    auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
-    auto second = rig.begin(1, rig.launch(1, call(Operation::all_reduce, 1000)));
+    rig.wires().hold_back(1, message_tag(0, 0, MessageStream::inputs));
+    auto first = rig.begin(0, rig.launch(0, call(plan::Operation::all_reduce, 1000)));
+    auto second = rig.begin(1, rig.launch(1, call(plan::Operation::all_reduce, 1000)));
     const std::string expected =
         "all_reduce number 0 of communicator 0 (step 3, unit 2 \"net.4\") did not end within the 0.3 s of "
         "run.timeout";
@@ -122,8 +128,8 @@ class WaitingChain : public CollectiveFailure {
         const auto told = rig.troubles(rank);
         return told.empty() ? CollectiveTrouble() : told[0];
     }
-    std::future<void> wait_in(GroupRig& rig, int rank, Group group) {
-        auto future = rig.begin(rank, rig.launch(rank, call(Operation::all_reduce, 1000), group));
+    std::future<void> wait_in(GroupRig& rig, int rank, plan::Group group) {
+        auto future = rig.begin(rank, rig.launch(rank, call(plan::Operation::all_reduce, 1000), group));
         std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others begin to wait later
         return future;
     }
@@ -131,8 +137,8 @@ class WaitingChain : public CollectiveFailure {
 };
 
 TEST_F(WaitingChain, DoesNotBlameARankThatOnlyWaits) {
-    auto longest = wait_in(rig_, 0, Group::replicate);
-    auto next = wait_in(rig_, 2, Group::shard);
+    auto longest = wait_in(rig_, 0, plan::Group::replicate);
+    auto next = wait_in(rig_, 2, plan::Group::shard);
     const std::string expected =
         "rank 3 has not begun all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in which "
         "rank 2 "
@@ -146,9 +152,9 @@ TEST_F(WaitingChain, DoesNotBlameARankThatOnlyWaits) {
 }
 
 TEST_F(WaitingChain, FollowsItOverSeveralRanks) {
-    auto first = wait_in(rig_, 1, Group::shard);       // waits for 0
-    auto second = wait_in(rig_, 0, Group::replicate);  // waits for 2
-    auto third = wait_in(rig_, 2, Group::shard);       // waits for 3
+    auto first = wait_in(rig_, 1, plan::Group::shard);       // waits for 0
+    auto second = wait_in(rig_, 0, plan::Group::replicate);  // waits for 2
+    auto third = wait_in(rig_, 2, plan::Group::shard);       // waits for 3
     error_of(first);
     EXPECT_EQ(trouble(rig_, 1).rank, 3);
     EXPECT_NE(trouble(rig_, 1).reason.find("in which rank 2 waits; rank 1 has waited"), std::string::npos);
@@ -158,8 +164,8 @@ TEST_F(WaitingChain, FollowsItOverSeveralRanks) {
 
 TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
     rig_.inquiries().silence(2);
-    auto longest = wait_in(rig_, 0, Group::replicate);
-    auto next = wait_in(rig_, 2, Group::shard);
+    auto longest = wait_in(rig_, 0, plan::Group::replicate);
+    auto next = wait_in(rig_, 2, plan::Group::shard);
     EXPECT_EQ(
         error_of(longest),
         "rank 2 has not begun all_reduce number 0 of communicator 3 (step 3, unit 2 \"net.4\") within the "
@@ -169,11 +175,11 @@ TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
 
 // The collective has begun, but its data do not arrive.
 TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
-    rig_.wires().hold_back(3, collectives::message_tag(2, 0, collectives::MessageStream::inputs));
+    rig_.wires().hold_back(3, message_tag(2, 0, MessageStream::inputs));
     rig_.inquiries().silence(3);
-    auto longest = wait_in(rig_, 0, Group::replicate);
-    auto next = wait_in(rig_, 2, Group::shard);
-    auto hanging = wait_in(rig_, 3, Group::shard);
+    auto longest = wait_in(rig_, 0, plan::Group::replicate);
+    auto next = wait_in(rig_, 2, plan::Group::shard);
+    auto hanging = wait_in(rig_, 3, plan::Group::shard);
     EXPECT_EQ(
         error_of(longest),
         "rank 3 has not finished all_reduce number 0 of communicator 2 (step 3, unit 2 \"net.4\"), in "
@@ -184,8 +190,8 @@ TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
 }
 
 TEST_F(WaitingChain, BlamesNoRankForACycle) {
-    auto first = wait_in(rig_, 0, Group::world);   // waits for 1
-    auto second = wait_in(rig_, 1, Group::shard);  // waits for 0
+    auto first = wait_in(rig_, 0, plan::Group::world);   // waits for 1
+    auto second = wait_in(rig_, 1, plan::Group::shard);  // waits for 0
     EXPECT_EQ(error_of(first),
               "ranks 0 and 1 have waited for each other for more than the 0.3 s of run.timeout: rank 0 in "
               "all_reduce "
@@ -198,17 +204,17 @@ TEST_F(WaitingChain, BlamesNoRankForACycle) {
 
 TEST_F(CollectiveFailure, WaitsForeverWithoutALimit) {
     GroupRig rig(2);
-    auto first = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto first = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(first.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout);
-    auto second = rig.begin(1, rig.launch(1, {Operation::barrier}));
+    auto second = rig.begin(1, rig.launch(1, {plan::Operation::barrier}));
     EXPECT_EQ(error_of(first), "");
     EXPECT_EQ(error_of(second), "");
 }
 
 TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
     GroupRig rig(3, {.shard = 1});
-    auto first = rig.begin(0, rig.launch(0, call(Operation::all_reduce, 1000)));
-    auto second = rig.begin(1, rig.launch(1, call(Operation::all_reduce, 1000)));
+    auto first = rig.begin(0, rig.launch(0, call(plan::Operation::all_reduce, 1000)));
+    auto second = rig.begin(1, rig.launch(1, call(plan::Operation::all_reduce, 1000)));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     rig.wires().kill(2);
     const std::string expected =
@@ -217,7 +223,7 @@ TEST_F(CollectiveFailure, NamesTheCollectiveInWhichARankWasLost) {
     EXPECT_EQ(error_of(first), expected);
     EXPECT_EQ(error_of(second), expected);
     EXPECT_EQ(rig.troubles(1).at(0).rank, 2);
-    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto later = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(error_of(later), expected);
 }
 
@@ -226,7 +232,8 @@ TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
     std::vector<std::future<void>> futures;
     for (int i = 0; i < 100; ++i) {  // more than can be in progress at a time
         for (int r = 0; r < (i < 10 ? 2 : 1); ++r)
-            futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_reduce, 200000 / (i + 1)))));
+            futures.push_back(
+                rig.begin(r, rig.launch(r, call(plan::Operation::all_reduce, 200000 / (i + 1)))));
     }
     const auto gone = std::make_exception_ptr(std::runtime_error("rank 7 is out of memory"));
     rig.group(0).fail(gone);
@@ -240,13 +247,13 @@ TEST_F(CollectiveFailure, EndsEverythingWithTheGivenError) {
     }
     EXPECT_GE(failed, 90U);
     EXPECT_TRUE(rig.troubles(0).empty());  // rank 0 did not detect this itself
-    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto later = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(error_of(later), "rank 7 is out of memory");
     // No memory is accessed any more (the address sanitizer would detect it).
     memory_.clear();
     rig.group(0).fail(std::make_exception_ptr(std::runtime_error("too late")));
     rig.group(0).stop();
-    auto after_stop = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto after_stop = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(error_of(after_stop), "rank 7 is out of memory");
 }
 
@@ -255,7 +262,7 @@ TEST_F(CollectiveFailure, StopEndsWhatBegan) {
     std::vector<std::future<void>> futures;
     for (int r = 0; r < 2; ++r) {
         for (int i = 0; i < 40; ++i)
-            futures.push_back(rig.begin(r, rig.launch(r, call(Operation::all_gather, 50000))));
+            futures.push_back(rig.begin(r, rig.launch(r, call(plan::Operation::all_gather, 50000))));
     }
     std::thread other([&] { rig.group(1).stop(); });
     rig.group(0).stop();
@@ -265,13 +272,13 @@ TEST_F(CollectiveFailure, StopEndsWhatBegan) {
         EXPECT_EQ(error_of(future), "");
     }
     rig.group(0).stop();
-    auto later = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto later = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(error_of(later), "a collective began after the process group was stopped");
 }
 
 TEST_F(CollectiveFailure, StopWaitsForAFailureWhereARankDoesNotCome) {
     GroupRig rig(2);
-    auto alone = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto alone = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     std::thread failing([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         rig.group(0).fail(std::make_exception_ptr(std::runtime_error("interrupted")));
@@ -282,4 +289,4 @@ TEST_F(CollectiveFailure, StopWaitsForAFailureWhereARankDoesNotCome) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -12,7 +12,7 @@
 #include "collective_testing.h"
 #include "trainer/comm/ring_order.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 namespace TEST_FILE {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
@@ -27,7 +27,7 @@ constexpr std::int64_t kMiddle = kLarge < 300001 ? kLarge : 300001;
 
 // One collective among all ranks; returns the number of wrong elements on all ranks.
 template <class T>
-std::int64_t run(GroupRig& rig, Operation operation, const std::shared_ptr<const Terms<T>>& terms,
+std::int64_t run(GroupRig& rig, plan::Operation operation, const std::shared_ptr<const Terms<T>>& terms,
                  bool in_place, int divisor, double tolerance) {
     const int n = rig.ranks();
     std::vector<std::unique_ptr<Part<T>>> parts;
@@ -58,15 +58,16 @@ class CollectiveGroupTest : public ::testing::TestWithParam<int> {
             const auto terms = std::make_shared<const Terms<T>>(size, GetParam(), 5);
             for (const bool in_place : {false, true}) {
                 SCOPED_TRACE(testing_name(size, in_place));
-                ASSERT_EQ(run<T>(rig, Operation::all_gather, terms, in_place, 1, 0), 0);
-                ASSERT_EQ(run<T>(rig, Operation::reduce_scatter, terms, in_place, 3, tolerance), 0);
-                ASSERT_EQ(run<T>(rig, Operation::all_reduce, terms, in_place, GetParam(), tolerance), 0);
-                ASSERT_EQ(run<T>(rig, Operation::broadcast, terms, in_place, 1, 0), 0);
+                ASSERT_EQ(run<T>(rig, plan::Operation::all_gather, terms, in_place, 1, 0), 0);
+                ASSERT_EQ(run<T>(rig, plan::Operation::reduce_scatter, terms, in_place, 3, tolerance), 0);
+                ASSERT_EQ(run<T>(rig, plan::Operation::all_reduce, terms, in_place, GetParam(), tolerance),
+                          0);
+                ASSERT_EQ(run<T>(rig, plan::Operation::broadcast, terms, in_place, 1, 0), 0);
             }
         }
-        ASSERT_EQ(
-            run<T>(rig, Operation::barrier, std::make_shared<const Terms<T>>(0, GetParam(), 5), false, 1, 0),
-            0);
+        ASSERT_EQ(run<T>(rig, plan::Operation::barrier, std::make_shared<const Terms<T>>(0, GetParam(), 5),
+                         false, 1, 0),
+                  0);
     }
     static std::string testing_name(std::int64_t size, bool in_place) {
         return std::to_string(size) + " elements, " + (in_place ? "in place" : "not in place");
@@ -110,14 +111,14 @@ TEST(CollectiveGroup, SendsNoMoreThanARing) {
     const auto terms = std::make_shared<const Terms<float>>(kElements, 4, 5);
     for (const Sums sums : {Sums::ordered, Sums::ring}) {
         GroupRig rig(4, {.sums = sums});
-        ASSERT_EQ(run<float>(rig, Operation::reduce_scatter, terms, false, 1, 1e-6), 0);
+        ASSERT_EQ(run<float>(rig, plan::Operation::reduce_scatter, terms, false, 1, 1e-6), 0);
         for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), kShare + kHeaders);
-        ASSERT_EQ(run<float>(rig, Operation::all_reduce, terms, false, 1, 1e-6), 0);
+        ASSERT_EQ(run<float>(rig, plan::Operation::all_reduce, terms, false, 1, 1e-6), 0);
         for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 3 * kShare + 2 * kHeaders);
-        ASSERT_EQ(run<float>(rig, Operation::all_gather, terms, false, 1, 0), 0);
+        ASSERT_EQ(run<float>(rig, plan::Operation::all_gather, terms, false, 1, 0), 0);
         for (int r = 0; r < 4; ++r) EXPECT_EQ(rig.wires().bytes_sent(r), 4 * kShare + 3 * kHeaders);
         // The last rank of a broadcast's chain sends nothing.
-        ASSERT_EQ(run<float>(rig, Operation::broadcast, terms, false, 1, 0), 0);
+        ASSERT_EQ(run<float>(rig, plan::Operation::broadcast, terms, false, 1, 0), 0);
         for (int r = 0; r < 4; ++r) {
             EXPECT_EQ(rig.wires().bytes_sent(r), 4 * (kShare + kHeaders) + (r < 3 ? kElements * 4 : 0));
         }
@@ -134,7 +135,8 @@ TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
             auto& own = memory[static_cast<std::size_t>(r)];
             for (std::size_t i = 0; i < own.size(); ++i)
                 own[i] = static_cast<float>(value(9, r, static_cast<std::int64_t>(i)));
-            const CollectiveCall call{Operation::all_reduce, DType::fp32, own.data(), own.data(), 100000, 1};
+            const collective::CollectiveCall call{
+                plan::Operation::all_reduce, plan::DType::fp32, own.data(), own.data(), 100000, 1};
             futures.push_back(rig.begin(r, rig.launch(r, call)));
         }
         for (auto& future : futures) ASSERT_EQ(error_of(future), "");
@@ -150,23 +152,23 @@ TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
 void many_in_flight(Sums sums, std::uint64_t seed) {
     GroupRig rig(4, {.shard = 2, .sums = sums, .seed = seed});
     struct Planned {
-        Group group;
-        Operation operation;
+        plan::Group group;
+        plan::Operation operation;
         std::shared_ptr<const Terms<float>> terms;
         bool in_place;
     };
     std::mt19937_64 random(seed);
     std::vector<Planned> plan;
-    constexpr std::array<Operation, 5> kOperations = {Operation::all_gather, Operation::reduce_scatter,
-                                                      Operation::all_reduce, Operation::broadcast,
-                                                      Operation::barrier};
+    constexpr std::array<plan::Operation, 5> kOperations = {
+        plan::Operation::all_gather, plan::Operation::reduce_scatter, plan::Operation::all_reduce,
+        plan::Operation::broadcast, plan::Operation::barrier};
     for (int i = 0; i < 200; ++i) {
-        const Group group = static_cast<Group>(random() % 3);
-        const Operation operation = kOperations[random() % 5];
+        const plan::Group group = static_cast<plan::Group>(random() % 3);
+        const plan::Operation operation = kOperations[random() % 5];
         const auto elements =
             static_cast<std::int64_t>(random() % 20 == 0 ? random() % 300000 : random() % 3000);
         plan.push_back({group, operation,
-                        std::make_shared<Terms<float>>(operation == Operation::barrier ? 0 : elements,
+                        std::make_shared<Terms<float>>(operation == plan::Operation::barrier ? 0 : elements,
                                                        rig.mesh().size(group), static_cast<std::uint64_t>(i)),
                         random() % 2 == 0});
     }
@@ -225,7 +227,8 @@ TEST(CollectiveGroup, LetsARankRunFarAhead) {
         for (std::size_t i = 0; i < 100; ++i) {
             float* own = &memory[static_cast<std::size_t>(r) * 100 + i];
             *own = static_cast<float>(i);
-            const CollectiveCall call{Operation::all_reduce, DType::fp32, own, own, 1, 1};
+            const collective::CollectiveCall call{
+                plan::Operation::all_reduce, plan::DType::fp32, own, own, 1, 1};
             futures.push_back(rig.begin(r, rig.launch(r, call)));
         }
     }
@@ -236,14 +239,14 @@ TEST(CollectiveGroup, LetsARankRunFarAhead) {
 TEST(CollectiveGroup, SaysWhatItWaitsFor) {
     GroupRig rig(2);
     EXPECT_EQ(rig.group(0).waiting(), "");
-    CollectiveLaunch launch = rig.launch(0, {Operation::barrier});
-    launch.phase = Phase::backward;
+    device::CollectiveLaunch launch = rig.launch(0, {plan::Operation::barrier});
+    launch.phase = plan::Phase::backward;
     auto first = rig.begin(0, launch);
-    auto second = rig.begin(0, rig.launch(0, {Operation::barrier}));
+    auto second = rig.begin(0, rig.launch(0, {plan::Operation::barrier}));
     EXPECT_EQ(rig.group(0).waiting(),
               "barrier number 0 of communicator 0 (step 3, unit 2 \"net.4\", backward)");
-    launch = rig.launch(1, {Operation::barrier});
-    launch.phase = Phase::backward;
+    launch = rig.launch(1, {plan::Operation::barrier});
+    launch.phase = plan::Phase::backward;
     auto other = rig.begin(1, launch);
     EXPECT_EQ(error_of(first), "");
     EXPECT_EQ(error_of(other), "");
@@ -253,22 +256,22 @@ TEST(CollectiveGroup, SaysWhatItWaitsFor) {
 
 TEST(CollectiveGroup, RefusesWhatNoMemberCanBegin) {
     GroupRig rig(4, {.shard = 2});
-    CollectiveLaunch launch = rig.launch(0, {Operation::barrier});
+    device::CollectiveLaunch launch = rig.launch(0, {plan::Operation::barrier});
     launch.communicator = 2;  // the other shard group's number
     EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
-    launch = rig.launch(0, {Operation::barrier});
+    launch = rig.launch(0, {plan::Operation::barrier});
     launch.place = 1;
     EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
-    CollectiveCall call{Operation::all_reduce, DType::int32, nullptr, nullptr, 0, 1};
+    collective::CollectiveCall call{plan::Operation::all_reduce, plan::DType::int32, nullptr, nullptr, 0, 1};
     EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
-    call.operation = Operation::all_to_all;
+    call.operation = plan::Operation::all_to_all;
     EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
 }
 
 TEST(RingOrder, SendsOnEachSegmentInTheRoundAfterItCame) {
     for (const std::int64_t segments : {1, 3, 4, 5, 9}) {
         for (const std::int64_t rounds : {1, 2, 5}) {
-            const collectives::RingOrder order{segments, rounds, 4};
+            const RingOrder order{segments, rounds, 4};
             std::vector<int> seen(static_cast<std::size_t>(order.count()), 0);
             for (std::int64_t i = 0; i < order.count(); ++i) {
                 const auto [round, segment] = order.at(i);
@@ -292,4 +295,4 @@ TEST(RingOrder, SendsOnEachSegmentInTheRoundAfterItCame) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -10,7 +10,7 @@
 #include "trainer/kernels/optimizer.h"
 #include "trainer/kernels/reductions.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -19,9 +19,10 @@ using kernels::Bf16;
 // An operation and the addresses of its args.
 class Call {
   public:
-    Call(Kernel kernel, DType dtype, std::array<std::int64_t, 6> dims, std::array<double, 5> scalars = {}) {
-        op_.kind = OpKind::kernel;
-        op_.own = KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
+    Call(plan::Kernel kernel, plan::DType dtype, std::array<std::int64_t, 6> dims,
+         std::array<double, 5> scalars = {}) {
+        op_.kind = plan::OpKind::kernel;
+        op_.own = plan::KernelOp{.kernel = kernel, .dtype = dtype, .dims = dims, .scalars = scalars};
         op_.module = 5;
     }
     template <class T>
@@ -39,15 +40,15 @@ class Call {
         op_.kernel().checks_output = true;
         return arg(flag);
     }
-    void run(const KernelContext& context = {}) const { run_kernel(op_, data_, context); }
+    void run(const device::KernelContext& context = {}) const { run_kernel(op_, data_, context); }
 
   private:
-    Op op_;
+    plan::Op op_;
     std::vector<std::byte*> data_;
 };
 
-KernelContext at_place(int place, std::span<const Segment> segments = {}) {
-    KernelContext context;
+device::KernelContext at_place(int place, std::span<const plan::Segment> segments = {}) {
+    device::KernelContext context;
     context.place = place;
     context.seed = 3;
     context.lr = 0.1;
@@ -59,7 +60,7 @@ KernelContext at_place(int place, std::span<const Segment> segments = {}) {
 
 // Three parameters of 5, 8 and 4 elements, the second frozen, the third not adapted, then 3 of padding; two
 // ranks hold 10 each: the second parameter is split between them.
-const std::vector<Segment> kSegments = {
+const std::vector<plan::Segment> kSegments = {
     {0, 0, 5, true, true}, {1, 5, 8, false, true}, {2, 13, 4, true, false}};
 constexpr std::int64_t kElements = 20, kPerRank = 10;
 
@@ -84,25 +85,26 @@ State piece(const State& whole, int place) {
 constexpr std::array<double, 5> kAdamScalars = {0.9, 0.999, 1e-8, 0.1};
 
 // One step of `kernel` on a rank's part; if it needs norms first, with the given sums over the ranks.
-using Step = void (*)(State& state, std::int64_t held, std::int64_t per_rank, const KernelContext& context);
+using Step = void (*)(State& state, std::int64_t held, std::int64_t per_rank,
+                      const device::KernelContext& context);
 
-void look_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(Kernel::lars_norms, DType::fp32, {held, per_rank})
+void look_lars(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(plan::Kernel::lars_norms, plan::DType::fp32, {held, per_rank})
         .arg(s.norms)
         .arg(s.param)
         .arg(s.grad)
         .run(context);
 }
-void step_lars(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(Kernel::lars, DType::fp32, {held, per_rank}, {0.9, 0.1, 0.02, 1})
+void step_lars(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(plan::Kernel::lars, plan::DType::fp32, {held, per_rank}, {0.9, 0.1, 0.02, 1})
         .arg(s.param)
         .arg(s.grad)
         .arg(s.m)
         .arg(s.norms)
         .run(context);
 }
-void look_lamb(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(Kernel::lamb_update, DType::fp32, {held, per_rank}, kAdamScalars)
+void look_lamb(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(plan::Kernel::lamb_update, plan::DType::fp32, {held, per_rank}, kAdamScalars)
         .arg(s.norms)
         .arg(s.grad)
         .arg(s.param)
@@ -110,19 +112,23 @@ void look_lamb(State& s, std::int64_t held, std::int64_t per_rank, const KernelC
         .arg(s.v)
         .run(context);
 }
-void step_lamb(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(Kernel::lamb, DType::fp32, {held, per_rank}).arg(s.param).arg(s.grad).arg(s.norms).run(context);
+void step_lamb(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(plan::Kernel::lamb, plan::DType::fp32, {held, per_rank})
+        .arg(s.param)
+        .arg(s.grad)
+        .arg(s.norms)
+        .run(context);
 }
-void step_sgd(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(Kernel::sgd, DType::fp32, {held, per_rank}, {0.9, 0.1, 1})
+void step_sgd(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(plan::Kernel::sgd, plan::DType::fp32, {held, per_rank}, {0.9, 0.1, 1})
         .arg(s.param)
         .arg(s.grad)
         .arg(s.m)
         .run(context);
 }
-template <Kernel kKernel>
-void step_adam(State& s, std::int64_t held, std::int64_t per_rank, const KernelContext& context) {
-    Call(kKernel, DType::fp32, {held, per_rank}, kAdamScalars)
+template <plan::Kernel kKernel>
+void step_adam(State& s, std::int64_t held, std::int64_t per_rank, const device::KernelContext& context) {
+    Call(kKernel, plan::DType::fp32, {held, per_rank}, kAdamScalars)
         .arg(s.param)
         .arg(s.grad)
         .arg(s.m)
@@ -138,8 +144,8 @@ struct Optimizer {
 class ShardedOptimizer : public ::testing::TestWithParam<Optimizer> {};
 INSTANTIATE_TEST_SUITE_P(All, ShardedOptimizer,
                          ::testing::Values(Optimizer{"sgd", nullptr, step_sgd},
-                                           Optimizer{"adam", nullptr, step_adam<Kernel::adam>},
-                                           Optimizer{"adamw", nullptr, step_adam<Kernel::adamw>},
+                                           Optimizer{"adam", nullptr, step_adam<plan::Kernel::adam>},
+                                           Optimizer{"adamw", nullptr, step_adam<plan::Kernel::adamw>},
                                            Optimizer{"lars", look_lars, step_lars},
                                            Optimizer{"lamb", look_lamb, step_lamb}),
                          [](const auto& chosen) { return std::string(chosen.param.name); });
@@ -200,11 +206,13 @@ TEST(Lars, LeavesTheRateOfASegmentThatIsNotAdapted) {
 TEST(Initialize, RanksHoldTheirPartsOfWhatOneRankHolds) {
     // A parameter of 12 elements that starts at element 5 of the sequence.
     Floats whole(kElements, 0.0f);
-    Call(Kernel::init_normal, DType::fp32, {77, 5, 12, 0}, {1.0, 2.0}).arg(whole).run(at_place(0));
+    Call(plan::Kernel::init_normal, plan::DType::fp32, {77, 5, 12, 0}, {1.0, 2.0})
+        .arg(whole)
+        .run(at_place(0));
     Floats joined;
     for (int place = 0; place < 2; ++place) {
         Floats part(kPerRank, 0.0f);
-        Call(Kernel::init_normal, DType::fp32, {77, 5, 12, kPerRank}, {1.0, 2.0})
+        Call(plan::Kernel::init_normal, plan::DType::fp32, {77, 5, 12, kPerRank}, {1.0, 2.0})
             .arg(part)
             .run(at_place(place));
         joined.insert(joined.end(), part.begin(), part.end());
@@ -219,39 +227,47 @@ TEST(Initialize, RanksHoldTheirPartsOfWhatOneRankHolds) {
 // 3 ranks; a parameter of 7 elements in pieces of 3 (the last has 1 and two zeros), one of 2 in pieces of 1
 // (the last is a zero): a rank's part is 4 elements.
 TEST(ChunkCat, PutsThePiecesOfEachRankTogetherAndFillsWithZeros) {
-    const std::vector<Segment> pieces = {{0, 0, 3}, {1, 3, 1}};
+    const std::vector<plan::Segment> pieces = {{0, 0, 3}, {1, 3, 1}};
     Floats a = {1, 2, 3, 4, 5, 6, 7}, b = {10, 20};
     Floats out(12, NAN);
-    Call(Kernel::chunk_cat, DType::fp32, {3}).arg(out).arg(a).arg(b).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_cat, plan::DType::fp32, {3}).arg(out).arg(a).arg(b).run(at_place(0, pieces));
     EXPECT_EQ(out, (Floats{1, 2, 3, 10, 4, 5, 6, 20, 7, 0, 0, 0}));
 
     Floats a2(7, NAN), b2(2, NAN);
-    Call(Kernel::chunk_split, DType::fp32, {3}).arg(out).arg(a2).arg(b2).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_split, plan::DType::fp32, {3}).arg(out).arg(a2).arg(b2).run(at_place(0, pieces));
     EXPECT_EQ(a2, a);
     EXPECT_EQ(b2, b);
 }
 
 TEST(ChunkCat, CountsElementsOfItsType) {
-    const std::vector<Segment> pieces = {{0, 0, 2}};
+    const std::vector<plan::Segment> pieces = {{0, 0, 2}};
     auto a = as<Bf16>({1, 2, 3}), out = unwritten<Bf16>(4), back = unwritten<Bf16>(3);
-    Call(Kernel::chunk_cat, DType::bf16, {2}).arg(out).arg(a).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_cat, plan::DType::bf16, {2}).arg(out).arg(a).run(at_place(0, pieces));
     EXPECT_EQ(in_double(out), (Vector{1, 2, 3, 0}));
-    Call(Kernel::chunk_split, DType::bf16, {2}).arg(out).arg(back).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_split, plan::DType::bf16, {2}).arg(out).arg(back).run(at_place(0, pieces));
     EXPECT_EQ(back, a);
 }
 
 // The gradients have one type and the buffer the other.
 TEST(ChunkCat, ConvertsThePiecesToItsType) {
-    constexpr std::int64_t kFromFp32 = 1 + static_cast<std::int64_t>(DType::fp32),
-                           kFromBf16 = 1 + static_cast<std::int64_t>(DType::bf16);
-    const std::vector<Segment> pieces = {{0, 0, 2}, {1, 2, 1}};
+    constexpr std::int64_t kFromFp32 = 1 + static_cast<std::int64_t>(plan::DType::fp32),
+                           kFromBf16 = 1 + static_cast<std::int64_t>(plan::DType::bf16);
+    const std::vector<plan::Segment> pieces = {{0, 0, 2}, {1, 2, 1}};
     auto a = as<Bf16>({1, 2, 3}), b = as<Bf16>({0.5f});
     Floats wide(6, NAN);
-    Call(Kernel::chunk_cat, DType::fp32, {2, kFromBf16}).arg(wide).arg(a).arg(b).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_cat, plan::DType::fp32, {2, kFromBf16})
+        .arg(wide)
+        .arg(a)
+        .arg(b)
+        .run(at_place(0, pieces));
     EXPECT_EQ(wide, (Floats{1, 2, 0.5f, 3, 0, 0}));
     Floats c = {257, 2, 3}, d = {0.5f};  // bf16 cannot represent 257: 256 is the even neighbour
     auto narrow = unwritten<Bf16>(6);
-    Call(Kernel::chunk_cat, DType::bf16, {2, kFromFp32}).arg(narrow).arg(c).arg(d).run(at_place(0, pieces));
+    Call(plan::Kernel::chunk_cat, plan::DType::bf16, {2, kFromFp32})
+        .arg(narrow)
+        .arg(c)
+        .arg(d)
+        .run(at_place(0, pieces));
     EXPECT_EQ(in_double(narrow), (Vector{256, 2, 0.5, 3, 0, 0}));
 }
 
@@ -260,11 +276,17 @@ TEST(ChunkCat, ConvertsThePiecesToItsType) {
 TEST(Accumulate, AddsTheOtherTypeAsItIs) {
     auto narrow = as<Bf16>({0.0078125f, 2});  // 2^-7
     Floats wide = {1.00001f, 0.1f};
-    Call(Kernel::accumulate, DType::fp32, {2, input_dim(DType::bf16)}).arg(wide).arg(narrow).run();
+    Call(plan::Kernel::accumulate, plan::DType::fp32, {2, input_dim(plan::DType::bf16)})
+        .arg(wide)
+        .arg(narrow)
+        .run();
     EXPECT_EQ(wide, (Floats{1.00001f + 0.0078125f, 2.1f}));
     narrow = as<Bf16>({256, 2});
     wide = {1.001f, 1};
-    Call(Kernel::accumulate, DType::bf16, {2, input_dim(DType::fp32)}).arg(narrow).arg(wide).run();
+    Call(plan::Kernel::accumulate, plan::DType::bf16, {2, input_dim(plan::DType::fp32)})
+        .arg(narrow)
+        .arg(wide)
+        .run();
     EXPECT_EQ(in_double(narrow), (Vector{258, 3}));
 }
 
@@ -272,9 +294,9 @@ TEST(Accumulate, AddsTheOtherTypeAsItIs) {
 TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
     constexpr std::int64_t kRows = std::int64_t{1} << 31;
     Floats none;
-    const auto refused = [&](Kernel kernel, std::array<std::int64_t, 6> dims) {
+    const auto refused = [&](plan::Kernel kernel, std::array<std::int64_t, 6> dims) {
         try {
-            Call(kernel, DType::fp32, dims).arg(none).arg(none).arg(none).arg(none).run();
+            Call(kernel, plan::DType::fp32, dims).arg(none).arg(none).arg(none).arg(none).run();
             return std::string("nothing");
         } catch (const std::length_error& error) {
             return std::string(error.what());
@@ -283,30 +305,31 @@ TEST(Kernels, RefuseMoreRowsThanTheyCanCount) {
     const std::string sentence =
         "model.context x data.batch is too large: a kernel has 2147483648 rows or columns, of at most "
         "2147483647; make data.batch smaller and train.accumulation larger";
-    EXPECT_EQ(refused(Kernel::linear_forward, {kRows, 1, 1}), sentence);
-    EXPECT_EQ(refused(Kernel::embedding_backward, {kRows, 1, 1}), sentence);
-    EXPECT_EQ(refused(Kernel::position_forward, {1 << 16, 1 << 15, 1}), sentence);
-    EXPECT_EQ(refused(Kernel::position_backward, {1 << 16, 1 << 15, 1, 1 << 15}), sentence);
+    EXPECT_EQ(refused(plan::Kernel::linear_forward, {kRows, 1, 1}), sentence);
+    EXPECT_EQ(refused(plan::Kernel::embedding_backward, {kRows, 1, 1}), sentence);
+    EXPECT_EQ(refused(plan::Kernel::position_forward, {1 << 16, 1 << 15, 1}), sentence);
+    EXPECT_EQ(refused(plan::Kernel::position_backward, {1 << 16, 1 << 15, 1, 1 << 15}), sentence);
 }
 
 TEST(Cat, IsUndoneBySplit) {
     Floats a = {1, 2}, b = {3}, whole(3, NAN), a2(2, NAN), b2(1, NAN);
-    Call(Kernel::cat, DType::fp32, {}).arg(whole).arg(a).arg(b).run();
+    Call(plan::Kernel::cat, plan::DType::fp32, {}).arg(whole).arg(a).arg(b).run();
     EXPECT_EQ(whole, (Floats{1, 2, 3}));
-    Call(Kernel::split, DType::fp32, {}).arg(whole).arg(a2).arg(b2).run();
+    Call(plan::Kernel::split, plan::DType::fp32, {}).arg(whole).arg(a2).arg(b2).run();
     EXPECT_EQ(a2, a);
     EXPECT_EQ(b2, b);
 }
 
 // --- dropout ---------------------------------------------------------------------------------------------
 
-Floats dropout_mask(int rank, int ranks, std::int64_t micro_step, Kernel kernel = Kernel::dropout_forward) {
-    KernelContext context = at_place(0);
+Floats dropout_mask(int rank, int ranks, std::int64_t micro_step,
+                    plan::Kernel kernel = plan::Kernel::dropout_forward) {
+    device::KernelContext context = at_place(0);
     context.rank = rank;
     context.ranks = ranks;
     context.micro_step = micro_step;
     Floats ones(100, 1.0f), y(100, NAN);
-    Call(kernel, DType::fp32, {100, 42}, {0.5}).arg(y).arg(ones).run(context);
+    Call(kernel, plan::DType::fp32, {100, 42}, {0.5}).arg(y).arg(ones).run(context);
     return y;
 }
 
@@ -314,16 +337,16 @@ Floats dropout_mask(int rank, int ranks, std::int64_t micro_step, Kernel kernel 
 TEST(DropoutOfAStep, DependsOnTheMicroBatchNotOnTheRank) {
     EXPECT_EQ(dropout_mask(1, 2, 3), dropout_mask(0, 1, 7));
     EXPECT_NE(dropout_mask(0, 2, 3), dropout_mask(1, 2, 3));
-    EXPECT_EQ(dropout_mask(1, 2, 3, Kernel::dropout_backward), dropout_mask(1, 2, 3));
+    EXPECT_EQ(dropout_mask(1, 2, 3, plan::Kernel::dropout_backward), dropout_mask(1, 2, 3));
 }
 
 // --- values that are not finite --------------------------------------------------------------------------
 
 template <class T>
-void expect_first_module_is_kept(DType dtype) {
+void expect_first_module_is_kept(plan::DType dtype) {
     auto x = as<T>(normals(40, "x")), y = unwritten<T>(40);
     std::vector<std::int32_t> flag = {-1};
-    Call relu(Kernel::relu_forward, dtype, {40});
+    Call relu(plan::Kernel::relu_forward, dtype, {40});
     relu.arg(y).arg(x).checked(flag);
     relu.run();
     EXPECT_EQ(flag[0], -1);
@@ -336,21 +359,26 @@ void expect_first_module_is_kept(DType dtype) {
 }
 
 TEST(CheckedOutput, NamesTheFirstModuleWithAValueThatIsNotFinite) {
-    expect_first_module_is_kept<float>(DType::fp32);
-    expect_first_module_is_kept<Bf16>(DType::bf16);
+    expect_first_module_is_kept<float>(plan::DType::fp32);
+    expect_first_module_is_kept<Bf16>(plan::DType::bf16);
 }
 
 // The flag comes after the args, so a linear layer without a bias must not take it for one.
 TEST(CheckedOutput, IsNotMistakenForABias) {
     Floats y(1, NAN), x = {2.0f}, w = {3.0f};
     std::vector<std::int32_t> flag = {-1};
-    Call(Kernel::linear_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    Call(plan::Kernel::linear_forward, plan::DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
     EXPECT_EQ(y[0], 6.0f);
     EXPECT_EQ(flag[0], -1);
-    Call(Kernel::linear_relu_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    Call(plan::Kernel::linear_relu_forward, plan::DType::fp32, {1, 1, 1})
+        .arg(y)
+        .arg(x)
+        .arg(w)
+        .checked(flag)
+        .run();
     EXPECT_EQ(y[0], 6.0f);
     Floats sum(1, NAN);
-    Call(Kernel::linear_gelu_forward, DType::fp32, {1, 1, 1})
+    Call(plan::Kernel::linear_gelu_forward, plan::DType::fp32, {1, 1, 1})
         .arg(y)
         .arg(sum)
         .arg(x)
@@ -360,7 +388,12 @@ TEST(CheckedOutput, IsNotMistakenForABias) {
     EXPECT_EQ(sum[0], 6.0f);
     EXPECT_EQ(flag[0], -1);
     x[0] = NAN;  // ReLU and GELU keep it
-    Call(Kernel::linear_relu_forward, DType::fp32, {1, 1, 1}).arg(y).arg(x).arg(w).checked(flag).run();
+    Call(plan::Kernel::linear_relu_forward, plan::DType::fp32, {1, 1, 1})
+        .arg(y)
+        .arg(x)
+        .arg(w)
+        .checked(flag)
+        .run();
     EXPECT_EQ(flag[0], 5);
 }
 
@@ -369,7 +402,7 @@ TEST(CheckedOutput, IsNotMistakenForABias) {
 TEST(NormBackward, LeavesOutWhatHasNoBuffer) {
     Floats dy = normals(12, "dy"), x = normals(12, "x"), gamma = normals(4, "gamma"), rstd(3, 1.0f);
     Floats dx(12, NAN), dgamma(4, NAN), both_dx(12, NAN), both_dgamma(4, NAN);
-    const auto norm = [&] { return Call(Kernel::rms_norm_backward, DType::fp32, {3, 4}); };
+    const auto norm = [&] { return Call(plan::Kernel::rms_norm_backward, plan::DType::fp32, {3, 4}); };
     norm().arg(both_dx).arg(both_dgamma).arg(dy).arg(x).arg(gamma).arg(rstd).run();
     norm().nothing().arg(dgamma).arg(dy).arg(x).arg(gamma).arg(rstd).run();
     norm().arg(dx).nothing().arg(dy).arg(x).arg(gamma).arg(rstd).run();
@@ -379,8 +412,8 @@ TEST(NormBackward, LeavesOutWhatHasNoBuffer) {
 
 TEST(RunKernel, RefusesAnUnknownKernel) {
     Floats y(1);
-    EXPECT_THROW(Call(static_cast<Kernel>(250), DType::fp32, {}).arg(y).run(), std::logic_error);
+    EXPECT_THROW(Call(static_cast<plan::Kernel>(250), plan::DType::fp32, {}).arg(y).run(), std::logic_error);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -9,11 +9,12 @@
 #include "tests/trainer/played_cuda/tensor_cores.h"
 #endif
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
 using kernels::AttentionShape;
+using kernels::Bf16;
 
 // {batch, context, width, heads, kv heads}. Contexts of one position, around the tiles of 16, 64 and 128, and
 // over several; head widths 1 … 256, multiples of 16 and others; keys for every query head, for groups of
@@ -71,13 +72,13 @@ struct Operands {
 
 template <class T>
 Comparison fused_forward(const AttentionShape& s, const std::vector<T>& qkv) {
-    Comparison comparison(Kernel::fused_attention_forward, kDType<T>, dims(s));
+    Comparison comparison(plan::Kernel::fused_attention_forward, kDType<T>, dims(s));
     comparison.args(unwritten<T>(elements(s)), Floats(rows(s), NAN), qkv);
     return comparison;
 }
 template <class T>
 Comparison fused_backward(const AttentionShape& s, const Operands<T>& in) {
-    Comparison comparison(Kernel::fused_attention_backward, kDType<T>, dims(s));
+    Comparison comparison(plan::Kernel::fused_attention_backward, kDType<T>, dims(s));
     comparison.args(unwritten<T>(qkv_elements(s)), Floats(rows(s), NAN), in.dout, in.qkv, in.out, in.lse);
     return comparison;
 }
@@ -146,7 +147,7 @@ TEST_F(CudaTest, FusedAttentionHoldsForLargeScores) {
 TYPED_TEST(CudaAttention, PlainForward) {
     for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
-        Comparison comparison(Kernel::attention_forward, kDType<TypeParam>, dims(s));
+        Comparison comparison(plan::Kernel::attention_forward, kDType<TypeParam>, dims(s));
         comparison
             .args(unwritten<TypeParam>(elements(s)),
                   unwritten<TypeParam>(rows(s) * static_cast<std::size_t>(s.context)),
@@ -161,7 +162,7 @@ TYPED_TEST(CudaAttention, PlainBackward) {
     for (const AttentionShape& s : plain_shapes()) {
         SCOPED_TRACE(text(s));
         const Operands<TypeParam> in(s);
-        Comparison(Kernel::attention_backward, kDType<TypeParam>, dims(s))
+        Comparison(plan::Kernel::attention_backward, kDType<TypeParam>, dims(s))
             .args(unwritten<TypeParam>(qkv_elements(s)), Floats(kernels::attention_backward_scratch(s), NAN),
                   in.dout, in.qkv, in.probabilities)
             .run()
@@ -194,4 +195,4 @@ TEST_F(CudaTest, FusedAttentionGivesTheSameBitsAgain) {
 #endif
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

@@ -35,18 +35,19 @@ void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
 template <class T>
-void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t) {
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t) {
     ++activations;
     const auto* from = reinterpret_cast<const Host<T>*>(x);
     auto* to = reinterpret_cast<Host<T>*>(y);
-    kind == ActivationKind::relu ? kernels::relu_forward(from, to, n) : kernels::gelu_forward(from, to, n);
+    kind == kernels::ActivationKind::relu ? kernels::relu_forward(from, to, n)
+                                          : kernels::gelu_forward(from, to, n);
 }
 template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
-template void activation_forward(ActivationKind, const float*, float*, std::size_t, cudaStream_t);
-template void activation_forward(ActivationKind, const Bf16*, Bf16*, std::size_t, cudaStream_t);
+template void activation_forward(kernels::ActivationKind, const float*, float*, std::size_t, cudaStream_t);
+template void activation_forward(kernels::ActivationKind, const Bf16*, Bf16*, std::size_t, cudaStream_t);
 
 }  // namespace cuda
 
@@ -114,11 +115,11 @@ std::byte* bytes(std::vector<T>& values) {
 }
 
 template <class T>
-Op op_of(Kernel kernel, const Linear& l, std::size_t args) {
-    Op op;
-    op.own = KernelOp{.kernel = kernel,
-                      .dtype = std::is_same_v<T, float> ? DType::fp32 : DType::bf16,
-                      .dims = {l.rows, l.in, l.out}};
+plan::Op op_of(plan::Kernel kernel, const Linear& l, std::size_t args) {
+    plan::Op op;
+    op.own = plan::KernelOp{.kernel = kernel,
+                            .dtype = std::is_same_v<T, float> ? plan::DType::fp32 : plan::DType::bf16,
+                            .dims = {l.rows, l.in, l.out}};
     op.args.resize(args);
     return op;
 }
@@ -130,17 +131,18 @@ void expect_the_cpus_products(cuda::Gemm& gemm) {
     for (const Linear& l : kLinears) {
         Operands<T> o(l);
         std::vector<T> expected = o.y, dx = o.x, dw = o.w, expected_dx = o.x, expected_dw = o.w;
-        gemm.launch(op_of<T>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
+        gemm.launch(op_of<T>(plan::Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)},
+                    nullptr);
         kernels::linear_forward(o.x.data(), o.w.data(), nullptr, expected.data(), l.rows, l.in, l.out);
         EXPECT_LE(relative_error(in_double(o.y), in_double(expected)), kTolerance<T>);
 
-        gemm.launch(op_of<T>(Kernel::linear_backward_input, l, 3), {bytes(dx), bytes(o.dy), bytes(o.w)},
+        gemm.launch(op_of<T>(plan::Kernel::linear_backward_input, l, 3), {bytes(dx), bytes(o.dy), bytes(o.w)},
                     nullptr);
         kernels::linear_backward_input(o.dy.data(), o.w.data(), expected_dx.data(), l.rows, l.in, l.out);
         EXPECT_LE(relative_error(in_double(dx), in_double(expected_dx)), kTolerance<T>);
 
-        gemm.launch(op_of<T>(Kernel::linear_backward_weight, l, 3), {bytes(dw), bytes(o.dy), bytes(o.x)},
-                    nullptr);
+        gemm.launch(op_of<T>(plan::Kernel::linear_backward_weight, l, 3),
+                    {bytes(dw), bytes(o.dy), bytes(o.x)}, nullptr);
         kernels::linear_backward_weight(o.dy.data(), o.x.data(), expected_dw.data(), l.rows, l.in, l.out);
         EXPECT_LE(relative_error(in_double(dw), in_double(expected_dw)), kTolerance<T>);
     }
@@ -158,8 +160,8 @@ TEST_F(CublasLt, UsesTheWorkspaceOfThePass) {
     gemm.use_workspaces(both.data(), 256);
     const Linear l{3, 4, 5};  // 3 columns of 64 bytes
     Operands<float> o(l);
-    Op op = op_of<float>(Kernel::linear_forward, l, 3);
-    op.phase = Phase::backward;  // for example a recomputed forward
+    plan::Op op = op_of<float>(plan::Kernel::linear_forward, l, 3);
+    op.phase = plan::Phase::backward;  // for example a recomputed forward
     gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
     for (std::size_t i = 0; i < both.size(); ++i) {
         EXPECT_EQ(both[i], i >= 256 && i < 256 + 3 * 64 ? std::byte{0xff} : std::byte{0}) << i;
@@ -172,11 +174,12 @@ TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
     Operands<Bf16> narrow(l);
     cuda::Gemm exact(false), rounding(true);
     const int before = count("played_tf32_products");
-    exact.launch(op_of<float>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
-    rounding.launch(op_of<Bf16>(Kernel::linear_forward, l, 3),
+    exact.launch(op_of<float>(plan::Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)},
+                 nullptr);
+    rounding.launch(op_of<Bf16>(plan::Kernel::linear_forward, l, 3),
                     {bytes(narrow.y), bytes(narrow.x), bytes(narrow.w)}, nullptr);
     EXPECT_EQ(count("played_tf32_products") - before, 0);
-    rounding.launch(op_of<float>(Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)},
+    rounding.launch(op_of<float>(plan::Kernel::linear_forward, l, 3), {bytes(o.y), bytes(o.x), bytes(o.w)},
                     nullptr);
     EXPECT_EQ(count("played_tf32_products") - before, 1);
 }
@@ -184,7 +187,7 @@ TEST_F(CublasLt, RoundsToTf32OnlyOnRequest) {
 TEST_F(CublasLt, ChoosesAnAlgorithmOncePerShapeAndAlignment) {
     const Linear l{4, 8, 16};
     Operands<float> o(l);
-    const Op op = op_of<float>(Kernel::linear_forward, l, 3);
+    const plan::Op op = op_of<float>(plan::Kernel::linear_forward, l, 3);
     cuda::Gemm gemm(false);
     const int before = count("played_heuristics");
     for (int i = 0; i < 3; ++i) gemm.launch(op, {bytes(o.y), bytes(o.x), bytes(o.w)}, nullptr);
@@ -208,7 +211,7 @@ TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
             const float* first = bias.data() + shift;
             ASSERT_EQ(reinterpret_cast<std::uintptr_t>(bias.data()) % 16, 0u);
             ASSERT_EQ(reinterpret_cast<std::uintptr_t>(o.y.data()) % 16, 0u);
-            gemm.launch(op_of<float>(Kernel::linear_forward, l, 4),
+            gemm.launch(op_of<float>(plan::Kernel::linear_forward, l, 4),
                         {bytes(o.y), bytes(o.x), bytes(o.w), bytes(bias) + shift * sizeof(float)}, nullptr);
             kernels::linear_forward(o.x.data(), o.w.data(), first, expected.data(), l.rows, l.in, l.out);
             EXPECT_LE(relative_error(o.y, expected), kFloatTolerance);
@@ -220,20 +223,20 @@ TEST_F(CublasLt, AddsABiasWhetherOrNotAnAlgorithmTakesIt) {
 // --- activations -------------------------------------------------------------------------------------------
 
 struct Fused {
-    Kernel kernel;
+    plan::Kernel kernel;
     bool bias, keeps_sum;
 };
 constexpr Fused kFused[] = {
-    {Kernel::linear_relu_forward, false, false}, {Kernel::linear_relu_forward, true, false},
-    {Kernel::linear_gelu_forward, false, false}, {Kernel::linear_gelu_forward, true, false},
-    {Kernel::linear_gelu_forward, false, true},  {Kernel::linear_gelu_forward, true, true}};
+    {plan::Kernel::linear_relu_forward, false, false}, {plan::Kernel::linear_relu_forward, true, false},
+    {plan::Kernel::linear_gelu_forward, false, false}, {plan::Kernel::linear_gelu_forward, true, false},
+    {plan::Kernel::linear_gelu_forward, false, true},  {plan::Kernel::linear_gelu_forward, true, true}};
 
 // One matmul and the results of the CPU's two kernels, y and the sum; y begins `shift` elements after a
 // multiple of 16 bytes.
 template <class T>
 void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Linear& l, std::size_t shift) {
     Operands<T> o(l);
-    const bool gelu = fused.kernel == Kernel::linear_gelu_forward;
+    const bool gelu = fused.kernel == plan::Kernel::linear_gelu_forward;
     std::vector<T> sum = o.y, expected_sum = o.y, expected = o.y;
     kernels::linear_forward(o.x.data(), o.w.data(), fused.bias ? o.b.data() : nullptr, expected_sum.data(),
                             l.rows, l.in, l.out);
@@ -243,7 +246,7 @@ void expect_the_cpus_activation(cuda::Gemm& gemm, const Fused& fused, const Line
     ASSERT_EQ(reinterpret_cast<std::uintptr_t>(o.y.data()) % 16, 0u);
 
     std::vector<std::byte*> data = {bytes(o.y) + shift * sizeof(T)};
-    Op op = op_of<T>(fused.kernel, l, 0);
+    plan::Op op = op_of<T>(fused.kernel, l, 0);
     op.args.push_back({0, 0, 0, 0});
     if (gelu) {
         data.push_back(fused.keeps_sum ? bytes(sum) : nullptr);

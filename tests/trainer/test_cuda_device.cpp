@@ -113,13 +113,14 @@ class LocalGroupTest : public ::testing::Test {
         for (std::thread& thread : threads) thread.join();
         return thrown;
     }
-    static CollectiveLaunch launch(int place, int members, std::int64_t sequence, Operation operation,
-                                   void* output, const void* input, std::int64_t elements, int divisor = 1) {
-        CollectiveLaunch collective;
+    static device::CollectiveLaunch launch(int place, int members, std::int64_t sequence,
+                                           plan::Operation operation, void* output, const void* input,
+                                           std::int64_t elements, int divisor = 1) {
+        device::CollectiveLaunch collective;
         collective.place = place;
         collective.members = members;
         collective.sequence = sequence;
-        collective.call = {operation, DType::fp32, output, input, elements, divisor};
+        collective.call = {operation, plan::DType::fp32, output, input, elements, divisor};
         return collective;
     }
 };
@@ -139,14 +140,17 @@ TEST_F(LocalGroupTest, GathersReducesAndBroadcasts) {
     played_cuda::set_machine(slow);
     const auto thrown = all(3, [&](int place, CountedStream& stream) {
         const auto p = static_cast<std::size_t>(place);
-        group.enqueue(launch(place, 3, 0, Operation::all_gather, gathered[p].data(), input[p].data(), 7),
-                      stream);
         group.enqueue(
-            launch(place, 3, 1, Operation::reduce_scatter, reduced[p].data(), input[p].data(), 7, 3), stream);
-        group.enqueue(launch(place, 3, 2, Operation::all_reduce, everybody[p].data(), input[p].data(), 7),
+            launch(place, 3, 0, plan::Operation::all_gather, gathered[p].data(), input[p].data(), 7), stream);
+        group.enqueue(
+            launch(place, 3, 1, plan::Operation::reduce_scatter, reduced[p].data(), input[p].data(), 7, 3),
+            stream);
+        group.enqueue(
+            launch(place, 3, 2, plan::Operation::all_reduce, everybody[p].data(), input[p].data(), 7),
+            stream);
+        group.enqueue(launch(place, 3, 3, plan::Operation::broadcast, sent[p].data(), sent[p].data(), 7),
                       stream);
-        group.enqueue(launch(place, 3, 3, Operation::broadcast, sent[p].data(), sent[p].data(), 7), stream);
-        group.enqueue(launch(place, 3, 4, Operation::barrier, nullptr, nullptr, 0), stream);
+        group.enqueue(launch(place, 3, 4, plan::Operation::barrier, nullptr, nullptr, 0), stream);
     });
     played_cuda::set_machine({});
     EXPECT_THAT(thrown, ::testing::Each(""));
@@ -169,7 +173,8 @@ TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
     std::array<float, 2> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {
         if (place == 1) return;
-        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2), stream);
+        group.enqueue(launch(place, 2, 0, plan::Operation::all_reduce, buffer.data(), buffer.data(), 2),
+                      stream);
     });
     EXPECT_THAT(thrown[0], HasSubstr("rank 6 did not arrive at all_reduce 0"));
     EXPECT_THAT(thrown[0], HasSubstr("run.timeout"));
@@ -179,8 +184,9 @@ TEST_F(LocalGroupTest, MembersWithDifferentCallsAreReported) {
     LocalGroup group({0, 1}, 0.05);
     std::array<float, 4> buffer{};
     const auto thrown = all(2, [&](int place, CountedStream& stream) {
-        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2 + place),
-                      stream);
+        group.enqueue(
+            launch(place, 2, 0, plan::Operation::all_reduce, buffer.data(), buffer.data(), 2 + place),
+            stream);
     });
     EXPECT_THAT(thrown[0] + thrown[1], HasSubstr("all_reduce of 2 fp32 elements"));
     EXPECT_THAT(thrown[0] + thrown[1], HasSubstr("all_reduce of 3 fp32 elements"));
@@ -194,7 +200,8 @@ TEST_F(LocalGroupTest, AFailureElsewhereEndsTheWait) {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
             return group.fail(std::make_exception_ptr(CudaError("the other has failed")));
         }
-        group.enqueue(launch(place, 2, 0, Operation::all_reduce, buffer.data(), buffer.data(), 2), stream);
+        group.enqueue(launch(place, 2, 0, plan::Operation::all_reduce, buffer.data(), buffer.data(), 2),
+                      stream);
     });
     EXPECT_EQ(thrown[0], "the other has failed");
 }

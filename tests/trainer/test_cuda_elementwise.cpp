@@ -3,10 +3,11 @@
 #include "tests/trainer/cuda_testing.h"
 #include "trainer/kernels/activation_kinds.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
+using kernels::Bf16;
 
 template <class T>
 class CudaElementwise : public TypedCudaTest<T> {};
@@ -27,27 +28,32 @@ std::vector<T> wide(std::size_t n, const char* name, float factor) {
 template <class T>
 std::vector<KernelCase<T>> cases(std::size_t n) {
     using Other = std::conditional_t<std::is_same_v<T, float>, Bf16, float>;
-    const auto of = [n](Kernel kernel, std::array<double, 5> scalars = {}) {
+    const auto of = [n](plan::Kernel kernel, std::array<double, 5> scalars = {}) {
         return Comparison(kernel, kDType<T>, count(n), scalars);
     };
-    Comparison other(Kernel::accumulate, kDType<T>, {static_cast<std::int64_t>(n), input_dim(kDType<Other>)});
+    Comparison other(plan::Kernel::accumulate, kDType<T>,
+                     {static_cast<std::int64_t>(n), plan::input_dim(kDType<Other>)});
     const auto out = unwritten<T>(n), x = as<T>(normals(n, "x")), y = as<T>(normals(n, "y")),
                dy = as<T>(normals(n, "dy")), steep = wide<T>(n, "x", 6.0f), gate = wide<T>(n, "gate", 50.0f);
     constexpr double kNear = testing::kTolerance<T>;
-    const auto near = [](ActivationKind kind) { return kind == ActivationKind::gelu ? kNear : 0; };
-    return {{"add", of(Kernel::add).args(out, x, y)},
-            {"add into an input", of(Kernel::add).args(x).again(0).args(y)},
-            {"accumulate", of(Kernel::accumulate).args(y, x)},
-            {"accumulate the other type", other.args(y, as<Other>(normals(n, "x")))},
-            {"scale", of(Kernel::scale, {0.3}).args(x)},
-            {"scale by a factor on the device", of(Kernel::scale_by).args(x, Floats{0.7f})},
-#define ACTIVATION(name, ...)                                                         \
-    {#name, of(Kernel::name##_forward).args(out, steep), near(ActivationKind::name)}, \
-        {#name "'s gradient", of(Kernel::name##_backward).args(out, dy, steep), near(ActivationKind::name)},
+    const auto near = [](kernels::ActivationKind kind) {
+        return kind == kernels::ActivationKind::gelu ? kNear : 0;
+    };
+    return {
+        {"add", of(plan::Kernel::add).args(out, x, y)},
+        {"add into an input", of(plan::Kernel::add).args(x).again(0).args(y)},
+        {"accumulate", of(plan::Kernel::accumulate).args(y, x)},
+        {"accumulate the other type", other.args(y, as<Other>(normals(n, "x")))},
+        {"scale", of(plan::Kernel::scale, {0.3}).args(x)},
+        {"scale by a factor on the device", of(plan::Kernel::scale_by).args(x, Floats{0.7f})},
+#define ACTIVATION(name, ...)                                                                        \
+    {#name, of(plan::Kernel::name##_forward).args(out, steep), near(kernels::ActivationKind::name)}, \
+        {#name "'s gradient", of(plan::Kernel::name##_backward).args(out, dy, steep),                \
+         near(kernels::ActivationKind::name)},
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
-            {"gated silu", of(Kernel::silu_mul_forward).args(out, gate, y), kNear},
-            {"its gradients", of(Kernel::silu_mul_backward).args(out, out, dy, gate, y), kNear, {0, 1}}};
+        {"gated silu", of(plan::Kernel::silu_mul_forward).args(out, gate, y), kNear},
+        {"its gradients", of(plan::Kernel::silu_mul_backward).args(out, out, dy, gate, y), kNear, {0, 1}}};
 }
 
 TYPED_TEST(CudaElementwise, ComputesWhatTheCpuComputes) {
@@ -57,7 +63,7 @@ TYPED_TEST(CudaElementwise, ComputesWhatTheCpuComputes) {
 TYPED_TEST(CudaElementwise, SiluMulSlopesInPlace) {
     using T = TypeParam;
     constexpr std::size_t kCount = 1000;
-    Comparison slopes(Kernel::silu_mul_backward, kDType<T>, count(kCount));
+    Comparison slopes(plan::Kernel::silu_mul_backward, kDType<T>, count(kCount));
     slopes.args(as<T>(normals(kCount, "gate")), as<T>(normals(kCount, "up")), as<T>(normals(kCount, "dy")));
     slopes.again(0).again(1).run();
     slopes.template expect_near<T>(0);
@@ -68,7 +74,7 @@ TYPED_TEST(CudaElementwise, SiluMulSlopesInPlace) {
 // middle of a group of four.
 TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
     using T = TypeParam;
-    KernelContext context;
+    device::KernelContext context;
     context.seed = 11;
     context.rank = 1;
     context.ranks = 2;
@@ -77,7 +83,8 @@ TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
             SCOPED_TRACE(text_of_size(n) + ", shifted by " + std::to_string(shift));
             for (const std::int64_t micro_step : {0, 3}) {
                 context.micro_step = micro_step;
-                const Kernel kernel = micro_step == 0 ? Kernel::dropout_forward : Kernel::dropout_backward;
+                const plan::Kernel kernel =
+                    micro_step == 0 ? plan::Kernel::dropout_forward : plan::Kernel::dropout_backward;
                 Comparison drop(kernel, kDType<T>, {static_cast<std::int64_t>(n), 42}, {0.3});
                 drop.args(unwritten<T>(n), as<T>(normals(n, "x"))).shifted(shift).run(context);
                 drop.template expect_same<T>(0);
@@ -90,8 +97,8 @@ TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
 TYPED_TEST(CudaElementwise, KeepsWhatIsNotFinite) {
     using T = TypeParam;
     const auto x = as<T>({NAN, -NAN, INFINITY, -INFINITY, 0.0f});
-    Comparison relu(Kernel::relu_forward, kDType<T>, count(5)),
-        gelu(Kernel::gelu_forward, kDType<T>, count(5));
+    Comparison relu(plan::Kernel::relu_forward, kDType<T>, count(5)),
+        gelu(plan::Kernel::gelu_forward, kDType<T>, count(5));
     relu.args(unwritten<T>(5), x).run();
     gelu.args(unwritten<T>(5), x).run();
     for (const Comparison* kernel : {&relu, &gelu}) {
@@ -111,7 +118,7 @@ class CudaCast : public CudaTest {};
 // direction; 3.4e38 is beyond the largest.
 TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
     const Floats x = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -1.00390625f, 3.4e38f, 1e-40f, -0.0f, INFINITY};
-    Comparison cast(Kernel::cast_to_bf16, DType::bf16, count(x.size()));
+    Comparison cast(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(x.size()));
     cast.args(unwritten<Bf16>(x.size()), x).run();
     cast.expect_same<Bf16>(0);
     EXPECT_EQ(kernels::to_float(cast.cuda<Bf16>(0)[0]), 1.0f);
@@ -120,21 +127,21 @@ TEST_F(CudaCast, RoundsToTheNearestAndTiesToEven) {
 
 TEST_F(CudaCast, ConvertsBuffersOfAnySize) {
     check_cases(kSizes, text_of_size, [](std::size_t n) {
-        Comparison narrow(Kernel::cast_to_bf16, DType::bf16, count(n));
+        Comparison narrow(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(n));
         return std::array{KernelCase<Bf16>{"to bf16", narrow.args(unwritten<Bf16>(n), normals(n, "x"))}};
     });
     check_cases(kSizes, text_of_size, [](std::size_t n) {
-        Comparison wide(Kernel::cast_to_fp32, DType::bf16, count(n));
+        Comparison wide(plan::Kernel::cast_to_fp32, plan::DType::bf16, count(n));
         return std::array{
             KernelCase<float>{"to fp32", wide.args(unwritten<float>(n), as<Bf16>(normals(n, "x")))}};
     });
 }
 
 TEST_F(CudaCast, KeepsANaN) {
-    Comparison cast(Kernel::cast_to_bf16, DType::bf16, count(1));
+    Comparison cast(plan::Kernel::cast_to_bf16, plan::DType::bf16, count(1));
     cast.args(unwritten<Bf16>(1), Floats{NAN}).run();
     EXPECT_TRUE(std::isnan(kernels::to_float(cast.cuda<Bf16>(0)[0])));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

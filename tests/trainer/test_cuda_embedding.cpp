@@ -1,10 +1,11 @@
 // Embeddings and rotary embeddings on a CUDA device: the CPU's bits.
 #include "tests/trainer/cuda_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
+using kernels::Bf16;
 using testing::Tokens;
 using testing::tokens;
 
@@ -41,7 +42,7 @@ TYPED_TEST(CudaEmbedding, LooksRowsUp) {
     using T = TypeParam;
     for_shapes([](const Shape& shape, std::size_t shift) {
         const std::size_t table = static_cast<std::size_t>(shape.entries) * shape.width;
-        Comparison(Kernel::embedding_forward, kDType<T>, dims(shape.rows, shape.width))
+        Comparison(plan::Kernel::embedding_forward, kDType<T>, dims(shape.rows, shape.width))
             .args(unwritten<T>(shape.rows * shape.width), tokens(shape.rows, shape.entries, "tokens"),
                   as<T>(normals(table, "table")))
             .shifted(shift)
@@ -53,7 +54,7 @@ TYPED_TEST(CudaEmbedding, LooksRowsUp) {
 template <class T>
 Comparison backward(const Shape& shape, const Tokens& of_rows) {
     const auto entries = static_cast<std::size_t>(shape.entries);
-    Comparison sums(Kernel::embedding_backward, kDType<T>, dims(shape.rows, shape.width, entries));
+    Comparison sums(plan::Kernel::embedding_backward, kDType<T>, dims(shape.rows, shape.width, entries));
     sums.arg(unwritten<T>(entries * shape.width));
     sums.args(as<T>(normals(shape.rows * shape.width, "dy")), of_rows);
     return sums;
@@ -108,11 +109,12 @@ TYPED_TEST(CudaEmbedding, Positions) {
     for (const Case& c : {Case{1, 1, 1, 1}, Case{3, 5, 33, 8}, Case{4, 16, 64, 16}, Case{600, 2, 9, 3}}) {
         const std::size_t n = c.batch * c.context * c.width;
         const auto table = as<T>(normals(c.entries * c.width, "table"));
-        Comparison added(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
+        Comparison added(plan::Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
         added.args(unwritten<T>(n), as<T>(normals(n, "x")), table).run().template expect_same<T>(0);
-        Comparison alone(Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
+        Comparison alone(plan::Kernel::position_forward, kDType<T>, dims(c.batch, c.context, c.width));
         alone.arg(unwritten<T>(n)).nothing().arg(table).run().template expect_same<T>(0);
-        Comparison slopes(Kernel::position_backward, kDType<T>, dims(c.batch, c.context, c.width, c.entries));
+        Comparison slopes(plan::Kernel::position_backward, kDType<T>,
+                          dims(c.batch, c.context, c.width, c.entries));
         slopes.args(unwritten<T>(c.entries * c.width), as<T>(normals(n, "dy")));
         slopes.run().template expect_same<T>(0);
     }
@@ -132,9 +134,9 @@ struct RotaryCase {
 constexpr RotaryCase kRotary[] = {{1, 1, 1, 1, 2}, {2, 3, 2, 4, 6}, {2, 5, 12, 16, 64}, {1, 4, 40, 48, 128}};
 
 template <class T, class Table>
-void expect_turns(const RotaryCase& c, Kernel kernel, bool in_place, std::size_t shift) {
+void expect_turns(const RotaryCase& c, plan::Kernel kernel, bool in_place, std::size_t shift) {
     Comparison turns(kernel, kDType<T>,
-                     {c.batch, c.context, c.rotated, c.heads, c.width, input_dim(kDType<Table>)});
+                     {c.batch, c.context, c.rotated, c.heads, c.width, plan::input_dim(kDType<Table>)});
     const auto x = as<T>(normals(c.n(), "x"));
     if (in_place) {
         turns.arg(x).again(0);
@@ -149,9 +151,9 @@ TYPED_TEST(CudaRotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     for (const RotaryCase& c : kRotary) {
         SCOPED_TRACE(std::to_string(c.heads) + " heads of " + std::to_string(c.width));
         for (const bool in_place : {false, true}) {
-            expect_turns<T, float>(c, Kernel::rotary_forward, in_place, 0);
-            expect_turns<T, Bf16>(c, Kernel::rotary_backward, in_place, 0);
-            expect_turns<T, T>(c, Kernel::rotary_forward, in_place, 1);
+            expect_turns<T, float>(c, plan::Kernel::rotary_forward, in_place, 0);
+            expect_turns<T, Bf16>(c, plan::Kernel::rotary_backward, in_place, 0);
+            expect_turns<T, T>(c, plan::Kernel::rotary_forward, in_place, 1);
         }
     }
 }
@@ -159,11 +161,11 @@ TYPED_TEST(CudaRotary, RotatesTheFirstHeadsAndCopiesTheRest) {
 TYPED_TEST(CudaRotary, Table) {
     using T = TypeParam;
     for (const std::int64_t context : {1, 7, 300}) {
-        Comparison table(Kernel::rotary_table, kDType<T>, {context, 64}, {10000.0});
+        Comparison table(plan::Kernel::rotary_table, kDType<T>, {context, 64}, {10000.0});
         table.arg(unwritten<T>(static_cast<std::size_t>(context * 64))).run();
         table.template expect_near<T>(0);
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

@@ -1,7 +1,7 @@
 // Losses and reductions on a CUDA device compared with the CPU's.
 #include "tests/trainer/cuda_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
@@ -18,7 +18,7 @@ constexpr Shape kShapes[] = {{1, 1}, {3, 2}, {7, 31}, {5, 33}, {40, 1000}, {2, 4
 
 Comparison cross_entropy(const Shape& shape, const Floats& logits) {
     const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
-    Comparison loss(Kernel::cross_entropy_forward, DType::fp32,
+    Comparison loss(plan::Kernel::cross_entropy_forward, plan::DType::fp32,
                     {static_cast<std::int64_t>(shape.rows), shape.classes});
     loss.args(Vector{NAN}, unwritten<float>(n), logits, tokens(shape.rows, shape.classes, "targets"));
     return loss;
@@ -52,18 +52,18 @@ TEST_F(CudaLoss, CrossEntropyOfEqualLogits) {
 // A class that is impossible has probability 0; a NaN makes its row's loss NaN.
 TEST_F(CudaLoss, CrossEntropyOfWhatIsNotFinite) {
     Floats logits = {0.0f, -INFINITY, 0.0f, 0.0f};
-    Comparison impossible(Kernel::cross_entropy_forward, DType::fp32, {1, 4});
+    Comparison impossible(plan::Kernel::cross_entropy_forward, plan::DType::fp32, {1, 4});
     impossible.args(Vector{NAN}, unwritten<float>(4), logits, testing::Tokens{0}).run();
     EXPECT_NEAR(impossible.cuda<double>(0)[0], std::log(3.0), 1e-6);
     EXPECT_EQ(impossible.cuda<float>(1)[1], 0.0f);
     logits[2] = NAN;
-    Comparison nan(Kernel::cross_entropy_forward, DType::fp32, {1, 4});
+    Comparison nan(plan::Kernel::cross_entropy_forward, plan::DType::fp32, {1, 4});
     nan.args(Vector{0.0}, unwritten<float>(4), logits, testing::Tokens{0}).run();
     EXPECT_TRUE(std::isnan(nan.cuda<double>(0)[0]));
 }
 
 TEST_F(CudaLoss, CrossEntropyInPlace) {
-    Comparison loss(Kernel::cross_entropy_forward, DType::fp32, {6, 700});
+    Comparison loss(plan::Kernel::cross_entropy_forward, plan::DType::fp32, {6, 700});
     loss.args(Vector{NAN}, normals(6 * 700, "logits")).again(1).arg(tokens(6, 700, "targets")).run();
     loss.expect_near<double>(0, 1e-6);
     loss.expect_near<float>(1);
@@ -72,7 +72,7 @@ TEST_F(CudaLoss, CrossEntropyInPlace) {
 TEST_F(CudaLoss, CrossEntropyBackward) {
     for (const Shape& shape : kShapes) {
         const std::size_t n = shape.rows * static_cast<std::size_t>(shape.classes);
-        Comparison slopes(Kernel::cross_entropy_backward, DType::fp32,
+        Comparison slopes(plan::Kernel::cross_entropy_backward, plan::DType::fp32,
                           {static_cast<std::int64_t>(shape.rows), shape.classes});
         slopes.args(unwritten<float>(n), normals(n, "p"), tokens(shape.rows, shape.classes, "targets"));
         slopes.run().expect_same<float>(0);
@@ -85,11 +85,11 @@ TEST_F(CudaLoss, CrossEntropyLeavesOutRowsWithoutATarget) {
     for (const int classes : {33, 4097}) {
         const std::size_t n = kRows * static_cast<std::size_t>(classes);
         const testing::Tokens targets = {-1, 7, -1, -1, classes - 1};
-        Comparison loss(Kernel::cross_entropy_forward, DType::fp32, {kRows, classes, 2});
+        Comparison loss(plan::Kernel::cross_entropy_forward, plan::DType::fp32, {kRows, classes, 2});
         loss.args(Vector{NAN}, unwritten<float>(n), normals(n, "logits"), targets).run();
         loss.expect_near<double>(0, 1e-6);
         loss.expect_near<float>(1);
-        Comparison slopes(Kernel::cross_entropy_backward, DType::fp32, {kRows, classes, 2});
+        Comparison slopes(plan::Kernel::cross_entropy_backward, plan::DType::fp32, {kRows, classes, 2});
         slopes.args(unwritten<float>(n), normals(n, "p"), targets).run().expect_same<float>(0);
     }
 }
@@ -99,9 +99,9 @@ TEST_F(CudaLoss, SquaredError) {
         for (const std::size_t shift : {0, 1}) {
             SCOPED_TRACE(n);
             const Floats y = normals(n, "y"), target = normals(n, "target");
-            Comparison loss(Kernel::mse_forward, DType::fp32, {static_cast<std::int64_t>(n)});
+            Comparison loss(plan::Kernel::mse_forward, plan::DType::fp32, {static_cast<std::int64_t>(n)});
             loss.args(Vector{NAN}, y, target).shifted(shift).run().expect_near<double>(0, 1e-13);
-            Comparison slopes(Kernel::mse_backward, DType::fp32, {static_cast<std::int64_t>(n)});
+            Comparison slopes(plan::Kernel::mse_backward, plan::DType::fp32, {static_cast<std::int64_t>(n)});
             slopes.args(unwritten<float>(n), y, target).shifted(shift).run().expect_same<float>(0);
         }
     }
@@ -118,7 +118,7 @@ TYPED_TEST(CudaReduction, SumOfSquares) {
     for (const std::size_t n : {1, 7, 31, 33, 1000, 4097, 50021}) {
         for (const std::size_t shift : {0, 1}) {
             SCOPED_TRACE(n);
-            Comparison sum(Kernel::sum_of_squares, kDType<T>, {static_cast<std::int64_t>(n)});
+            Comparison sum(plan::Kernel::sum_of_squares, kDType<T>, {static_cast<std::int64_t>(n)});
             sum.args(Vector{NAN}, as<T>(normals(n, "x"))).shifted(shift).run();
             sum.template expect_near<double>(0, 1e-13);
         }
@@ -130,7 +130,7 @@ TYPED_TEST(CudaReduction, SumsInOneOrder) {
     using T = TypeParam;
     std::vector<double> sums;
     for (int i = 0; i < 2; ++i) {
-        Comparison sum(Kernel::sum_of_squares, kDType<T>, {30000});
+        Comparison sum(plan::Kernel::sum_of_squares, kDType<T>, {30000});
         sum.args(Vector{NAN}, as<T>(normals(30000, "x"))).run();
         sums.push_back(sum.template cuda<double>(0)[0]);
     }
@@ -142,7 +142,7 @@ class CudaClip : public CudaTest {};
 // sqrt(9 + 16) = 5 against a largest of 1, and of 100.
 TEST_F(CudaClip, FactorIsTheCpus) {
     for (const double most : {1.0, 100.0}) {
-        Comparison clip(Kernel::clip_factor, DType::fp32, {2}, {most});
+        Comparison clip(plan::Kernel::clip_factor, plan::DType::fp32, {2}, {most});
         clip.args(Floats{NAN}, Vector{NAN}, Vector{9.0, 16.0}).run();
         clip.expect_same<float>(0);
         clip.expect_same<double>(1);
@@ -160,7 +160,7 @@ TYPED_TEST_SUITE(CudaCheckedOutput, Elements, ElementNames);
 TYPED_TEST(CudaCheckedOutput, FindsAValueThatIsNotFinite) {
     using T = TypeParam;
     const auto flag_after = [](Floats x, std::int32_t before, std::size_t shift) {
-        Comparison scale(Kernel::scale, kDType<T>, {static_cast<std::int64_t>(x.size())}, {1.0});
+        Comparison scale(plan::Kernel::scale, kDType<T>, {static_cast<std::int64_t>(x.size())}, {1.0});
         scale.arg(as<T>(x)).checked(before).shifted(shift).run();
         scale.template expect_same<std::int32_t>(1);
         return scale.template cuda<std::int32_t>(1)[0];
@@ -184,11 +184,11 @@ TYPED_TEST(CudaCheckedOutput, FindsAValueThatIsNotFinite) {
 
 TEST_F(CudaLoss, FindsALossThatIsNotFinite) {
     for (const float value : {1.0f, NAN, INFINITY}) {
-        Comparison loss(Kernel::mse_forward, DType::fp32, {1});
+        Comparison loss(plan::Kernel::mse_forward, plan::DType::fp32, {1});
         loss.args(Vector{0.0}, Floats{value}, Floats{0.0f}).checked(-1).run();
         EXPECT_EQ(loss.cuda<std::int32_t>(3)[0], std::isfinite(value) ? -1 : 5);
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

@@ -46,20 +46,21 @@ class NcclGroups : public ::testing::Test {
         for (std::thread& thread : threads) thread.join();
         return thrown;
     }
-    static CollectiveLaunch launch(int place, std::int64_t sequence, Operation operation, void* output,
-                                   const void* input, std::int64_t elements, int divisor = 1) {
-        CollectiveLaunch collective;
+    static device::CollectiveLaunch launch(int place, std::int64_t sequence, plan::Operation operation,
+                                           void* output, const void* input, std::int64_t elements,
+                                           int divisor = 1) {
+        device::CollectiveLaunch collective;
         collective.place = place;
         collective.members = 2;
         collective.sequence = sequence;
-        collective.call = {operation, DType::fp32, output, input, elements, divisor};
+        collective.call = {operation, plan::DType::fp32, output, input, elements, divisor};
         return collective;
     }
     // Waits until the watchdog has ended the group.
     static std::string ended(Group& group, int place, CountedStream& stream, float* buffer) {
         for (int i = 1; i < 400; ++i) {
             try {
-                group.enqueue(launch(place, i, Operation::barrier, nullptr, nullptr, 0), stream);
+                group.enqueue(launch(place, i, plan::Operation::barrier, nullptr, nullptr, 0), stream);
             } catch (const std::exception& error) {
                 return error.what();
             }
@@ -79,11 +80,11 @@ TEST_F(NcclGroups, MoveAndSumWhatTheyAreGiven) {
         Group& group = *groups[0];
         const auto p = static_cast<std::size_t>(place);
         const float* in = input[p].data();
-        group.enqueue(launch(place, 0, Operation::all_gather, gathered[p].data(), in, 4), stream);
-        group.enqueue(launch(place, 1, Operation::reduce_scatter, scattered[p].data(), in, 4), stream);
-        group.enqueue(launch(place, 2, Operation::all_reduce, averaged[p].data(), in, 4, 2), stream);
-        group.enqueue(launch(place, 3, Operation::all_reduce, divided[p].data(), in, 4, 4), stream);
-        group.enqueue(launch(place, 4, Operation::broadcast, sent[p].data(), in, 4), stream);
+        group.enqueue(launch(place, 0, plan::Operation::all_gather, gathered[p].data(), in, 4), stream);
+        group.enqueue(launch(place, 1, plan::Operation::reduce_scatter, scattered[p].data(), in, 4), stream);
+        group.enqueue(launch(place, 2, plan::Operation::all_reduce, averaged[p].data(), in, 4, 2), stream);
+        group.enqueue(launch(place, 3, plan::Operation::all_reduce, divided[p].data(), in, 4, 4), stream);
+        group.enqueue(launch(place, 4, plan::Operation::broadcast, sent[p].data(), in, 4), stream);
     });
     EXPECT_THAT(thrown, ::testing::Each(""));
     EXPECT_THAT(gathered[0], ElementsAre(1, 2, 10, 20)) << "the first two of each";
@@ -114,9 +115,9 @@ TEST_F(NcclGroups, RefuseSizesThatDoNotDivide) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
     std::array<float, 4> buffer{};
     CountedStream stream(true);
-    EXPECT_THROW(
-        groups[0]->enqueue(launch(0, 0, Operation::all_gather, buffer.data(), buffer.data(), 3), stream),
-        std::logic_error);
+    EXPECT_THROW(groups[0]->enqueue(
+                     launch(0, 0, plan::Operation::all_gather, buffer.data(), buffer.data(), 3), stream),
+                 std::logic_error);
 }
 
 TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotArriveAndReleasesTheOthers) {
@@ -125,7 +126,7 @@ TEST_F(NcclGroups, TheWatchdogNamesTheRankThatDoesNotArriveAndReleasesTheOthers)
     groups[0]->watch([&](const std::exception_ptr&) { ++told; });
     std::array<float, 4> in{}, out{};
     CountedStream stream(true);
-    groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 4), stream);
+    groups[0]->enqueue(launch(0, 0, plan::Operation::all_reduce, out.data(), in.data(), 4), stream);
     EXPECT_THAT(groups[0]->waiting(),
                 HasSubstr("all_reduce of 4 fp32 elements over 1 (number 0 of communicator 0"));
     const std::string why = ended(*groups[0], 0, stream, out.data());
@@ -150,7 +151,7 @@ TEST_F(NcclGroups, AFailureElsewhereAbortsThem) {
     const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
     std::array<float, 2> in{}, out{};
     CountedStream stream(true);
-    groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 2), stream);
+    groups[0]->enqueue(launch(0, 0, plan::Operation::all_reduce, out.data(), in.data(), 2), stream);
     groups[0]->fail(std::make_exception_ptr(CudaError("rank 1: out of memory")));
     EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     EXPECT_EQ(ended(*groups[0], 0, stream, out.data()), "rank 1: out of memory");
@@ -164,7 +165,7 @@ TEST_F(NcclGroups, AFailureAbortsNoCommunicatorThatACallUses) {
     played_nccl::hold_calls(true);
     std::thread caller([&] {
         CountedStream stream(true);
-        groups[0]->enqueue(launch(0, 0, Operation::all_reduce, out.data(), in.data(), 2), stream);
+        groups[0]->enqueue(launch(0, 0, plan::Operation::all_reduce, out.data(), in.data(), 2), stream);
         EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess) << "the stream was let go";
     });
     while (played_nccl::calls_held() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

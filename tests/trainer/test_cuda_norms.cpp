@@ -2,7 +2,7 @@
 // and too long for the registers; columns summed over slices of the rows.
 #include "tests/trainer/cuda_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
@@ -46,7 +46,7 @@ Floats inverses(std::size_t rows) {
 template <class T>
 Comparison layer_norm_backward(const Shape& shape, bool input, bool parameters) {
     const std::size_t n = shape.rows * shape.cols;
-    Comparison norm(Kernel::layer_norm_backward, kDType<T>, shape.dims());
+    Comparison norm(plan::Kernel::layer_norm_backward, kDType<T>, shape.dims());
     input ? norm.arg(unwritten<T>(n)) : norm.nothing();
     const auto dgamma = unwritten<T>(shape.cols);
     parameters ? norm.args(dgamma, dgamma) : norm.nothing().nothing();
@@ -61,16 +61,16 @@ std::vector<KernelCase<T>> cases(const Shape& shape) {
     const auto y = unwritten<T>(n), x = rows_of<T>(shape), gamma = as<T>(normals(shape.cols, "gamma")),
                beta = as<T>(normals(shape.cols, "beta"));
     const Floats statistics = unwritten<float>(shape.rows);
-    const auto of = [&](Kernel kernel) { return Comparison(kernel, kDType<T>, shape.dims()); };
+    const auto of = [&](plan::Kernel kernel) { return Comparison(kernel, kDType<T>, shape.dims()); };
     return {{"layer norm",
-             of(Kernel::layer_norm_forward).args(y, statistics, statistics, x, gamma, beta),
+             of(plan::Kernel::layer_norm_forward).args(y, statistics, statistics, x, gamma, beta),
              kNear,
              {0},
              {1, 2}},
             {"its gradients", layer_norm_backward<T>(shape, true, true), kNear, {0, 1, 2}},
-            {"RMS norm", of(Kernel::rms_norm_forward).args(y, statistics, x, gamma), kNear, {0}, {1}},
+            {"RMS norm", of(plan::Kernel::rms_norm_forward).args(y, statistics, x, gamma), kNear, {0}, {1}},
             {"its gradients",
-             of(Kernel::rms_norm_backward)
+             of(plan::Kernel::rms_norm_backward)
                  .args(y, unwritten<T>(shape.cols), as<T>(normals(n, "dy")), x, gamma, inverses(shape.rows)),
              kNear,
              {0, 1}}};
@@ -85,7 +85,7 @@ TYPED_TEST(CudaNorm, LayerNormBackwardInPlace) {
     using T = TypeParam;
     const Shape shape{20, 300};
     const std::size_t n = shape.rows * shape.cols;
-    Comparison norm(Kernel::layer_norm_backward, kDType<T>, shape.dims());
+    Comparison norm(plan::Kernel::layer_norm_backward, kDType<T>, shape.dims());
     norm.args(as<T>(normals(n, "dy")), unwritten<T>(shape.cols), unwritten<T>(shape.cols)).again(0);
     norm.args(rows_of<T>(shape), as<T>(normals(shape.cols, "gamma")), means(shape.rows),
               inverses(shape.rows));
@@ -114,4 +114,4 @@ TYPED_TEST(CudaNorm, OmitsGradientsThatAreNotNeeded) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

@@ -14,7 +14,7 @@
 #include "trainer/cuda/cuda_device.h"
 #include "trainer/cuda/roll_call.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace std::chrono_literals;
@@ -24,12 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-using cuda::Bootstrap;
-using cuda::call_roll;
-using cuda::CudaDevice;
-using cuda::CudaError;
-using cuda::DeviceSettings;
-using cuda::Introduction;
+using device::Bootstrap;
+using device::DeviceSettings;
 
 using Clock = std::chrono::steady_clock;
 
@@ -40,24 +36,29 @@ double seconds_since(Clock::time_point begin) {
 // Uses the device like a rank's host thread.
 class Rank {
   public:
-    Rank(CudaDevice& device, const Mesh& mesh, int rank)
-        : device_(device), mesh_(mesh), rank_(rank), stream_(device.add_stream(rank, Stream::unshard)) {}
+    Rank(CudaDevice& device, const plan::Mesh& mesh, int rank)
+        : device_(device),
+          mesh_(mesh),
+          rank_(rank),
+          stream_(device.add_stream(rank, plan::Stream::unshard)) {}
 
-    std::vector<float> collective(Group among, Operation operation, const std::vector<float>& in,
+    std::vector<float> collective(plan::Group among, plan::Operation operation, const std::vector<float>& in,
                                   std::size_t result, std::int64_t full, int divisor = 1) {
         Memory input(device_, rank_, in.size()), output(device_, rank_, result);
         device_.copy(rank_, input.data(), reinterpret_cast<const std::byte*>(in.data()), input.bytes());
-        CollectiveLaunch launch = part(among);
-        launch.call = {operation, DType::fp32, output.data(), input.data(), full, divisor};
-        device_.wait(device_.enqueue(stream_, Waits{}, launch));
+        device::CollectiveLaunch launch = part(among);
+        launch.call = {operation, plan::DType::fp32, output.data(), input.data(), full, divisor};
+        device_.wait(device_.enqueue(stream_, device::Waits{}, launch));
         std::vector<float> out(result);
         device_.copy(rank_, reinterpret_cast<std::byte*>(out.data()), output.data(), output.bytes());
         return out;
     }
-    std::vector<float> sum(Group among, float value) {
-        return collective(among, Operation::all_reduce, {value}, 1, 1);
+    std::vector<float> sum(plan::Group among, float value) {
+        return collective(among, plan::Operation::all_reduce, {value}, 1, 1);
     }
-    StreamEvent barrier() { return device_.enqueue(stream_, Waits{}, part(Group::world)); }
+    device::StreamEvent barrier() {
+        return device_.enqueue(stream_, device::Waits{}, part(plan::Group::world));
+    }
     CudaDevice& device() { return device_; }
     int number() const { return rank_; }
 
@@ -68,11 +69,11 @@ class Rank {
             : device_(device),
               rank_(rank),
               bytes_(static_cast<std::int64_t>(elements * sizeof(float))),
-              data_(device.take(rank, MemorySpace::device, bytes_, true)) {}
+              data_(device.take(rank, plan::MemorySpace::device, bytes_, true)) {}
         // Streams that still use the memory have been released, or are done.
         ~Memory() {
             device_.stop();
-            device_.give_back(rank_, MemorySpace::device, data_);
+            device_.give_back(rank_, plan::MemorySpace::device, data_);
         }
         Memory(const Memory&) = delete;
         Memory& operator=(const Memory&) = delete;
@@ -86,8 +87,8 @@ class Rank {
         std::byte* data_;
     };
 
-    CollectiveLaunch part(Group among) {
-        CollectiveLaunch launch;
+    device::CollectiveLaunch part(plan::Group among) {
+        device::CollectiveLaunch launch;
         launch.communicator = mesh_.id(among, rank_);
         launch.place = mesh_.place(among, rank_);
         launch.members = mesh_.size(among);
@@ -96,9 +97,9 @@ class Rank {
     }
 
     CudaDevice& device_;
-    Mesh mesh_;
+    plan::Mesh mesh_;
     int rank_;
-    StreamIndex stream_;
+    device::StreamIndex stream_;
     std::map<int, std::int64_t> next_;
 };
 
@@ -110,7 +111,7 @@ class CudaProcesses : public ::testing::Test {
         played_cuda::set_machine({});
     }
 
-    DeviceSettings settings(const testing::PlayedProcesses& job, const Mesh& mesh, int rank) const {
+    DeviceSettings settings(const testing::PlayedProcesses& job, const plan::Mesh& mesh, int rank) const {
         DeviceSettings made;
         made.mesh = mesh;
         made.timeout_s = timeout_s_;
@@ -121,7 +122,8 @@ class CudaProcesses : public ::testing::Test {
     }
     // Returns what each process threw.
     template <class Body>
-    std::vector<std::string> run(testing::PlayedProcesses& job, const Mesh& mesh, const Body& body) const {
+    std::vector<std::string> run(testing::PlayedProcesses& job, const plan::Mesh& mesh,
+                                 const Body& body) const {
         std::vector<std::string> thrown(static_cast<std::size_t>(mesh.ranks));
         std::vector<std::thread> threads;
         threads.reserve(static_cast<std::size_t>(mesh.ranks));
@@ -154,17 +156,17 @@ class CudaProcesses : public ::testing::Test {
 
 TEST_F(CudaProcesses, MoveAndSumBetweenThem) {
     testing::PlayedProcesses job(2);
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::array<std::vector<float>, 2> gathered, scattered, averaged, divided, sent;
     const auto thrown = run(job, mesh, [&](Rank& own) {
         const auto r = static_cast<std::size_t>(own.number());
         const std::vector<float> in =
             own.number() == 0 ? std::vector<float>{1, 2, 3, 4} : std::vector<float>{10, 20, 30, 40};
-        gathered[r] = own.collective(Group::world, Operation::all_gather, {in[0], in[1]}, 4, 4);
-        scattered[r] = own.collective(Group::world, Operation::reduce_scatter, in, 2, 4);
-        averaged[r] = own.collective(Group::world, Operation::all_reduce, in, 4, 4, 2);
-        divided[r] = own.collective(Group::world, Operation::all_reduce, in, 4, 4, 4);
-        sent[r] = own.collective(Group::world, Operation::broadcast, in, 4, 4);
+        gathered[r] = own.collective(plan::Group::world, plan::Operation::all_gather, {in[0], in[1]}, 4, 4);
+        scattered[r] = own.collective(plan::Group::world, plan::Operation::reduce_scatter, in, 2, 4);
+        averaged[r] = own.collective(plan::Group::world, plan::Operation::all_reduce, in, 4, 4, 2);
+        divided[r] = own.collective(plan::Group::world, plan::Operation::all_reduce, in, 4, 4, 4);
+        sent[r] = own.collective(plan::Group::world, plan::Operation::broadcast, in, 4, 4);
     });
     EXPECT_THAT(thrown, Each(""));
     EXPECT_THAT(gathered, Each(ElementsAre(1, 2, 10, 20)));
@@ -179,14 +181,14 @@ TEST_F(CudaProcesses, MoveAndSumBetweenThem) {
 TEST_F(CudaProcesses, HaveCommunicatorsOfTheirOwnGroupsAlone) {
     const int made = played_nccl::made(), gone = played_nccl::gone();
     testing::PlayedProcesses job(4);
-    const Mesh mesh{4, 2};
+    const plan::Mesh mesh{4, 2};
     std::array<std::vector<float>, 4> world, shard, replicate;
     const auto thrown = run(job, mesh, [&](Rank& own) {
         const auto r = static_cast<std::size_t>(own.number());
         const auto value = static_cast<float>(1 << own.number());
-        world[r] = own.sum(Group::world, value);
-        shard[r] = own.collective(Group::shard, Operation::all_gather, {value}, 2, 2);
-        replicate[r] = own.sum(Group::replicate, value);
+        world[r] = own.sum(plan::Group::world, value);
+        shard[r] = own.collective(plan::Group::shard, plan::Operation::all_gather, {value}, 2, 2);
+        replicate[r] = own.sum(plan::Group::replicate, value);
     });
     EXPECT_THAT(thrown, Each(""));
     EXPECT_THAT(world, Each(ElementsAre(15)));
@@ -302,13 +304,13 @@ TEST_F(CudaProcesses, OneThatDoesNotAnswerIsNamed) {
 TEST_F(CudaProcesses, OneThatDoesNotStartNcclEndsTheOthersStart) {
     timeout_s_ = 0.2;
     testing::PlayedProcesses job(2);
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::thread other([&] {
         Introduction known;
         known.nccl_version = 22809;
         known.on[1] = {"machine b", "0000:10:00", "b", 0};
         known.on[1].machine = "b";
-        job.bootstrap(1)->gather(cuda::write(known));
+        job.bootstrap(1)->gather(write(known));
     });
     std::string why;
     try {
@@ -330,12 +332,12 @@ TEST_F(CudaProcesses, OneThatDoesNotStartNcclEndsTheOthersStart) {
 
 TEST_F(CudaProcesses, AFailureElsewhereEndsTheStart) {
     testing::PlayedProcesses job(2);  // no time limit
-    const Mesh mesh{2, 2};
+    const plan::Mesh mesh{2, 2};
     std::thread other([&] {
         Introduction known;
         known.nccl_version = 22809;
         known.on[1] = {"b", "0000:10:00", "b", 0};
-        job.bootstrap(1)->gather(cuda::write(known));
+        job.bootstrap(1)->gather(write(known));
         job.fail("rank 1 (process 4711 on host b) has ended");
     });
     std::string why;
@@ -362,7 +364,7 @@ TEST_F(CudaProcesses, TwoOnOneGpuAreRefusedByAll) {
 TEST_F(CudaProcesses, TheLocalGroupIsForOneProcess) {
     testing::PlayedProcesses job(1);
     DeviceSettings wrong = settings(job, {2, 2}, 0);
-    wrong.group = cuda::GroupKind::local;
+    wrong.group = device::GroupKind::local;
     try {
         const CudaDevice device(wrong, &played_nccl::library());
         FAIL() << "it was made";
@@ -374,7 +376,7 @@ TEST_F(CudaProcesses, TheLocalGroupIsForOneProcess) {
 TEST_F(CudaProcesses, RanksOfOtherProcessesAreRefused) {
     testing::PlayedProcesses job(2);
     const auto thrown = run(job, {2, 2}, [](Rank& own) {
-        EXPECT_THROW(own.device().add_stream(1 - own.number(), Stream::compute), std::logic_error);
+        EXPECT_THROW(own.device().add_stream(1 - own.number(), plan::Stream::compute), std::logic_error);
         traces::schema::RankRow row;
         row.rank = own.number();
         own.device().describe(row);
@@ -400,7 +402,7 @@ std::string told(std::vector<Introduction> all) {
         int process() const override { return 0; }
         std::vector<std::string> gather(std::string_view) override {
             std::vector<std::string> texts;
-            for (const Introduction& each : said_) texts.push_back(cuda::write(each));
+            for (const Introduction& each : said_) texts.push_back(write(each));
             return texts;
         }
         void on(const std::string&, Handler) override {}
@@ -427,7 +429,7 @@ TEST(RollCalls, SurviveTheirEncoding) {
     for (std::size_t i = 0; i < sizeof said.ids[2].internal; ++i) {
         said.ids[2].internal[i] = static_cast<char>(i * 7);
     }
-    const Introduction heard = cuda::read(cuda::write(said));
+    const Introduction heard = read(write(said));
     EXPECT_EQ(heard.nccl_version, 22809);
     EXPECT_EQ(heard.missing, "");
     ASSERT_THAT(heard.on, SizeIs(2));
@@ -437,10 +439,10 @@ TEST(RollCalls, SurviveTheirEncoding) {
     EXPECT_EQ(std::string(heard.ids.at(2).internal, 128), std::string(said.ids[2].internal, 128));
     Introduction without;
     without.missing = "libnccl.so.2 cannot be opened (no such file)";
-    EXPECT_EQ(cuda::read(cuda::write(without)).missing, without.missing);
-    EXPECT_THROW(cuda::read("hello"), CudaError);
-    EXPECT_THROW(cuda::read("id 0 12"), CudaError);
-    EXPECT_THROW(cuda::read("rank -1 a b 0 c"), CudaError);
+    EXPECT_EQ(read(write(without)).missing, without.missing);
+    EXPECT_THROW(read("hello"), CudaError);
+    EXPECT_THROW(read("id 0 12"), CudaError);
+    EXPECT_THROW(read("rank -1 a b 0 c"), CudaError);
 }
 
 TEST(RollCalls, FindContradictions) {
@@ -462,4 +464,4 @@ TEST(RollCalls, FindContradictions) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

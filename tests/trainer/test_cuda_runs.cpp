@@ -12,7 +12,7 @@
 #include "played_job.h"
 #include "trainer/executor/rank_runner.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -22,11 +22,11 @@ using testing::run;
 using testing::run_played;
 
 // The job of a point of the grid: three steps, with fused attention at every second point.
-Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
-    Job job = testing::job_at(p, text);
+job::Job job_of(const Point& p, const testing::SampleText& text, std::size_t number) {
+    job::Job job = testing::job_at(p, text);
     job.run.steps = 3;
-    const bool can_fuse = job.model.type != ModelType::mlp && job.model.type != ModelType::bert;
-    if (number % 2 == 1 && can_fuse) job.model.attention = AttentionKind::fused;
+    const bool can_fuse = job.model.type != job::ModelType::mlp && job.model.type != job::ModelType::bert;
+    if (number % 2 == 1 && can_fuse) job.model.attention = job::AttentionKind::fused;
     return job;
 }
 
@@ -44,8 +44,8 @@ TEST(CudaRuns, GiveTheLossesAndTheMemoryOfTheCpu) {
     const testing::SampleText text;
     const std::vector<Point> points = testing::every_pair();
     for (std::size_t i = 0; i < points.size(); i += 5) {
-        const Job job = job_of(points[i], text, i);
-        const RunResult cpu = run(job), cuda = run_played(job);
+        const job::Job job = job_of(points[i], text, i);
+        const executor::RunResult cpu = run(job), cuda = run_played(job);
         const std::string what = testing::describe(points[i]);
         expect_near(cuda.losses, cpu.losses, 2e-5, what);
         ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
@@ -62,7 +62,7 @@ TEST(CudaRuns, StrategiesGiveTheSameBits) {
     const std::vector<Point> points = testing::every_pair();
     for (std::size_t i = 0; i < points.size(); i += 7) {
         if (!testing::same_bits(points[i])) continue;
-        Job job = testing::job_at(points[i], text), alone = testing::reference_job(points[i], text);
+        job::Job job = testing::job_at(points[i], text), alone = testing::reference_job(points[i], text);
         job.run.steps = alone.run.steps = 3;
         EXPECT_EQ(run_played(job).losses, run_played(alone).losses) << testing::describe(points[i]);
     }
@@ -73,10 +73,10 @@ TEST(CudaRuns, DelaysInStreamsAndPoisonChangeNoBit) {
     const std::vector<Point> points = testing::every_pair();
     std::uint64_t seed = 1;
     for (std::size_t i = 1; i < points.size(); i += 11) {
-        const Job job = job_of(points[i], text, i);
+        const job::Job job = job_of(points[i], text, i);
         const std::vector<double> calm = run_played(job).losses;
         const PlayedMachine slow({.delay_seed = seed++});
-        RunOptions options;
+        executor::RunOptions options;
         options.test.poison = true;
         EXPECT_EQ(run_played(job, options).losses, calm) << testing::describe(points[i]);
     }
@@ -84,12 +84,12 @@ TEST(CudaRuns, DelaysInStreamsAndPoisonChangeNoBit) {
 
 TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
     const testing::SampleText text;
-    Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
     job.model.width = 32;
     job.model.context = 8;
     job.run.steps = 2;
-    job.precision.param = job.precision.reduce = job.precision.buffer = Precision::bf16;
-    for (const AttentionKind attention : {AttentionKind::plain, AttentionKind::fused}) {
+    job.precision.param = job.precision.reduce = job.precision.buffer = job::Precision::bf16;
+    for (const job::AttentionKind attention : {job::AttentionKind::plain, job::AttentionKind::fused}) {
         job.model.attention = attention;
         expect_near(run_played(job).losses, run(job).losses, 0.02, "bf16");
     }
@@ -97,16 +97,16 @@ TEST(CudaRuns, BFloat16IsTheCpusWithinItsPrecision) {
 
 TEST(CudaRuns, EachActivationIsTheCpus) {
     const testing::SampleText text;
-    Job gpt = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
-    Job bf16 = gpt;
-    bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
-    for (std::size_t kind = 1; kind < std::size(kActivationNames); ++kind) {
-        for (Job job : {testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"), gpt, bf16}) {
+    job::Job gpt = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
+    job::Job bf16 = gpt;
+    bf16.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};
+    for (std::size_t kind = 1; kind < std::size(kernels::kActivationNames); ++kind) {
+        for (job::Job job : {testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"), gpt, bf16}) {
             job.run.steps = 2;
-            job.model.activation = static_cast<ActivationKind>(kind);
-            const RunResult cpu = run(job), cuda = run_played(job);
-            expect_near(cuda.losses, cpu.losses, job.precision.param == Precision::bf16 ? 0.02 : 2e-5,
-                        std::string(kActivationNames[kind]));
+            job.model.activation = static_cast<kernels::ActivationKind>(kind);
+            const executor::RunResult cpu = run(job), cuda = run_played(job);
+            expect_near(cuda.losses, cpu.losses, job.precision.param == job::Precision::bf16 ? 0.02 : 2e-5,
+                        std::string(kernels::kActivationNames[kind]));
             for (std::size_t r = 0; r < cpu.peaks.size(); ++r)
                 EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
         }
@@ -116,29 +116,30 @@ TEST(CudaRuns, EachActivationIsTheCpus) {
 // In bf16 the GPU applies the activation to the sum before it is rounded.
 TEST(CudaRuns, ActivationsInTheMatmulAreTheCpus) {
     const testing::SampleText text;
-    Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
-    Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
-    checkpointed.memory.activation_checkpointing = parse_modules("module:Block,GELU");
-    Job bf16 = gpt;
-    bf16.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
-    for (Job job :
+    job::Job gpt = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Linear");
+    job::Job checkpointed = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    checkpointed.memory.activation_checkpointing = job::parse_modules("module:Block,GELU");
+    job::Job bf16 = gpt;
+    bf16.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};
+    for (job::Job job :
          {testing::with_wrap(testing::mlp_job(4, 12, 2, 2), "module:Linear"), gpt, checkpointed, bf16}) {
         job.run.steps = 3;
         job.model.fused_activation = true;
-        const RunResult cpu = run(job), cuda = run_played(job);
-        expect_near(cuda.losses, cpu.losses, job.precision.param == Precision::bf16 ? 0.02 : 2e-5, "fused");
+        const executor::RunResult cpu = run(job), cuda = run_played(job);
+        expect_near(cuda.losses, cpu.losses, job.precision.param == job::Precision::bf16 ? 0.02 : 2e-5,
+                    "fused");
         for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
-        Job apart = job;
+        job::Job apart = job;
         apart.model.fused_activation = false;
         expect_near(cuda.losses, run_played(apart).losses,
-                    job.precision.param == Precision::bf16 ? 0.02 : 2e-5, "fused and apart");
+                    job.precision.param == job::Precision::bf16 ? 0.02 : 2e-5, "fused and apart");
     }
 }
 
 TEST(CudaRuns, RanksOnSeveralGpusReadEachOthersBuffers) {
     const PlayedMachine two({.gpus = 2});
-    const Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear");
-    expect_near(run_played(job, {}, {.group = cuda::GroupKind::local}).losses, run(job).losses, 2e-5,
+    const job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear");
+    expect_near(run_played(job, {}, {.group = device::GroupKind::local}).losses, run(job).losses, 2e-5,
                 "4 ranks on 2 GPUs");
 }
 
@@ -146,19 +147,19 @@ TEST(CudaRuns, RanksOnSeveralGpusReadEachOthersBuffers) {
 TEST(CudaRuns, MoreRanksThanGpusStayOnTheirOwnGpus) {
     for (const auto& [gpus, ranks] : {std::pair{2, 3}, {2, 5}, {4, 6}}) {
         const PlayedMachine machine({.gpus = gpus});
-        const Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, ranks), "module:Linear");
-        expect_near(run_played(job, {}, {.group = cuda::GroupKind::local}).losses, run(job).losses, 2e-5,
+        const job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, ranks), "module:Linear");
+        expect_near(run_played(job, {}, {.group = device::GroupKind::local}).losses, run(job).losses, 2e-5,
                     std::to_string(ranks) + " ranks on " + std::to_string(gpus) + " GPUs");
     }
 }
 
 TEST(CudaRuns, AFullGpuIsReportedWithItsContent) {
     const PlayedMachine small({.memory = 40'000});
-    const Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");
+    const job::Job job = testing::with_wrap(testing::mlp_job(4, 64, 8, 1), "module:Linear");
     try {
         run_played(job);
         FAIL() << "four layers of 64 x 64 fp32 are 65,536 bytes, of 40,000";
-    } catch (const OutOfMemory& error) {
+    } catch (const executor::OutOfMemory& error) {
         EXPECT_THAT(error.what(), HasSubstr("into the 40000 bytes of GPU 0 (played GPU 0)"));
         EXPECT_THAT(error.what(), HasSubstr("parameters"));
         // The search for configurations that would fit uses this: no other process uses the memory.
@@ -181,7 +182,7 @@ TEST(CudaRuns, AMissingGpuIsReported) {
 
 TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
     try {
-        run_played(testing::mlp_job(2, 8, 2, 2), {}, {.group = cuda::GroupKind::nccl});
+        run_played(testing::mlp_job(2, 8, 2, 2), {}, {.group = device::GroupKind::nccl});
         FAIL();
     } catch (const std::exception& error) {
         EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 share GPU 0, which NCCL refuses"));
@@ -191,15 +192,15 @@ TEST(CudaRuns, NcclIsRefusedWhereRanksShareAGpu) {
 
 // A checkpoint reads and writes device memory through a copy.
 TEST(CudaRuns, ContinueFromStateReadFromTheDevice) {
-    Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
     job.run.steps = 4;
     const std::vector<double> whole = run_played(job).losses;
-    const Program program(job);
+    const sharding::Program program(job);
     const auto slots = program.optimizer().slots();
     std::map<std::pair<int, std::size_t>, std::vector<std::byte>> kept;
-    const auto contents = [&](int rank, RankRunner& runner, bool out) {
+    const auto contents = [&](int rank, executor::RankRunner& runner, bool out) {
         for (std::size_t i = 0; i < slots.size(); ++i) {
-            HostView view = runner.contents(slots[i].parameter);
+            plan::HostView view = runner.contents(slots[i].parameter);
             ASSERT_FALSE(view.bytes().empty());
             static std::mutex mutex;
             const std::lock_guard lock(mutex);
@@ -212,19 +213,21 @@ TEST(CudaRuns, ContinueFromStateReadFromTheDevice) {
             }
         }
     };
-    Job first = job;
+    job::Job first = job;
     first.run.steps = 2;
-    RunOptions saving;
-    saving.hooks.at_step_end = [&](int rank, std::int64_t, RankRunner& runner) {
+    executor::RunOptions saving;
+    saving.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
         contents(rank, runner, true);
     };
     run_played(first, saving);
-    RunOptions loading;
+    executor::RunOptions loading;
     loading.first_step = 2;
     loading.first_sample = 2 * job.data.batch * job.run.ranks;
-    loading.hooks.after_setup = [&](int rank, RankRunner& runner) { contents(rank, runner, false); };
+    loading.hooks.after_setup = [&](int rank, executor::RankRunner& runner) {
+        contents(rank, runner, false);
+    };
     EXPECT_EQ(run_played(job, loading).losses, std::vector<double>(whole.begin() + 2, whole.end()));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

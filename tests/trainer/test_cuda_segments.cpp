@@ -2,13 +2,14 @@
 // CPU's bits (norms except for the order of their sums).
 #include "tests/trainer/cuda_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
+using kernels::Bf16;
 
-KernelContext at_place(int place, std::span<const Segment> segments = {}) {
-    KernelContext context;
+device::KernelContext at_place(int place, std::span<const plan::Segment> segments = {}) {
+    device::KernelContext context;
     context.place = place;
     context.seed = 3;
     context.step = 6;
@@ -22,10 +23,11 @@ KernelContext at_place(int place, std::span<const Segment> segments = {}) {
 class CudaInitialize : public CudaTest {};
 
 TEST_F(CudaInitialize, MakesTheCpusBits) {
-    for (const Kernel kernel : {Kernel::init_normal, Kernel::init_uniform, Kernel::init_constant}) {
+    for (const plan::Kernel kernel :
+         {plan::Kernel::init_normal, plan::Kernel::init_uniform, plan::Kernel::init_constant}) {
         for (const std::size_t n : kSizes) {
             const auto elements = static_cast<std::int64_t>(n);
-            Comparison whole(kernel, DType::fp32, {77, 0, elements, 0}, {0.5, 2.0});
+            Comparison whole(kernel, plan::DType::fp32, {77, 0, elements, 0}, {0.5, 2.0});
             whole.arg(Floats(n, 0.0f)).run(at_place(0)).expect_same<float>(0);
         }
     }
@@ -34,9 +36,10 @@ TEST_F(CudaInitialize, MakesTheCpusBits) {
 // A parameter of 120 elements that starts at element 5 of the sequence; ranks hold 50 each, so each begins in
 // the middle of four that are generated together.
 TEST_F(CudaInitialize, RanksHoldTheirParts) {
-    for (const Kernel kernel : {Kernel::init_normal, Kernel::init_uniform, Kernel::init_constant}) {
+    for (const plan::Kernel kernel :
+         {plan::Kernel::init_normal, plan::Kernel::init_uniform, plan::Kernel::init_constant}) {
         for (int place = 0; place < 4; ++place) {
-            Comparison part(kernel, DType::fp32, {77, 5, 120, 50}, {0.5, 2.0});
+            Comparison part(kernel, plan::DType::fp32, {77, 5, 120, 50}, {0.5, 2.0});
             part.arg(Floats(50, 0.0f)).run(at_place(place)).expect_same<float>(0);
         }
     }
@@ -47,19 +50,20 @@ TEST_F(CudaInitialize, RanksHoldTheirParts) {
 // What one slot holds, its segments, and its part of the sequence.
 struct Slot {
     const char* name;
-    std::vector<Segment> segments;
+    std::vector<plan::Segment> segments;
     std::int64_t held, per_rank;
     int place;
 };
 
 // `count` segments of `size` elements, one after the other; every third is frozen, every fifth not adapted.
-std::vector<Segment> many(int count, std::int64_t size) {
-    std::vector<Segment> made;
+std::vector<plan::Segment> many(int count, std::int64_t size) {
+    std::vector<plan::Segment> made;
     for (int i = 0; i < count; ++i) made.push_back({i, i * size, size, i % 3 != 1, i % 5 != 2});
     return made;
 }
 
-const std::vector<Segment> kThree = {{0, 0, 5, true, true}, {1, 5, 8, false, true}, {2, 13, 4, true, false}};
+const std::vector<plan::Segment> kThree = {
+    {0, 0, 5, true, true}, {1, 5, 8, false, true}, {2, 13, 4, true, false}};
 
 std::vector<Slot> slots() {
     return {{"whole", kThree, 20, 0, 0},
@@ -106,22 +110,23 @@ class CudaOptimizer : public CudaTest {
 constexpr std::array<double, 5> kAdamScalars = {0.9, 0.999, 1e-8, 0.1};
 
 TEST_F(CudaOptimizer, Sgd) {
-    for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
+    for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
         for (const double nesterov : {0.0, 1.0}) {
-            Comparison step(Kernel::sgd, DType::fp32, {slot.held, slot.per_rank}, {0.9, 0.1, nesterov});
+            Comparison step(plan::Kernel::sgd, plan::DType::fp32, {slot.held, slot.per_rank},
+                            {0.9, 0.1, nesterov});
             step.args(param(slot), grad(slot), first(slot)).shifted(shift).run(context);
             for (const std::size_t arg : {0, 1, 2}) step.expect_same<float>(arg);
         }
-        Comparison plain(Kernel::sgd, DType::fp32, {slot.held, slot.per_rank}, {0.0, 0.1, 0.0});
+        Comparison plain(plan::Kernel::sgd, plan::DType::fp32, {slot.held, slot.per_rank}, {0.0, 0.1, 0.0});
         plain.args(param(slot), grad(slot)).shifted(shift).run(context);
         plain.expect_same<float>(0);
     });
 }
 
 TEST_F(CudaOptimizer, Adam) {
-    for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
-        for (const Kernel kernel : {Kernel::adam, Kernel::adamw}) {
-            Comparison step(kernel, DType::fp32, {slot.held, slot.per_rank}, kAdamScalars);
+    for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
+        for (const plan::Kernel kernel : {plan::Kernel::adam, plan::Kernel::adamw}) {
+            Comparison step(kernel, plan::DType::fp32, {slot.held, slot.per_rank}, kAdamScalars);
             step.args(param(slot), grad(slot), first(slot), second(slot)).shifted(shift).run(context);
             for (const std::size_t arg : {0, 1, 2, 3}) step.expect_same<float>(arg);
         }
@@ -129,27 +134,30 @@ TEST_F(CudaOptimizer, Adam) {
 }
 
 TEST_F(CudaOptimizer, Lars) {
-    for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
-        Comparison look(Kernel::lars_norms, DType::fp32, {slot.held, slot.per_rank});
+    for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
+        Comparison look(plan::Kernel::lars_norms, plan::DType::fp32, {slot.held, slot.per_rank});
         look.args(Vector(2 * slot.segments.size(), NAN), param(slot), grad(slot)).shifted(shift).run(context);
         look.expect_near<double>(0, 1e-13);
-        Comparison step(Kernel::lars, DType::fp32, {slot.held, slot.per_rank}, {0.9, 0.1, 0.02, 1.0});
+        Comparison step(plan::Kernel::lars, plan::DType::fp32, {slot.held, slot.per_rank},
+                        {0.9, 0.1, 0.02, 1.0});
         step.args(param(slot), grad(slot), first(slot), norms(slot)).shifted(shift).run(context);
         step.expect_same<float>(0);
         step.expect_same<float>(2);
-        Comparison plain(Kernel::lars, DType::fp32, {slot.held, slot.per_rank}, {0.0, 0.1, 0.02, 0.0});
+        Comparison plain(plan::Kernel::lars, plan::DType::fp32, {slot.held, slot.per_rank},
+                         {0.0, 0.1, 0.02, 0.0});
         plain.args(param(slot), grad(slot), norms(slot)).shifted(shift).run(context).expect_same<float>(0);
     });
 }
 
 TEST_F(CudaOptimizer, Lamb) {
-    for_slots([](const Slot& slot, std::size_t shift, const KernelContext& context) {
-        Comparison look(Kernel::lamb_update, DType::fp32, {slot.held, slot.per_rank}, kAdamScalars);
+    for_slots([](const Slot& slot, std::size_t shift, const device::KernelContext& context) {
+        Comparison look(plan::Kernel::lamb_update, plan::DType::fp32, {slot.held, slot.per_rank},
+                        kAdamScalars);
         look.args(Vector(2 * slot.segments.size(), NAN), grad(slot), param(slot), first(slot));
         look.arg(second(slot)).shifted(shift).run(context);
         look.expect_near<double>(0, 1e-13);
         for (const std::size_t arg : {1, 2, 3, 4}) look.expect_same<float>(arg);
-        Comparison step(Kernel::lamb, DType::fp32, {slot.held, slot.per_rank});
+        Comparison step(plan::Kernel::lamb, plan::DType::fp32, {slot.held, slot.per_rank});
         step.args(param(slot), grad(slot), norms(slot)).shifted(shift).run(context).expect_same<float>(0);
     });
 }
@@ -173,7 +181,8 @@ TEST_F(CudaCopies, CatAndSplit) {
             SCOPED_TRACE(std::to_string(sizes.size()) + " pieces, shifted by " + std::to_string(shift));
             std::size_t total = 0;
             for (const std::size_t size : sizes) total += size;
-            Comparison cat(Kernel::cat, DType::fp32, {}), split(Kernel::split, DType::fp32, {});
+            Comparison cat(plan::Kernel::cat, plan::DType::fp32, {}),
+                split(plan::Kernel::split, plan::DType::fp32, {});
             cat.arg(bytes(total, 0));
             split.arg(bytes(total, 3));
             for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -203,15 +212,15 @@ TYPED_TEST(CudaChunks, CatAndSplitByRank) {
                           Case{2, std::vector<std::int64_t>(30, 11)}}) {
         for (const std::size_t shift : {0, 1}) {
             SCOPED_TRACE(std::to_string(c.ranks) + " ranks, shifted by " + std::to_string(shift));
-            std::vector<Segment> pieces;
+            std::vector<plan::Segment> pieces;
             std::int64_t part = 0;
             for (const std::int64_t size : c.sizes) {
                 const std::int64_t piece = (size + c.ranks - 1) / c.ranks;
                 pieces.push_back({static_cast<std::int32_t>(pieces.size()), part, piece});
                 part += piece;
             }
-            Comparison cat(Kernel::chunk_cat, kDType<T>, {c.ranks}),
-                split(Kernel::chunk_split, kDType<T>, {c.ranks});
+            Comparison cat(plan::Kernel::chunk_cat, kDType<T>, {c.ranks}),
+                split(plan::Kernel::chunk_split, kDType<T>, {c.ranks});
             cat.arg(unwritten<T>(static_cast<std::size_t>(c.ranks * part)));
             split.arg(as<T>(normals(static_cast<std::size_t>(c.ranks * part), "whole")));
             for (const std::int64_t size : c.sizes) {
@@ -228,7 +237,7 @@ TYPED_TEST(CudaChunks, CatAndSplitByRank) {
 TEST_F(CudaCopies, ConvertThePiecesByRank) {
     const std::vector<std::int64_t> sizes = {40001, 100, 9};
     constexpr std::int64_t kRanks = 4;
-    std::vector<Segment> pieces;
+    std::vector<plan::Segment> pieces;
     std::int64_t part = 0;
     for (const std::int64_t size : sizes) {
         const std::int64_t piece = (size + kRanks - 1) / kRanks;
@@ -236,8 +245,10 @@ TEST_F(CudaCopies, ConvertThePiecesByRank) {
         part += piece;
     }
     const auto elements = static_cast<std::size_t>(kRanks * part);
-    Comparison wide(Kernel::chunk_cat, DType::fp32, {kRanks, 1 + static_cast<std::int64_t>(DType::bf16)});
-    Comparison narrow(Kernel::chunk_cat, DType::bf16, {kRanks, 1 + static_cast<std::int64_t>(DType::fp32)});
+    Comparison wide(plan::Kernel::chunk_cat, plan::DType::fp32,
+                    {kRanks, 1 + static_cast<std::int64_t>(plan::DType::bf16)});
+    Comparison narrow(plan::Kernel::chunk_cat, plan::DType::bf16,
+                      {kRanks, 1 + static_cast<std::int64_t>(plan::DType::fp32)});
     wide.arg(unwritten<float>(elements));
     narrow.arg(unwritten<Bf16>(elements));
     for (const std::int64_t size : sizes) {
@@ -250,10 +261,10 @@ TEST_F(CudaCopies, ConvertThePiecesByRank) {
 }
 
 TEST_F(CudaCopies, RefuseAPlanWithoutThePlacesOfThePieces) {
-    Comparison cat(Kernel::chunk_cat, DType::fp32, {1});
+    Comparison cat(plan::Kernel::chunk_cat, plan::DType::fp32, {1});
     cat.args(Floats(1), Floats(1));
     EXPECT_THROW(cat.run(), std::logic_error);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

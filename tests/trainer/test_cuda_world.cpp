@@ -15,7 +15,7 @@
 #include "trainer/executor/world_bootstrap.h"
 #include "world_helpers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace std::chrono_literals;
@@ -25,37 +25,37 @@ using testing::PlayedMachine;
 using testing::run_played;
 
 // Like open_cuda_device, with the simulated NCCL.
-MakeDevice device_of_process(double timeout_s) {
-    return [timeout_s](const DeviceRequest& request) -> std::unique_ptr<Device> {
-        World& world = *request.processes->world;
-        cuda::DeviceSettings settings;
+executor::MakeDevice device_of_process(double timeout_s) {
+    return [timeout_s](const executor::DeviceRequest& request) -> std::unique_ptr<device::Device> {
+        world::World& world = *request.processes->world;
+        device::DeviceSettings settings;
         settings.mesh = request.program.mesh();
         settings.timeout_s = timeout_s;
         settings.ranks = {world.rank()};
         settings.local_rank = world.place().local_rank;
-        settings.bootstrap = std::make_shared<WorldBootstrap>(world);
-        return std::make_unique<cuda::CudaDevice>(settings, &played_nccl::library());
+        settings.bootstrap = std::make_shared<executor::WorldBootstrap>(world);
+        return std::make_unique<CudaDevice>(settings, &played_nccl::library());
     };
 }
 
 struct Outcome {
-    RunResult result;                 // rank 0's
+    executor::RunResult result;       // rank 0's
     std::vector<std::string> errors;  // indexed by rank; "" if there was none
 };
 
 // `on_error`: called in a process whose run fails; may be empty.
-Outcome run_by_processes(const Job& job, double timeout_s = 20, const RunHooks& hooks = {},
+Outcome run_by_processes(const job::Job& job, double timeout_s = 20, const executor::RunHooks& hooks = {},
                          const std::function<void()>& on_error = {}) {
     Outcome outcome;
-    outcome.errors = run_threads(make_places(job.run.ranks), [&](const Place& place) {
-        World world(place, within(20));
-        Processes processes{&world, {}};
-        RunOptions options;
+    outcome.errors = run_threads(make_places(job.run.ranks), [&](const world::Place& place) {
+        world::World world(place, within(20));
+        executor::Processes processes{&world, {}};
+        executor::RunOptions options;
         options.processes = &processes;
         options.make_device = device_of_process(timeout_s);
         options.hooks = hooks;
         try {
-            RunResult result = testing::run(job, options);
+            executor::RunResult result = testing::run(job, options);
             world.leave();
             if (place.rank == 0) outcome.result = std::move(result);
         } catch (...) {
@@ -67,8 +67,8 @@ Outcome run_by_processes(const Job& job, double timeout_s = 20, const RunHooks& 
 }
 
 // The simulated NCCL sums in rank order, as the local group does.
-void expect_as_in_one_process(const Job& job, const std::string& what) {
-    const RunResult together = run_played(job, {}, {.group = cuda::GroupKind::local});
+void expect_as_in_one_process(const job::Job& job, const std::string& what) {
+    const executor::RunResult together = run_played(job, {}, {.group = device::GroupKind::local});
     const Outcome apart = run_by_processes(job);
     EXPECT_THAT(apart.errors, Each("")) << what;
     EXPECT_EQ(apart.result.losses, together.losses) << what;
@@ -83,20 +83,21 @@ TEST(CudaWorld, ProcessesTrainAsThreadsDo) {
     const PlayedMachine machine({.gpus = 4});
     expect_as_in_one_process(testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"),
                              "FULL_SHARD");
-    expect_as_in_one_process(testing::with_mode(testing::mlp_job(3, 12, 2, 2), ParallelMode::ddp), "DDP");
-    const Job hybrid =
+    expect_as_in_one_process(testing::with_mode(testing::mlp_job(3, 12, 2, 2), job::ParallelMode::ddp),
+                             "DDP");
+    const job::Job hybrid =
         testing::with_strategy(testing::with_wrap(testing::mlp_job(3, 12, 2, 4), "module:Linear"),
-                               ShardingStrategy::hybrid_shard, 2);
+                               job::ShardingStrategy::hybrid_shard, 2);
     expect_as_in_one_process(hybrid, "HYBRID_SHARD, 2 x 2");
 }
 
 // The rank's host thread is busy forever with something else; its World still answers.
 TEST(CudaWorld, ARankThatHangsIsNamedByAll) {
     const PlayedMachine machine({.gpus = 2});
-    Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
-    RunHooks hooks;
+    job::Job job = testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear");
+    executor::RunHooks hooks;
     std::atomic<bool> over = false;
-    hooks.after_setup = [&](int rank, RankRunner&) {
+    hooks.after_setup = [&](int rank, executor::RankRunner&) {
         while (rank == 1 && !over) std::this_thread::sleep_for(5ms);
     };
     const Outcome outcome = run_by_processes(job, 0.5, hooks, [&] { over = true; });
@@ -106,9 +107,9 @@ TEST(CudaWorld, ARankThatHangsIsNamedByAll) {
 
 TEST(CudaWorld, ARankThatFailsEndsTheOthers) {
     const PlayedMachine machine({.gpus = 2});
-    RunHooks hooks;
-    hooks.after_setup = [](int rank, RankRunner&) {
-        if (rank == 1) throw RunError("the dog ate the batch");
+    executor::RunHooks hooks;
+    hooks.after_setup = [](int rank, executor::RankRunner&) {
+        if (rank == 1) throw executor::RunError("the dog ate the batch");
     };
     const Outcome outcome =
         run_by_processes(testing::with_wrap(testing::mlp_job(3, 12, 2, 2), "module:Linear"), 0, hooks);
@@ -122,4 +123,4 @@ TEST(CudaWorld, TwoProcessesOnOneGpuAreRefused) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cuda

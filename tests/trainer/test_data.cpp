@@ -26,7 +26,7 @@
 #include "trainer/kernels/loss.h"
 #include "trainer/kernels/optimizer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -374,8 +374,8 @@ TEST_F(TextData, AnUnreadableFileIsNamedWithTheReason) {
 
 // The data are opened from a job, so an error begins with the place of the key that is at fault.
 TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
-    Job job;
-    job.data.type = DataType::text;
+    job::Job job;
+    job.data.type = job::DataType::text;
     job.data.path = write("text", "abcdefghijklmnopqrst");
     job.data.validation = 0.25;
     job.model.context = 2;
@@ -393,7 +393,7 @@ TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
         EXPECT_THAT(error.what(),
                     ::testing::StartsWith("job.toml:7: data.validation: 0.05 of the 20 bytes of "));
     }
-    job.data.type = DataType::synthetic;
+    job.data.type = job::DataType::synthetic;
     EXPECT_THROW(open_data(job), DataError) << "nothing can be held out of made-up samples";
     job.data.validation = 0;
     EXPECT_EQ(open_data(job).train->samples(), 0);
@@ -401,4 +401,4 @@ TEST_F(TextData, AJobsDataIsOpenedAndErrorsNameTheirPlace) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -26,7 +26,7 @@
 #include "trainer/data/words.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace TEST_FILE {
 
 namespace fs = std::filesystem;
@@ -328,4 +328,4 @@ TEST_F(BpeFile, AVocabularyThatTheTextCannotGiveIsRefused) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

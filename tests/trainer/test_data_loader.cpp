@@ -16,7 +16,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/synthetic.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace TEST_FILE {
 
 using namespace std::chrono_literals;
@@ -232,4 +232,4 @@ TEST(DataLoader, WorkersDoNotChangeTheSamples) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

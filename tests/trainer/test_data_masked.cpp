@@ -9,7 +9,7 @@
 #include "trainer/data/masked.h"
 #include "trainer/job/masking.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace TEST_FILE {
 
 constexpr int kContext = 40, kText = 50;  // tokens of a sample; distinct ones in the text
@@ -37,9 +37,9 @@ MaskedDataset masked(std::int64_t seed = 1) {
 }
 
 TEST(Masked, HidesFifteenInAHundred) {
-    EXPECT_EQ(masked_tokens(512), 77);  // 76.8
-    EXPECT_EQ(masked_tokens(40), 6);
-    EXPECT_EQ(masked_tokens(1), 1);
+    EXPECT_EQ(job::masked_tokens(512), 77);  // 76.8
+    EXPECT_EQ(job::masked_tokens(40), 6);
+    EXPECT_EQ(job::masked_tokens(1), 1);
     EXPECT_EQ(masked().samples(), 1000);
     EXPECT_EQ(masked().target_bytes(), kContext * 4);
 }
@@ -105,4 +105,4 @@ TEST(Masked, NeedsSamplesOfItsContext) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

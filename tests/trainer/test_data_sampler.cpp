@@ -13,7 +13,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/sampler.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace TEST_FILE {
 
 using Order = std::vector<std::int64_t>;
@@ -145,4 +145,4 @@ TEST(Sampler, HugeTextsWork) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -16,7 +16,7 @@
 #include "tests/profiler/memory_sink.h"
 #include "trainer/executor/device_trace.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using profiler::testing::Environment;
@@ -33,9 +33,9 @@ const FakeLibrary& fake() {
 }
 
 // Reports to the fake CUPTI each call that enqueues a piece of work, and what the streams then do for it.
-class PlayedCupti final : public cuda::WorkMarks, public played_cuda::Observer {
+class PlayedCupti final : public device::WorkMarks, public played_cuda::Observer {
   public:
-    explicit PlayedCupti(cuda::WorkMarks& marks) : marks_(marks) { played_cuda::observe(this); }
+    explicit PlayedCupti(device::WorkMarks& marks) : marks_(marks) { played_cuda::observe(this); }
     ~PlayedCupti() override { played_cuda::observe(nullptr); }
 
     void begin(const profiler::DeviceWork& work) override {
@@ -90,7 +90,7 @@ class PlayedCupti final : public cuda::WorkMarks, public played_cuda::Observer {
         return record;
     }
 
-    cuda::WorkMarks& marks_;
+    device::WorkMarks& marks_;
     std::atomic<std::uint32_t> calls_{0};
 };
 
@@ -104,7 +104,7 @@ struct DeviceRow {
 struct TracedRun {
     TracedRun() {
         fake();
-        Job job = testing::with_wrap(testing::mlp_job(3, 16, 4, 2), "module:Linear");
+        job::Job job = testing::with_wrap(testing::mlp_job(3, 16, 4, 2), "module:Linear");
         job.run.steps = 3;
         profiler::Recorder recorder(std::make_unique<MemorySink>(got), nullptr);
         RunOptions options;
@@ -112,7 +112,7 @@ struct TracedRun {
         options.on_warning = [this](const std::string& warning) { warnings.push_back(warning); };
         options.make_device = [this](const DeviceRequest& request) {
             testing::PlayedOptions played;
-            if (cuda::WorkMarks* marks = request.trace.open()) played.marks = &cupti.emplace(*marks);
+            if (device::WorkMarks* marks = request.trace.open()) played.marks = &cupti.emplace(*marks);
             return testing::played_device(played)(request);
         };
         losses = testing::run(job, options).losses;
@@ -191,4 +191,4 @@ TEST(DeviceTraceTest, RequestsNothingWithoutATrace) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -4,11 +4,10 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/dropout.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
-using kernels::Bf16;
 
 constexpr std::size_t kCount = 3001;
 
@@ -16,16 +15,16 @@ Floats mask(float p, std::uint64_t seed, std::uint64_t stream, std::uint64_t fir
             std::size_t n = kCount) {
     const Floats ones(n, 1.0f);
     Floats y(n, NAN);
-    kernels::dropout(ones.data(), y.data(), n, p, seed, stream, first);
+    dropout(ones.data(), y.data(), n, p, seed, stream, first);
     return y;
 }
 
 TEST(Dropout, KeepsElementsWhoseUniformNumberIsNotBelowP) {
     const Floats x = normals(kCount, "x");
     Floats y(kCount, NAN);
-    kernels::dropout(x.data(), y.data(), kCount, 0.25f, 7, 3, 1000);
+    dropout(x.data(), y.data(), kCount, 0.25f, 7, 3, 1000);
     for (std::size_t i = 0; i < kCount; ++i) {
-        const bool kept = kernels::uniform(7, 3, 1000 + i) >= 0.25f;
+        const bool kept = uniform(7, 3, 1000 + i) >= 0.25f;
         EXPECT_EQ(y[i], kept ? x[i] * (1.0f / 0.75f) : 0.0f) << i;
     }
 }
@@ -58,13 +57,13 @@ TEST(Dropout, AnyCutGivesTheSameBits) {
 TEST(Dropout, InBf16DropsTheSameAndRoundsTheRest) {
     const auto x = as<Bf16>(normals(kCount, "x"));
     auto y = x;  // in place
-    kernels::dropout(y.data(), y.data(), kCount, 0.4f, 1, 2, 0);
+    dropout(y.data(), y.data(), kCount, 0.4f, 1, 2, 0);
     const Floats kept = mask(0.4f, 1, 2);
     for (std::size_t i = 0; i < kCount; ++i) {
-        const float scaled = kernels::to_float(x[i]) * (1.0f / (1.0f - 0.4f));
-        EXPECT_EQ(y[i], kernels::to_bf16(kept[i] != 0.0f ? scaled : 0.0f)) << i;
+        const float scaled = to_float(x[i]) * (1.0f / (1.0f - 0.4f));
+        EXPECT_EQ(y[i], to_bf16(kept[i] != 0.0f ? scaled : 0.0f)) << i;
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

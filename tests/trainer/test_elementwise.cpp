@@ -9,18 +9,17 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
-using kernels::Bf16;
 
 TEST(SumRanks, AddsInRankOrderThenScales) {
     // In fp32 1e8 + 1 is 1e8: rank order gives 0 here, the order 0, 2, 1 would give 1.
     const Floats rank0 = {1e8f, 3.0f}, rank1 = {1.0f, 4.0f}, rank2 = {-1e8f, 5.0f};
     const float* const inputs[] = {rank0.data(), rank1.data(), rank2.data()};
     Floats out(2, NAN);
-    kernels::sum_ranks(inputs, 3, out.data(), 2, 0.5f);
+    sum_ranks(inputs, 3, out.data(), 2, 0.5f);
     EXPECT_EQ(out, (Floats{0.0f, 6.0f}));
 }
 
@@ -34,15 +33,15 @@ TEST(SumRanks, AnyCutAndAnyOutputGiveTheSameBits) {
         return inputs;
     };
     Floats whole(1100);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, whole.data(), 1100, 1.0f / kRanks);
+    sum_ranks(inputs_at(0).data(), kRanks, whole.data(), 1100, 1.0f / kRanks);
     for (std::size_t i = 0; i < whole.size(); ++i) {
         EXPECT_EQ(whole[i], (((ranks[0][i] + ranks[1][i]) + ranks[2][i]) + ranks[3][i]) * 0.25f);
     }
     Floats parts(1100);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, parts.data(), 37, 1.0f / kRanks);
-    kernels::sum_ranks(inputs_at(37).data(), kRanks, parts.data() + 37, 1063, 1.0f / kRanks);
+    sum_ranks(inputs_at(0).data(), kRanks, parts.data(), 37, 1.0f / kRanks);
+    sum_ranks(inputs_at(37).data(), kRanks, parts.data() + 37, 1063, 1.0f / kRanks);
     EXPECT_EQ(parts, whole);
-    kernels::sum_ranks(inputs_at(0).data(), kRanks, ranks[2].data(), 1100, 1.0f / kRanks);
+    sum_ranks(inputs_at(0).data(), kRanks, ranks[2].data(), 1100, 1.0f / kRanks);
     EXPECT_EQ(ranks[2], whole);
 }
 
@@ -51,28 +50,28 @@ TEST(SumRanks, Bf16IsRoundedOnceAfterTheSum) {
     const auto rank0 = as<Bf16>({1.0f}), rank1 = as<Bf16>({0x1p-8f}), rank2 = rank1;
     const Bf16* const inputs[] = {rank0.data(), rank1.data(), rank2.data()};
     auto out = unwritten<Bf16>(1);
-    kernels::sum_ranks(inputs, 3, out.data(), 1, 1.0);
-    EXPECT_EQ(kernels::to_float(out[0]), 1.0f + 0x1p-7f);
+    sum_ranks(inputs, 3, out.data(), 1, 1.0);
+    EXPECT_EQ(to_float(out[0]), 1.0f + 0x1p-7f);
 }
 
 TEST(SumRanks, DoublesAreSummedAsDoubles) {
     const Vector rank0 = {1.0, 3.0}, rank1 = {0x1p-40, 4.0};
     const double* const inputs[] = {rank0.data(), rank1.data()};
     Vector out(2, NAN);
-    kernels::sum_ranks(inputs, 2, out.data(), 2, 0.5);
+    sum_ranks(inputs, 2, out.data(), 2, 0.5);
     EXPECT_EQ(out, (Vector{0.5 + 0x1p-41, 3.5}));
 }
 
 TEST(Elementwise, AddAccumulateScaleCopy) {
     const Floats a = {1, 2, 3}, b = {10, 20, 30};
     Floats y(3, NAN);
-    kernels::add(a.data(), b.data(), y.data(), 3);
+    add(a.data(), b.data(), y.data(), 3);
     EXPECT_EQ(y, (Floats{11, 22, 33}));
-    kernels::accumulate(a.data(), y.data(), 3);
+    accumulate(a.data(), y.data(), 3);
     EXPECT_EQ(y, (Floats{12, 24, 36}));
-    kernels::scale(y.data(), 0.5f, 3);
+    scale(y.data(), 0.5f, 3);
     EXPECT_EQ(y, (Floats{6, 12, 18}));
-    kernels::copy(a.data(), y.data(), 3);
+    copy(a.data(), y.data(), 3);
     EXPECT_EQ(y, a);
 }
 
@@ -86,11 +85,11 @@ TEST(StreamingCopy, WritesEveryByteAndNoOther) {
             std::fill(expected.begin(), expected.end(), static_cast<unsigned char>(0));
             std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(from), bytes,
                         expected.begin() + static_cast<std::ptrdiff_t>(to));
-            kernels::streaming_copy(in.data() + from, out.data() + to, bytes);
+            streaming_copy(in.data() + from, out.data() + to, bytes);
             ASSERT_EQ(out, expected) << bytes << " bytes to " << to;
         }
     }
-    EXPECT_GT(kernels::cached_bytes(), 0U);
+    EXPECT_GT(cached_bytes(), 0U);
 }
 
 // Several pages of a line are copied in turn.
@@ -102,7 +101,7 @@ TEST(StreamingCopy, CopiesPagesSideBySide) {
         for (const std::size_t to : {0UL, 1UL, 63UL}) {
             std::vector<unsigned char> out(kMost + 64, 0), expected(out);
             std::copy_n(in.begin() + 3, bytes, expected.begin() + static_cast<std::ptrdiff_t>(to));
-            kernels::streaming_copy(in.data() + 3, out.data() + to, bytes);
+            streaming_copy(in.data() + 3, out.data() + to, bytes);
             ASSERT_EQ(out, expected) << bytes << " bytes to " << to;
         }
     }
@@ -118,8 +117,8 @@ TEST(StreamingSum, GivesTheBitsOfSumRanksWhereverTheOutputBegins) {
                                            ranks[3].data() + 2, ranks[4].data()};
             for (const int members : {1, 2, 3, 5}) {  // four, two or one page at a time
                 Floats out(kCount + 17, 7), expected(kCount + 17, 7);
-                kernels::streaming_sum(inputs, members, out.data() + to, count, 0.3);
-                kernels::sum_ranks(inputs, members, expected.data() + to, count, 0.3);
+                streaming_sum(inputs, members, out.data() + to, count, 0.3);
+                sum_ranks(inputs, members, expected.data() + to, count, 0.3);
                 ASSERT_EQ(out, expected) << members << " ranks' " << count << " elements to " << to;
             }
         }
@@ -127,25 +126,24 @@ TEST(StreamingSum, GivesTheBitsOfSumRanksWhereverTheOutputBegins) {
     const auto a = as<Bf16>(ranks[0]), b = as<Bf16>(ranks[1]);
     const Bf16* const inputs[] = {a.data(), b.data()};
     auto out = unwritten<Bf16>(kCount), expected = out;
-    kernels::streaming_sum(inputs, 2, out.data(), kCount, 0.5);
-    kernels::sum_ranks(inputs, 2, expected.data(), kCount, 0.5);
-    for (std::size_t i = 0; i < kCount; ++i)
-        ASSERT_EQ(kernels::to_float(out[i]), kernels::to_float(expected[i]));
+    streaming_sum(inputs, 2, out.data(), kCount, 0.5);
+    sum_ranks(inputs, 2, expected.data(), kCount, 0.5);
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(to_float(out[i]), to_float(expected[i]));
 }
 
 TEST(Elementwise, InBf16EachResultIsRoundedOnce) {
     constexpr std::size_t kCount = 2500;  // over two blocks
     const auto a = as<Bf16>(normals(kCount, "a")), b = as<Bf16>(normals(kCount, "b"));
     auto sum = unwritten<Bf16>(kCount), total = b, scaled = a;
-    kernels::add(a.data(), b.data(), sum.data(), kCount);
-    kernels::accumulate(a.data(), total.data(), kCount);
-    kernels::scale(scaled.data(), 0.3f, kCount);
+    add(a.data(), b.data(), sum.data(), kCount);
+    accumulate(a.data(), total.data(), kCount);
+    scale(scaled.data(), 0.3f, kCount);
     for (std::size_t i = 0; i < kCount; ++i) {
-        EXPECT_EQ(sum[i], kernels::to_bf16(kernels::to_float(a[i]) + kernels::to_float(b[i])));
+        EXPECT_EQ(sum[i], to_bf16(to_float(a[i]) + to_float(b[i])));
         EXPECT_EQ(total[i], sum[i]);
-        EXPECT_EQ(scaled[i], kernels::to_bf16(kernels::to_float(a[i]) * 0.3f));
+        EXPECT_EQ(scaled[i], to_bf16(to_float(a[i]) * 0.3f));
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

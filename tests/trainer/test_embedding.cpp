@@ -4,7 +4,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/embedding.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -13,7 +13,7 @@ TEST(Embedding, LooksRowsUp) {
     const Floats table = {1, 2, 3, 4, 5, 6};  // 3 entries, 2 wide
     const Tokens chosen = {2, 0, 2};
     Floats y(6, NAN);
-    kernels::embedding_forward(chosen.data(), table.data(), y.data(), 3, 2);
+    embedding_forward(chosen.data(), table.data(), y.data(), 3, 2);
     EXPECT_EQ(y, (Floats{5, 6, 1, 2, 5, 6}));
 }
 
@@ -21,7 +21,7 @@ TEST(Embedding, GradientsOfOneEntryAddUpAndUnusedEntriesGetZero) {
     const Floats dy = {1, 10, 2, 20, 3, 30};
     const Tokens chosen = {2, 0, 2};
     Floats dtable(8, NAN);  // 4 entries
-    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 4, 2);
+    embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 4, 2);
     EXPECT_EQ(dtable, (Floats{2, 20, 0, 0, 4, 40, 0, 0}));
 }
 
@@ -36,33 +36,31 @@ TEST(Embedding, GradientAgreesWithFiniteDifferences) {
     const Vector plain = reference::embedding_backward(in_double(dy), chosen, kEntries, kWidth);
     EXPECT_LE(relative_error(plain, finite_differences(table, loss)), kFiniteDifferenceTolerance);
     Floats dtable(kEntries * kWidth, NAN);
-    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
+    embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
     EXPECT_LE(relative_error(dtable, plain), kFloatTolerance);
 }
 
 // In Bf16 256 + 1 is 256: only a sum in fp32 that is rounded at its end gives 256 + 1 + 1 = 258.
 TEST(Embedding, GradientsInBf16AddUpInFp32) {
-    using kernels::Bf16;
     const auto dy = as<Bf16>({256.0f, 1.0f, 1.0f});
     const Tokens chosen = {1, 1, 1};
     auto dtable = unwritten<Bf16>(2);
-    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 2, 1);
+    embedding_backward(dy.data(), chosen.data(), dtable.data(), 3, 2, 1);
     EXPECT_EQ(in_double(dtable), (Vector{0.0, 258.0}));
     auto positions = unwritten<Bf16>(2);
-    kernels::position_embedding_backward(dy.data(), positions.data(), 3, 1, 2, 1);
+    position_embedding_backward(dy.data(), positions.data(), 3, 1, 2, 1);
     EXPECT_EQ(in_double(positions), (Vector{258.0, 0.0}));
 }
 
 TEST(Embedding, InBf16IsThePlainForm) {
-    using kernels::Bf16;
     constexpr int kRows = 50, kEntries = 7, kWidth = 130;  // wider than one tile of columns
     const auto table = as<Bf16>(normals(kEntries * kWidth, "table"));
     const auto dy = as<Bf16>(normals(kRows * kWidth, "dy"));
     const Tokens chosen = tokens(kRows, kEntries, "tokens");
     auto y = unwritten<Bf16>(kRows * kWidth), dtable = unwritten<Bf16>(kEntries * kWidth);
-    kernels::embedding_forward(chosen.data(), table.data(), y.data(), kRows, kWidth);
+    embedding_forward(chosen.data(), table.data(), y.data(), kRows, kWidth);
     EXPECT_EQ(in_double(y), reference::embedding_forward(chosen, in_double(table), kWidth));
-    kernels::embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
+    embedding_backward(dy.data(), chosen.data(), dtable.data(), kRows, kEntries, kWidth);
     EXPECT_LE(relative_error(in_double(dtable),
                              reference::embedding_backward(in_double(dy), chosen, kEntries, kWidth)),
               kTolerance<Bf16>);
@@ -77,22 +75,22 @@ TEST(PositionEmbedding, IsTheEmbeddingOfThePositions) {
     const Floats x = normals(kRows * kWidth, "x");
 
     Floats expected(kRows * kWidth), y(kRows * kWidth, NAN);
-    kernels::embedding_forward(positions.data(), table.data(), expected.data(), kRows, kWidth);
-    kernels::position_embedding_forward(nullptr, table.data(), y.data(), kRows, kContext, kWidth);
+    embedding_forward(positions.data(), table.data(), expected.data(), kRows, kWidth);
+    position_embedding_forward(nullptr, table.data(), y.data(), kRows, kContext, kWidth);
     EXPECT_EQ(y, expected);
 
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += x[i];
-    kernels::position_embedding_forward(x.data(), table.data(), y.data(), kRows, kContext, kWidth);
+    position_embedding_forward(x.data(), table.data(), y.data(), kRows, kContext, kWidth);
     EXPECT_EQ(y, expected);
     y = x;
-    kernels::position_embedding_forward(y.data(), table.data(), y.data(), kRows, kContext, kWidth);
+    position_embedding_forward(y.data(), table.data(), y.data(), kRows, kContext, kWidth);
     EXPECT_EQ(y, expected);
 
     Floats gradient(kEntries * kWidth), dtable(kEntries * kWidth, NAN);
-    kernels::embedding_backward(dy.data(), positions.data(), gradient.data(), kRows, kEntries, kWidth);
-    kernels::position_embedding_backward(dy.data(), dtable.data(), kRows, kContext, kEntries, kWidth);
+    embedding_backward(dy.data(), positions.data(), gradient.data(), kRows, kEntries, kWidth);
+    position_embedding_backward(dy.data(), dtable.data(), kRows, kContext, kEntries, kWidth);
     EXPECT_EQ(dtable, gradient);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

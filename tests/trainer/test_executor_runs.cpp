@@ -16,26 +16,26 @@
 #include "traces/store/columns/column_sink.h"
 #include "trainer/executor/rank_runner.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using Losses = std::vector<double>;
 
-Job small_job(int ranks = 2) {
+job::Job small_job(int ranks = 2) {
     return testing::with_wrap(testing::mlp_job(4, 24, 3, ranks), "module:Linear");
 }
 
 // Combines many options: hybrid groups, accumulation, clipping, offload.
-std::vector<Job> race_jobs(const testing::SampleText& text) {
-    std::vector<Job> jobs = {
-        small_job(3), testing::with_mode(small_job(3), ParallelMode::ddp),
+std::vector<job::Job> race_jobs(const testing::SampleText& text) {
+    std::vector<job::Job> jobs = {
+        small_job(3), testing::with_mode(small_job(3), job::ParallelMode::ddp),
         testing::with_strategy(testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block"),
-                               ShardingStrategy::hybrid_shard, 2)};
-    for (const FsdpLayout layout : {FsdpLayout::fsdp2, FsdpLayout::lean}) {
-        Job job = small_job(2);
+                               job::ShardingStrategy::hybrid_shard, 2)};
+    for (const job::FsdpLayout layout : {job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+        job::Job job = small_job(2);
         job.fsdp.layout = layout;
         job.fsdp.cpu_offload = true;
-        job.fsdp.limit_all_gathers = layout == FsdpLayout::fsdp2;
+        job.fsdp.limit_all_gathers = layout == job::FsdpLayout::fsdp2;
         job.train.accumulation = 2;
         job.train.clip_norm = 0.1;
         jobs.push_back(job);
@@ -53,7 +53,7 @@ struct Traced {
 };
 
 // A run with its trace, whether it succeeds or not.
-Traced traced(const Job& job, RunOptions options = {}) {
+Traced traced(const job::Job& job, RunOptions options = {}) {
     Traced out;
     auto owned = std::make_unique<traces::store::ColumnSink>();
     traces::store::ColumnSink* sink = owned.get();
@@ -76,7 +76,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(ExecutorRaces, NeitherDelaysNorPoisonChangeABit) {
     const testing::SampleText text;
-    for (const Job& job : race_jobs(text)) {
+    for (const job::Job& job : race_jobs(text)) {
         RunOptions plain;
         plain.test.poison = false;
         const Losses expected = testing::run(job, plain).losses;
@@ -95,7 +95,7 @@ TEST(ExecutorRaces, NeitherDelaysNorPoisonChangeABit) {
 }
 
 TEST(ExecutorStop, EndsAllRanksAfterTheSameStep) {
-    Job job = small_job(3);
+    job::Job job = small_job(3);
     job.run.steps = 1000000;
     RunControl control;
     RunOptions options;
@@ -128,7 +128,7 @@ TEST(ExecutorStop, BeforeTheFirstStepTrainsNothing) {
 
 // The hook is called after steps 2, 4 and, as the last, 5; no rank continues before all calls have returned.
 TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
-    Job job = small_job(3);
+    job::Job job = small_job(3);
     job.checkpoint.every = 2;
     std::mutex mutex;
     std::vector<std::int64_t> calls;
@@ -148,23 +148,23 @@ TEST(ExecutorHooks, AreCalledAtAgreedStepsWithAllRanksAtRest) {
 
 // Parameters taken after 3 steps and put back into a new run that begins at step 3.
 TEST(ExecutorHooks, ARunContinuesFromTheStateOfAnother) {
-    const Job job = small_job(2);
+    const job::Job job = small_job(2);
     std::vector<std::vector<std::byte>> kept(2 * 8);
-    const auto slots = [](const Program& program) { return program.optimizer().slots(); };
-    const Program program(job);
+    const auto slots = [](const sharding::Program& program) { return program.optimizer().slots(); };
+    const sharding::Program program(job);
     const auto copy_all = [&](int rank, RankRunner& runner, bool out) {
         const auto all = slots(program);
         ASSERT_LE(all.size(), 8U);
         for (std::size_t i = 0; i < all.size(); ++i) {
             auto& bytes = kept[static_cast<std::size_t>(rank) * 8 + i];
-            const HostView view = runner.contents(all[i].parameter);
+            const plan::HostView view = runner.contents(all[i].parameter);
             const std::span<std::byte> here = view.bytes();
             ASSERT_FALSE(here.empty());
             if (out) bytes.assign(here.begin(), here.end());
             if (!out) std::copy(bytes.begin(), bytes.end(), here.begin());
         }
     };
-    Job first = job;
+    job::Job first = job;
     first.run.steps = 3;
     RunOptions saving;
     saving.hooks.at_step_end = [&](int rank, std::int64_t, RankRunner& runner) {
@@ -190,7 +190,7 @@ TEST(ExecutorHooks, ARunThatIsDoneCannotBeContinued) {
 
 // The mean of two micro-batches of 3 is that of one batch of 6: the same losses within fp32.
 TEST(ExecutorLosses, AreMeansOverMicroBatchesAndRanks) {
-    Job job = small_job(2);
+    job::Job job = small_job(2);
     job.data.batch = 6;
     const Losses whole = testing::run(job).losses;
     job.data.batch = 3;
@@ -201,7 +201,7 @@ TEST(ExecutorLosses, AreMeansOverMicroBatchesAndRanks) {
 }
 
 TEST(ExecutorLosses, NonFiniteOnesEndTheRunAndNameTheModule) {
-    Job job = small_job(3);
+    job::Job job = small_job(3);
     job.run.steps = 100;
     job.optimizer.lr = 1e18;
     const Traced failed = traced(job);
@@ -214,7 +214,7 @@ TEST(ExecutorLosses, NonFiniteOnesEndTheRunAndNameTheModule) {
 }
 
 TEST(ExecutorMemory, RunsWithinALimitThatSuffices) {
-    Job job = small_job(2);
+    job::Job job = small_job(2);
     const Losses expected = testing::run(job).losses;
     job.run.memory_limit = testing::run(job).reserved[0];
     const RunResult result = testing::run(job);
@@ -227,7 +227,7 @@ TEST(ExecutorMemory, RunsWithinALimitThatSuffices) {
 }
 
 TEST(ExecutorMemory, RefusesWhatDoesNotFitAndReportsTheAllocatedMemory) {
-    Job job = small_job(2);
+    job::Job job = small_job(2);
     job.run.memory_limit = 8192;  // 4 shards of 1200 bytes are reserved as 1536 each; a gathered unit as 2560
     const Traced failed = traced(job);
     for (const char* part : {"step 0", "out of memory: ", "run.memory_limit", "8192 bytes", "parameters",
@@ -240,7 +240,7 @@ TEST(ExecutorMemory, RefusesWhatDoesNotFitAndReportsTheAllocatedMemory) {
 
 TEST(ExecutorValidation, IsTheMeanOverTheHeldOutBatchesAtIntervalsAndAtTheEnd) {
     const testing::SampleText text;
-    Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 2), "module:Block");
     job.data.validation = 0.1;
     job.train.validate_every = 2;
     std::vector<ValidationReport> told;
@@ -262,8 +262,8 @@ TEST(ExecutorValidation, IsTheMeanOverTheHeldOutBatchesAtIntervalsAndAtTheEnd) {
 
 // 4 ranks in shard groups of 2.
 TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
-    const Job job = testing::with_strategy(small_job(4), ShardingStrategy::hybrid_shard, 2);
-    const Mesh mesh{4, 2};
+    const job::Job job = testing::with_strategy(small_job(4), job::ShardingStrategy::hybrid_shard, 2);
+    const plan::Mesh mesh{4, 2};
     const Traced run = traced(job);
     ASSERT_EQ(run.error, "");
     const traces::store::Collectives& collectives = run.trace->collectives;
@@ -275,11 +275,11 @@ TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
     }
     std::set<std::int64_t> expected = {0};  // the barrier of set-up
     for (int rank = 0; rank < 4; ++rank) {
-        expected.insert(mesh.id(Group::shard, rank));
-        expected.insert(mesh.id(Group::replicate, rank));
+        expected.insert(mesh.id(plan::Group::shard, rank));
+        expected.insert(mesh.id(plan::Group::replicate, rank));
     }
     EXPECT_EQ(groups, expected);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -18,7 +18,7 @@
 #include "trainer/job/masking.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 namespace TEST_FILE {
 
 using testing::Pass;
@@ -46,7 +46,7 @@ std::uint16_t to_bf16(float value) {  // to nearest even
 // until a kernel has written it, and again once it is freed.
 class OneDevice {
   public:
-    explicit OneDevice(const Job& job) : job_(job), tree_(testing::tree_of(job)) {
+    explicit OneDevice(const job::Job& job) : job_(job), tree_(testing::tree_of(job)) {
         for (const Parameter* parameter : tree_.parameters) {
             const auto n = static_cast<std::size_t>(parameter->elements());
             Floats& values = parameters_.emplace_back(n, parameter->init.a);
@@ -88,7 +88,7 @@ class OneDevice {
   private:
     using Bytes = std::vector<std::byte>;
 
-    bool bf16() const { return job_.precision.param == Precision::bf16; }
+    bool bf16() const { return job_.precision.param == job::Precision::bf16; }
 
     Floats floats(const Bytes& bytes) const {
         Floats values(bytes.size() / (bf16() ? 2 : 4));
@@ -118,16 +118,16 @@ class OneDevice {
     void fill(Bytes& bytes, const char* name) const {
         const std::uint64_t stream = kernels::stream_of(name);
         const std::size_t n = bytes.size() / 4;
-        if (job_.model.type == ModelType::mlp) {
+        if (job_.model.type == job::ModelType::mlp) {
             return kernels::fill_normal(reinterpret_cast<float*>(bytes.data()), n, 5, stream, 0, 0, 1);
         }
         auto* tokens = reinterpret_cast<std::int32_t*>(bytes.data());
-        const bool masked = job_.model.type == ModelType::bert && std::string_view(name) == "target";
+        const bool masked = job_.model.type == job::ModelType::bert && std::string_view(name) == "target";
         const auto context = static_cast<std::size_t>(job_.model.context);
         for (std::size_t i = 0; i < n; ++i) {
             tokens[i] = static_cast<std::int32_t>(kernels::random_bits(5, stream, i) %
                                                   static_cast<std::uint64_t>(vocabulary(job_)));
-            if (masked && i % context >= static_cast<std::size_t>(masked_tokens(job_.model.context)))
+            if (masked && i % context >= static_cast<std::size_t>(job::masked_tokens(job_.model.context)))
                 tokens[i] = -1;
         }
     }
@@ -136,28 +136,28 @@ class OneDevice {
         const Pass pass = testing::write_pass(tree_, job_, options);
         std::vector<Bytes> memory(pass.plan.buffers.size());
         for (std::size_t id = 0; id < parameters_.size(); ++id) memory[id] = bytes(parameters_[id]);
-        std::set<BufferId> kept = {pass.loss, pass.finite_flag};
+        std::set<plan::BufferId> kept = {pass.loss, pass.finite_flag};
         for (const auto& [id, buffer] : pass.gradients) kept.insert(buffer);
-        KernelContext context;
+        device::KernelContext context;
         context.seed = 1;
         std::vector<std::byte*> data;
-        for (const Op& op : pass.plan.ops) {
-            if (op.kind == OpKind::allocate || op.kind == OpKind::free) {
-                const BufferId id = op.args[0].buffer;
-                if (op.kind == OpKind::free && kept.contains(id)) continue;
+        for (const plan::Op& op : pass.plan.ops) {
+            if (op.kind == plan::OpKind::allocate || op.kind == plan::OpKind::free) {
+                const plan::BufferId id = op.args[0].buffer;
+                if (op.kind == plan::OpKind::free && kept.contains(id)) continue;
                 Bytes& contents = memory[static_cast<std::size_t>(id)];
                 contents.assign(static_cast<std::size_t>(op.args[0].bytes), std::byte{0xFF});
-                if (op.kind == OpKind::free) continue;
+                if (op.kind == plan::OpKind::free) continue;
                 if (id == pass.input) fill(contents, "input");
                 if (id == pass.target) fill(contents, "target");
-            } else if (op.kind == OpKind::kernel) {
+            } else if (op.kind == plan::OpKind::kernel) {
                 data.clear();
-                for (const Arg& arg : op.args) {
+                for (const plan::Arg& arg : op.args) {
                     data.push_back(arg.buffer < 0
                                        ? nullptr
                                        : memory[static_cast<std::size_t>(arg.buffer)].data() + arg.offset);
                 }
-                run_kernel(op, data, context);
+                executor::run_kernel(op, data, context);
             }
         }
         std::memcpy(&loss_, memory[static_cast<std::size_t>(pass.loss)].data(), sizeof loss_);
@@ -170,7 +170,7 @@ class OneDevice {
         }
     }
 
-    Job job_;
+    job::Job job_;
     ModuleTree tree_;
     std::vector<Floats> parameters_;
     std::map<int, Floats> gradients_;
@@ -185,7 +185,7 @@ double norm(const Floats& values) {
 }
 
 // Along a random direction in each parameter, the change of the loss equals gradient times direction.
-void check_gradients(const Job& job, double h) {
+void check_gradients(const job::Job& job, double h) {
     OneDevice device(job);
     const std::map<int, Floats> gradients = device.gradients();
     ASSERT_EQ(gradients.size(), device.tree().parameters.size());
@@ -216,13 +216,13 @@ void check_gradients(const Job& job, double h) {
 }
 
 // A model with many rows, because a ReLU that a step of h switches adds an error of its own.
-Job wide_mlp() {
-    Job job = small_mlp();
+job::Job wide_mlp() {
+    job::Job job = small_mlp();
     job.data.batch = 2048;
     return job;
 }
 
-Job tied_with_dropout(Job job) {
+job::Job tied_with_dropout(job::Job job) {
     job.model.tied_embeddings = true;
     job.model.dropout = 0.2;
     job.data.batch = 4;
@@ -234,7 +234,7 @@ TEST(Gradients, Mlp) {
 }
 
 TEST(Gradients, MlpWithoutBias) {
-    Job job = wide_mlp();
+    job::Job job = wide_mlp();
     job.model.bias = false;
     check_gradients(job, 2e-3);
 }
@@ -244,18 +244,18 @@ TEST(Gradients, Gpt) {
 }
 
 TEST(Gradients, WithEachActivation) {
-    for (std::size_t kind = 1; kind < std::size(kActivationNames); ++kind) {
-        SCOPED_TRACE(kActivationNames[kind]);
-        Job mlp = wide_mlp(), gpt = small_gpt();
-        mlp.model.activation = gpt.model.activation = static_cast<ActivationKind>(kind);
+    for (std::size_t kind = 1; kind < std::size(kernels::kActivationNames); ++kind) {
+        SCOPED_TRACE(kernels::kActivationNames[kind]);
+        job::Job mlp = wide_mlp(), gpt = small_gpt();
+        mlp.model.activation = gpt.model.activation = static_cast<kernels::ActivationKind>(kind);
         check_gradients(mlp, 2e-3);
         // A step of h in a whole weight switches too many of the few ReLUs.
-        if (gpt.model.activation != ActivationKind::relu) check_gradients(gpt, 2e-3);
+        if (gpt.model.activation != kernels::ActivationKind::relu) check_gradients(gpt, 2e-3);
     }
 }
 
-Job fused(Job job) {
-    job.model.attention = AttentionKind::fused;
+job::Job fused(job::Job job) {
+    job.model.attention = job::AttentionKind::fused;
     return job;
 }
 
@@ -272,7 +272,7 @@ TEST(Gradients, Bert) {
 
 // Both compute the same function, with sums in another order.
 TEST(Gradients, WithFusedAttentionEqualThoseWithPlain) {
-    for (const Job& job : {small_gpt(), small_llama(), small_bert()}) {
+    for (const job::Job& job : {small_gpt(), small_llama(), small_bert()}) {
         OneDevice plain(job), other(fused(job));
         const std::map<int, Floats> expected = plain.gradients();
         for (const auto& [id, gradient] : other.gradients()) {
@@ -298,21 +298,21 @@ TEST(Gradients, LlamaTiedWithDropout) {
 
 // An untrained language model: about ln 256 = 5.545 nats per byte.
 TEST(Gradients, StartAtTheLossOfAnUntrainedModel) {
-    for (const Job& job : {small_gpt(), small_llama(), small_bert()})
+    for (const job::Job& job : {small_gpt(), small_llama(), small_bert()})
         EXPECT_NEAR(OneDevice(job).loss(), 5.545, 0.1);
 }
 
 // The recomputed forward has the same bits, including dropout's masks.
 TEST(Gradients, AreTheSameBitsWithCheckpointing) {
-    for (const Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
-                             fused(tied_with_dropout(small_llama()))}) {
+    for (const job::Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
+                                  fused(tied_with_dropout(small_llama()))}) {
         OneDevice plain(model);
         const std::map<int, Floats> expected = plain.gradients();
         for (const char* classes : {"Block", "CausalSelfAttention", "Linear", "Dropout"}) {
-            Job job = model;
-            const bool llama = job.model.type == ModelType::llama;
+            job::Job job = model;
+            const bool llama = job.model.type == job::ModelType::llama;
             const std::string name = std::string(classes) == "Block" && llama ? "LlamaBlock" : classes;
-            job.memory.activation_checkpointing = parse_modules("module:" + name);
+            job.memory.activation_checkpointing = job::parse_modules("module:" + name);
             OneDevice checkpointed(job);
             EXPECT_EQ(checkpointed.gradients(), expected) << name;
             EXPECT_EQ(checkpointed.last_loss(), plain.last_loss()) << name;
@@ -322,16 +322,16 @@ TEST(Gradients, AreTheSameBitsWithCheckpointing) {
 
 // Frozen parameters have no gradient; the others' gradients do not change.
 TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
-    for (const Job& model : {small_gpt(), small_llama()}) {
-        const bool llama = model.model.type == ModelType::llama;
+    for (const job::Job& model : {small_gpt(), small_llama()}) {
+        const bool llama = model.model.type == job::ModelType::llama;
         OneDevice plain(model);
         const std::map<int, Floats> all = plain.gradients();
         for (const char* classes : {"Embedding", "Linear", "Norm"}) {
             const std::string name = std::string(classes) != "Norm" ? classes
                                      : llama                        ? "RMSNorm"
                                                                     : "LayerNorm";
-            Job job = model;
-            job.train.freeze = parse_modules("module:" + name);
+            job::Job job = model;
+            job.train.freeze = job::parse_modules("module:" + name);
             OneDevice device(job);
             const std::map<int, Floats> some = device.gradients();
             EXPECT_LT(some.size(), all.size());
@@ -345,11 +345,11 @@ TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
 
 // bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients accumulate some tens of them.
 TEST(Gradients, InBf16AreNearThoseInFp32) {
-    for (Job job :
+    for (job::Job job :
          {small_mlp(), small_gpt(), small_llama(), small_bert(), fused(small_gpt()), fused(small_llama())}) {
         OneDevice exact(job);
         const std::map<int, Floats> expected = exact.gradients();
-        job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+        job.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};
         OneDevice rounded(job);
         for (const auto& [id, gradient] : rounded.gradients()) {
             Floats difference = gradient;
@@ -362,7 +362,7 @@ TEST(Gradients, InBf16AreNearThoseInFp32) {
 }
 
 TEST(Gradients, NameTheFirstModuleWhoseOutputIsNotFinite) {
-    for (const Job& job : {small_gpt(), small_llama()}) {
+    for (const job::Job& job : {small_gpt(), small_llama()}) {
         OneDevice device(job);
         EXPECT_EQ(device.not_finite(), -1);
         const std::string path = "blocks.1.attention.projection";
@@ -374,4 +374,4 @@ TEST(Gradients, NameTheFirstModuleWhoseOutputIsNotFinite) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

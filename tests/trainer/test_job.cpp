@@ -7,7 +7,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/keys.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -245,4 +245,4 @@ TEST(Samples, HoldTheTalksProportionsAndAGptThatValidatesAndSaves) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -5,7 +5,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -145,4 +145,4 @@ TEST(JobChecks, DefaultsFollowOtherKeys) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -9,7 +9,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/nearest.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -305,4 +305,4 @@ TEST(Nearest, OffersNothingThatIsTooFar) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

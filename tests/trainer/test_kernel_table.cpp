@@ -9,7 +9,7 @@
 #include "trainer/plan/builder.h"
 #include "trainer/plan/kernel_table.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST_F(KernelOfAPlan, HasRoomForAnElementAndNoExtraDim) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -5,7 +5,7 @@
 #include "trainer/job/agreed.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -113,4 +113,4 @@ TEST(Agreed, APathIsSetOnAllRanksOrOnNone) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

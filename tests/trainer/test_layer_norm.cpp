@@ -4,7 +4,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/layer_norm.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -17,7 +17,7 @@ TEST(LayerNorm, NormalizesARow) {
     Floats y(2);
     float mean;
     float rstd;
-    kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), &mean, &rstd, 1, 2, 0.0f);
+    layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), &mean, &rstd, 1, 2, 0.0f);
     EXPECT_EQ(y, (Floats{8.0f, 23.0f}));
     EXPECT_EQ(mean, 2.0f);
     EXPECT_EQ(rstd, 1.0f);
@@ -38,12 +38,12 @@ void expect_the_plain_form(int rows, int cols) {
     const auto gamma = as<T>(normals(cols, "gamma")), beta = as<T>(normals(cols, "beta"));
     auto y = unwritten<T>(n), dx = y, dgamma = unwritten<T>(cols), dbeta = dgamma;
     Floats mean(rows, NAN), rstd(rows, NAN);
-    kernels::layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), mean.data(), rstd.data(), rows,
-                                cols, static_cast<float>(kEps));
-    kernels::layer_norm_backward_input(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), dx.data(),
-                                       rows, cols);
-    kernels::layer_norm_backward_parameters(dy.data(), x.data(), mean.data(), rstd.data(), dgamma.data(),
-                                            dbeta.data(), rows, cols);
+    layer_norm_forward(x.data(), gamma.data(), beta.data(), y.data(), mean.data(), rstd.data(), rows, cols,
+                       static_cast<float>(kEps));
+    layer_norm_backward_input(dy.data(), x.data(), gamma.data(), mean.data(), rstd.data(), dx.data(), rows,
+                              cols);
+    layer_norm_backward_parameters(dy.data(), x.data(), mean.data(), rstd.data(), dgamma.data(), dbeta.data(),
+                                   rows, cols);
     EXPECT_LE(relative_error(in_double(y), reference::layer_norm_forward(in_double(x), in_double(gamma),
                                                                          in_double(beta), rows, cols, kEps)),
               kTolerance<T>);
@@ -59,7 +59,7 @@ TEST_P(LayerNormShapes, AgreesWithThePlainForm) {
 }
 
 TEST_P(LayerNormShapes, AgreesWithThePlainFormInBf16) {
-    expect_the_plain_form<kernels::Bf16>(GetParam().rows, GetParam().cols);
+    expect_the_plain_form<Bf16>(GetParam().rows, GetParam().cols);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LayerNormShapes,
@@ -85,4 +85,4 @@ TEST(LayerNormGradients, AgreeWithFiniteDifferences) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -5,7 +5,7 @@
 
 #include "trainer/job/learning_rate.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 OptimizerSection base(double lr) {
@@ -117,4 +117,4 @@ TEST(LearningRate, TheCosineBeginsAfterTheWarmUp) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -89,7 +89,7 @@ Lifted lifted(bool fsdp, const std::vector<double>& slow = {1}) {
 }
 
 std::string value_of(const Lifted& own, const std::string& key) {
-    for (const Override& setting : own.settings)
+    for (const job::Override& setting : own.settings)
         if (setting.key == key) return setting.value;
     return "";
 }
@@ -171,7 +171,7 @@ TEST(LiftedHosts, BatchRanksAccumulationAndCheckpointingCanBeChanged) {
     try {
         changes_to_try(own, question);
         FAIL() << "the precision is what was recorded";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_THAT(error.what(), HasSubstr("data.batch"));
     }
 }

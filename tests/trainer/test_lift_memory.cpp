@@ -104,8 +104,8 @@ TEST(LiftedMemory, TheOptimizersOwnBuffersRaiseThePeak) {
     EXPECT_GE(own.peak_bytes - lifted(0).peak_bytes, 15 * kBytes);
 }
 
-Job job_with(const std::vector<Override>& keys) {
-    std::vector<Override> all = {{"run.ranks", "2"}};
+job::Job job_with(const std::vector<job::Override>& keys) {
+    std::vector<job::Override> all = {{"run.ranks", "2"}};
     all.insert(all.end(), keys.begin(), keys.end());
     return parse_job("", "job.toml", all);
 }
@@ -113,9 +113,9 @@ Job job_with(const std::vector<Override>& keys) {
 TEST(OptimizerMemory, GrowsWithTheLargestPartOfARankOrWithAllOfThem) {
     LiftedStep step;
     step.parameters = {{"weight", 1000, 100, true}, {"bias", 200, 200, true}, {"frozen", 9000, 90, false}};
-    const Job ddp = job_with({{"parallel.mode", "ddp"}}), fsdp1 = job_with({{"fsdp.layout", "fsdp1"}}),
-              fsdp2 = job_with({{"fsdp.layout", "fsdp2"}}),
-              whole = job_with({{"fsdp.sharding_strategy", "NO_SHARD"}});
+    const job::Job ddp = job_with({{"parallel.mode", "ddp"}}), fsdp1 = job_with({{"fsdp.layout", "fsdp1"}}),
+                   fsdp2 = job_with({{"fsdp.layout", "fsdp2"}}),
+                   whole = job_with({{"fsdp.sharding_strategy", "NO_SHARD"}});
     const OptimizerMemory each(2 * 4000, step, ddp);
     EXPECT_EQ(each.of(step, ddp), 8000);
     EXPECT_EQ(each.of(step, whole), 8000);

@@ -115,7 +115,7 @@ TEST(LiftedPytorch, DdpWithoutModulesIsReplayedAndNotesWhatIsUnknown) {
     EXPECT_NEAR(unmodified.step_s, own.step_s, 0.1 * own.step_s);
     // The only wrap is the whole model.
     for (const auto& changes : changes_to_try(own, {})) {
-        for (const Override& change : changes)
+        for (const job::Override& change : changes)
             EXPECT_FALSE(change.key == "fsdp.wrap" && change.value != "root");
     }
 }
@@ -230,7 +230,7 @@ TEST(LiftedPytorch, TheNormOfTheGradientsGivesNoBandwidth) {
 TEST(LiftedPytorch, FullyShardIsTriedUnderItsOwnOptions) {
     const Lifted own = lifted(fully_shard_json({}));
     for (const auto& changes : changes_to_try(own, {})) {
-        for (const Override& change : changes) {
+        for (const job::Override& change : changes) {
             EXPECT_NE(change.key, "fsdp.backward_prefetch") << change.value;
             EXPECT_NE(change.key, "fsdp.limit_all_gathers") << change.value;
             EXPECT_NE(change.value, "NO_SHARD");

@@ -128,8 +128,8 @@ TEST(LiftedRanges, DistortedRangesAreLiftedCompletelyOrRefusedWithAnError) {
         try {
             const Lifted own = lifted(Shaken(seed).of(seed % 3 == 0 ? own_ranges : plain));
             EXPECT_EQ(fault_of(own.step), "");
-            for (const std::vector<Override>& changes :
-                 {std::vector<Override>{}, {{"fsdp.wrap", "root"}}, {{"parallel.mode", "ddp"}}})
+            for (const std::vector<job::Override>& changes :
+                 {std::vector<job::Override>{}, {{"fsdp.wrap", "root"}}, {{"parallel.mode", "ddp"}}})
                 whole += replay(own, own.cluster, changes, 1).can_be();
         } catch (const LiftError& error) {
             EXPECT_THAT(error.what(), HasSubstr("record"));

@@ -8,7 +8,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/linear.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -31,7 +31,7 @@ class Linear : public ::testing::TestWithParam<Shape> {
 
 TEST_P(Linear, ForwardIsTheProductWithTheTransposedWeightPlusBias) {
     Floats y(dy.size(), NAN);
-    kernels::linear_forward(x.data(), w.data(), b.data(), y.data(), rows, in, out);
+    linear_forward(x.data(), w.data(), b.data(), y.data(), rows, in, out);
     const Vector expected =
         reference::linear_forward(in_double(x), in_double(w), in_double(b), rows, in, out);
     EXPECT_LE(relative_error(y, expected), kFloatTolerance);
@@ -39,7 +39,7 @@ TEST_P(Linear, ForwardIsTheProductWithTheTransposedWeightPlusBias) {
 
 TEST_P(Linear, ForwardWithoutBias) {
     Floats y(dy.size(), NAN);
-    kernels::linear_forward(x.data(), w.data(), nullptr, y.data(), rows, in, out);
+    linear_forward(x.data(), w.data(), nullptr, y.data(), rows, in, out);
     const Vector expected = reference::linear_forward(in_double(x), in_double(w), {}, rows, in, out);
     EXPECT_LE(relative_error(y, expected), kFloatTolerance);
 }
@@ -48,9 +48,9 @@ TEST_P(Linear, BackwardOverwritesWithTheThreeGradients) {
     Floats dx(x.size(), NAN);
     Floats dw(w.size(), NAN);
     Floats db(b.size(), NAN);
-    kernels::linear_backward_input(dy.data(), w.data(), dx.data(), rows, in, out);
-    kernels::linear_backward_weight(dy.data(), x.data(), dw.data(), rows, in, out);
-    kernels::linear_backward_bias(dy.data(), db.data(), rows, out);
+    linear_backward_input(dy.data(), w.data(), dx.data(), rows, in, out);
+    linear_backward_weight(dy.data(), x.data(), dw.data(), rows, in, out);
+    linear_backward_bias(dy.data(), db.data(), rows, out);
     EXPECT_LE(
         relative_error(dx, reference::linear_backward_input(in_double(dy), in_double(w), rows, in, out)),
         kFloatTolerance);
@@ -61,25 +61,24 @@ TEST_P(Linear, BackwardOverwritesWithTheThreeGradients) {
 }
 
 TEST_P(Linear, AgreesWithThePlainFormInBf16) {
-    using kernels::Bf16;
     const auto x16 = as<Bf16>(x), w16 = as<Bf16>(w), b16 = as<Bf16>(b), dy16 = as<Bf16>(dy);
     const Vector x64 = in_double(x16), w64 = in_double(w16), b64 = in_double(b16), dy64 = in_double(dy16);
     auto y = unwritten<Bf16>(dy.size()), dx = unwritten<Bf16>(x.size()), dw = unwritten<Bf16>(w.size());
     auto db = unwritten<Bf16>(b.size());
     const double tolerance = kTolerance<Bf16>;
-    kernels::linear_forward(x16.data(), w16.data(), b16.data(), y.data(), rows, in, out);
+    linear_forward(x16.data(), w16.data(), b16.data(), y.data(), rows, in, out);
     EXPECT_LE(relative_error(in_double(y), reference::linear_forward(x64, w64, b64, rows, in, out)),
               tolerance);
-    kernels::linear_forward(x16.data(), w16.data(), nullptr, y.data(), rows, in, out);
+    linear_forward(x16.data(), w16.data(), nullptr, y.data(), rows, in, out);
     EXPECT_LE(relative_error(in_double(y), reference::linear_forward(x64, w64, {}, rows, in, out)),
               tolerance);
-    kernels::linear_backward_input(dy16.data(), w16.data(), dx.data(), rows, in, out);
+    linear_backward_input(dy16.data(), w16.data(), dx.data(), rows, in, out);
     EXPECT_LE(relative_error(in_double(dx), reference::linear_backward_input(dy64, w64, rows, in, out)),
               tolerance);
-    kernels::linear_backward_weight(dy16.data(), x16.data(), dw.data(), rows, in, out);
+    linear_backward_weight(dy16.data(), x16.data(), dw.data(), rows, in, out);
     EXPECT_LE(relative_error(in_double(dw), reference::linear_backward_weight(dy64, x64, rows, in, out)),
               tolerance);
-    kernels::linear_backward_bias(dy16.data(), db.data(), rows, out);
+    linear_backward_bias(dy16.data(), db.data(), rows, out);
     EXPECT_LE(relative_error(in_double(db), reference::linear_backward_bias(dy64, rows, out)), tolerance);
 }
 
@@ -89,10 +88,10 @@ TEST_P(Linear, BitsDoNotDependOnAlignment) {
     Floats dx(x.size());
     Floats dw(w.size());
     Floats db(b.size());
-    kernels::linear_forward(x.data(), w.data(), b.data(), y.data(), rows, in, out);
-    kernels::linear_backward_input(dy.data(), w.data(), dx.data(), rows, in, out);
-    kernels::linear_backward_weight(dy.data(), x.data(), dw.data(), rows, in, out);
-    kernels::linear_backward_bias(dy.data(), db.data(), rows, out);
+    linear_forward(x.data(), w.data(), b.data(), y.data(), rows, in, out);
+    linear_backward_input(dy.data(), w.data(), dx.data(), rows, in, out);
+    linear_backward_weight(dy.data(), x.data(), dw.data(), rows, in, out);
+    linear_backward_bias(dy.data(), db.data(), rows, out);
     for (std::size_t shift = 1; shift < 16; shift += 5) {
         const auto shifted = [shift](const Floats& from) {
             Floats to(from.size() + shift);
@@ -104,10 +103,10 @@ TEST_P(Linear, BitsDoNotDependOnAlignment) {
         };
         const Floats x2 = shifted(x), w2 = shifted(w), b2 = shifted(b), dy2 = shifted(dy);
         Floats y2(y.size() + shift), dx2(dx.size() + shift), dw2(dw.size() + shift), db2(db.size() + shift);
-        kernels::linear_forward(&x2[shift], &w2[shift], &b2[shift], &y2[shift], rows, in, out);
-        kernels::linear_backward_input(&dy2[shift], &w2[shift], &dx2[shift], rows, in, out);
-        kernels::linear_backward_weight(&dy2[shift], &x2[shift], &dw2[shift], rows, in, out);
-        kernels::linear_backward_bias(&dy2[shift], &db2[shift], rows, out);
+        linear_forward(&x2[shift], &w2[shift], &b2[shift], &y2[shift], rows, in, out);
+        linear_backward_input(&dy2[shift], &w2[shift], &dx2[shift], rows, in, out);
+        linear_backward_weight(&dy2[shift], &x2[shift], &dw2[shift], rows, in, out);
+        linear_backward_bias(&dy2[shift], &db2[shift], rows, out);
         EXPECT_TRUE(same(y2, y) && same(dx2, dx) && same(dw2, dw) && same(db2, db)) << "shift " << shift;
     }
 }
@@ -142,14 +141,14 @@ TEST(LinearThreads, ManyCallersAtOnceGetTheBitsOfOne) {
     constexpr int kRows = 64, kIn = 96, kOut = 80, kThreads = 4, kRepeats = 10;
     const Floats x = normals(kRows * kIn, "x"), w = normals(kOut * kIn, "w"), b = normals(kOut, "b");
     Floats alone(kRows * kOut);
-    kernels::linear_forward(x.data(), w.data(), b.data(), alone.data(), kRows, kIn, kOut);
+    linear_forward(x.data(), w.data(), b.data(), alone.data(), kRows, kIn, kOut);
     std::vector<int> wrong(kThreads, 0);
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
         threads.emplace_back([&, thread] {
             Floats y(alone.size());
             for (int repeat = 0; repeat < kRepeats; ++repeat) {
-                kernels::linear_forward(x.data(), w.data(), b.data(), y.data(), kRows, kIn, kOut);
+                linear_forward(x.data(), w.data(), b.data(), y.data(), kRows, kIn, kOut);
                 if (std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)) != 0) ++wrong[thread];
             }
         });
@@ -159,4 +158,4 @@ TEST(LinearThreads, ManyCallersAtOnceGetTheBitsOfOne) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

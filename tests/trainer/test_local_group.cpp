@@ -12,7 +12,7 @@
 #include "trainer/executor/local_group.h"
 #include "trainer/kernels/bf16.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using kernels::Bf16;
@@ -36,8 +36,10 @@ T from_float(float x) {
 }
 
 template <class T>
-constexpr DType dtype_of() {
-    return std::is_same_v<T, float> ? DType::fp32 : std::is_same_v<T, double> ? DType::fp64 : DType::bf16;
+constexpr plan::DType dtype_of() {
+    return std::is_same_v<T, float>    ? plan::DType::fp32
+           : std::is_same_v<T, double> ? plan::DType::fp64
+                                       : plan::DType::bf16;
 }
 
 // Multiples of 1/4 up to 60: exact in bf16 too, and so are their sums in fp32.
@@ -57,13 +59,13 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
     // Runs one collective. Each rank's memory has `size` elements, of which element i starts as value(rank,
     // i); input and output begin at the given elements of it. Returns all memories.
     template <class T>
-    std::vector<Floats> run(CollectiveCall call, std::int64_t size,
+    std::vector<Floats> run(collective::CollectiveCall call, std::int64_t size,
                             const std::function<std::int64_t(int rank)>& input,
                             const std::function<std::int64_t(int rank)>& output) const {
         Scheduler scheduler(2, nullptr);
         LocalGroup group(ranks(), {}, nullptr, cache_bytes_);
         std::vector<std::vector<T>> memories;
-        std::vector<StreamIndex> streams;
+        std::vector<device::StreamIndex> streams;
         for (int r = 0; r < ranks(); ++r) {
             std::vector<T>& memory = memories.emplace_back();
             for (std::int64_t i = 0; i < size; ++i) memory.push_back(from_float<T>(value(r, i)));
@@ -84,8 +86,8 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
         }
         return results;
     }
-    static CollectiveCall call_of(Operation operation, std::int64_t full, int divisor = 1) {
-        CollectiveCall call;
+    static collective::CollectiveCall call_of(plan::Operation operation, std::int64_t full, int divisor = 1) {
+        collective::CollectiveCall call;
         call.operation = operation;
         call.full_elements = full;
         call.divisor = divisor;
@@ -105,7 +107,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
     void all_gather(std::int64_t full, bool in_place) {
         const std::int64_t piece = piece_of(full, ranks());
         const auto results = run<T>(
-            call_of(Operation::all_gather, full), full + piece,
+            call_of(plan::Operation::all_gather, full), full + piece,
             [&](int r) { return in_place ? std::min(full, r * piece) : full; }, zero);
         for (const Floats& out : results) {
             for (std::int64_t i = 0; i < full; ++i) {
@@ -119,8 +121,8 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
     void reduce_scatter(std::int64_t full, bool in_place, int divisor) {
         const std::int64_t piece = piece_of(full, ranks());
         const auto first_of = [&](int r) { return std::min(full, r * piece); };
-        const auto results = run<T>(call_of(Operation::reduce_scatter, full, divisor), full + piece, zero,
-                                    [&](int r) { return in_place ? first_of(r) : full; });
+        const auto results = run<T>(call_of(plan::Operation::reduce_scatter, full, divisor), full + piece,
+                                    zero, [&](int r) { return in_place ? first_of(r) : full; });
         for (int r = 0; r < ranks(); ++r) {
             const std::int64_t first = first_of(r), out = in_place ? first : full;
             for (std::int64_t i = 0; i < std::min(piece, full - first); ++i) {
@@ -131,7 +133,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
     }
     template <class T>
     void all_reduce(std::int64_t full, bool in_place, int divisor) {
-        for (const Floats& out : run<T>(call_of(Operation::all_reduce, full, divisor), 2 * full, zero,
+        for (const Floats& out : run<T>(call_of(plan::Operation::all_reduce, full, divisor), 2 * full, zero,
                                         [&](int) { return in_place ? 0 : full; })) {
             for (std::int64_t i = 0; i < full; ++i) {
                 ASSERT_EQ(out[static_cast<std::size_t>(in_place ? i : full + i)], sum<T>(i, divisor));
@@ -191,13 +193,13 @@ TEST_P(LocalGroupTest, SumsThatBypassTheCachesAreTheSame) {
 }
 
 TEST_P(LocalGroupTest, BroadcastGivesTheFirstMembersValues) {
-    for (const Floats& out : run<Bf16>(call_of(Operation::broadcast, 100), 100, zero, zero)) {
+    for (const Floats& out : run<Bf16>(call_of(plan::Operation::broadcast, 100), 100, zero, zero)) {
         for (std::int64_t i = 0; i < 100; ++i) ASSERT_EQ(out[static_cast<std::size_t>(i)], value(0, i));
     }
 }
 
 TEST_P(LocalGroupTest, BarrierMovesNothing) {
-    const Floats memory = run<float>(call_of(Operation::barrier, 0), 3, zero, zero)[0];
+    const Floats memory = run<float>(call_of(plan::Operation::barrier, 0), 3, zero, zero)[0];
     EXPECT_EQ(memory, (Floats{value(0, 0), value(0, 1), value(0, 2)}));
 }
 
@@ -210,13 +212,14 @@ TEST(LocalGroup, SumsOfBf16AreRoundedOnce) {
     Scheduler scheduler(1, nullptr);
     LocalGroup group(3);
     std::vector<Bf16> values = {kernels::to_bf16(1), kernels::to_bf16(0x1p-8F), kernels::to_bf16(0x1p-8F)};
-    std::vector<StreamIndex> streams(3);
-    for (StreamIndex& stream : streams) stream = scheduler.add_stream();
+    std::vector<device::StreamIndex> streams(3);
+    for (device::StreamIndex& stream : streams) stream = scheduler.add_stream();
     for (int rank = 0; rank < 3; ++rank) {
         Bf16* mine = &values[static_cast<std::size_t>(rank)];
-        scheduler.enqueue_arrival(streams[static_cast<std::size_t>(rank)], {},
-                                  group.join(rank, 0, {Operation::all_reduce, DType::bf16, mine, mine, 1, 1}),
-                                  static_cast<std::size_t>(rank));
+        scheduler.enqueue_arrival(
+            streams[static_cast<std::size_t>(rank)], {},
+            group.join(rank, 0, {plan::Operation::all_reduce, plan::DType::bf16, mine, mine, 1, 1}),
+            static_cast<std::size_t>(rank));
     }
     scheduler.wait_all();
     for (const Bf16 x : values) EXPECT_EQ(to_float(x), 1 + 0x1p-7F);
@@ -225,36 +228,36 @@ TEST(LocalGroup, SumsOfBf16AreRoundedOnce) {
 TEST(LocalGroup, RefusesRanksThatDisagree) {
     LocalGroup group(2);
     float x = 0;
-    const auto join = [&](int place, int sequence, Operation operation, DType dtype, int elements,
+    const auto join = [&](int place, int sequence, plan::Operation operation, plan::DType dtype, int elements,
                           int divisor) {
         group.join(place, sequence, {operation, dtype, &x, &x, elements, divisor});
     };
     for (int sequence = 0; sequence < 4; ++sequence) {
-        join(0, sequence, Operation::all_reduce, DType::fp32, 1, 2);
+        join(0, sequence, plan::Operation::all_reduce, plan::DType::fp32, 1, 2);
     }
-    EXPECT_THROW(join(1, 0, Operation::broadcast, DType::fp32, 1, 2), std::logic_error);
-    EXPECT_THROW(join(1, 1, Operation::all_reduce, DType::bf16, 1, 2), std::logic_error);
-    EXPECT_THROW(join(1, 2, Operation::all_reduce, DType::fp32, 2, 2), std::logic_error);
-    EXPECT_THROW(join(1, 3, Operation::all_reduce, DType::fp32, 1, 1), std::logic_error);
+    EXPECT_THROW(join(1, 0, plan::Operation::broadcast, plan::DType::fp32, 1, 2), std::logic_error);
+    EXPECT_THROW(join(1, 1, plan::Operation::all_reduce, plan::DType::bf16, 1, 2), std::logic_error);
+    EXPECT_THROW(join(1, 2, plan::Operation::all_reduce, plan::DType::fp32, 2, 2), std::logic_error);
+    EXPECT_THROW(join(1, 3, plan::Operation::all_reduce, plan::DType::fp32, 1, 1), std::logic_error);
 }
 
 // 6 ranks, shard groups of 2: {0,1} {2,3} {4,5}; the replicate groups {0,2,4} {1,3,5}.
 TEST(LocalGroups, ThereIsOneForEachCommunicatorOfTheMesh) {
-    const Mesh mesh{6, 2};
+    const plan::Mesh mesh{6, 2};
     LocalGroups groups(mesh);
-    EXPECT_EQ(groups.of(mesh.id(Group::world, 5)).members(), 6);
+    EXPECT_EQ(groups.of(mesh.id(plan::Group::world, 5)).members(), 6);
     for (int rank = 0; rank < 6; ++rank) {
-        EXPECT_EQ(groups.of(mesh.id(Group::shard, rank)).members(), 2);
-        EXPECT_EQ(groups.of(mesh.id(Group::replicate, rank)).members(), 3);
+        EXPECT_EQ(groups.of(mesh.id(plan::Group::shard, rank)).members(), 2);
+        EXPECT_EQ(groups.of(mesh.id(plan::Group::replicate, rank)).members(), 3);
         for (int other = 0; other < 6; ++other) {
-            const auto same = [&](Group group) {
+            const auto same = [&](plan::Group group) {
                 return &groups.of(mesh.id(group, rank)) == &groups.of(mesh.id(group, other));
             };
-            EXPECT_EQ(same(Group::shard), rank / 2 == other / 2);
-            EXPECT_EQ(same(Group::replicate), rank % 2 == other % 2);
+            EXPECT_EQ(same(plan::Group::shard), rank / 2 == other / 2);
+            EXPECT_EQ(same(plan::Group::replicate), rank % 2 == other % 2);
         }
     }
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

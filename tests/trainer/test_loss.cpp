@@ -7,7 +7,7 @@
 #include "trainer/kernels/loss.h"
 #include "trainer/kernels/vectorize.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -18,7 +18,7 @@ TEST(CrossEntropy, OfAnUntrainedModelIsTheLogarithmOfTheClasses) {
     const Tokens targets = {0, 100, 255};
     Floats probabilities(logits.size());
     double mean = NAN;
-    kernels::cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, 3, 256);
+    cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, 3, 256);
     EXPECT_NEAR(mean, std::log(256.0), 1e-7);
     EXPECT_FLOAT_EQ(probabilities[300], 1.0f / 256.0f);
 }
@@ -30,9 +30,8 @@ TEST(CrossEntropy, AgreesWithThePlainForm) {
     const Tokens targets = tokens(kRows, kClasses, "targets");
     Floats probabilities(logits.size(), NAN), dlogits(logits.size(), NAN);
     double mean = NAN;
-    kernels::cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows,
-                                   kClasses);
-    kernels::cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses);
+    cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows, kClasses);
+    cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses);
     const auto expected = reference::cross_entropy_forward(in_double(logits), targets, kRows, kClasses);
     EXPECT_NEAR(mean / expected.mean, 1.0, 1e-6);
     EXPECT_LE(relative_error(probabilities, expected.probabilities), kFloatTolerance);
@@ -42,11 +41,10 @@ TEST(CrossEntropy, AgreesWithThePlainForm) {
 
     Floats in_place = logits;
     double mean_in_place = NAN;
-    kernels::cross_entropy_forward(in_place.data(), targets.data(), in_place.data(), &mean_in_place, kRows,
-                                   kClasses);
+    cross_entropy_forward(in_place.data(), targets.data(), in_place.data(), &mean_in_place, kRows, kClasses);
     EXPECT_EQ(in_place, probabilities);
     EXPECT_EQ(mean_in_place, mean);
-    kernels::cross_entropy_backward(in_place.data(), targets.data(), in_place.data(), kRows, kClasses);
+    cross_entropy_backward(in_place.data(), targets.data(), in_place.data(), kRows, kClasses);
     EXPECT_EQ(in_place, dlogits);
 }
 
@@ -71,18 +69,17 @@ TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
     const Tokens targets = {-1, 7, -1, -1, 39};
     Floats probabilities(logits.size(), NAN), dlogits(logits.size(), NAN);
     double mean = NAN;
-    kernels::cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows,
-                                   kClasses, kCounted);
-    kernels::cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses,
-                                    kCounted);
+    cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows, kClasses,
+                          kCounted);
+    cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses, kCounted);
 
     Floats some, expected(2 * kClasses, NAN);
     for (const int row : {1, 4})
         some.insert(some.end(), &logits[row * kClasses], &logits[row * kClasses] + kClasses);
     const Tokens own = {7, 39};
     double mean_of_some = NAN;
-    kernels::cross_entropy_forward(some.data(), own.data(), some.data(), &mean_of_some, kCounted, kClasses);
-    kernels::cross_entropy_backward(some.data(), own.data(), expected.data(), kCounted, kClasses);
+    cross_entropy_forward(some.data(), own.data(), some.data(), &mean_of_some, kCounted, kClasses);
+    cross_entropy_backward(some.data(), own.data(), expected.data(), kCounted, kClasses);
     EXPECT_EQ(mean, mean_of_some);
     for (int row = 0; row < kRows; ++row) {
         for (int j = 0; j < kClasses; ++j) {
@@ -98,7 +95,7 @@ TEST(CrossEntropy, NotANumberGivesNotANumber) {
     logits[13] = NAN;
     const Tokens targets = {3};
     double mean = 0.0;
-    kernels::cross_entropy_forward(logits.data(), targets.data(), logits.data(), &mean, 1, 20);
+    cross_entropy_forward(logits.data(), targets.data(), logits.data(), &mean, 1, 20);
     EXPECT_TRUE(std::isnan(mean));
 }
 
@@ -109,10 +106,9 @@ TEST(CrossEntropy, BitsEqualThoseOfTheOldestProcessor) {
     const Tokens targets(kRows, 1);
     Floats probabilities(logits.size()), expected(logits.size());
     double mean = 0.0;
-    kernels::cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows,
-                                   kClasses);
+    cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows, kClasses);
     for (int i = 0; i < kRows; ++i) {
-        kernels::softmax_row(logits.data() + i * kClasses, expected.data() + i * kClasses, kClasses);
+        softmax_row(logits.data() + i * kClasses, expected.data() + i * kClasses, kClasses);
     }
     EXPECT_EQ(probabilities, expected);
 }
@@ -121,20 +117,20 @@ TEST(CrossEntropy, BitsEqualThoseOfTheOldestProcessor) {
 TEST(MeanSquaredError, OfFourElements) {
     const Floats y = {1.0f, 2.0f, 5.0f, 0.0f}, target = {0.0f, 4.0f, 5.0f, -3.0f};
     double mean = NAN;
-    kernels::mse_forward(y.data(), target.data(), &mean, 4);
+    mse_forward(y.data(), target.data(), &mean, 4);
     EXPECT_EQ(mean, 3.5);
     Floats dy(4, NAN);
-    kernels::mse_backward(y.data(), target.data(), dy.data(), 4);
+    mse_backward(y.data(), target.data(), dy.data(), 4);
     EXPECT_EQ(dy, (Floats{0.5f, -1.0f, 0.0f, 1.5f}));
 }
 
 TEST(MeanSquaredError, AgreesWithThePlainForm) {
     const Floats y = normals(10007, "y"), target = normals(10007, "target");
     double mean = NAN;
-    kernels::mse_forward(y.data(), target.data(), &mean, y.size());
+    mse_forward(y.data(), target.data(), &mean, y.size());
     EXPECT_NEAR(mean / reference::mse_forward(in_double(y), in_double(target)), 1.0, 1e-13);
     Floats dy(y.size(), NAN);
-    kernels::mse_backward(y.data(), target.data(), dy.data(), y.size());
+    mse_backward(y.data(), target.data(), dy.data(), y.size());
     EXPECT_LE(relative_error(dy, reference::mse_backward(in_double(y), in_double(target))), kFloatTolerance);
 }
 
@@ -146,4 +142,4 @@ TEST(MeanSquaredError, GradientAgreesWithFiniteDifferences) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -10,7 +10,7 @@
 #include "tests/trainer/model_testing.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 namespace TEST_FILE {
 
 using ::testing::EndsWith;
@@ -24,37 +24,37 @@ using testing::small_mlp;
 using testing::tree_of;
 using testing::write_pass;
 
-Pass pass_of(const Job& job, PassOptions options = {}) {
+Pass pass_of(const job::Job& job, PassOptions options = {}) {
     ModuleTree tree = tree_of(job);
     return write_pass(tree, job, options);
 }
 
-Job checkpointed(Job job, const std::string& classes) {
-    job.memory.activation_checkpointing = parse_modules(classes);
+job::Job checkpointed(job::Job job, const std::string& classes) {
+    job.memory.activation_checkpointing = job::parse_modules(classes);
     return job;
 }
 
-Job frozen(Job job, const std::string& classes) {
-    job.train.freeze = parse_modules(classes);
+job::Job frozen(job::Job job, const std::string& classes) {
+    job.train.freeze = job::parse_modules(classes);
     return job;
 }
 
-Job in_bf16(Job job) {
-    job.precision = {Precision::bf16, Precision::bf16, Precision::bf16};
+job::Job in_bf16(job::Job job) {
+    job.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};
     return job;
 }
 
-std::vector<Job> all_models() {
-    Job tied = small_gpt();
+std::vector<job::Job> all_models() {
+    job::Job tied = small_gpt();
     tied.model.tied_embeddings = true;
     tied.model.dropout = 0.1;
-    Job llama = small_llama();
+    job::Job llama = small_llama();
     llama.model.dropout = 0.1;
-    Job fused = llama;
-    fused.model.attention = AttentionKind::fused;
-    Job mlp = small_mlp(), gpt = small_gpt();  // the matmul computes the activation, too
+    job::Job fused = llama;
+    fused.model.attention = job::AttentionKind::fused;
+    job::Job mlp = small_mlp(), gpt = small_gpt();  // the matmul computes the activation, too
     mlp.model.fused_activation = gpt.model.fused_activation = true;
-    Job bert = small_bert();
+    job::Job bert = small_bert();
     bert.model.tied_embeddings = true;
     bert.model.dropout = 0.1;
     return {small_mlp(), small_gpt(), tied, small_llama(), llama, fused, mlp, gpt, small_bert(), bert};
@@ -63,15 +63,16 @@ std::vector<Job> all_models() {
 // --- in general ------------------------------------------------------------------------------------------
 
 TEST(ModelPlans, UseNothingThatIsFreedAndFreeAll) {
-    for (const Job& model : all_models()) {
-        const std::string block = model.model.type == ModelType::mlp    ? "module:Sequential"
-                                  : model.model.type == ModelType::gpt  ? "module:Block"
-                                  : model.model.type == ModelType::bert ? "module:BertLayer"
-                                                                        : "module:LlamaBlock";
-        for (const Job& job : {model, in_bf16(model), checkpointed(model, block), frozen(model, "none")}) {
+    for (const job::Job& model : all_models()) {
+        const std::string block = model.model.type == job::ModelType::mlp    ? "module:Sequential"
+                                  : model.model.type == job::ModelType::gpt  ? "module:Block"
+                                  : model.model.type == job::ModelType::bert ? "module:BertLayer"
+                                                                             : "module:LlamaBlock";
+        for (const job::Job& job :
+             {model, in_bf16(model), checkpointed(model, block), frozen(model, "none")}) {
             const Pass pass = pass_of(job, {.finite_flag = true});
             EXPECT_EQ(pass.dangling(), 0);
-            MemoryAccount account;
+            plan::MemoryAccount account;
             account.walk(pass.plan);
             EXPECT_EQ(account.counter().live_bytes(), 0);
             EXPECT_GT(account.counter().peak().bytes, 0);
@@ -80,7 +81,7 @@ TEST(ModelPlans, UseNothingThatIsFreedAndFreeAll) {
 }
 
 TEST(ModelPlans, MakeEachGradientOnce) {
-    for (const Job& job : all_models()) {
+    for (const job::Job& job : all_models()) {
         const ModuleTree tree = tree_of(job);
         const Pass pass = pass_of(job);
         for (const Parameter* parameter : tree.parameters) {
@@ -93,25 +94,25 @@ TEST(ModelPlans, MakeEachGradientOnce) {
 
 // Evaluation: no backward, no dropout, and no activation outlives its last use.
 TEST(ModelPlans, WithoutABackwardKeepNothing) {
-    for (const Job& job : all_models()) {
+    for (const job::Job& job : all_models()) {
         const Pass pass = pass_of(job, {.backward = false, .training = false});
-        EXPECT_TRUE(pass.kernels(Phase::backward).empty());
-        EXPECT_EQ(pass.count(Kernel::dropout_forward), 0);
+        EXPECT_TRUE(pass.kernels(plan::Phase::backward).empty());
+        EXPECT_EQ(pass.count(plan::Kernel::dropout_forward), 0);
         EXPECT_EQ(pass.dangling(), 0);
         EXPECT_TRUE(pass.ready.empty());
-        if (job.model.type == ModelType::mlp) continue;
+        if (job.model.type == job::ModelType::mlp) continue;
         // Twice the layers need no more memory, since no block keeps anything.
-        Job deeper = job;
+        job::Job deeper = job;
         deeper.model.layers *= 2;
         EXPECT_EQ(pass_of(deeper, {.backward = false, .training = false}).peak(), pass.peak());
     }
 }
 
 TEST(ModelPlans, TakeAnyBatch) {
-    for (Job job : {small_gpt(), small_llama()}) {
+    for (job::Job job : {small_gpt(), small_llama()}) {
         job.data.batch = 1;
         const Pass pass = pass_of(job, {.backward = false, .training = false});
-        EXPECT_EQ(pass.all(Kernel::attention_forward).front()->kernel().dims[0], 1);
+        EXPECT_EQ(pass.all(plan::Kernel::attention_forward).front()->kernel().dims[0], 1);
     }
 }
 
@@ -120,17 +121,17 @@ TEST(ModelPlans, TakeAnyBatch) {
 // 2 blocks. Plain keeps the probabilities of each, batch * heads * context^2 = 2 * 2 * 128^2 floats; fused
 // keeps one number per row.
 TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     job.model.context = 128;  // so that the probabilities are the largest part
-    job.model.attention = AttentionKind::plain;
+    job.model.attention = job::AttentionKind::plain;
     const Pass plain = pass_of(job);
-    job.model.attention = AttentionKind::fused;
+    job.model.attention = job::AttentionKind::fused;
     const Pass fused = pass_of(job);
-    EXPECT_EQ(fused.count(Kernel::attention_forward), 0);
-    EXPECT_EQ(fused.count(Kernel::fused_attention_forward), 2);
-    EXPECT_EQ(fused.count(Kernel::fused_attention_backward), 2);
+    EXPECT_EQ(fused.count(plan::Kernel::attention_forward), 0);
+    EXPECT_EQ(fused.count(plan::Kernel::fused_attention_forward), 2);
+    EXPECT_EQ(fused.count(plan::Kernel::fused_attention_backward), 2);
     EXPECT_EQ(fused.dangling(), 0);
-    for (const Buffer& buffer : fused.plan.buffers) {
+    for (const plan::Buffer& buffer : fused.plan.buffers) {
         EXPECT_THAT(buffer.name, Not(EndsWith("attention.probabilities")));
         const bool of_rows = buffer.name.ends_with("logsumexp") || buffer.name.ends_with(".delta");
         EXPECT_TRUE(!of_rows || buffer.bytes == 2 * 2 * 128 * 4) << buffer.name;
@@ -145,11 +146,11 @@ TEST(ModelPlans, KeepNoProbabilitiesWithFusedAttention) {
 
 // After the embedding, and in each of the 2 blocks after the attention and after the feed-forward part.
 TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
-    for (Job job : {small_gpt(), small_llama()}) {
+    for (job::Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.25;
         const Pass pass = pass_of(job);
-        const auto forward = pass.all(Kernel::dropout_forward);
-        const auto backward = pass.all(Kernel::dropout_backward);
+        const auto forward = pass.all(plan::Kernel::dropout_forward);
+        const auto backward = pass.all(plan::Kernel::dropout_backward);
         ASSERT_EQ(forward.size(), 5);
         ASSERT_EQ(backward.size(), 5);
         std::set<std::int64_t> keys;
@@ -169,59 +170,60 @@ TEST(ModelPlans, DropInFivePlacesWithTheMaskOfTheModule) {
 // --- bf16 ------------------------------------------------------------------------------------------------
 
 TEST(ModelPlans, InBf16ComputeInBf16ExceptTheLoss) {
-    for (const Job& model : all_models()) {
+    for (const job::Job& model : all_models()) {
         const Pass pass = pass_of(in_bf16(model));
-        for (const Phase phase : {Phase::forward, Phase::backward}) {
-            for (const Op* op : pass.kernels(phase)) {
-                const bool loss = op->kernel().kernel == Kernel::mse_forward ||
-                                  op->kernel().kernel == Kernel::mse_backward ||
-                                  op->kernel().kernel == Kernel::cross_entropy_forward ||
-                                  op->kernel().kernel == Kernel::cross_entropy_backward;
-                EXPECT_EQ(op->kernel().dtype, loss ? DType::fp32 : DType::bf16)
+        for (const plan::Phase phase : {plan::Phase::forward, plan::Phase::backward}) {
+            for (const plan::Op* op : pass.kernels(phase)) {
+                const bool loss = op->kernel().kernel == plan::Kernel::mse_forward ||
+                                  op->kernel().kernel == plan::Kernel::mse_backward ||
+                                  op->kernel().kernel == plan::Kernel::cross_entropy_forward ||
+                                  op->kernel().kernel == plan::Kernel::cross_entropy_backward;
+                EXPECT_EQ(op->kernel().dtype, loss ? plan::DType::fp32 : plan::DType::bf16)
                     << pass.plan.names[static_cast<std::size_t>(op->name)];
             }
         }
         // The output is converted to fp32, its gradient to bf16; an MLP's input is converted to bf16, and has
         // no gradient.
-        const bool mlp = model.model.type == ModelType::mlp;
-        EXPECT_EQ(pass.count(Kernel::cast_to_fp32), 1);
-        EXPECT_EQ(pass.count(Kernel::cast_to_bf16), mlp ? 2 : 1);
-        EXPECT_EQ(pass.all(Kernel::cast_to_bf16).back()->phase, Phase::backward);
+        const bool mlp = model.model.type == job::ModelType::mlp;
+        EXPECT_EQ(pass.count(plan::Kernel::cast_to_fp32), 1);
+        EXPECT_EQ(pass.count(plan::Kernel::cast_to_bf16), mlp ? 2 : 1);
+        EXPECT_EQ(pass.all(plan::Kernel::cast_to_bf16).back()->phase, plan::Phase::backward);
         // Activations take half the bytes, except the logits' fp32 copy, probabilities and gradient.
         EXPECT_LT(pass.peak(), pass_of(model).peak());
     }
 }
 
 TEST(ModelPlans, InFp32CastNothing) {
-    for (const Job& job : all_models()) {
+    for (const job::Job& job : all_models()) {
         const Pass pass = pass_of(job);
-        EXPECT_EQ(pass.count(Kernel::cast_to_fp32) + pass.count(Kernel::cast_to_bf16), 0);
+        EXPECT_EQ(pass.count(plan::Kernel::cast_to_fp32) + pass.count(plan::Kernel::cast_to_bf16), 0);
     }
 }
 
 TEST(ModelPlans, InBf16KeepTheStatisticsOfNormsInFp32) {
     const Pass gpt = pass_of(in_bf16(small_gpt()));
-    const Op& norm = *gpt.all(Kernel::layer_norm_forward).front();
+    const plan::Op& norm = *gpt.all(plan::Kernel::layer_norm_forward).front();
     EXPECT_EQ(norm.args[0].bytes, 2 * 16 * 32 * 2);  // rows * width * bf16
     EXPECT_EQ(norm.args[1].bytes, 2 * 16 * 4);       // rows * fp32
     EXPECT_EQ(norm.args[2].bytes, 2 * 16 * 4);
     const Pass llama = pass_of(in_bf16(small_llama()));
-    EXPECT_EQ(llama.all(Kernel::rms_norm_forward).front()->args[1].bytes, 2 * 16 * 4);
+    EXPECT_EQ(llama.all(plan::Kernel::rms_norm_forward).front()->args[1].bytes, 2 * 16 * 4);
 }
 
 TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
-    Job job = in_bf16(small_llama());
-    job.precision.buffer = Precision::fp32;
+    job::Job job = in_bf16(small_llama());
+    job.precision.buffer = job::Precision::fp32;
     const Pass pass = pass_of(job);
-    ASSERT_EQ(pass.count(Kernel::rotary_table), 1);
-    const Op& table = *pass.all(Kernel::rotary_table).front();
-    EXPECT_EQ(table.kernel().dtype, DType::fp32);
+    ASSERT_EQ(pass.count(plan::Kernel::rotary_table), 1);
+    const plan::Op& table = *pass.all(plan::Kernel::rotary_table).front();
+    EXPECT_EQ(table.kernel().dtype, plan::DType::fp32);
     EXPECT_EQ(table.args[0].bytes, 16 * 8 * 4);  // context * head width * fp32: half cosines, half sines
     EXPECT_EQ(table.kernel().scalars[0], 10000);
-    for (const Op* turn : pass.all(Kernel::rotary_forward)) {
+    for (const plan::Op* turn : pass.all(plan::Kernel::rotary_forward)) {
         EXPECT_EQ(turn->args[2].buffer, table.args[0].buffer);
         // batch, context, rotated heads (4 of queries, 2 of keys), all heads, head width, type of the table
-        EXPECT_EQ(turn->kernel().dims, (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, input_dim(DType::fp32)}));
+        EXPECT_EQ(turn->kernel().dims,
+                  (std::array<std::int64_t, 6>{2, 16, 6, 8, 8, input_dim(plan::DType::fp32)}));
     }
 }
 
@@ -230,10 +232,10 @@ TEST(ModelPlans, KeepTheRotaryTableInTheTypeOfBuffers) {
 // GPT with frozen embeddings: the lowest trained parameter is blocks.0.norm_1's weight.
 TEST(ModelPlans, FrozenEmbeddingsEndTheBackwardAtTheFirstNorm) {
     const Pass pass = pass_of(frozen(small_gpt(), "module:Embedding"));
-    EXPECT_EQ(pass.count(Kernel::embedding_backward), 0);
-    EXPECT_EQ(pass.count(Kernel::position_backward), 0);
-    const Op& last = *pass.kernels(Phase::backward).back();
-    ASSERT_EQ(last.kernel().kernel, Kernel::layer_norm_backward);
+    EXPECT_EQ(pass.count(plan::Kernel::embedding_backward), 0);
+    EXPECT_EQ(pass.count(plan::Kernel::position_backward), 0);
+    const plan::Op& last = *pass.kernels(plan::Phase::backward).back();
+    ASSERT_EQ(last.kernel().kernel, plan::Kernel::layer_norm_backward);
     EXPECT_LT(last.args[0].buffer, 0) << "nobody wants the gradient of the first norm's input";
     EXPECT_GE(last.args[1].buffer, 0);
     EXPECT_FALSE(pass.ready.contains("token_embedding.weight"));
@@ -244,9 +246,10 @@ TEST(ModelPlans, FrozenEmbeddingsEndTheBackwardAtTheFirstNorm) {
 TEST(ModelPlans, FrozenLayersPassTheGradientOn) {
     const Pass all = pass_of(small_gpt());
     const Pass pass = pass_of(frozen(small_gpt(), "module:Linear"));
-    EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 0);
-    EXPECT_EQ(pass.count(Kernel::linear_backward_bias), 0);
-    EXPECT_EQ(pass.count(Kernel::linear_backward_input), all.count(Kernel::linear_backward_input));
+    EXPECT_EQ(pass.count(plan::Kernel::linear_backward_weight), 0);
+    EXPECT_EQ(pass.count(plan::Kernel::linear_backward_bias), 0);
+    EXPECT_EQ(pass.count(plan::Kernel::linear_backward_input),
+              all.count(plan::Kernel::linear_backward_input));
     EXPECT_TRUE(pass.ready.contains("token_embedding.weight"));
     EXPECT_FALSE(pass.ready.contains("head.weight"));
     EXPECT_LT(pass.peak(), all.peak());
@@ -255,13 +258,13 @@ TEST(ModelPlans, FrozenLayersPassTheGradientOn) {
 // Frozen norms: only dx; their args for dgamma and dbeta have no buffer.
 TEST(ModelPlans, FrozenNormsComputeOnlyTheInputsGradient) {
     const Pass gpt = pass_of(frozen(small_gpt(), "module:LayerNorm"));
-    for (const Op* op : gpt.all(Kernel::layer_norm_backward)) {
+    for (const plan::Op* op : gpt.all(plan::Kernel::layer_norm_backward)) {
         EXPECT_GE(op->args[0].buffer, 0);
         EXPECT_LT(op->args[1].buffer, 0);
         EXPECT_LT(op->args[2].buffer, 0);
     }
     const Pass llama = pass_of(frozen(small_llama(), "module:RMSNorm"));
-    for (const Op* op : llama.all(Kernel::rms_norm_backward)) {
+    for (const plan::Op* op : llama.all(plan::Kernel::rms_norm_backward)) {
         EXPECT_GE(op->args[0].buffer, 0);
         EXPECT_LT(op->args[1].buffer, 0);
     }
@@ -269,17 +272,18 @@ TEST(ModelPlans, FrozenNormsComputeOnlyTheInputsGradient) {
 
 // Everything is frozen except the last norm and the head: the blocks keep nothing and have no backward.
 TEST(ModelPlans, HaveNoGradientBelowTheLowestTrainedParameter) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     ModuleTree tree = tree_of(job);
     for (Parameter* parameter : tree.parameters) parameter->trained = parameter->path == "head.weight";
     const Pass pass = write_pass(tree, job);
-    EXPECT_THAT(pass.kinds(Phase::backward),
-                ::testing::ElementsAre(Kernel::cross_entropy_backward, Kernel::linear_backward_weight));
+    EXPECT_THAT(
+        pass.kinds(plan::Phase::backward),
+        ::testing::ElementsAre(plan::Kernel::cross_entropy_backward, plan::Kernel::linear_backward_weight));
     EXPECT_EQ(pass.ready.size(), 1);
 }
 
 TEST(ModelPlans, ATiedFrozenTableLeavesTheRestTrainable) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     job.model.tied_embeddings = true;
     const Pass pass = pass_of(frozen(job, "module:Embedding"));
     EXPECT_FALSE(pass.ready.contains("token_embedding.weight"));
@@ -289,27 +293,27 @@ TEST(ModelPlans, ATiedFrozenTableLeavesTheRestTrainable) {
 TEST(ModelPlans, FrozenBlocksPassTheGradientThrough) {
     const Pass pass = pass_of(frozen(small_llama(), "module:LlamaBlock"));
     EXPECT_EQ(pass.ready.size(), 3);  // the embedding, the last norm, the head
-    EXPECT_EQ(pass.count(Kernel::linear_backward_weight), 1);
-    EXPECT_EQ(pass.count(Kernel::linear_backward_input), 2 * 5 + 1);
+    EXPECT_EQ(pass.count(plan::Kernel::linear_backward_weight), 1);
+    EXPECT_EQ(pass.count(plan::Kernel::linear_backward_input), 2 * 5 + 1);
     EXPECT_EQ(pass.dangling(), 0);
 }
 
 // --- activation checkpointing ----------------------------------------------------------------------------
 
 TEST(ModelPlans, CheckpointedModulesRecomputeTheForward) {
-    for (Job job : {small_gpt(), small_llama()}) {
+    for (job::Job job : {small_gpt(), small_llama()}) {
         job.model.dropout = 0.1;
-        const char* block = job.model.type == ModelType::gpt ? "module:Block" : "module:LlamaBlock";
+        const char* block = job.model.type == job::ModelType::gpt ? "module:Block" : "module:LlamaBlock";
         const Pass plain = pass_of(job);
         const Pass pass = pass_of(checkpointed(job, block));
         // The same forward.
-        EXPECT_EQ(pass.kinds(Phase::forward), plain.kinds(Phase::forward));
+        EXPECT_EQ(pass.kinds(plan::Phase::forward), plain.kinds(plan::Phase::forward));
         // The recomputation of the blocks, last first, equals their forward, kernel for kernel and with the
         // same dims, but for the last addition: no node saves its result.
-        const auto of_block = [&](const Pass& in, Phase phase, const std::string& path) {
+        const auto of_block = [&](const Pass& in, plan::Phase phase, const std::string& path) {
             const ModuleTree tree = tree_of(job);
-            std::vector<std::pair<Kernel, std::array<std::int64_t, 6>>> found;
-            for (const Op* op : in.kernels(phase)) {
+            std::vector<std::pair<plan::Kernel, std::array<std::int64_t, 6>>> found;
+            for (const plan::Op* op : in.kernels(phase)) {
                 if (op->module < 0) continue;
                 const std::string& of = tree.modules[static_cast<std::size_t>(op->module)]->path;
                 if (of.starts_with(path)) found.emplace_back(op->kernel().kernel, op->kernel().dims);
@@ -317,21 +321,22 @@ TEST(ModelPlans, CheckpointedModulesRecomputeTheForward) {
             return found;
         };
         for (const char* path : {"blocks.0", "blocks.1"}) {
-            auto needed = of_block(pass, Phase::forward, path);
-            ASSERT_EQ(needed.back().first, Kernel::add);
+            auto needed = of_block(pass, plan::Phase::forward, path);
+            ASSERT_EQ(needed.back().first, plan::Kernel::add);
             needed.pop_back();
-            EXPECT_EQ(of_block(pass, Phase::recompute, path), needed);
-            EXPECT_EQ(of_block(pass, Phase::backward, path), of_block(plain, Phase::backward, path));
+            EXPECT_EQ(of_block(pass, plan::Phase::recompute, path), needed);
+            EXPECT_EQ(of_block(pass, plan::Phase::backward, path),
+                      of_block(plain, plan::Phase::backward, path));
         }
-        EXPECT_TRUE(of_block(pass, Phase::recompute, "norm").empty());
-        EXPECT_EQ(pass.kinds(Phase::backward), plain.kinds(Phase::backward));
+        EXPECT_TRUE(of_block(pass, plan::Phase::recompute, "norm").empty());
+        EXPECT_EQ(pass.kinds(plan::Phase::backward), plain.kinds(plan::Phase::backward));
         EXPECT_EQ(pass.ready, plain.ready);
     }
 }
 
 // Only the input of a block is kept: one more layer costs batch * context * width floats.
 TEST(ModelPlans, CheckpointedModulesKeepOnlyTheInput) {
-    for (Job job :
+    for (job::Job job :
          {checkpointed(small_gpt(), "module:Block"), checkpointed(small_llama(), "module:LlamaBlock")}) {
         job.model.layers = 4;
         const std::int64_t four = pass_of(job).peak();
@@ -347,8 +352,8 @@ TEST(ModelPlans, CheckpointedModulesKeepOnlyTheInput) {
 TEST(ModelPlans, EnterEachCheckpointedModuleOnce) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"));
     const auto ranges = [&](const std::string& name) {
-        return std::count_if(pass.plan.ops.begin(), pass.plan.ops.end(), [&](const Op& op) {
-            return op.kind == OpKind::push_range &&
+        return std::count_if(pass.plan.ops.begin(), pass.plan.ops.end(), [&](const plan::Op& op) {
+            return op.kind == plan::OpKind::push_range &&
                    pass.plan.names[static_cast<std::size_t>(op.name)] == name;
         });
     };
@@ -361,8 +366,8 @@ TEST(ModelPlans, EnterEachCheckpointedModuleOnce) {
 TEST(ModelPlans, NestedCheckpointsComputeTheInnerPartTwiceMore) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block,FeedForward"));
     // Each of 2 blocks: forward, the block's recomputation, the feed-forward part's own.
-    EXPECT_EQ(pass.count(Kernel::gelu_forward), 2 * 3);
-    EXPECT_EQ(pass.count(Kernel::attention_forward), 2 * 2);
+    EXPECT_EQ(pass.count(plan::Kernel::gelu_forward), 2 * 3);
+    EXPECT_EQ(pass.count(plan::Kernel::attention_forward), 2 * 2);
     EXPECT_EQ(pass.ready, pass_of(small_gpt()).ready);
     EXPECT_EQ(pass.dangling(), 0);
 }
@@ -370,10 +375,10 @@ TEST(ModelPlans, NestedCheckpointsComputeTheInnerPartTwiceMore) {
 // Covers a block below which no gradient is needed, and the model as a whole.
 TEST(ModelPlans, CheckpointedModulesRespectFrozenParameters) {
     const Pass pass = pass_of(frozen(checkpointed(small_gpt(), "module:Block"), "module:Embedding"));
-    EXPECT_EQ(pass.kernels(Phase::backward).back()->kernel().kernel, Kernel::layer_norm_backward);
+    EXPECT_EQ(pass.kernels(plan::Phase::backward).back()->kernel().kernel, plan::Kernel::layer_norm_backward);
     EXPECT_EQ(pass.dangling(), 0);
     const Pass whole = pass_of(checkpointed(small_llama(), "module:Llama"));
-    EXPECT_EQ(whole.count(Kernel::rotary_table), 2);
+    EXPECT_EQ(whole.count(plan::Kernel::rotary_table), 2);
     EXPECT_EQ(whole.dangling(), 0);
 }
 
@@ -386,13 +391,13 @@ TEST(ModelPlans, CheckpointedModulesRunPlainlyWithoutABackward) {
 // --- the finite check ------------------------------------------------------------------------------------
 
 TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
-    for (const Job& job : all_models()) {
+    for (const job::Job& job : all_models()) {
         const ModuleTree tree = tree_of(job);
         const Pass pass = pass_of(job, {.finite_flag = true});
         std::multiset<std::string> checked;
-        for (const Op& op : pass.plan.ops) {
-            if (op.kind != OpKind::kernel || !op.kernel().checks_output) continue;
-            EXPECT_EQ(op.phase, Phase::forward);
+        for (const plan::Op& op : pass.plan.ops) {
+            if (op.kind != plan::OpKind::kernel || !op.kernel().checks_output) continue;
+            EXPECT_EQ(op.phase, plan::Phase::forward);
             EXPECT_EQ(op.args.back().buffer, pass.finite_flag);
             EXPECT_EQ(op.args.back().bytes, 4);
             checked.insert(tree.modules[static_cast<std::size_t>(op.module)]->path);
@@ -410,11 +415,11 @@ TEST(ModelPlans, CheckTheOutputOfEachLeafModuleOnce) {
 
 TEST(ModelPlans, DoNotCheckARecomputation) {
     const Pass pass = pass_of(checkpointed(small_gpt(), "module:Block"), {.finite_flag = true});
-    for (const Op* op : pass.kernels(Phase::recompute)) EXPECT_FALSE(op->kernel().checks_output);
-    EXPECT_TRUE(std::any_of(pass.plan.ops.begin(), pass.plan.ops.end(), [](const Op& op) {
-        return op.kind == OpKind::kernel && op.kernel().checks_output;
+    for (const plan::Op* op : pass.kernels(plan::Phase::recompute)) EXPECT_FALSE(op->kernel().checks_output);
+    EXPECT_TRUE(std::any_of(pass.plan.ops.begin(), pass.plan.ops.end(), [](const plan::Op& op) {
+        return op.kind == plan::OpKind::kernel && op.kernel().checks_output;
     }));
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

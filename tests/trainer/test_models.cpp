@@ -12,7 +12,7 @@
 #include "trainer/model/llama.h"
 #include "trainer/model/selection.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 namespace TEST_FILE {
 
 using testing::elements;
@@ -24,8 +24,8 @@ using testing::small_llama;
 using testing::small_mlp;
 using testing::tree_of;
 
-Job named(const std::string& name) {
-    return parse_job("[model]\nname = '" + name + "'\n[data]\ntype = 'text'\npath = 'x'", "job.toml");
+job::Job named(const std::string& name) {
+    return job::parse_job("[model]\nname = '" + name + "'\n[data]\ntype = 'text'\npath = 'x'", "job.toml");
 }
 
 // V tokens, T positions, L layers of width h, f features inside the feed-forward part:
@@ -49,7 +49,7 @@ TEST(Models, HaveThePublishedNumbersOfParameters) {
 TEST(Models, OfTheTestsAreSmall) {
     // 256 h + 16 h + 2 (12 h^2 + 13 h) + 2 h + 256 h with h = 32
     EXPECT_EQ(elements(tree_of(small_gpt())), (256 + 16 + 2 * 13 + 2 + 256) * 32 + 2 * 12 * 32 * 32);
-    Job tied = small_gpt();
+    job::Job tied = small_gpt();
     tied.model.tied_embeddings = true;
     EXPECT_EQ(elements(tree_of(tied)), elements(tree_of(small_gpt())) - 256 * 32);
     // kv = 2 heads of 8; 8/3 of 32 is 85, rounded up to 96
@@ -65,7 +65,7 @@ TEST(Models, RoundTheFeedForwardWidthOfALlama) {
 }
 
 TEST(Models, TakeTheVocabularyFromTheJob) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     job.model.vocabulary = 300;
     const ModuleTree tree = tree_of(job);
     EXPECT_EQ(tree.parameters.front()->rows, 300);
@@ -79,7 +79,7 @@ std::string listed(const ModuleTree& tree) {
 }
 
 TEST(Models, NameTheModulesOfAGpt) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     job.model.layers = 1;
     job.model.dropout = 0.1;
     EXPECT_EQ(listed(tree_of(job)),
@@ -104,7 +104,7 @@ TEST(Models, NameTheModulesOfAGpt) {
 }
 
 TEST(Models, NameTheModulesOfALlama) {
-    Job job = small_llama();
+    job::Job job = small_llama();
     job.model.layers = 1;
     EXPECT_EQ(listed(tree_of(job)),
               "Llama_0 \n"
@@ -124,7 +124,7 @@ TEST(Models, NameTheModulesOfALlama) {
 }
 
 TEST(Models, NameTheModulesOfABert) {
-    Job job = small_bert();
+    job::Job job = small_bert();
     job.model.layers = 1;
     EXPECT_EQ(listed(tree_of(job)),
               "Bert_0 \n"
@@ -171,7 +171,7 @@ TEST(Models, StartAsGpt2Does) {
 
 // The table is one parameter with two users; the head has none of its own.
 TEST(Models, TieTheHeadToTheTokenEmbedding) {
-    for (Job job : {small_gpt(), small_llama()}) {
+    for (job::Job job : {small_gpt(), small_llama()}) {
         job.model.tied_embeddings = true;
         const ModuleTree tree = tree_of(job);
         const Module& embedding = *tree.modules[1];
@@ -191,8 +191,8 @@ TEST(Models, TieTheHeadToTheTokenEmbedding) {
 }
 
 TEST(Models, FreezeModulesAndWhatIsInsideThem) {
-    Job job = small_gpt();
-    job.train.freeze = parse_modules("module:Block,Embedding");
+    job::Job job = small_gpt();
+    job.train.freeze = job::parse_modules("module:Block,Embedding");
     for (const Parameter* parameter : tree_of(job).parameters) {
         EXPECT_EQ(parameter->trained,
                   parameter->path.starts_with("norm.") || parameter->path == "head.weight")
@@ -202,17 +202,17 @@ TEST(Models, FreezeModulesAndWhatIsInsideThem) {
 
 // The head's weight is the table, whichever of its two users is frozen.
 TEST(Models, FreezeATiedTableWithTheHead) {
-    Job job = small_gpt();
+    job::Job job = small_gpt();
     job.model.tied_embeddings = true;
-    job.train.freeze = parse_modules("module:Linear");
+    job.train.freeze = job::parse_modules("module:Linear");
     const ModuleTree tree = tree_of(job);
     EXPECT_FALSE(find(tree, "token_embedding.weight").trained);
     EXPECT_TRUE(find(tree, "position_embedding.weight").trained);
 }
 
 TEST(Models, CheckpointClasses) {
-    Job job = small_llama();
-    job.memory.activation_checkpointing = parse_modules("module:LlamaBlock,SwiGLU");
+    job::Job job = small_llama();
+    job.memory.activation_checkpointing = job::parse_modules("module:LlamaBlock,SwiGLU");
     const ModuleTree tree = tree_of(job);
     for (const Module* module : tree.modules) {
         EXPECT_EQ(module->checkpointed,
@@ -221,47 +221,47 @@ TEST(Models, CheckpointClasses) {
     }
 }
 
-std::string error_of(const Job& job) {
+std::string error_of(const job::Job& job) {
     try {
         make_model(job);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         return error.what();
     }
     return "no error";
 }
 
 TEST(Models, RefuseClassesThatTheyLack) {
-    Job job = small_mlp();
+    job::Job job = small_mlp();
     job.origins["train.freeze"] = "job.toml:3";
     job.origins["memory.activation_checkpointing"] = "command line";
-    job.train.freeze = parse_modules("module:Block");
+    job.train.freeze = job::parse_modules("module:Block");
     EXPECT_EQ(error_of(job),
               "job.toml:3: train.freeze: the model has no module of class Block; its classes are Linear, "
               "MLP, ReLU, Sequential");
     job.train.freeze = {};
-    job.memory.activation_checkpointing = parse_modules("module:ReLU,Block");
+    job.memory.activation_checkpointing = job::parse_modules("module:ReLU,Block");
     EXPECT_EQ(error_of(job),
               "command line: memory.activation_checkpointing: the model has no module of class Block; its "
               "classes are Linear, MLP, ReLU, Sequential");
 }
 
 TEST(Models, RefuseToFreezeWhatHasNoParameters) {
-    Job job = small_mlp();
-    job.train.freeze = parse_modules("module:ReLU");
+    job::Job job = small_mlp();
+    job.train.freeze = job::parse_modules("module:ReLU");
     EXPECT_EQ(error_of(job), "train.freeze: modules of class ReLU have no parameters; omit it");
 }
 
 TEST(Models, FreezeByNamesThatOverlap) {
-    Job job = small_mlp();
-    job.train.freeze = parse_modules("path:net.?,net.0");
+    job::Job job = small_mlp();
+    job.train.freeze = job::parse_modules("path:net.?,net.0");
     EXPECT_EQ(error_of(job),
               "train.freeze: path:net.?,net.0 leaves no parameter to train; name fewer modules");
 }
 
 TEST(Models, FreezeAndCheckpointByPath) {
-    Job job = small_mlp();
-    job.train.freeze = parse_modules("path:net.0");
-    job.memory.activation_checkpointing = parse_modules("every:2,Linear");
+    job::Job job = small_mlp();
+    job.train.freeze = job::parse_modules("path:net.0");
+    job.memory.activation_checkpointing = job::parse_modules("every:2,Linear");
     const ModuleTree tree = number_modules(make_model(job));
     for (const Module* module : tree.modules) {
         if (module->class_name() != "Linear") continue;
@@ -269,15 +269,15 @@ TEST(Models, FreezeAndCheckpointByPath) {
         EXPECT_EQ(module->checkpointed, module->name == "Linear_0" || module->name == "Linear_2")
             << module->path;
     }
-    job.train.freeze = parse_modules("path:net.1");
+    job.train.freeze = job::parse_modules("path:net.1");
     EXPECT_EQ(error_of(job), "train.freeze: modules of path net.1 have no parameters; omit it");
 }
 
 TEST(Models, RefuseToTrainNothing) {
-    Job job = small_mlp();
-    job.train.freeze = parse_modules("module:Linear");
+    job::Job job = small_mlp();
+    job.train.freeze = job::parse_modules("module:Linear");
     EXPECT_EQ(error_of(job), "train.freeze: module:Linear leaves no parameter to train; name fewer modules");
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -8,32 +8,28 @@
 #include "trainer/executor/run.h"
 #include "trainer/planner/nearest.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::planner {
 namespace TEST_FILE {
 
-using planner::nearest_fits;
-using planner::NearestFit;
-using planner::NearestFits;
-
 // A job for real devices: the text on which it would train is not opened.
-Job job_with(const std::vector<Override>& changes = {}) {
-    std::vector<Override> all = {{"run.device", "cpu"}, {"data.path", "not there"}};
+job::Job job_with(const std::vector<job::Override>& changes = {}) {
+    std::vector<job::Override> all = {{"run.device", "cpu"}, {"data.path", "not there"}};
     all.insert(all.end(), changes.begin(), changes.end());
     return testing::planned_job("", all);
 }
 
-std::int64_t peak_of(const std::vector<Override>& changes) {
-    return Program(job_with(changes)).predict().peak.bytes;
+std::int64_t peak_of(const std::vector<job::Override>& changes) {
+    return sharding::Program(job_with(changes)).predict().peak.bytes;
 }
 
 // Whether the total, including the allocator, fits into `limit`.
-bool fits(const std::vector<Override>& changes, std::int64_t limit) {
+bool fits(const std::vector<job::Override>& changes, std::int64_t limit) {
     sim::SimOptions options;
     options.memory_limit = limit;
     try {
-        sim::simulate(Program(job_with(changes)), testing::round_cluster(), options);
+        sim::simulate(sharding::Program(job_with(changes)), testing::round_cluster(), options);
         return true;
-    } catch (const OutOfMemory&) {
+    } catch (const executor::OutOfMemory&) {
         return false;
     }
 }
@@ -73,7 +69,7 @@ TEST(Nearest, NoPartOfTheChangesIsEnough) {
             EXPECT_GE(fit.steps, limit < least ? 2u : 1u);
             if (fit.steps == 1 || fit.steps != fit.changes.size()) continue;  // some keys change together
             for (std::size_t left_out = 0; left_out < fit.changes.size(); ++left_out) {
-                std::vector<Override> part = fit.changes;
+                std::vector<job::Override> part = fit.changes;
                 part.erase(part.begin() + static_cast<std::ptrdiff_t>(left_out));
                 EXPECT_FALSE(fits(part, limit)) << fit.changes[left_out].key << " is not needed";
             }
@@ -83,14 +79,14 @@ TEST(Nearest, NoPartOfTheChangesIsEnough) {
 
 // The number of samples per step stays the same. With 32 samples, activations are most of the peak.
 TEST(Nearest, ASmallerBatchComesWithMoreMicroBatches) {
-    const Job job = job_with({{"data.batch", "32"}});
-    const std::int64_t limit = Program(job).predict().peak.bytes - 1;
+    const job::Job job = job_with({{"data.batch", "32"}});
+    const std::int64_t limit = sharding::Program(job).predict().peak.bytes - 1;
     bool seen = false;
     for (const NearestFit& fit :
          nearest_fits(job, limit, testing::round_cluster(), {.most = 100, .seconds = 100}).fits) {
-        std::vector<Override> all = {{"data.batch", "32"}};
+        std::vector<job::Override> all = {{"data.batch", "32"}};
         all.insert(all.end(), fit.changes.begin(), fit.changes.end());
-        const Job changed = job_with(all);
+        const job::Job changed = job_with(all);
         EXPECT_EQ(changed.data.batch * changed.train.accumulation, 32);
         seen = seen || changed.data.batch < 32;
     }
@@ -125,4 +121,4 @@ TEST(Nearest, DoesNotNeedALargeEnoughCluster) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::planner

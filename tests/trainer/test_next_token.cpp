@@ -8,7 +8,7 @@
 
 #include "trainer/cli/next_token.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 namespace TEST_FILE {
 
 // softmax(ln 1, ln 2, ln 5) = 1/8, 2/8, 5/8; the likeliest comes first in [0, 1).
@@ -55,4 +55,4 @@ TEST(NextToken, ALogitThatIsNotFiniteIsReported) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

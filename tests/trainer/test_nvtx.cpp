@@ -10,7 +10,7 @@
 #include "tests/tools/run_command.h"
 #include "traces/store/sqlite/sqlite.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using ::testing::Contains;
@@ -96,4 +96,4 @@ TEST_F(NvtxOfARun, HasEachThreadsRankAndItsStepsOnce) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

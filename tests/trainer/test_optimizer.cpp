@@ -5,7 +5,7 @@
 #include "trainer/kernels/optimizer.h"
 #include "trainer/kernels/reductions.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -13,14 +13,14 @@ using namespace testing;
 TEST(Sgd, StepsAgainstTheGradient) {
     Floats param = {1.0f, -2.0f};
     const Floats grad = {0.5f, 0.25f};
-    kernels::sgd(param.data(), grad.data(), nullptr, 2, 0.5, 0.0, false, 0.0);
+    sgd(param.data(), grad.data(), nullptr, 2, 0.5, 0.0, false, 0.0);
     EXPECT_EQ(param, (Floats{0.75f, -2.125f}));  // 1 - 0.5*0.5, -2 - 0.5*0.25
 }
 
 TEST(Sgd, WeightDecayAddsTheParameterToTheGradient) {
     Floats param = {4.0f};
     const Floats grad = {1.0f};
-    kernels::sgd(param.data(), grad.data(), nullptr, 1, 0.5, 0.0, false, 0.25);
+    sgd(param.data(), grad.data(), nullptr, 1, 0.5, 0.0, false, 0.25);
     EXPECT_EQ(param[0], 3.0f);  // 4 - 0.5*(1 + 0.25*4)
 }
 
@@ -29,9 +29,9 @@ TEST(Sgd, MomentumGathersSpeed) {
     Floats param = {0.0f};
     const Floats grad = {1.0f};
     Floats buffer = {0.0f};
-    kernels::sgd(param.data(), grad.data(), buffer.data(), 1, 1.0, 0.5, false, 0.0);
+    sgd(param.data(), grad.data(), buffer.data(), 1, 1.0, 0.5, false, 0.0);
     EXPECT_EQ(param[0], -1.0f);
-    kernels::sgd(param.data(), grad.data(), buffer.data(), 1, 1.0, 0.5, false, 0.0);
+    sgd(param.data(), grad.data(), buffer.data(), 1, 1.0, 0.5, false, 0.0);
     EXPECT_EQ(param[0], -2.5f);
     EXPECT_EQ(buffer[0], 1.5f);
 }
@@ -42,7 +42,7 @@ TEST(AdamW, FirstStepIsTheLearningRate) {
     Floats param = {1.0f, 1.0f};
     const Floats grad = {3.0f, -0.001f};
     Floats m(2, 0.0f), v(2, 0.0f);
-    kernels::adamw(param.data(), grad.data(), m.data(), v.data(), 2, {0.1, 0.9, 0.999, 1e-8, 0.5}, 1);
+    adamw(param.data(), grad.data(), m.data(), v.data(), 2, {0.1, 0.9, 0.999, 1e-8, 0.5}, 1);
     EXPECT_NEAR(param[0], 0.95 - 0.1, 1e-6);
     EXPECT_NEAR(param[1], 0.95 + 0.1, 1e-5);
 }
@@ -56,7 +56,7 @@ TEST(Sgd, AgreesWithThePlainFormOverSteps) {
         Vector expected = in_double(param), plain_buffer(kCount);
         for (int step = 1; step <= kSteps; ++step) {
             const Floats grad = normals(kCount, std::to_string(step));
-            kernels::sgd(param.data(), grad.data(), buffer.data(), kCount, 0.1, 0.9, nesterov, 0.01);
+            sgd(param.data(), grad.data(), buffer.data(), kCount, 0.1, 0.9, nesterov, 0.01);
             reference::sgd(expected, in_double(grad), plain_buffer, {0.1, 0.9, nesterov, 0.01});
         }
         EXPECT_LE(relative_error(param, expected), kFloatTolerance);
@@ -69,8 +69,7 @@ TEST(AdamW, AgreesWithThePlainFormOverSteps) {
     Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
     for (int step = 1; step <= kSteps; ++step) {
         const Floats grad = normals(kCount, std::to_string(step));
-        kernels::adamw(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1},
-                       step);
+        adamw(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1}, step);
         reference::adamw(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-8, 0.1});
     }
     EXPECT_LE(relative_error(param, expected), kFloatTolerance);
@@ -82,12 +81,11 @@ TEST(AdamW, AgreesWithThePlainFormOverSteps) {
 TEST(AdamW, ShardsSteppedAloneHaveTheBitsOfTheWhole) {
     const Floats start = normals(kCount, "param"), grad = normals(kCount, "grad");
     Floats whole = start, m(kCount, 0.0f), v(kCount, 0.0f);
-    kernels::adamw(whole.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.999, 1e-8, 0.01}, 1);
+    adamw(whole.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.999, 1e-8, 0.01}, 1);
     Floats parts = start, m2(kCount, 0.0f), v2(kCount, 0.0f);
     for (std::size_t first = 0; first < kCount; first += 251) {
         const std::size_t n = std::min<std::size_t>(251, kCount - first);
-        kernels::adamw(&parts[first], &grad[first], &m2[first], &v2[first], n, {0.01, 0.9, 0.999, 1e-8, 0.01},
-                       1);
+        adamw(&parts[first], &grad[first], &m2[first], &v2[first], n, {0.01, 0.9, 0.999, 1e-8, 0.01}, 1);
     }
     EXPECT_EQ(parts, whole);
 }
@@ -98,7 +96,7 @@ TEST(Adam, WeightDecayIsAddedToTheGradient) {
     Floats param = {2.0f};
     const Floats grad = {0.0f};
     Floats m(1, 0.0f), v(1, 0.0f);
-    kernels::adam(param.data(), grad.data(), m.data(), v.data(), 1, {0.5, 0.9, 0.999, 1e-8, 1.0}, 1);
+    adam(param.data(), grad.data(), m.data(), v.data(), 1, {0.5, 0.9, 0.999, 1e-8, 1.0}, 1);
     EXPECT_NEAR(param[0], 1.5f, 1e-6f);
     EXPECT_NEAR(m[0], 0.2f, 1e-6f);  // (1 - 0.9) * 2
 }
@@ -108,8 +106,7 @@ TEST(Adam, AgreesWithThePlainFormOverSteps) {
     Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
     for (int step = 1; step <= kSteps; ++step) {
         const Floats grad = normals(kCount, std::to_string(step));
-        kernels::adam(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1},
-                      step);
+        adam(param.data(), grad.data(), m.data(), v.data(), kCount, {0.01, 0.9, 0.95, 1e-8, 0.1}, step);
         reference::adam(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-8, 0.1});
     }
     EXPECT_LE(relative_error(param, expected), kFloatTolerance);
@@ -119,16 +116,16 @@ TEST(Adam, AgreesWithThePlainFormOverSteps) {
 
 // |param| = 5, |grad| = 10: 0.1 * 5 / (10 + 0.5 * 5) = 0.04.
 TEST(Lars, RateIsTheTrustedShareOfTheNorms) {
-    EXPECT_FLOAT_EQ(kernels::lars_rate(25.0, 100.0, 0.1, 0.5), 0.04f);
-    EXPECT_EQ(kernels::lars_rate(0.0, 100.0, 0.1, 0.5), 1.0f);
-    EXPECT_EQ(kernels::lars_rate(25.0, 0.0, 0.1, 0.5), 1.0f);
+    EXPECT_FLOAT_EQ(lars_rate(25.0, 100.0, 0.1, 0.5), 0.04f);
+    EXPECT_EQ(lars_rate(0.0, 100.0, 0.1, 0.5), 1.0f);
+    EXPECT_EQ(lars_rate(25.0, 0.0, 0.1, 0.5), 1.0f);
 }
 
 TEST(Lars, AtRateOneIsSgd) {
     Floats one = normals(kCount, "param"), other = one, buffer(kCount, 0.0f), other_buffer = buffer;
     const Floats grad = normals(kCount, "grad");
-    kernels::lars(one.data(), grad.data(), buffer.data(), kCount, 0.1, 0.9, true, 0.01, 1.0f);
-    kernels::sgd(other.data(), grad.data(), other_buffer.data(), kCount, 0.1, 0.9, true, 0.01);
+    lars(one.data(), grad.data(), buffer.data(), kCount, 0.1, 0.9, true, 0.01, 1.0f);
+    sgd(other.data(), grad.data(), other_buffer.data(), kCount, 0.1, 0.9, true, 0.01);
     EXPECT_EQ(one, other);
     EXPECT_EQ(buffer, other_buffer);
 }
@@ -139,9 +136,9 @@ TEST(Lars, AgreesWithThePlainFormOverSteps) {
         Vector expected = in_double(param), plain_buffer(kCount);
         for (int step = 1; step <= kSteps; ++step) {
             const Floats grad = normals(kCount, std::to_string(step));
-            const float rate = kernels::lars_rate(kernels::sum_of_squares(param.data(), kCount),
-                                                  kernels::sum_of_squares(grad.data(), kCount), 0.02, 0.01);
-            kernels::lars(param.data(), grad.data(), buffer.data(), kCount, 0.5, 0.9, nesterov, 0.01, rate);
+            const float rate = lars_rate(sum_of_squares(param.data(), kCount),
+                                         sum_of_squares(grad.data(), kCount), 0.02, 0.01);
+            lars(param.data(), grad.data(), buffer.data(), kCount, 0.5, 0.9, nesterov, 0.01, rate);
             reference::lars(expected, in_double(grad), plain_buffer, 0.02, {0.5, 0.9, nesterov, 0.01});
         }
         EXPECT_LE(relative_error(param, expected), kFloatTolerance);
@@ -150,22 +147,22 @@ TEST(Lars, AgreesWithThePlainFormOverSteps) {
 }
 
 TEST(Lamb, RatioIsThatOfTheNorms) {
-    EXPECT_EQ(kernels::lamb_ratio(36.0, 9.0), 2.0f);
-    EXPECT_EQ(kernels::lamb_ratio(0.0, 9.0), 1.0f);
-    EXPECT_EQ(kernels::lamb_ratio(36.0, 0.0), 1.0f);
+    EXPECT_EQ(lamb_ratio(36.0, 9.0), 2.0f);
+    EXPECT_EQ(lamb_ratio(0.0, 9.0), 1.0f);
+    EXPECT_EQ(lamb_ratio(36.0, 0.0), 1.0f);
 }
 
 TEST(Lamb, AgreesWithThePlainFormOverSteps) {
-    const kernels::AdamOptions options{0.01, 0.9, 0.95, 1e-6, 0.1};
+    const AdamOptions options{0.01, 0.9, 0.95, 1e-6, 0.1};
     Floats param = normals(kCount, "param"), m(kCount, 0.0f), v(kCount, 0.0f);
     Vector expected = in_double(param), plain_m(kCount), plain_v(kCount);
     for (int step = 1; step <= kSteps; ++step) {
         const Floats grad = normals(kCount, std::to_string(step));
         Floats update = grad;
-        kernels::lamb_update(update.data(), param.data(), m.data(), v.data(), kCount, options, step);
-        const float ratio = kernels::lamb_ratio(kernels::sum_of_squares(param.data(), kCount),
-                                                kernels::sum_of_squares(update.data(), kCount));
-        kernels::lamb(param.data(), update.data(), kCount, options.lr, ratio);
+        lamb_update(update.data(), param.data(), m.data(), v.data(), kCount, options, step);
+        const float ratio =
+            lamb_ratio(sum_of_squares(param.data(), kCount), sum_of_squares(update.data(), kCount));
+        lamb(param.data(), update.data(), kCount, options.lr, ratio);
         reference::lamb(expected, in_double(grad), plain_m, plain_v, step, {0.01, 0.9, 0.95, 1e-6, 0.1});
     }
     EXPECT_LE(relative_error(param, expected), kFloatTolerance);
@@ -174,4 +171,4 @@ TEST(Lamb, AgreesWithThePlainFormOverSteps) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -12,13 +12,13 @@ namespace TEST_FILE {
 
 using Losses = std::vector<double>;
 
-std::vector<Job> every_way(const Job& job, const char* wrap_class) {
-    std::vector<Job> jobs;
+std::vector<job::Job> every_way(const job::Job& job, const char* wrap_class) {
+    std::vector<job::Job> jobs;
     for (const std::string& wrap :
          {std::string("root"), std::string("module:") + wrap_class, std::string("size:600")}) {
         jobs.push_back(testing::with_wrap(job, wrap));
     }
-    for (const BackwardPrefetch prefetch : {BackwardPrefetch::none, BackwardPrefetch::post}) {
+    for (const job::BackwardPrefetch prefetch : {job::BackwardPrefetch::none, job::BackwardPrefetch::post}) {
         jobs.push_back(jobs[1]);
         jobs.back().fsdp.backward_prefetch = prefetch;
     }
@@ -28,7 +28,7 @@ std::vector<Job> every_way(const Job& job, const char* wrap_class) {
     jobs.back().run.workers = 1;
     jobs.push_back(jobs[1]);
     jobs.back().run.workers = 5;
-    jobs.push_back(testing::with_mode(job, ParallelMode::ddp));
+    jobs.push_back(testing::with_mode(job, job::ParallelMode::ddp));
     jobs.push_back(jobs.back());
     jobs.back().ddp.first_bucket_mb = jobs.back().ddp.bucket_cap_mb = 0.001;
     return jobs;
@@ -41,10 +41,10 @@ void expect_close(const Losses& a, const Losses& b, double tolerance) {
 
 TEST(Parity, MlpIsTheSameUnderEveryMode) {
     const Losses single =
-        testing::run(testing::with_mode(testing::mlp_job(4, 24, 24, 1), ParallelMode::none)).losses;
+        testing::run(testing::with_mode(testing::mlp_job(4, 24, 24, 1), job::ParallelMode::none)).losses;
     for (const int ranks : {1, 2, 3, 4}) {
         for (const double momentum : {0.0, 0.9}) {
-            Job job = testing::mlp_job(4, 24, 24 / ranks, ranks);
+            job::Job job = testing::mlp_job(4, 24, 24 / ranks, ranks);
             job.optimizer.momentum = momentum;
             const auto jobs = every_way(job, "Linear");
             const Losses first = testing::run(jobs[0]).losses;
@@ -59,7 +59,7 @@ TEST(Parity, MlpIsTheSameUnderEveryMode) {
 TEST(Parity, GptIsTheSameUnderEveryMode) {
     const testing::SampleText text;
     const Losses single =
-        testing::run(testing::with_mode(testing::gpt_job(text, 4, 1), ParallelMode::none)).losses;
+        testing::run(testing::with_mode(testing::gpt_job(text, 4, 1), job::ParallelMode::none)).losses;
     for (const int ranks : {1, 2, 4}) {
         const auto jobs = every_way(testing::gpt_job(text, 4 / ranks, ranks), "Block");
         const Losses first = testing::run(jobs[0]).losses;
@@ -73,23 +73,24 @@ TEST(Parity, GptIsTheSameUnderEveryMode) {
 // Parameters that are not divisible by the number of ranks, some smaller than it: padding and empty shards.
 TEST(Parity, UnevenAndEmptyShardsChangeNothing) {
     for (const int ranks : {3, 5, 7}) {
-        Job job = testing::mlp_job(3, 5, 2, ranks);
-        job.optimizer.type = OptimizerType::adamw;
+        job::Job job = testing::mlp_job(3, 5, 2, ranks);
+        job.optimizer.type = job::OptimizerType::adamw;
         job.train.clip_norm = 0.1;
-        Job reference = testing::with_mode(job, ParallelMode::none);
+        job::Job reference = testing::with_mode(job, job::ParallelMode::none);
         reference.run.ranks = 1;
         reference.train.accumulation = ranks;
         const Losses expected = testing::run(reference).losses;
-        for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+        for (const job::FsdpLayout layout :
+             {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
             for (const bool offload : {false, true}) {
-                Job sharded = testing::with_wrap(job, "module:Linear");
+                job::Job sharded = testing::with_wrap(job, "module:Linear");
                 sharded.fsdp.layout = layout;
                 sharded.fsdp.cpu_offload = offload;
                 sharded.fsdp.sync_module_states = offload;
                 EXPECT_EQ(testing::run(sharded).losses, expected) << ranks << " ranks";
             }
         }
-        Job zero = testing::with_mode(job, ParallelMode::ddp);
+        job::Job zero = testing::with_mode(job, job::ParallelMode::ddp);
         zero.ddp.shard_optimizer = true;
         EXPECT_EQ(testing::run(zero).losses, expected) << ranks << " ranks";
     }
@@ -99,29 +100,30 @@ TEST(Parity, UnevenAndEmptyShardsChangeNothing) {
 TEST(Parity, FrozenParametersStayAndTheOthersLearnAlike) {
     const testing::SampleText text;
     for (const char* frozen : {"LayerNorm", "Embedding", "CausalSelfAttention"}) {
-        Job job = testing::gpt_job(text, 1, 4);
+        job::Job job = testing::gpt_job(text, 1, 4);
         job.train.freeze.names = {frozen};
-        Job reference = testing::with_mode(job, ParallelMode::none);
+        job::Job reference = testing::with_mode(job, job::ParallelMode::none);
         reference.run.ranks = 1;
         reference.train.accumulation = 4;
         const Losses expected = testing::run(reference).losses;
         for (const char* wrap : {"root", "module:Block", "module:LayerNorm,Embedding,Linear"}) {
-            for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
-                Job sharded = testing::with_wrap(job, wrap);
+            for (const job::FsdpLayout layout :
+                 {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+                job::Job sharded = testing::with_wrap(job, wrap);
                 sharded.fsdp.layout = layout;
                 EXPECT_EQ(testing::run(sharded).losses, expected) << frozen << ", wrap " << wrap;
             }
         }
-        EXPECT_EQ(testing::run(testing::with_mode(job, ParallelMode::ddp)).losses, expected) << frozen;
+        EXPECT_EQ(testing::run(testing::with_mode(job, job::ParallelMode::ddp)).losses, expected) << frozen;
         job.ddp.shard_optimizer = true;
-        EXPECT_EQ(testing::run(testing::with_mode(job, ParallelMode::ddp)).losses, expected) << frozen;
+        EXPECT_EQ(testing::run(testing::with_mode(job, job::ParallelMode::ddp)).losses, expected) << frozen;
     }
 }
 
 // A table that the embedding and the head share, wrapped separately: it belongs to the unit around both.
 TEST(Parity, SharedParametersMayBeWrappedSeparately) {
     const testing::SampleText text;
-    Job job = testing::gpt_job(text, 1, 2);
+    job::Job job = testing::gpt_job(text, 1, 2);
     job.model.tied_embeddings = true;
     const Losses expected = testing::run(testing::with_wrap(job, "root")).losses;
     for (const char* wrap : {"module:Embedding,Linear", "module:Block,Embedding,Linear", "size:500"}) {
@@ -132,30 +134,31 @@ TEST(Parity, SharedParametersMayBeWrappedSeparately) {
 // A prefetched unit's gradients are reduced by nodes of the forward, not of the recomputation.
 TEST(Parity, UnitsInsideCheckpointedModulesMayBePrefetched) {
     const testing::SampleText text;
-    Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Linear");
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Linear");
     const Losses expected = testing::run(job).losses;
     job.memory.activation_checkpointing.names = {"Block"};
     job.fsdp.forward_prefetch = true;
-    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
+    for (const job::FsdpLayout layout :
+         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
         job.fsdp.layout = layout;
         EXPECT_EQ(testing::run(job).losses, expected);
     }
 }
 
 TEST(Parity, TheSameRunTwiceGivesTheSameBits) {
-    const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
+    const job::Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
     EXPECT_EQ(testing::run(job).losses, testing::run(job).losses);
 }
 
 TEST(Parity, AnotherSeedGivesAnotherRun) {
-    Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 2), "root");
+    job::Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 2), "root");
     const Losses first = testing::run(job).losses;
     job.run.seed = 2;
     EXPECT_NE(testing::run(job).losses, first);
 }
 
 TEST(Parity, MlpLearns) {
-    Job job = testing::with_wrap(testing::mlp_job(2, 16, 32, 2), "module:Linear");
+    job::Job job = testing::with_wrap(testing::mlp_job(2, 16, 32, 2), "module:Linear");
     job.run.steps = 200;
     job.optimizer.lr = 0.5;
     const Losses losses = testing::run(job).losses;
@@ -164,7 +167,7 @@ TEST(Parity, MlpLearns) {
 
 TEST(Parity, GptLearns) {
     const testing::SampleText text;
-    Job job = testing::with_wrap(testing::gpt_job(text, 4, 2), "module:Block");
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 4, 2), "module:Block");
     job.run.steps = 60;
     job.optimizer.lr = 0.003;
     const Losses losses = testing::run(job).losses;

@@ -67,8 +67,8 @@ TEST(ParityGrid, Bf16StaysNearFp32AndAgreesWithItself) {
                     p[testing::offload] = offload;
                     p[testing::limiter] = layout == 1 ? 0 : offload;
                     if (!testing::possible(p)) continue;
-                    Job job = testing::job_at(p, text);
-                    job.precision.param = job.precision.reduce = job.precision.buffer = Precision::bf16;
+                    job::Job job = testing::job_at(p, text);
+                    job.precision.param = job.precision.reduce = job.precision.buffer = job::Precision::bf16;
                     const std::vector<double> losses = testing::run(job).losses;
                     if (first.empty()) first = losses;
                     EXPECT_EQ(losses, first) << testing::describe(p);

@@ -11,7 +11,7 @@
 #include "plan_jobs.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 namespace TEST_FILE {
 
 constexpr std::int64_t kP = 4;
@@ -21,11 +21,11 @@ struct Shape {
     std::int64_t w() const { return (std::int64_t{width} * width + width) * 4; }
     std::int64_t a() const { return std::int64_t{batch} * width * 4; }
     std::int64_t psi() const { return layers * w(); }
-    Job job() const { return testing::mlp_job(layers, width, batch, ranks); }
+    job::Job job() const { return testing::mlp_job(layers, width, batch, ranks); }
 };
 
-std::int64_t peak(const Job& job) {
-    const MemoryPeak result = Program(job).predict().peak;
+std::int64_t peak(const job::Job& job) {
+    const plan::MemoryPeak result = Program(job).predict().peak;
     EXPECT_EQ(std::accumulate(result.at_peak.begin(), result.at_peak.end(), std::int64_t{0}), result.bytes);
     return result.bytes;
 }
@@ -52,13 +52,13 @@ TEST(MemoryAccount, RootWrapHoldsThreeModels) {
 
 TEST(MemoryAccount, PerLinearWrapHoldsFourUnits) {
     for (const Shape s : {Shape{8, 64, 1, 4}, Shape{8, 64, 32, 8}, Shape{4, 32, 16, 2}}) {
-        Job job = testing::with_wrap(s.job(), "module:Linear");
+        job::Job job = testing::with_wrap(s.job(), "module:Linear");
         EXPECT_EQ(peak(job), per_linear(s, 1, true));
-        job.fsdp.backward_prefetch = BackwardPrefetch::none;
+        job.fsdp.backward_prefetch = job::BackwardPrefetch::none;
         EXPECT_EQ(peak(job), per_linear(s, 1, false));
-        job.fsdp.backward_prefetch = BackwardPrefetch::post;
+        job.fsdp.backward_prefetch = job::BackwardPrefetch::post;
         EXPECT_EQ(peak(job), per_linear(s, 1, false)) << "the next unit is gathered after this one is freed";
-        job.fsdp.backward_prefetch = BackwardPrefetch::pre;
+        job.fsdp.backward_prefetch = job::BackwardPrefetch::pre;
         job.fsdp.limit_all_gathers = false;
         EXPECT_EQ(peak(job), per_linear(s, 1, true)) << "the limiter changes time, not allocated memory";
     }
@@ -66,11 +66,11 @@ TEST(MemoryAccount, PerLinearWrapHoldsFourUnits) {
 
 TEST(MemoryAccount, OptimizerStateCountsFromTheSecondStep) {
     const Shape s{8, 64, 4, 4};
-    Job job = testing::with_wrap(s.job(), "module:Linear");
+    job::Job job = testing::with_wrap(s.job(), "module:Linear");
     job.optimizer.momentum = 0.9;
     EXPECT_EQ(peak(job), per_linear(s, 2, true));
     job.optimizer = {};
-    job.optimizer.type = OptimizerType::adamw;
+    job.optimizer.type = job::OptimizerType::adamw;
     EXPECT_EQ(peak(job), per_linear(s, 3, true));
 }
 
@@ -79,21 +79,22 @@ TEST(MemoryAccount, OptimizerStateCountsFromTheSecondStep) {
 // activations.
 TEST(MemoryAccount, DdpHoldsParametersGradientsAndBuckets) {
     const Shape s{4, 64, 2, 2};
-    const MemoryPeak result = Program(testing::with_mode(s.job(), ParallelMode::ddp)).predict().peak;
-    const auto at = [&](MemoryCategory c) { return result.at_peak[static_cast<std::size_t>(c)]; };
-    EXPECT_EQ(at(MemoryCategory::parameters), s.psi());
-    EXPECT_EQ(at(MemoryCategory::gradients), s.psi());
-    EXPECT_EQ(at(MemoryCategory::communication), s.psi());
-    EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 0);
+    const plan::MemoryPeak result =
+        Program(testing::with_mode(s.job(), job::ParallelMode::ddp)).predict().peak;
+    const auto at = [&](plan::MemoryCategory c) { return result.at_peak[static_cast<std::size_t>(c)]; };
+    EXPECT_EQ(at(plan::MemoryCategory::parameters), s.psi());
+    EXPECT_EQ(at(plan::MemoryCategory::gradients), s.psi());
+    EXPECT_EQ(at(plan::MemoryCategory::communication), s.psi());
+    EXPECT_EQ(at(plan::MemoryCategory::unsharded_parameters), 0);
 }
 
 TEST(MemoryAccount, AStepLeaksNothing) {
     const testing::SampleText text;
-    for (const Job& job : {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
-                           testing::with_mode(testing::mlp_job(4, 24, 3, 2), ParallelMode::ddp),
-                           testing::with_wrap(testing::gpt_job(text, 2, 2), "root")}) {
+    for (const job::Job& job : {testing::with_wrap(testing::mlp_job(4, 24, 3, 4), "module:Linear"),
+                                testing::with_mode(testing::mlp_job(4, 24, 3, 2), job::ParallelMode::ddp),
+                                testing::with_wrap(testing::gpt_job(text, 2, 2), "root")}) {
         const Program program(job);
-        MemoryAccount account;
+        plan::MemoryAccount account;
         account.walk(program.setup());
         for (std::size_t i = 0; i <= program.warm_up_steps(); ++i) account.walk(program.step(i));
         const std::int64_t live = account.counter().live_bytes();
@@ -103,4 +104,4 @@ TEST(MemoryAccount, AStepLeaksNothing) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -11,14 +11,11 @@
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/search.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::planner {
 namespace TEST_FILE {
 
 using namespace testing;
 
-using planner::Given;
-using planner::Outcome;
-using planner::Row;
 using ::testing::HasSubstr;
 
 // One value for every factor that a test does not vary, because the tests run under the thread sanitizer,
@@ -33,7 +30,7 @@ TEST(Planner, EveryFigureIsTheSimulators) {
     ASSERT_GE(rows.size(), 24u);
     for (const Row& row : rows) {
         ASSERT_EQ(row.outcome, Outcome::fits) << row.reason;
-        const Program program(sim::placed_on(planned.job(row.settings), planned.cluster()));
+        const sharding::Program program(sim::placed_on(planned.job(row.settings), planned.cluster()));
         const sim::SimResult result = sim::simulate(program, planned.cluster());
         EXPECT_EQ(row.times.step, result.average_step_s);
         EXPECT_EQ(row.times.exposed, result.exposed_communication_s);
@@ -48,7 +45,7 @@ TEST(Planner, EveryFigureIsTheSimulators) {
 
 TEST(Planner, ThreadsChangeNothing) {
     const Planned planned("");
-    planner::SearchOptions three;
+    SearchOptions three;
     three.threads = 3;
     std::size_t told = 0;
     three.progress = [&](std::size_t done, std::size_t) { EXPECT_EQ(done, ++told); };
@@ -80,19 +77,19 @@ TEST(Planner, NothingDominatesTheParetoFrontAndItDominatesAllOthers) {
             EXPECT_FALSE(beaten) << row.number;
             continue;
         }
-        const Row* by = planner::numbered(rows, row.beaten_by);
+        const Row* by = numbered(rows, row.beaten_by);
         ASSERT_NE(by, nullptr) << row.number;
         EXPECT_TRUE(by->front);
         EXPECT_TRUE(beats(*by, row) || row.same_as != 0 || !beaten) << row.number;
-        EXPECT_NE(planner::why(row, rows), "");
+        EXPECT_NE(why(row, rows), "");
     }
     EXPECT_GE(front, 2);
-    EXPECT_EQ(planner::fastest(rows)->front, true);
-    EXPECT_EQ(planner::smallest(rows)->front, true);
+    EXPECT_EQ(fastest(rows)->front, true);
+    EXPECT_EQ(smallest(rows)->front, true);
 }
 
 Row timed_row(int number, std::int64_t peak, std::int64_t reserved, double seconds,
-              std::vector<Override> settings) {
+              std::vector<job::Override> settings) {
     Row row;
     row.number = number;
     row.outcome = Outcome::fits;
@@ -113,7 +110,7 @@ TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
         timed_row(3, 110, 1000, 1.001, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "false"}}),
         timed_row(4, 100, 150, 2.0, {{"fsdp.wrap", "size:5"}, {"fsdp.limit_all_gathers", "true"}}),
     };
-    planner::mark_front(rows);
+    mark_front(rows);
     EXPECT_TRUE(rows[0].front);  // no other that reserves as little is as fast
     EXPECT_TRUE(rows[1].front);
     EXPECT_FALSE(rows[2].front);
@@ -123,19 +120,19 @@ TEST(Planner, TheSimplerOfTwoIndistinguishableOnesIsTheBest) {
     EXPECT_FALSE(rows[3].tied);
     EXPECT_EQ(rows[1].changes, 1);
     EXPECT_EQ(rows[2].changes, 2);
-    EXPECT_EQ(planner::fastest(rows)->number, 2);
-    EXPECT_EQ(planner::best(rows)->number, 1);
+    EXPECT_EQ(fastest(rows)->number, 2);
+    EXPECT_EQ(best(rows)->number, 1);
 }
 
 TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
     const auto settings = [](const std::string& wrap, const std::string& limiter) {
-        return std::vector<Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
+        return std::vector<job::Override>{{"fsdp.wrap", wrap}, {"fsdp.limit_all_gathers", limiter}};
     };
     std::vector<Row> rows = {timed_row(1, 110, 200, 2, settings("root", "true")),
                              timed_row(2, 100, 200, 1, settings("size:5", "false")),
                              timed_row(3, 100, 200, 1, settings("root", "false"))};
-    planner::mark_front(rows);
-    EXPECT_EQ(planner::best(rows)->number, 3);
+    mark_front(rows);
+    EXPECT_EQ(best(rows)->number, 3);
     EXPECT_TRUE(rows[2].front);
     EXPECT_EQ(rows[1].same_as, 3);
 }
@@ -143,7 +140,7 @@ TEST(Planner, TheSimplestOfEqualsRepresentsThem) {
 TEST(Planner, TheClustersReserveIsNotTheAllocators) {
     sim::Cluster cluster = round_cluster();
     cluster.device.reserve = 1000;
-    const auto limit = [&](const std::vector<Override>& settings) {
+    const auto limit = [&](const std::vector<job::Override>& settings) {
         return sim::options_of(planned_job("", settings), cluster).memory_limit;
     };
     const auto memory = static_cast<std::int64_t>(cluster.device.memory);
@@ -151,7 +148,7 @@ TEST(Planner, TheClustersReserveIsNotTheAllocators) {
     EXPECT_EQ(limit({{"run.memory_reserve", "0"}}), memory);
     EXPECT_EQ(limit({{"run.memory_reserve", "3000"}}), memory - 3000);
     EXPECT_EQ(limit({{"run.memory_limit", "5000"}}), 5000);  // the job itself gives the limit
-    const auto place = [&](const std::vector<Override>& settings) {
+    const auto place = [&](const std::vector<job::Override>& settings) {
         return sim::options_of(planned_job("", settings), cluster).memory_place;
     };
     EXPECT_THAT(place({}), HasSubstr(" less a reserve of 1000 (device.reserve, an estimate)"));
@@ -166,36 +163,36 @@ TEST(Planner, RowsThatDoNotFitAreTimedOnlyOnRequest) {
     given.push_back({"data.batch", {"2"}});
     const auto all = planned.search(given);
     // Slightly less than the fastest needs: it no longer fits, but the smallest still does.
-    const std::int64_t limit = planner::fastest(all)->peak.bytes - 1;
-    ASSERT_LT(planner::smallest(all)->reserved, limit);
+    const std::int64_t limit = fastest(all)->peak.bytes - 1;
+    ASSERT_LT(smallest(all)->reserved, limit);
     given.push_back({"run.memory_limit", {std::to_string(limit)}});
     const auto rows = planned.search(given);
-    const Row* was_fastest = planner::numbered(rows, planner::fastest(all)->number);
+    const Row* was_fastest = numbered(rows, fastest(all)->number);
     EXPECT_EQ(was_fastest->outcome, Outcome::too_large);
     EXPECT_FALSE(was_fastest->timed);
     EXPECT_FALSE(was_fastest->front);
-    EXPECT_THAT(planner::why(*was_fastest, rows), HasSubstr("too large"));
+    EXPECT_THAT(why(*was_fastest, rows), HasSubstr("too large"));
     for (const Row& row : rows) {
         EXPECT_EQ(row.limit, limit);
         if (row.fits()) {
             EXPECT_LE(row.reserved, limit);
         }
     }
-    planner::SearchOptions options;
+    SearchOptions options;
     options.time_all = true;
     const auto timed = planned.search(given, options);
-    EXPECT_EQ(planner::numbered(timed, was_fastest->number)->times.step, planner::fastest(all)->times.step);
+    EXPECT_EQ(numbered(timed, was_fastest->number)->times.step, fastest(all)->times.step);
 }
 
 TEST(Planner, AStoppedSearchKeepsFinishedRows) {
     std::atomic<bool> stop{false};
-    planner::SearchOptions options;
+    SearchOptions options;
     options.stop = &stop;
     options.progress = [&](std::size_t done, std::size_t) { stop = done == 5; };
     const auto rows = Planned("").search(kFew, options);
     EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.fits(); }), 5);
     EXPECT_EQ(rows[5].outcome, Outcome::not_run);
-    EXPECT_NE(planner::fastest(rows), nullptr);
+    EXPECT_NE(fastest(rows), nullptr);
 }
 
 TEST(Planner, ImpossibleCombinationsSayWhy) {
@@ -220,22 +217,22 @@ TEST(Planner, ModelFlopsAreThoseOfThePaper) {
     const double tokens = 64, h = 64, layers = 4, v = 256;
     const double products = 6 * tokens * (12 * h * h * layers + h * v);
     const double attention = 12 * tokens * 32 * h * layers;
-    const Job plain = planned_job("");
-    const double counted = planner::model_flops(Program(sim::placed_on(plain, round_cluster())));
+    const job::Job plain = planned_job("");
+    const double counted = model_flops(sharding::Program(sim::placed_on(plain, round_cluster())));
     EXPECT_GE(counted, products);
     EXPECT_LE(counted, (products + attention) * 1.05);
     // Checkpointing computes more, but the model's own operations stay the same.
-    const Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
-    EXPECT_EQ(planner::model_flops(Program(sim::placed_on(again, round_cluster()))), counted);
+    const job::Job again = planned_job("[memory]\nactivation_checkpointing = \"module:Block\"\n");
+    EXPECT_EQ(model_flops(sharding::Program(sim::placed_on(again, round_cluster()))), counted);
 }
 
 TEST(Planner, RatesArePerPrecisionAndShareOfCores) {
     sim::Cluster cluster = round_cluster();  // 1e9 fp32, 2e9 tf32, 4e9 bf16
-    EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 1e9);
-    EXPECT_EQ(planner::peak_rate(planned_job("[precision]\ntf32 = true\n"), cluster), 2e9);
-    EXPECT_EQ(planner::peak_rate(planned_job("[precision]\nparam = \"bf16\"\n"), cluster), 4e9);
+    EXPECT_EQ(peak_rate(planned_job(""), cluster), 1e9);
+    EXPECT_EQ(peak_rate(planned_job("[precision]\ntf32 = true\n"), cluster), 2e9);
+    EXPECT_EQ(peak_rate(planned_job("[precision]\nparam = \"bf16\"\n"), cluster), 4e9);
     cluster.device.cores = 1;  // shared by 2 ranks
-    EXPECT_EQ(planner::peak_rate(planned_job(""), cluster), 0.5e9);
+    EXPECT_EQ(peak_rate(planned_job(""), cluster), 0.5e9);
 }
 
 TEST(Planner, CostsFollowThePrice) {
@@ -251,33 +248,33 @@ TEST(Planner, CostsFollowThePrice) {
 
 TEST(Planner, AJobFileMakesTheSameJob) {
     const Planned planned("[fsdp]\nlayout = \"lean\"\n[train]\nclip_norm = 0.1\n");
-    for (const planner::Candidate& candidate : planned.candidates(kFew)) {
-        Job job;
+    for (const Candidate& candidate : planned.candidates(kFew)) {
+        job::Job job;
         try {
             job = planned.job(candidate.settings);
-        } catch (const JobError&) {
+        } catch (const job::JobError&) {
             continue;  // NO_SHARD is not lean
         }
-        const std::string file = planner::job_file(job, "two\nlines");
+        const std::string file = job_file(job, "two\nlines");
         EXPECT_THAT(file, ::testing::StartsWith("# two\n# lines\n\n[run]\n"));
-        EXPECT_EQ(describe(parse_job(file, "again.toml")), describe(job)) << file;
+        EXPECT_EQ(describe(job::parse_job(file, "again.toml")), describe(job)) << file;
     }
     // A value equal to the plain default, which another key's default would change.
-    const Job job = parse_job(
+    const job::Job job = job::parse_job(
         "[optimizer]\ntype = \"adamw\"\nweight_decay = 0\n[checkpoint]\nsave = 'a\"b\\c'\n", "job.toml");
-    EXPECT_EQ(describe(parse_job(planner::job_file(job), "again.toml")), describe(job));
+    EXPECT_EQ(describe(job::parse_job(job_file(job), "again.toml")), describe(job));
 }
 
 // The talk's arithmetic: 16 bits and Adam take 2 + 2 + 12 bytes per parameter.
 TEST(Planner, AnatomyIsThePapers) {
     const Planned planned("[precision]\nparam = \"bf16\"\n");
-    const Row row = planner::evaluate({{}}, 1, planned.make_job, planned.cluster_of);
-    const planner::Anatomy anatomy = planner::anatomy_of(row, planned.cluster());
+    const Row row = evaluate({{}}, 1, planned.make_job, planned.cluster_of);
+    const Anatomy anatomy = anatomy_of(row, planned.cluster());
     const auto p = static_cast<double>(anatomy.parameters);
     EXPECT_EQ(anatomy.stage, 3);
     EXPECT_EQ(anatomy.devices, 2);
     const auto& [model, gradients, optimizer, activations] = anatomy.parts;
-    using Stages = std::array<double, planner::kZeroStages>;
+    using Stages = std::array<double, kZeroStages>;
     EXPECT_EQ(model.bytes, (Stages{2 * p, 2 * p, 2 * p, p}));
     EXPECT_EQ(gradients.bytes, (Stages{2 * p, 2 * p, p, p}));
     EXPECT_EQ(optimizer.bytes, (Stages{12 * p, 6 * p, 6 * p, 6 * p}));
@@ -290,4 +287,4 @@ TEST(Planner, AnatomyIsThePapers) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::planner

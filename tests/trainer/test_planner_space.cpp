@@ -11,18 +11,17 @@
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/space.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::planner {
 namespace TEST_FILE {
 
 using namespace testing;
 
-using planner::Candidate;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string value_of(const Candidate& candidate, const std::string& key) {
-    for (const Override& setting : candidate.settings)
+    for (const job::Override& setting : candidate.settings)
         if (setting.key == key) return setting.value;
     return "";
 }
@@ -37,10 +36,10 @@ TEST(PlannerSpace, WrapsByTheClassesThatHoldTheModel) {
     // Blocks have more than half of the parameters, and so have their feed-forward parts (2/3 of a block) and
     // their Linear layers; the norms, the attention and the embeddings do not. A block has 12 h^2 + 13 h
     // parameters.
-    const Job job = planned_job("");
-    EXPECT_THAT(planner::wraps_for(job),
+    const job::Job job = planned_job("");
+    EXPECT_THAT(wraps_for(job),
                 ElementsAre("module:Block", "module:FeedForward", "module:Linear", "size:49984", "root"));
-    EXPECT_THAT(planner::checkpointings_for(job), ElementsAre("none", "module:Block"));
+    EXPECT_THAT(checkpointings_for(job), ElementsAre("none", "module:Block"));
 }
 
 TEST(PlannerSpace, LoopsAroundFullyShardMayChooseBlocks) {
@@ -63,7 +62,7 @@ TEST(PlannerSpace, KeepsNoLastUnitWhereSomeAreExcluded) {
 TEST(PlannerSpace, BeginsWithTheJobItself) {
     const Planned planned("[fsdp]\nwrap = \"module:Linear\"\nbackward_prefetch = \"NONE\"\n");
     const auto all = planned.candidates({});
-    const Job first = planned.job(all.front().settings);
+    const job::Job first = planned.job(all.front().settings);
     EXPECT_EQ(describe(first), describe(planned.job({})));
 }
 
@@ -115,36 +114,35 @@ TEST(PlannerSpace, AJobOfFullyShardIsPlannedInBothLayouts) {
 
 TEST(PlannerSpace, TheLastResortsAreEveryLayoutAndOneSampleAtATime) {
     const Planned planned("");
-    const auto all = planner::last_resorts({}, planned.make_job, planned.cluster_of);
+    const auto all = last_resorts({}, planned.make_job, planned.cluster_of);
     EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "fsdp2", "lean"));
     EXPECT_THAT(values_of(all, "fsdp.cpu_offload"), ElementsAre("false", "true"));
     EXPECT_THAT(values_of(all, "train.accumulation"), Contains("2"));
     for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
-    const auto fixed = planner::last_resorts({{"fsdp.cpu_offload", {"false"}}, {"fsdp.layout", {"fsdp1"}}},
-                                             planned.make_job, planned.cluster_of);
+    const auto fixed = last_resorts({{"fsdp.cpu_offload", {"false"}}, {"fsdp.layout", {"fsdp1"}}},
+                                    planned.make_job, planned.cluster_of);
     EXPECT_THAT(values_of(fixed, "fsdp.layout"), ElementsAre("fsdp1"));
     EXPECT_THAT(values_of(fixed, "fsdp.cpu_offload"), ElementsAre("false"));
 }
 
 TEST(PlannerSpace, TheLastResortsKeepWhatTheCommandLineGives) {
     const Planned planned("");
-    const auto all =
-        planner::last_resorts({{"data.batch", {"2", "4"}},
-                               {"fsdp.limit_all_gathers", {"true"}},
-                               {"fsdp.sharding_strategy", {"NO_SHARD", "SHARD_GRAD_OP", "FULL_SHARD"}}},
-                              planned.make_job, planned.cluster_of);
+    const auto all = last_resorts({{"data.batch", {"2", "4"}},
+                                   {"fsdp.limit_all_gathers", {"true"}},
+                                   {"fsdp.sharding_strategy", {"NO_SHARD", "SHARD_GRAD_OP", "FULL_SHARD"}}},
+                                  planned.make_job, planned.cluster_of);
     EXPECT_THAT(values_of(all, "data.batch"), ElementsAre("2", "4"));
     EXPECT_THAT(values_of(all, "fsdp.limit_all_gathers"), ElementsAre("true"));
     EXPECT_THAT(values_of(all, "fsdp.layout"), ElementsAre("fsdp1", "lean"));
     EXPECT_THAT(values_of(all, "fsdp.sharding_strategy"), ElementsAre("FULL_SHARD", "SHARD_GRAD_OP"));
     for (const Candidate& candidate : all) EXPECT_NO_THROW(planned.job(candidate.settings));
-    const auto groups = planner::last_resorts(
+    const auto groups = last_resorts(
         {{"run.ranks", {"16"}}, {"fsdp.sharding_strategy", {"HYBRID_SHARD"}}, {"fsdp.shard_group", {"4"}}},
         planned.make_job, planned.cluster_of);
     EXPECT_THAT(values_of(groups, "fsdp.shard_group"), ElementsAre("4"));
-    EXPECT_THAT(planner::last_resorts({{"fsdp.sharding_strategy", {"NO_SHARD"}}}, planned.make_job,
-                                      planned.cluster_of),
-                ::testing::IsEmpty());
+    EXPECT_THAT(
+        last_resorts({{"fsdp.sharding_strategy", {"NO_SHARD"}}}, planned.make_job, planned.cluster_of),
+        ::testing::IsEmpty());
 }
 
 TEST(PlannerSpace, ALimiterOnTheCommandLineLeavesOutFullyShard) {
@@ -203,13 +201,13 @@ TEST(PlannerSpace, RefusesImpossibleJobs) {
     try {
         Planned("").candidates({{"model.heads", {"3"}}});  // 64 features
         FAIL() << "nothing was thrown";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_THAT(error.what(), HasSubstr("model.heads"));
     }
     std::vector<std::string> seeds;
     for (int seed = 1; seed <= 50; ++seed) seeds.push_back(std::to_string(seed));
-    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), JobError);  // 50 x 688 > 20,000
+    EXPECT_THROW(Planned("").candidates({{"run.seed", seeds}}), job::JobError);  // 50 x 688 > 20,000
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::planner

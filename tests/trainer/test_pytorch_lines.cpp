@@ -20,11 +20,11 @@ const Lifted& recorded() {
     return own;
 }
 
-std::vector<PytorchLines> lines_under(const std::vector<Override>& changes) {
+std::vector<PytorchLines> lines_under(const std::vector<job::Override>& changes) {
     return pytorch_lines(recorded(), job_of(recorded(), changes));
 }
 
-const std::vector<std::vector<Override>> kSettings = {
+const std::vector<std::vector<job::Override>> kSettings = {
     {},
     {{"fsdp.wrap", "root"}},
     {{"fsdp.wrap", "module:Linear"}},

@@ -5,7 +5,7 @@
 #include "jobs.h"
 #include "parity_grid.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using testing::Point;
@@ -22,7 +22,7 @@ TEST(Races, DelaysAndPoisonChangeNoBit) {
     std::uint64_t seed = 1;
     const std::vector<Point> points = testing::every_pair();
     for (std::size_t i = 0; i < points.size(); i += 3) {
-        Job job = testing::job_at(points[i], text);
+        job::Job job = testing::job_at(points[i], text);
         job.run.steps = 3;
         const std::vector<double> calm = testing::run(job).losses;
         EXPECT_EQ(testing::run(job, delayed(seed++)).losses, calm) << testing::describe(points[i]);
@@ -40,7 +40,7 @@ TEST(Races, OffloadAndHybridUnderManySeeds) {
             p[testing::strategy] = strategy;
             p[testing::offload] = 1;
             p[testing::accumulation] = 1;
-            Job job = testing::job_at(p, text);
+            job::Job job = testing::job_at(p, text);
             job.run.steps = 3;
             const std::vector<double> calm = testing::run(job).losses;
             for (std::uint64_t seed = 1; seed <= 4; ++seed)
@@ -51,11 +51,11 @@ TEST(Races, OffloadAndHybridUnderManySeeds) {
 
 // A slow network: the transfers take longer than the computation.
 TEST(Races, SlowTransfersChangeNoBit) {
-    const Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
+    const job::Job job = testing::with_wrap(testing::mlp_job(4, 24, 4, 4), "module:Linear");
     RunOptions slow;
     slow.test.transfer_delay_us = 300;
     EXPECT_EQ(testing::run(job, slow).losses, testing::run(job).losses);
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

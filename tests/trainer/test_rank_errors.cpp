@@ -8,7 +8,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
@@ -53,8 +53,8 @@ TEST(RankErrors, KeepTheirStatusInMessages) {
 }
 
 TEST(RankErrors, HaveTheStatusOfTheirKind) {
-    EXPECT_EQ(status_of(JobError("x")), kWrongUse);
-    EXPECT_EQ(status_of(DataError("x")), kWrongUse);
+    EXPECT_EQ(status_of(job::JobError("x")), kWrongUse);
+    EXPECT_EQ(status_of(data::DataError("x")), kWrongUse);
     EXPECT_EQ(status_of(std::runtime_error("x")), kFailed);
     EXPECT_EQ(status_of(std::bad_alloc()), kFailed);
     EXPECT_THAT(sentence_of(std::bad_alloc()), ::testing::HasSubstr("not enough memory"));
@@ -62,4 +62,4 @@ TEST(RankErrors, HaveTheStatusOfTheirKind) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -4,7 +4,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/rms_norm.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -16,7 +16,7 @@ TEST(RmsNorm, ScalesARowByItsRootMeanSquare) {
     const Floats x = {3.0f, 4.0f}, gamma = {1.0f, 2.0f};
     Floats y(2);
     float rstd;
-    kernels::rms_norm_forward(x.data(), gamma.data(), y.data(), &rstd, 1, 2, 0.0f);
+    rms_norm_forward(x.data(), gamma.data(), y.data(), &rstd, 1, 2, 0.0f);
     EXPECT_FLOAT_EQ(rstd, 1.0f / std::sqrt(12.5f));
     EXPECT_FLOAT_EQ(y[0], 3.0f / std::sqrt(12.5f));
     EXPECT_FLOAT_EQ(y[1], 8.0f / std::sqrt(12.5f));
@@ -35,10 +35,9 @@ void expect_the_plain_form(int rows, int cols) {
                gamma = as<T>(normals(cols, "gamma"));
     auto y = unwritten<T>(n), dx = y, dgamma = unwritten<T>(cols);
     Floats rstd(rows, NAN);
-    kernels::rms_norm_forward(x.data(), gamma.data(), y.data(), rstd.data(), rows, cols,
-                              static_cast<float>(kEps));
-    kernels::rms_norm_backward_input(dy.data(), x.data(), gamma.data(), rstd.data(), dx.data(), rows, cols);
-    kernels::rms_norm_backward_parameters(dy.data(), x.data(), rstd.data(), dgamma.data(), rows, cols);
+    rms_norm_forward(x.data(), gamma.data(), y.data(), rstd.data(), rows, cols, static_cast<float>(kEps));
+    rms_norm_backward_input(dy.data(), x.data(), gamma.data(), rstd.data(), dx.data(), rows, cols);
+    rms_norm_backward_parameters(dy.data(), x.data(), rstd.data(), dgamma.data(), rows, cols);
     const auto expected =
         reference::rms_norm_backward(in_double(dy), in_double(x), in_double(gamma), rows, cols, kEps);
     EXPECT_LE(relative_error(in_double(y),
@@ -53,7 +52,7 @@ TEST_P(RmsNormShapes, AgreesWithThePlainForm) {
 }
 
 TEST_P(RmsNormShapes, AgreesWithThePlainFormInBf16) {
-    expect_the_plain_form<kernels::Bf16>(GetParam().rows, GetParam().cols);
+    expect_the_plain_form<Bf16>(GetParam().rows, GetParam().cols);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RmsNormShapes,
@@ -76,4 +75,4 @@ TEST(RmsNormGradients, AgreeWithFiniteDifferences) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -4,7 +4,7 @@
 #include "tests/trainer/kernel_testing.h"
 #include "trainer/kernels/rotary.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 namespace TEST_FILE {
 
 using namespace testing;
@@ -16,7 +16,7 @@ constexpr double kBase = 10000.0;
 // Head width 4, position 1: the speeds are 1 and 10000^(-1/2) = 0.01.
 TEST(RotaryTable, HoldsCosinesThenSinesOfPositionTimesSpeed) {
     Floats table(2 * 4);
-    kernels::rotary_table(table.data(), 2, 4, kBase);
+    rotary_table(table.data(), 2, 4, kBase);
     const float cos1 = static_cast<float>(std::cos(1.0)), cos2 = static_cast<float>(std::cos(0.01));
     const float sin1 = static_cast<float>(std::sin(1.0)), sin2 = static_cast<float>(std::sin(0.01));
     EXPECT_EQ(table, (Floats{1.0f, 1.0f, cos1, cos2, 0.0f, 0.0f, sin1, sin2}));
@@ -29,8 +29,7 @@ struct Pair {
     using Element = X;
     using Table = T;
 };
-using Pairs = ::testing::Types<Pair<float, float>, Pair<float, kernels::Bf16>, Pair<kernels::Bf16, float>,
-                               Pair<kernels::Bf16, kernels::Bf16>>;
+using Pairs = ::testing::Types<Pair<float, float>, Pair<float, Bf16>, Pair<Bf16, float>, Pair<Bf16, Bf16>>;
 TYPED_TEST_SUITE(Rotary, Pairs);
 
 TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
@@ -39,10 +38,9 @@ TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
     const auto x = as<T>(normals(kElements, "x"));
     auto table = unwritten<Table>(kContext * kHeadWidth);
     auto y = unwritten<T>(kElements), back = y;
-    kernels::rotary_table(table.data(), kContext, kHeadWidth, kBase);
-    kernels::rotary_forward(x.data(), table.data(), y.data(), kBatch, kContext, kRotated, kHeads, kHeadWidth);
-    kernels::rotary_backward(x.data(), table.data(), back.data(), kBatch, kContext, kRotated, kHeads,
-                             kHeadWidth);
+    rotary_table(table.data(), kContext, kHeadWidth, kBase);
+    rotary_forward(x.data(), table.data(), y.data(), kBatch, kContext, kRotated, kHeads, kHeadWidth);
+    rotary_backward(x.data(), table.data(), back.data(), kBatch, kContext, kRotated, kHeads, kHeadWidth);
     // Cosine, sine and result are each rounded.
     const double tolerance = 3 * std::max(kTolerance<T>, kTolerance<Table>);
     const auto plain = [&](double direction) {
@@ -56,8 +54,8 @@ TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
         EXPECT_TRUE(!copied || y[i] == x[i]) << i;
     }
     auto in_place = x;
-    kernels::rotary_forward(in_place.data(), table.data(), in_place.data(), kBatch, kContext, kRotated,
-                            kHeads, kHeadWidth);
+    rotary_forward(in_place.data(), table.data(), in_place.data(), kBatch, kContext, kRotated, kHeads,
+                   kHeadWidth);
     EXPECT_EQ(in_place, y);
 }
 
@@ -65,10 +63,9 @@ TYPED_TEST(Rotary, RotatesTheFirstHeadsAndCopiesTheRest) {
 TEST(RotaryGradient, IsTheInverseRotation) {
     const Floats x = normals(kElements, "x");
     Floats table(kContext * kHeadWidth), y(kElements), back(kElements);
-    kernels::rotary_table(table.data(), kContext, kHeadWidth, kBase);
-    kernels::rotary_forward(x.data(), table.data(), y.data(), kBatch, kContext, kHeads, kHeads, kHeadWidth);
-    kernels::rotary_backward(y.data(), table.data(), back.data(), kBatch, kContext, kHeads, kHeads,
-                             kHeadWidth);
+    rotary_table(table.data(), kContext, kHeadWidth, kBase);
+    rotary_forward(x.data(), table.data(), y.data(), kBatch, kContext, kHeads, kHeads, kHeadWidth);
+    rotary_backward(y.data(), table.data(), back.data(), kBatch, kContext, kHeads, kHeads, kHeadWidth);
     EXPECT_LE(relative_error(back, in_double(x)), kFloatTolerance);
 }
 
@@ -92,9 +89,9 @@ TEST(RotaryHeads, ProductsDependOnTheDistance) {
         q.insert(q.end(), query.begin(), query.end());
         k.insert(k.end(), key.begin(), key.end());
     }
-    kernels::rotary_table(table.data(), kContext, kHeadWidth, kBase);
-    kernels::rotary_forward(q.data(), table.data(), q.data(), 1, kContext, 1, 1, kHeadWidth);
-    kernels::rotary_forward(k.data(), table.data(), k.data(), 1, kContext, 1, 1, kHeadWidth);
+    rotary_table(table.data(), kContext, kHeadWidth, kBase);
+    rotary_forward(q.data(), table.data(), q.data(), 1, kContext, 1, 1, kHeadWidth);
+    rotary_forward(k.data(), table.data(), k.data(), 1, kContext, 1, 1, kHeadWidth);
     const auto product = [&](int at, int other) {
         double sum = 0.0;
         for (int i = 0; i < kHeadWidth; ++i)
@@ -107,4 +104,4 @@ TEST(RotaryHeads, ProductsDependOnTheDistance) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

@@ -13,7 +13,7 @@
 
 #include "trainer/executor/scheduler.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 class Journal {
@@ -37,7 +37,7 @@ Work sleep_for_ms(int ms) {
 
 TEST(Scheduler, AStreamKeepsItsOrder) {
     Scheduler scheduler(4, nullptr);
-    const StreamIndex stream = scheduler.add_stream();
+    const device::StreamIndex stream = scheduler.add_stream();
     Journal journal;
     for (int i = 0; i < 100; ++i) scheduler.enqueue(stream, Priority::compute, {}, journal.write(i));
     scheduler.wait_all();
@@ -47,9 +47,9 @@ TEST(Scheduler, AStreamKeepsItsOrder) {
 
 TEST(Scheduler, AnItemWaitsForEventsOfOtherStreams) {
     Scheduler scheduler(2, nullptr);
-    const StreamIndex a = scheduler.add_stream(), b = scheduler.add_stream();
+    const device::StreamIndex a = scheduler.add_stream(), b = scheduler.add_stream();
     Journal journal;
-    const StreamEvent slow = scheduler.enqueue(a, Priority::compute, {}, [&](int) {
+    const device::StreamEvent slow = scheduler.enqueue(a, Priority::compute, {}, [&](int) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         journal.write(1)(0);
     });
@@ -60,9 +60,10 @@ TEST(Scheduler, AnItemWaitsForEventsOfOtherStreams) {
 
 TEST(Scheduler, AnEventHappensOnceItsItemIsDone) {
     Scheduler scheduler(1, nullptr);
-    const StreamIndex stream = scheduler.add_stream();
+    const device::StreamIndex stream = scheduler.add_stream();
     std::atomic<bool> done = false;
-    const StreamEvent event = scheduler.enqueue(stream, Priority::compute, {}, [&](int) { done = true; });
+    const device::StreamEvent event =
+        scheduler.enqueue(stream, Priority::compute, {}, [&](int) { done = true; });
     scheduler.wait(event);
     EXPECT_TRUE(done);
     EXPECT_TRUE(scheduler.happened(event));
@@ -72,8 +73,8 @@ TEST(Scheduler, AnEventHappensOnceItsItemIsDone) {
 
 TEST(Scheduler, CommunicationIsTakenBeforeCopiesBeforeCompute) {
     Scheduler scheduler(1, nullptr);
-    const StreamIndex busy = scheduler.add_stream(), compute = scheduler.add_stream(),
-                      copy = scheduler.add_stream(), communication = scheduler.add_stream();
+    const device::StreamIndex busy = scheduler.add_stream(), compute = scheduler.add_stream(),
+                              copy = scheduler.add_stream(), communication = scheduler.add_stream();
     Journal journal;
     scheduler.enqueue(busy, Priority::compute, {}, sleep_for_ms(20));
     scheduler.enqueue(compute, Priority::compute, {}, journal.write(3));
@@ -87,7 +88,7 @@ TEST(Scheduler, CommunicationIsTakenBeforeCopiesBeforeCompute) {
 TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
     constexpr int kRanks = 4;
     Scheduler scheduler(1, nullptr);
-    std::vector<StreamIndex> streams;
+    std::vector<device::StreamIndex> streams;
     for (int rank = 0; rank < kRanks; ++rank) streams.push_back(scheduler.add_stream());
     auto meeting = std::make_shared<Meeting>(kRanks);
     std::atomic<int> parts = 0, completions = 0, after = 0;
@@ -117,7 +118,7 @@ TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
 TEST(Scheduler, APartIsLeftToTheWorkerThatIsBusyForItsRank) {
     Journal journal;
     Scheduler scheduler(2, nullptr);
-    std::array<StreamIndex, 2> compute{}, communication{};
+    std::array<device::StreamIndex, 2> compute{}, communication{};
     for (int rank = 0; rank < 2; ++rank) {
         compute[static_cast<std::size_t>(rank)] = scheduler.add_stream(rank);
         communication[static_cast<std::size_t>(rank)] = scheduler.add_stream(rank);
@@ -149,13 +150,13 @@ TEST(Scheduler, APartIsLeftToTheWorkerThatIsBusyForItsRank) {
 
 TEST(Scheduler, AFailureReachesEveryWaitingHost) {
     Scheduler scheduler(2, nullptr);
-    const StreamIndex stream = scheduler.add_stream();
+    const device::StreamIndex stream = scheduler.add_stream();
     std::atomic<bool> go = false;
     scheduler.enqueue(stream, Priority::compute, {}, [&](int) {
         while (!go) std::this_thread::yield();
         throw std::runtime_error("a kernel failed");
     });
-    const StreamEvent never = scheduler.enqueue(stream, Priority::compute, {}, [](int) {});
+    const device::StreamEvent never = scheduler.enqueue(stream, Priority::compute, {}, [](int) {});
     go = true;
     EXPECT_THROW(scheduler.wait(never), std::runtime_error);
     EXPECT_THROW(scheduler.wait_all(), std::runtime_error);
@@ -166,14 +167,14 @@ TEST(Scheduler, AFailureReachesEveryWaitingHost) {
 TEST(Scheduler, ManyHostsWaitAtTheSameTime) {
     Scheduler scheduler(2, nullptr);
     constexpr int kHosts = 8, kItems = 200;
-    std::vector<StreamIndex> streams;
+    std::vector<device::StreamIndex> streams;
     for (int host = 0; host < kHosts; ++host) streams.push_back(scheduler.add_stream());
     std::atomic<int> done = 0;
     std::vector<std::thread> hosts;
-    for (const StreamIndex stream : streams) {
+    for (const device::StreamIndex stream : streams) {
         hosts.emplace_back([&, stream] {
             for (int i = 0; i < kItems; ++i) {
-                const StreamEvent event =
+                const device::StreamEvent event =
                     scheduler.enqueue(stream, Priority::compute, {}, [&](int) { ++done; });
                 scheduler.wait(event);
                 EXPECT_TRUE(scheduler.happened(event));
@@ -194,12 +195,12 @@ TEST(Scheduler, AWorkerThatCannotStartIsTheConstructorsFailure) {
 // One worker: if it slept during the transfer, the other stream's work would come after it.
 TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
     Scheduler scheduler(1, nullptr);
-    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    const device::StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     Journal journal;
     auto meeting = std::make_shared<Meeting>(1, std::chrono::milliseconds(20));
     meeting->set_part(0, journal.write(1));
     const auto start = std::chrono::steady_clock::now();
-    const StreamEvent gathered = scheduler.enqueue_arrival(communication, {}, meeting, 0);
+    const device::StreamEvent gathered = scheduler.enqueue_arrival(communication, {}, meeting, 0);
     scheduler.enqueue(compute, Priority::compute, {}, journal.write(2));
     scheduler.enqueue(compute, Priority::compute, {gathered}, journal.write(3));
     scheduler.wait_all();
@@ -211,9 +212,10 @@ TEST(Scheduler, ATransferTakesItsTimeWithoutAWorker) {
 // A collective between processes: a worker begins it, another thread ends it, and no worker waits meanwhile.
 TEST(Scheduler, WorkThatEndsElsewhereBlocksItsStreamAndNoWorker) {
     Scheduler scheduler(1, {});
-    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    const device::StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     std::atomic<bool> begun = false, computed = false, after = false;
-    const StreamEvent ended = scheduler.enqueue_elsewhere(communication, {}, [&](int) { begun = true; });
+    const device::StreamEvent ended =
+        scheduler.enqueue_elsewhere(communication, {}, [&](int) { begun = true; });
     scheduler.enqueue(communication, Priority::copy, {}, [&](int) { after = true; });
     scheduler.wait(scheduler.enqueue(compute, Priority::compute, {}, [&](int) { computed = true; }));
     EXPECT_TRUE(begun);
@@ -228,10 +230,10 @@ TEST(Scheduler, WorkThatEndsElsewhereBlocksItsStreamAndNoWorker) {
 
 TEST(Scheduler, SleepsWhileOnlyWorkElsewhereIsInProgress) {
     Scheduler scheduler(2, {});
-    const StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
+    const device::StreamIndex communication = scheduler.add_stream(), compute = scheduler.add_stream();
     EXPECT_TRUE(scheduler.resting());
-    const StreamEvent ended = scheduler.enqueue_elsewhere(communication, {}, [](int) {});
-    Waits waits;
+    const device::StreamEvent ended = scheduler.enqueue_elsewhere(communication, {}, [](int) {});
+    device::Waits waits;
     waits.add(ended);
     scheduler.enqueue(compute, Priority::compute, waits, [&](int) { EXPECT_FALSE(scheduler.resting()); });
     while (!scheduler.resting()) std::this_thread::yield();
@@ -243,7 +245,7 @@ TEST(Scheduler, SleepsWhileOnlyWorkElsewhereIsInProgress) {
 
 TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
     Scheduler scheduler(2, {});
-    const StreamIndex stream = scheduler.add_stream();
+    const device::StreamIndex stream = scheduler.add_stream();
     int count = 0;
     for (int i = 0; i < 1000; ++i) {
         scheduler.enqueue_elsewhere(stream, {}, [&](int) { scheduler.end_elsewhere(stream); });
@@ -254,7 +256,7 @@ TEST(Scheduler, WorkThatEndsElsewhereMayEndWhileItBegins) {
 }
 
 TEST(Waits, ForAStreamTheLatestEventCounts) {
-    Waits waits;
+    device::Waits waits;
     EXPECT_TRUE(waits.empty());
     waits.add({});      // ran immediately
     waits.add({3, 0});  // so did this
@@ -264,9 +266,9 @@ TEST(Waits, ForAStreamTheLatestEventCounts) {
     waits.add({3, 4});
     ASSERT_EQ(waits.events().size(), 2U);
     EXPECT_EQ(waits.events()[0].sequence, 7U);
-    for (StreamIndex stream = 10; stream < 14; ++stream) waits.add({stream, 1});
+    for (device::StreamIndex stream = 10; stream < 14; ++stream) waits.add({stream, 1});
     EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "six streams at most";
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

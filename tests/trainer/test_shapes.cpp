@@ -6,7 +6,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/shapes.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 namespace TEST_FILE {
 
 Job parse(const std::string& model) {
@@ -79,4 +79,4 @@ TEST(Shapes, OfAnotherTypeAreRefused) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

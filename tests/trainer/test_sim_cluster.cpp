@@ -75,11 +75,12 @@ TEST(SimCluster, IsReadWithDefaultsForOmittedFigures) {
     EXPECT_EQ(cluster.nodes, 0);
     EXPECT_EQ(cluster.node_of(9), 2);
     const DeviceModel& device = cluster.device;
-    EXPECT_EQ(device.rates(KernelClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
-    EXPECT_EQ(device.rates(KernelClass::attention).flops, device.rates(KernelClass::matmul).flops);
-    EXPECT_EQ(device.rates(KernelClass::optimizer).flops[0], 2e11);
-    EXPECT_EQ(device.rates(KernelClass::copy).bandwidth_share.at(123), 0.8);
-    const Curve& curve = device.rates(KernelClass::attention).efficiency;
+    EXPECT_EQ(device.rates(plan::KernelClass::matmul).flops, (std::array<double, 3>{1e12, 1e12, 4e12}));
+    EXPECT_EQ(device.rates(plan::KernelClass::attention).flops,
+              device.rates(plan::KernelClass::matmul).flops);
+    EXPECT_EQ(device.rates(plan::KernelClass::optimizer).flops[0], 2e11);
+    EXPECT_EQ(device.rates(plan::KernelClass::copy).bandwidth_share.at(123), 0.8);
+    const Curve& curve = device.rates(plan::KernelClass::attention).efficiency;
     EXPECT_EQ(curve.at(1), 0.1);
     EXPECT_NEAR(curve.at(1e4), 0.3, 1e-12);
     EXPECT_EQ(curve.at(1e9), 0.5);
@@ -96,15 +97,15 @@ bandwidth_share = 0.25
 [host])"),
                                              "c.toml")
                                    .device;
-    EXPECT_EQ(device.rates(Kernel::linear_backward_weight).flops[0], 5e11);
-    EXPECT_EQ(device.rates(Kernel::linear_backward_weight).efficiency.at(1e9), 0.5);  // as in its class
-    EXPECT_EQ(device.rates(Kernel::linear_forward).flops[0], 1e12);
-    EXPECT_EQ(device.rates(Kernel::gelu_forward).bandwidth_share.at(1), 0.25);
-    EXPECT_EQ(device.rates(Kernel::gelu_forward).flops[0], 2e11);
-    EXPECT_EQ(device.rates(Kernel::gelu_backward).bandwidth_share.at(1), 0.8);
-    for (int k = 1; k <= static_cast<int>(Kernel::lamb); ++k)
-        EXPECT_FALSE(kernel_info(static_cast<Kernel>(k)).name.empty()) << k;
-    EXPECT_EQ(kernel_info(Kernel::adamw).name, "adamw");
+    EXPECT_EQ(device.rates(plan::Kernel::linear_backward_weight).flops[0], 5e11);
+    EXPECT_EQ(device.rates(plan::Kernel::linear_backward_weight).efficiency.at(1e9), 0.5);  // as in its class
+    EXPECT_EQ(device.rates(plan::Kernel::linear_forward).flops[0], 1e12);
+    EXPECT_EQ(device.rates(plan::Kernel::gelu_forward).bandwidth_share.at(1), 0.25);
+    EXPECT_EQ(device.rates(plan::Kernel::gelu_forward).flops[0], 2e11);
+    EXPECT_EQ(device.rates(plan::Kernel::gelu_backward).bandwidth_share.at(1), 0.8);
+    for (int k = 1; k <= static_cast<int>(plan::Kernel::lamb); ++k)
+        EXPECT_FALSE(kernel_info(static_cast<plan::Kernel>(k)).name.empty()) << k;
+    EXPECT_EQ(kernel_info(plan::Kernel::adamw).name, "adamw");
     EXPECT_THAT(error_of(with("[host]", "[kernels.gelu_forwards]\nfp32 = 1e9\n[host]")),
                 HasSubstr("there is no figure kernels.gelu_forwards.fp32"));
 }
@@ -187,78 +188,79 @@ Cluster with_algorithms(Algorithm inside, Algorithm across) {
 // 8 ranks of a node, 8000 bytes: 7/8 of them at 1e9 bytes per second take 7 us.
 TEST(SimCollectives, InsideANode) {
     const Spread eight{8, 1, 8, 1, 0};
-    const auto us = [&](Algorithm algorithm, Operation operation) {
+    const auto us = [&](Algorithm algorithm, plan::Operation operation) {
         return collective_seconds(with_algorithms(algorithm, algorithm), eight, operation, 8'000) * 1e6;
     };
-    EXPECT_NEAR(us(Algorithm::direct, Operation::all_gather), 1 + 10 + 7, 1e-9);
-    EXPECT_NEAR(us(Algorithm::direct, Operation::all_reduce), 1 + 2 * (10 + 7), 1e-9);
-    EXPECT_NEAR(us(Algorithm::ring, Operation::all_gather), 1 + 70 + 7, 1e-9);
-    EXPECT_NEAR(us(Algorithm::ring, Operation::reduce_scatter), 1 + 70 + 7, 1e-9);
-    EXPECT_NEAR(us(Algorithm::ring, Operation::all_reduce), 1 + 140 + 14, 1e-9);
-    EXPECT_NEAR(us(Algorithm::ring, Operation::broadcast), 1 + 70 + 8, 1e-9);
-    EXPECT_NEAR(us(Algorithm::ring, Operation::barrier), 1 + 140, 1e-9);
-    EXPECT_NEAR(us(Algorithm::tree, Operation::all_gather), 1 + 30 + 7, 1e-9);
-    EXPECT_NEAR(us(Algorithm::tree, Operation::all_reduce), 1 + 60 + 16, 1e-9);
-    EXPECT_NEAR(us(Algorithm::tree, Operation::broadcast), 1 + 30 + 8, 1e-9);
+    EXPECT_NEAR(us(Algorithm::direct, plan::Operation::all_gather), 1 + 10 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::direct, plan::Operation::all_reduce), 1 + 2 * (10 + 7), 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::all_gather), 1 + 70 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::reduce_scatter), 1 + 70 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::all_reduce), 1 + 140 + 14, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::broadcast), 1 + 70 + 8, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::barrier), 1 + 140, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, plan::Operation::all_gather), 1 + 30 + 7, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, plan::Operation::all_reduce), 1 + 60 + 16, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, plan::Operation::broadcast), 1 + 30 + 8, 1e-9);
     // A node's links at half their bandwidth; a group of one only copies, reading and writing at 1e12 bytes
     // per second.
     EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {8, 1, 8, 0.5, 0},
-                                   Operation::all_gather, 8'000),
+                                   plan::Operation::all_gather, 8'000),
                 85e-6, 1e-12);
     EXPECT_NEAR(collective_seconds(with_algorithms(Algorithm::ring, Algorithm::ring), {},
-                                   Operation::all_gather, 500'000'000),
+                                   plan::Operation::all_gather, 500'000'000),
                 1.001e-3, 1e-12);
 }
 
 // Threads that move each other's memory: 4 members, 8000 bytes, 1e9 bytes per second read and written.
 TEST(SimCollectives, AmongThreads) {
     Cluster cluster = with_algorithms(Algorithm::shared_memory, Algorithm::ring);
-    const auto us = [&](Operation operation, int members) {
+    const auto us = [&](plan::Operation operation, int members) {
         return collective_seconds(cluster, {members, 1, members, 1, 0}, operation, 8'000) * 1e6;
     };
-    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 16, 1e-9);      // all are read, all are written
-    EXPECT_NEAR(us(Operation::reduce_scatter, 4), 1 + 10 + 10, 1e-9);  // all are read, a piece is written
+    EXPECT_NEAR(us(plan::Operation::all_gather, 4), 1 + 10 + 16, 1e-9);  // all are read, all are written
+    EXPECT_NEAR(us(plan::Operation::reduce_scatter, 4), 1 + 10 + 10,
+                1e-9);  // all are read, a piece is written
     // A piece of every input is read, and written to every output.
-    EXPECT_NEAR(us(Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);
-    EXPECT_NEAR(us(Operation::broadcast, 4), 1 + 10 + 16, 1e-9);
-    EXPECT_NEAR(us(Operation::all_gather, 1), 1 + 10 + 16, 1e-9);
+    EXPECT_NEAR(us(plan::Operation::all_reduce, 4), 1 + 10 + 16, 1e-9);
+    EXPECT_NEAR(us(plan::Operation::broadcast, 4), 1 + 10 + 16, 1e-9);
+    EXPECT_NEAR(us(plan::Operation::all_gather, 1), 1 + 10 + 16, 1e-9);
     cluster.intra.bandwidth_share.points = {{8'000, 0.5}};
-    EXPECT_NEAR(us(Operation::all_gather, 4), 1 + 10 + 32, 1e-9);
+    EXPECT_NEAR(us(plan::Operation::all_gather, 4), 1 + 10 + 32, 1e-9);
 }
 
 // 16 ranks on 2 nodes, 16000 bytes. Each node's 8 adapters together: 8e8 bytes per second, less than the 1e9
 // inside.
 TEST(SimCollectives, AcrossNodes) {
     const Spread two{16, 2, 8, 1, 8};
-    const auto us = [&](Algorithm algorithm, Operation operation) {
+    const auto us = [&](Algorithm algorithm, plan::Operation operation) {
         return collective_seconds(with_algorithms(Algorithm::ring, algorithm), two, operation, 16'000) * 1e6;
     };
     // 14 steps inside, 1 between nodes; 15000 bytes at 8e8.
-    EXPECT_NEAR(us(Algorithm::ring, Operation::all_gather), 1 + 140 + 100 + 18.75, 1e-9);
-    EXPECT_NEAR(us(Algorithm::tree, Operation::all_gather), 1 + 30 + 100 + 18.75, 1e-9);
-    EXPECT_NEAR(us(Algorithm::tree, Operation::all_reduce), 1 + 2 * 130 + 2 * 20, 1e-9);
+    EXPECT_NEAR(us(Algorithm::ring, plan::Operation::all_gather), 1 + 140 + 100 + 18.75, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, plan::Operation::all_gather), 1 + 30 + 100 + 18.75, 1e-9);
+    EXPECT_NEAR(us(Algorithm::tree, plan::Operation::all_reduce), 1 + 2 * 130 + 2 * 20, 1e-9);
     // Between nodes half of the bytes at 8e8 (each of 8 devices an eighth), inside 7/8 of them at 1e9.
-    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::all_gather), 1 + 100 + 10 + 70 + 14, 1e-9);
-    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::all_reduce), 1 + 2 * (100 + 10 + 70 + 14), 1e-9);
-    EXPECT_NEAR(us(Algorithm::hierarchical, Operation::broadcast), 1 + 100 + 20 + 30 + 16, 1e-9);
-    EXPECT_NEAR(us(Algorithm::direct, Operation::all_gather), 1 + 100 + 18.75, 1e-9);
+    EXPECT_NEAR(us(Algorithm::hierarchical, plan::Operation::all_gather), 1 + 100 + 10 + 70 + 14, 1e-9);
+    EXPECT_NEAR(us(Algorithm::hierarchical, plan::Operation::all_reduce), 1 + 2 * (100 + 10 + 70 + 14), 1e-9);
+    EXPECT_NEAR(us(Algorithm::hierarchical, plan::Operation::broadcast), 1 + 100 + 20 + 30 + 16, 1e-9);
+    EXPECT_NEAR(us(Algorithm::direct, plan::Operation::all_gather), 1 + 100 + 18.75, 1e-9);
 }
 
 // --- placement -------------------------------------------------------------------------------------------
 
 TEST(SimRanks, SpreadCountsNodesAndTheLinksThatFallToAGroup) {
     Cluster cluster = testing::round_cluster(8);
-    const Mesh mesh{64, 8};
-    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}), (Spread{64, 8, 8, 1, 8}));
-    EXPECT_EQ(spread_of(mesh, Group::shard, 9, cluster, {}), (Spread{8, 1, 8, 1, 0}));
-    EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}), (Spread{8, 8, 1, 1, 1}));
+    const plan::Mesh mesh{64, 8};
+    EXPECT_EQ(spread_of(mesh, plan::Group::world, 0, cluster, {}), (Spread{64, 8, 8, 1, 8}));
+    EXPECT_EQ(spread_of(mesh, plan::Group::shard, 9, cluster, {}), (Spread{8, 1, 8, 1, 0}));
+    EXPECT_EQ(spread_of(mesh, plan::Group::replicate, 9, cluster, {}), (Spread{8, 8, 1, 1, 1}));
     cluster.inter.shared = true;  // one link for the 8 ranks of a node
-    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, {}).across, 1);
-    EXPECT_EQ(spread_of(mesh, Group::replicate, 9, cluster, {}).across, 0.125);
+    EXPECT_EQ(spread_of(mesh, plan::Group::world, 0, cluster, {}).across, 1);
+    EXPECT_EQ(spread_of(mesh, plan::Group::replicate, 9, cluster, {}).across, 0.125);
     // A single communicator, on any number of nodes.
-    EXPECT_EQ(spread_of({12, 12}, Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));
-    const std::vector<SlowLink> slow = {{true, 1, 0.5}, {false, -1, 0.25}};
-    EXPECT_EQ(spread_of(mesh, Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
+    EXPECT_EQ(spread_of({12, 12}, plan::Group::world, 0, cluster, {}), (Spread{12, 2, 8, 1, 1}));
+    const std::vector<job::SlowLink> slow = {{true, 1, 0.5}, {false, -1, 0.25}};
+    EXPECT_EQ(spread_of(mesh, plan::Group::world, 0, cluster, slow), (Spread{64, 8, 8, 0.25, 0.5}));
 }
 
 TEST(SimRanks, EqualOnesFormOneClass) {

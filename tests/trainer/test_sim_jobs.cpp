@@ -11,27 +11,27 @@
 #include "trainer/executor/run.h"
 #include "trainer/sim/simulator.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sim {
 namespace TEST_FILE {
 
-sim::SimResult simulate(const Job& job, const sim::Cluster& cluster, const sim::SimOptions& options = {}) {
-    const Program program(sim::placed_on(job, cluster));
-    return sim::simulate(program, cluster, options);
+SimResult simulate(const job::Job& job, const Cluster& cluster, const SimOptions& options = {}) {
+    const sharding::Program program(placed_on(job, cluster));
+    return simulate(program, cluster, options);
 }
 
-Job talk_job(const std::string& wrap, bool offload) {
-    return load_job(std::string(SHARDSCOPE_SAMPLES) + "/talk/talk.toml",
-                    {{"run.device", "sim"},
-                     {"model.width", "20480"},
-                     {"data.batch", "10240"},
-                     {"memory.gemm_workspace_bytes", "8519680"},
-                     {"fsdp.wrap", wrap},
-                     {"fsdp.cpu_offload", offload ? "true" : "false"}});
+job::Job talk_job(const std::string& wrap, bool offload) {
+    return job::load_job(std::string(SHARDSCOPE_SAMPLES) + "/talk/talk.toml",
+                         {{"run.device", "sim"},
+                          {"model.width", "20480"},
+                          {"data.batch", "10240"},
+                          {"memory.gemm_workspace_bytes", "8519680"},
+                          {"fsdp.wrap", wrap},
+                          {"fsdp.cpu_offload", offload ? "true" : "false"}});
 }
 
 // The FSDP talk's three peaks, in MB of 2^20 bytes: 43,218.2, 17,616.6 and 16,016.6.
 TEST(SimJobs, TheTalksPeaksAtFullSize) {
-    const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
+    const Cluster cluster = load_cluster("h200_nvlink");
     const auto megabytes = [&](const std::string& wrap, bool offload) {
         const double bytes = static_cast<double>(simulate(talk_job(wrap, offload), cluster).of(7).peak.bytes);
         return std::round(bytes / (1 << 20) * 10) / 10;
@@ -41,8 +41,8 @@ TEST(SimJobs, TheTalksPeaksAtFullSize) {
     EXPECT_EQ(megabytes("module:Linear", true), 16016.6);
 }
 
-Job llama_70b() {
-    return parse_job(
+job::Job llama_70b() {
+    return job::parse_job(
         "[run]\ndevice = 'sim'\nranks = 8\nsteps = 1\n[model]\nname = 'llama-70b'\n[data]\ntype = "
         "'text'\nbatch = 1\n[fsdp]\nwrap = 'module:LlamaBlock'\n[precision]\nparam = 'bf16'\nreduce "
         "= 'fp32'\n[memory]\nactivation_checkpointing = 'module:LlamaBlock'\n[optimizer]\ntype = "
@@ -53,18 +53,19 @@ Job llama_70b() {
 // The traffic of a real job of this shape: NCCL's log has 106,956,800 bf16 elements of each rank in an
 // all_gather and 855,654,400 fp32 elements in a reduce_scatter.
 TEST(SimJobs, TrafficOfLlama70B) {
-    const Program program(sim::placed_on(llama_70b(), sim::load_cluster("h100_ib")));
+    const sharding::Program program(placed_on(llama_70b(), load_cluster("h100_ib")));
     int gathers = 0, scatters = 0;
-    for (const Op& op : testing::steady(program).ops) {
-        if (op.kind != OpKind::collective || op.unit <= 0) continue;  // 0: the root's, embeddings and head
-        if (op.collective().operation == Operation::all_gather) {
-            EXPECT_EQ(op.collective().dtype, DType::bf16);
+    for (const plan::Op& op : testing::steady(program).ops) {
+        if (op.kind != plan::OpKind::collective || op.unit <= 0)
+            continue;  // 0: the root's, embeddings and head
+        if (op.collective().operation == plan::Operation::all_gather) {
+            EXPECT_EQ(op.collective().dtype, plan::DType::bf16);
             EXPECT_EQ(op.args[1].bytes, 106'956'800 * 2);
             EXPECT_EQ(op.bytes, 8 * 106'956'800LL * 2);
             ++gathers;
         }
-        if (op.collective().operation == Operation::reduce_scatter) {
-            EXPECT_EQ(op.collective().dtype, DType::fp32);
+        if (op.collective().operation == plan::Operation::reduce_scatter) {
+            EXPECT_EQ(op.collective().dtype, plan::DType::fp32);
             EXPECT_EQ(op.args[1].bytes, 855'654'400LL * 4);
             EXPECT_EQ(op.bytes, 855'654'400LL * 4);
             ++scatters;
@@ -75,35 +76,35 @@ TEST(SimJobs, TrafficOfLlama70B) {
 }
 
 // Eight wide layers on a node whose network is slow enough to matter.
-Job layers_job() {
-    Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
-    job.run.device = DeviceKind::sim;
+job::Job layers_job() {
+    job::Job job = testing::with_wrap(testing::mlp_job(8, 4096, 2048, 8), "module:Linear");
+    job.run.device = job::DeviceKind::sim;
     return job;
 }
 
-sim::Cluster slow_wires() {
-    sim::Cluster cluster = sim::load_cluster("h200_nvlink");
+Cluster slow_wires() {
+    Cluster cluster = load_cluster("h200_nvlink");
     cluster.intra.bandwidth = 60e9;
     return cluster;
 }
 
-double exposed(const sim::SimResult& result) {
+double exposed(const SimResult& result) {
     return result.of(0).steps.back().exposed_communication_s;
 }
 
 TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
-    Job job = layers_job();
-    job.fsdp.backward_prefetch = BackwardPrefetch::none;
-    const sim::SimResult none = simulate(job, slow_wires());
-    job.fsdp.backward_prefetch = BackwardPrefetch::pre;
-    const sim::SimResult pre = simulate(job, slow_wires());
+    job::Job job = layers_job();
+    job.fsdp.backward_prefetch = job::BackwardPrefetch::none;
+    const SimResult none = simulate(job, slow_wires());
+    job.fsdp.backward_prefetch = job::BackwardPrefetch::pre;
+    const SimResult pre = simulate(job, slow_wires());
     EXPECT_LT(exposed(pre), 0.9 * exposed(none));
     EXPECT_LT(pre.average_step_s, none.average_step_s);
     EXPECT_GT(pre.of(0).peak.bytes, none.of(0).peak.bytes);  // the memory that prefetching costs
-    const auto gathers = [](const sim::SimResult& result) {
+    const auto gathers = [](const SimResult& result) {
         double seconds = 0;
-        for (const sim::UnitExposure& unit : result.of(0).exposures) {
-            if (unit.phase == Phase::backward && unit.operation == Operation::all_gather)
+        for (const UnitExposure& unit : result.of(0).exposures) {
+            if (unit.phase == plan::Phase::backward && unit.operation == plan::Operation::all_gather)
                 seconds += unit.exposed_s;
         }
         return seconds;
@@ -114,26 +115,26 @@ TEST(SimJobs, BackwardPrefetchHidesGathersThatWouldBeExposed) {
 // Without the limiter the host runs ahead and allocates units long before the device is done with earlier
 // ones.
 TEST(SimJobs, TheLimiterKeepsTheHostFromReservingMore) {
-    Job job = layers_job();
-    const sim::SimResult limited = simulate(job, slow_wires());
+    job::Job job = layers_job();
+    const SimResult limited = simulate(job, slow_wires());
     job.fsdp.limit_all_gathers = false;
-    const sim::SimResult free = simulate(job, slow_wires());
+    const SimResult free = simulate(job, slow_wires());
     EXPECT_EQ(limited.of(0).peak.bytes, free.of(0).peak.bytes);
     EXPECT_LT(limited.of(0).reserved + 3 * std::int64_t{4096} * 4097 * 4, free.of(0).reserved);
 }
 
 TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
-    const Job job = layers_job();
-    const sim::Cluster cluster = sim::load_cluster("h200_nvlink");
-    const sim::SimResult even = simulate(job, cluster);
-    sim::SimOptions options;
+    const job::Job job = layers_job();
+    const Cluster cluster = load_cluster("h200_nvlink");
+    const SimResult even = simulate(job, cluster);
+    SimOptions options;
     options.slow_ranks = {{3, 1.5}};
-    const sim::SimResult slowed = simulate(job, cluster, options);
+    const SimResult slowed = simulate(job, cluster, options);
     ASSERT_EQ(even.classes.size(), 1u);
     ASSERT_EQ(slowed.classes.size(), 2u);
     const double step = slowed.of(0).steps.back().seconds;
     EXPECT_NEAR(slowed.of(3).steps.back().seconds, step, 0.01 * step);
-    const sim::SimStep& before = even.of(0).steps.back();
+    const SimStep& before = even.of(0).steps.back();
     EXPECT_GT(step, before.seconds + 0.4 * before.kernel_s);
     EXPECT_GT(slowed.of(0).steps.back().exposed_communication_s,
               slowed.of(3).steps.back().exposed_communication_s + 0.3 * before.kernel_s);
@@ -141,33 +142,33 @@ TEST(SimJobs, AStragglerDelaysAllAndTheOthersWaitForIt) {
 }
 
 TEST(SimJobs, ASlowLinkMakesItsCollectivesLonger) {
-    const Job job = layers_job();
-    sim::SimOptions options;
+    const job::Job job = layers_job();
+    SimOptions options;
     options.slow_links = {{false, -1, 0.5}};
-    const sim::SimStep even = simulate(job, slow_wires()).of(0).steps.back();
-    const sim::SimStep slowed = simulate(job, slow_wires(), options).of(0).steps.back();
+    const SimStep even = simulate(job, slow_wires()).of(0).steps.back();
+    const SimStep slowed = simulate(job, slow_wires(), options).of(0).steps.back();
     EXPECT_NEAR(slowed.communication_s / even.communication_s, 2, 0.1);
 }
 
 TEST(SimJobs, TheDevicesMemoryIsTheLimitUnlessTheJobGivesOne) {
-    const sim::Cluster cluster = sim::load_cluster("h100_ib");
-    Job job = layers_job();
-    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 78'000'000'000);  // minus the reserve
+    const Cluster cluster = load_cluster("h100_ib");
+    job::Job job = layers_job();
+    EXPECT_EQ(options_of(job, cluster).memory_limit, 78'000'000'000);  // minus the reserve
     job.run.memory_limit = 1 << 20;
-    EXPECT_EQ(sim::options_of(job, cluster).memory_limit, 1 << 20);
-    EXPECT_THROW(simulate(job, cluster, sim::options_of(job, cluster)), RunError);
+    EXPECT_EQ(options_of(job, cluster).memory_limit, 1 << 20);
+    EXPECT_THROW(simulate(job, cluster, options_of(job, cluster)), executor::RunError);
 }
 
 // A plan over 200 configurations of a model with 7 billion parameters should take a minute: 0.3 s each.
 TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
-    const sim::Cluster cluster = sim::load_cluster("h100_ib");
+    const Cluster cluster = load_cluster("h100_ib");
     const auto start = std::chrono::steady_clock::now();
     std::set<std::int64_t> peaks;
     int configurations = 0;
     for (const std::string wrap : {"root", "module:Block"}) {
         for (const std::string strategy : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
             for (const std::string checkpointing : {"none", "module:Block"}) {
-                const Job job = parse_job(
+                const job::Job job = job::parse_job(
                     "[run]\ndevice = 'sim'\nranks = 64\n[model]\ntype = 'gpt'\nlayers = 32\nwidth = "
                     "4096\nheads = 32\ncontext = 2048\nvocabulary = 50257\n[data]\ntype = 'text'\nbatch = "
                     "1\n[fsdp]\nwrap = '" +
@@ -190,28 +191,30 @@ TEST(SimJobs, AConfigurationOfASevenBillionModelTakesAFractionOfASecond) {
 // 4 bytes per parameter are always allocated: gathered, fp32, moments.
 TEST(SimJobs, BertOf2BillionNeedsTwoV100) {
     const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/bert_2_5b.toml";
-    const sim::Cluster cluster = sim::load_cluster("v100_pcie");
+    const Cluster cluster = load_cluster("v100_pcie");
     const auto peak_on = [&](const char* ranks) {
-        const Job job = load_job(sample, {{"run.ranks", ranks}});
-        return sim::simulate(Program(sim::placed_on(job, cluster)), cluster, sim::options_of(job, cluster))
+        const job::Job job = job::load_job(sample, {{"run.ranks", ranks}});
+        return simulate(sharding::Program(placed_on(job, cluster)), cluster, options_of(job, cluster))
             .of(0)
             .peak;
     };
-    EXPECT_THROW(peak_on("1"), OutOfMemory);
-    const MemoryPeak peak = peak_on("2");
-    const auto at = [&](MemoryCategory category) { return peak.at_peak[static_cast<std::size_t>(category)]; };
+    EXPECT_THROW(peak_on("1"), executor::OutOfMemory);
+    const plan::MemoryPeak peak = peak_on("2");
+    const auto at = [&](plan::MemoryCategory category) {
+        return peak.at_peak[static_cast<std::size_t>(category)];
+    };
     constexpr std::int64_t kParameters = 2'451'307'520;
-    EXPECT_EQ(at(MemoryCategory::parameters), 2 * kParameters);
-    EXPECT_EQ(at(MemoryCategory::unsharded_parameters), 2 * kParameters);
-    EXPECT_EQ(at(MemoryCategory::optimizer_state), 4 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::parameters), 2 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::unsharded_parameters), 2 * kParameters);
+    EXPECT_EQ(at(plan::MemoryCategory::optimizer_state), 4 * kParameters);
     // The tutorial reports 25.44 at the same batch, including DeepSpeed's own buffers.
     EXPECT_NEAR(static_cast<double>(peak.bytes) / (1 << 30), 22.92, 0.01);
 }
 
 TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     const auto start = std::chrono::steady_clock::now();
-    const Job job = load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
-    const sim::SimResult result = simulate(job, sim::load_cluster(job.sim.cluster));
+    const job::Job job = job::load_job(std::string(SHARDSCOPE_SAMPLES) + "/gpt_175b.toml");
+    const SimResult result = simulate(job, load_cluster(job.sim.cluster));
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     EXPECT_EQ(result.class_of.size(), 1024u);
     EXPECT_EQ(result.classes.size(), 1u);
@@ -220,4 +223,4 @@ TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sim

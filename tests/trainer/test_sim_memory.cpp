@@ -8,24 +8,24 @@
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sim {
 namespace TEST_FILE {
 
 using testing::Point;
 
 struct Simulated {
-    sim::SimResult result;
+    SimResult result;
     std::unique_ptr<traces::store::Trace> trace;
 };
 
-Simulated simulate(const Job& job) {
-    const Program program(job);
-    const sim::Cluster cluster = sim::load_cluster("laptop");
+Simulated simulate(const job::Job& job) {
+    const sharding::Program program(job);
+    const Cluster cluster = load_cluster("laptop");
     traces::store::ColumnSink sink;
-    sim::SimTrace trace(sink, program, cluster, job.run.ranks);
-    sim::SimOptions options;
+    SimTrace trace(sink, program, cluster, job.run.ranks);
+    SimOptions options;
     options.every_step = true;
-    sim::SimResult result = sim::simulate(program, cluster, options, &trace);
+    SimResult result = simulate(program, cluster, options, &trace);
     return {std::move(result), sink.take()};
 }
 
@@ -59,7 +59,7 @@ std::vector<std::string> memory(const traces::store::Trace& trace, int rank) {
     return events;
 }
 
-void expect_equal(const MemoryPeak& simulated, const MemoryPeak& real, const std::string& what) {
+void expect_equal(const plan::MemoryPeak& simulated, const plan::MemoryPeak& real, const std::string& what) {
     EXPECT_EQ(simulated.bytes, real.bytes) << what;
     EXPECT_EQ(simulated.at_peak, real.at_peak) << what;
     EXPECT_EQ(simulated.units, real.units) << what;
@@ -71,12 +71,12 @@ TEST(SimMemory, PeaksAndCollectivesAreThoseThatTheCpuMeasures) {
     const testing::SampleText text;
     std::size_t compared = 0;
     for (const Point& p : testing::every_pair()) {
-        Job job = testing::job_at(p, text);
+        job::Job job = testing::job_at(p, text);
         job.run.steps = 3;
         const std::string what = testing::describe(p);
-        const Program program(job);
-        const DataSource data = open_data(job);
-        const RunResult real = run_training(program, *data.train);
+        const sharding::Program program(job);
+        const data::DataSource data = data::open_data(job);
+        const executor::RunResult real = executor::run_training(program, *data.train);
         const Simulated simulated = simulate(job);
         ASSERT_EQ(real.peaks.size(), static_cast<std::size_t>(job.run.ranks));
         for (int rank = 0; rank < job.run.ranks; ++rank) {
@@ -95,10 +95,11 @@ TEST(SimMemory, PeaksAndCollectivesAreThoseThatTheCpuMeasures) {
 // Each step's own peak, as the memory account predicts it: the first steps differ from the later ones.
 TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
     const testing::SampleText text;
-    for (const FsdpLayout layout : {FsdpLayout::fsdp1, FsdpLayout::fsdp2, FsdpLayout::lean}) {
-        Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
+    for (const job::FsdpLayout layout :
+         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
         job.fsdp.layout = layout;
-        const Program program(job);
+        const sharding::Program program(job);
         const std::vector<std::int64_t> foretold = program.predict().steps;
         const Simulated simulated = simulate(job);  // it owns the steps
         const auto& steps = simulated.result.of(0).steps;
@@ -109,4 +110,4 @@ TEST(SimMemory, EachStepsPeakIsThatOfTheAccount) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sim

@@ -7,24 +7,23 @@
 #include "trainer/executor/run.h"
 #include "trainer/sim/costs.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sim {
 namespace TEST_FILE {
 
 using testing::Done;
 using ::testing::ElementsAre;
 using testing::HandPlan;
 
-std::vector<Done> work_of(const HandPlan& plan, Mesh mesh = {},
-                          const sim::Cluster& cluster = testing::round_cluster(),
-                          const sim::SimOptions& options = {}) {
+std::vector<Done> work_of(const HandPlan& plan, plan::Mesh mesh = {},
+                          const Cluster& cluster = testing::round_cluster(), const SimOptions& options = {}) {
     testing::WorkList list;
-    sim::simulate(testing::script_of(plan, mesh), cluster, options, &list);
+    simulate(testing::script_of(plan, mesh), cluster, options, &list);
     return list.work;
 }
 
 TEST(SimTimes, AStreamDoesOneThingAfterAnotherWhileTheHostRunsAhead) {
     HandPlan plan;
-    plan.kernel("a", 10'000).kernel("b", 2'000).kernel("c", 1'000, Stream::unshard);
+    plan.kernel("a", 10'000).kernel("b", 2'000).kernel("c", 1'000, plan::Stream::unshard);
     // a is launched at 1 + 1000, b at 2001 after it, c at 3001 on a stream of its own.
     EXPECT_THAT(work_of(plan), ElementsAre(Done{0, "c", 3'001, 4'001}, Done{0, "a", 1'001, 11'001},
                                            Done{0, "b", 11'001, 13'001}));
@@ -33,12 +32,12 @@ TEST(SimTimes, AStreamDoesOneThingAfterAnotherWhileTheHostRunsAhead) {
 TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
     HandPlan plan;
     plan.kernel("a", 10'000)
-        .record(0, Stream::compute)
-        .wait(0, Stream::unshard)
-        .kernel("b", 1'000, Stream::unshard);
-    plan.record(1, Stream::unshard).host_wait(1).kernel("c", 1'000);
+        .record(0, plan::Stream::compute)
+        .wait(0, plan::Stream::unshard)
+        .kernel("b", 1'000, plan::Stream::unshard);
+    plan.record(1, plan::Stream::unshard).host_wait(1).kernel("c", 1'000);
     testing::WorkList list;
-    sim::simulate(testing::script_of(plan), testing::round_cluster(), {}, &list);
+    simulate(testing::script_of(plan), testing::round_cluster(), {}, &list);
     // b follows a; the host notices 1 ns after the end of b, and then takes 1000 for the launch of c.
     EXPECT_THAT(list.work, ElementsAre(Done{0, "a", 1'001, 11'001}, Done{0, "b", 11'001, 12'001},
                                        Done{0, "c", 13'002, 14'002}));
@@ -49,20 +48,21 @@ TEST(SimTimes, AnEventBlocksAnotherStreamAndAHostWaitTheHost) {
 TEST(SimTimes, FollowAKernelsTypeAndACopysDirection) {
     HandPlan plan;
     plan.kernel("fp32", 1'000).kernel("bf16", 1'000);
-    plan.plan.ops.back().kernel().dtype = DType::bf16;
+    plan.plan.ops.back().kernel().dtype = plan::DType::bf16;
     const auto work = work_of(plan);
     EXPECT_EQ(work[0].end - work[0].start, 1'000);
     EXPECT_EQ(work[1].end - work[1].start, 250);
 
-    const sim::Cluster cluster = testing::round_cluster();
-    const sim::Costs costs(cluster);
-    Plan copies;
-    for (const MemorySpace space : {MemorySpace::device, MemorySpace::pinned, MemorySpace::host})
-        copies.buffers.push_back({"", MemoryCategory::other, space, 0, -1, -1});
-    const auto seconds = [&](int kind, BufferId to, BufferId from) {
-        Op op;
-        op.kind = OpKind::memcpy;
-        op.own = MemcpyOp{static_cast<std::uint8_t>(kind)};
+    const Cluster cluster = testing::round_cluster();
+    const Costs costs(cluster);
+    plan::Plan copies;
+    for (const plan::MemorySpace space :
+         {plan::MemorySpace::device, plan::MemorySpace::pinned, plan::MemorySpace::host})
+        copies.buffers.push_back({"", plan::MemoryCategory::other, space, 0, -1, -1});
+    const auto seconds = [&](int kind, plan::BufferId to, plan::BufferId from) {
+        plan::Op op;
+        op.kind = plan::OpKind::memcpy;
+        op.own = plan::MemcpyOp{static_cast<std::uint8_t>(kind)};
         op.args = {{to, 0, 0, 0}, {from, 0, 0, 0}};
         op.bytes = 1'000'000;
         return costs.on_device(copies, op);
@@ -74,35 +74,35 @@ TEST(SimTimes, FollowAKernelsTypeAndACopysDirection) {
 }
 
 TEST(SimTimes, AKernelTakesTheLongerOfArithmeticAndMemory) {
-    sim::Cluster cluster = testing::round_cluster();
+    Cluster cluster = testing::round_cluster();
     cluster.device.kernel_latency = 5e-6;
-    sim::ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(KernelClass::matmul)];
+    ClassRates& rates = cluster.device.classes[static_cast<std::size_t>(plan::KernelClass::matmul)];
     rates.efficiency.points = {{1e3, 0.1}, {1e5, 0.5}};
     rates.bandwidth_share.points = {{1, 0.25}};
-    Op op;
-    op.kind = OpKind::kernel;
-    op.own = KernelOp{.kernel = Kernel::linear_forward};
+    plan::Op op;
+    op.kind = plan::OpKind::kernel;
+    op.own = plan::KernelOp{.kernel = plan::Kernel::linear_forward};
     op.flops = 10'000;  // halfway between the points on a logarithmic scale: 0.3
-    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 10'000 / (1e9 * 0.3));
-    EXPECT_DOUBLE_EQ(sim::Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
+    EXPECT_DOUBLE_EQ(Costs(cluster).on_device({}, op), 5e-6 + 10'000 / (1e9 * 0.3));
+    EXPECT_DOUBLE_EQ(Costs(cluster, true).on_device({}, op), 5e-6 + 10'000 / (2e9 * 0.3));  // TF32
     op.bytes = 1'000'000'000;
-    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
-    op.kernel().kernel = Kernel::linear_gelu_forward;  // a matmul like any other
-    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
-    op.kernel().kernel = Kernel::linear_relu_forward;
-    EXPECT_DOUBLE_EQ(sim::Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+    EXPECT_DOUBLE_EQ(Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+    op.kernel().kernel = plan::Kernel::linear_gelu_forward;  // a matmul like any other
+    EXPECT_DOUBLE_EQ(Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
+    op.kernel().kernel = plan::Kernel::linear_relu_forward;
+    EXPECT_DOUBLE_EQ(Costs(cluster).on_device({}, op), 5e-6 + 1e9 / 0.25e12);
 }
 
 // Two ranks of a node: 1 us and half of 4000 bytes at 1 GB/s, 3000 ns.
 TEST(SimTimes, ACollectiveBeginsWhenAllHaveArrivedAndEndsForAllTogether) {
     HandPlan plan;
-    plan.kernel("work", 10'000).record(0, Stream::compute).wait(0, Stream::unshard);
-    plan.collective(Operation::all_gather, 4'000, Stream::unshard);
-    const Mesh mesh{2, 2};
+    plan.kernel("work", 10'000).record(0, plan::Stream::compute).wait(0, plan::Stream::unshard);
+    plan.collective(plan::Operation::all_gather, 4'000, plan::Stream::unshard);
+    const plan::Mesh mesh{2, 2};
     EXPECT_THAT(work_of(plan, mesh),
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 14'001}));
 
-    sim::SimOptions slow;
+    SimOptions slow;
     slow.slow_ranks = {{1, 2}};  // rank 0's all_gather spins until rank 1 has computed
     EXPECT_THAT(work_of(plan, mesh, testing::round_cluster(), slow),
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{1, "work", 1'001, 21'001},
@@ -111,16 +111,16 @@ TEST(SimTimes, ACollectiveBeginsWhenAllHaveArrivedAndEndsForAllTogether) {
 
 TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
     HandPlan plan;
-    plan.kernel("work", 10'000, Stream::post_backward)
-        .collective(Operation::all_gather, 2'000, Stream::post_backward);
-    plan.collective(Operation::all_gather, 2'000, Stream::unshard);
+    plan.kernel("work", 10'000, plan::Stream::post_backward)
+        .collective(plan::Operation::all_gather, 2'000, plan::Stream::post_backward);
+    plan.collective(plan::Operation::all_gather, 2'000, plan::Stream::unshard);
     // The second's stream is empty, but it waits for the first: there is one queue per communicator.
     EXPECT_THAT(work_of(plan, {2, 2}),
                 ElementsAre(Done{0, "work", 1'001, 11'001}, Done{0, "all_gather", 11'001, 13'001},
                             Done{0, "all_gather", 13'001, 15'001}));
     // Each of two communicators has its own.
-    plan.plan.ops[1].collective().group = Group::shard;
-    plan.plan.ops[2].collective().group = Group::replicate;
+    plan.plan.ops[1].collective().group = plan::Group::shard;
+    plan.plan.ops[2].collective().group = plan::Group::replicate;
     const auto work = work_of(plan, {4, 2});
     EXPECT_EQ(work[0].name, "all_gather");
     EXPECT_LT(work[0].end, 10'000);
@@ -128,14 +128,14 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
 
 // Four ranks on two cores: kernels take twice as long; next to a second stream's, four times.
 TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
-    sim::Cluster cluster = testing::round_cluster();
+    Cluster cluster = testing::round_cluster();
     cluster.device.cores = 2;
     HandPlan one;
     one.kernel("a", 10'000);
     EXPECT_THAT(work_of(one, {4, 4}, cluster), ElementsAre(Done{0, "a", 1'001, 21'001}));
     EXPECT_THAT(work_of(one, {2, 2}, cluster), ElementsAre(Done{0, "a", 1'001, 11'001}));
     HandPlan two;
-    two.kernel("a", 10'000).kernel("b", 1'000, Stream::unshard);
+    two.kernel("a", 10'000).kernel("b", 1'000, plan::Stream::unshard);
     // a alone from 1001 to 2001 does 500 of its 10000; then both at a quarter: b's 1000 take 4000, until
     // 6001, when a has 1500; its last 8500 take 17000.
     EXPECT_THAT(work_of(two, {4, 4}, cluster),
@@ -144,7 +144,7 @@ TEST(SimTimes, RanksThatShareCoresSlowEachOtherDown) {
 
 // Two ranks on two cores that lose a fifth of their speed when both are busy.
 TEST(SimTimes, BusyCoresLoseSpeed) {
-    sim::Cluster cluster = testing::round_cluster();
+    Cluster cluster = testing::round_cluster();
     cluster.device.cores = 2;
     cluster.device.busy_share.points = {{1, 1}, {2, 0.8}};
     HandPlan plan;
@@ -156,12 +156,16 @@ TEST(SimTimes, BusyCoresLoseSpeed) {
 // The first kernel finds an idle core, the second follows it, the third starts when both are done.
 TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
     for (const int cores : {0, 2}) {
-        sim::Cluster cluster = testing::round_cluster();
+        Cluster cluster = testing::round_cluster();
         cluster.device.cores = cores;
         cluster.device.wake = 300e-9;
         cluster.host.wake = 70e-9;
         HandPlan plan;
-        plan.kernel("a", 5'000).kernel("b", 1'000).record(0, Stream::compute).host_wait(0).kernel("c", 1'000);
+        plan.kernel("a", 5'000)
+            .kernel("b", 1'000)
+            .record(0, plan::Stream::compute)
+            .host_wait(0)
+            .kernel("c", 1'000);
         const std::vector<Done> work = work_of(plan, {1, 1}, cluster);
         ASSERT_EQ(work.size(), 3u);
         EXPECT_EQ(work[0], (Done{0, "a", 1'301, 6'301})) << cores;
@@ -174,28 +178,26 @@ TEST(SimTimes, IdleCoresAndWaitingHostsHaveToWake) {
 
 TEST(SimTimes, StepsThatRepeatAreWalkedThroughAFewTimesAndCountAll) {
     HandPlan plan;
-    plan.kernel("a", 10'000).record(0, Stream::compute).host_wait(0);
-    const sim::SimResult result =
-        sim::simulate(testing::script_of(plan, {}, 1'000'000), testing::round_cluster());
+    plan.kernel("a", 10'000).record(0, plan::Stream::compute).host_wait(0);
+    const SimResult result = simulate(testing::script_of(plan, {}, 1'000'000), testing::round_cluster());
     EXPECT_LT(result.of(0).steps.size(), 10u);
     EXPECT_EQ(result.steps, 1'000'000);
     const double step = result.of(0).steps.back().seconds;
     EXPECT_DOUBLE_EQ(step,
                      11.003e-6);  // launch, kernel, and 1 ns each: range opened, wait done, range closed
     EXPECT_NEAR(result.seconds, step * 1e6, step * 1e3);
-    sim::SimOptions every;
+    SimOptions every;
     every.every_step = true;
-    const sim::SimResult whole =
-        sim::simulate(testing::script_of(plan, {}, 100), testing::round_cluster(), every);
+    const SimResult whole = simulate(testing::script_of(plan, {}, 100), testing::round_cluster(), every);
     ASSERT_EQ(whole.of(0).steps.size(), 100u);
     EXPECT_DOUBLE_EQ(whole.of(0).steps.back().seconds, step);
 }
 
 TEST(SimTimes, TheHiddenPartOfACollectiveIsNotExposed) {
     HandPlan plan;
-    plan.collective(Operation::all_gather, 10'000, Stream::unshard).kernel("a", 2'000);
-    const sim::SimResult result = sim::simulate(testing::script_of(plan, {2, 2}), testing::round_cluster());
-    const sim::SimStep& step = result.of(0).steps.front();
+    plan.collective(plan::Operation::all_gather, 10'000, plan::Stream::unshard).kernel("a", 2'000);
+    const SimResult result = simulate(testing::script_of(plan, {2, 2}), testing::round_cluster());
+    const SimStep& step = result.of(0).steps.front();
     EXPECT_DOUBLE_EQ(step.communication_s, 6e-6);  // 1 us and half of the bytes
     EXPECT_DOUBLE_EQ(step.kernel_s, 2e-6);
     EXPECT_DOUBLE_EQ(step.exposed_communication_s, 4e-6);
@@ -208,22 +210,26 @@ TEST(SimTimes, TheHiddenPartOfACollectiveIsNotExposed) {
 // A freed block is reused on its own stream immediately, on another once its last use has ended.
 TEST(SimTimes, BlocksAreReturnedWhenTheirStreamsAreDone) {
     HandPlan plan;
-    plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(1'000'000, Stream::unshard).free(1);
-    EXPECT_EQ(sim::simulate(testing::script_of(plan), testing::round_cluster()).of(0).reserved,
-              2 * 1'000'448);
+    plan.allocate(1'000'000)
+        .kernel("a", 10'000)
+        .on(0)
+        .free(0)
+        .allocate(1'000'000, plan::Stream::unshard)
+        .free(1);
+    EXPECT_EQ(simulate(testing::script_of(plan), testing::round_cluster()).of(0).reserved, 2 * 1'000'448);
     HandPlan later;
-    later.allocate(1'000'000).kernel("a", 10'000).on(0).record(0, Stream::compute).host_wait(0);
-    later.free(0).allocate(1'000'000, Stream::unshard).free(1);
-    const sim::SimResult result = sim::simulate(testing::script_of(later), testing::round_cluster());
+    later.allocate(1'000'000).kernel("a", 10'000).on(0).record(0, plan::Stream::compute).host_wait(0);
+    later.free(0).allocate(1'000'000, plan::Stream::unshard).free(1);
+    const SimResult result = simulate(testing::script_of(later), testing::round_cluster());
     EXPECT_EQ(result.of(0).reserved, 1'000'448);
     EXPECT_EQ(result.of(0).peak.bytes, 1'000'000);
 }
 
 TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     HandPlan plan;
-    plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(2'000'000, Stream::unshard);
-    plan.kernel("b", 1'000, Stream::unshard).on(1).free(1);
-    sim::SimOptions options;
+    plan.allocate(1'000'000).kernel("a", 10'000).on(0).free(0).allocate(2'000'000, plan::Stream::unshard);
+    plan.kernel("b", 1'000, plan::Stream::unshard).on(1).free(1);
+    SimOptions options;
     options.memory_limit = 2'500'000;  // room for either, but not for both
     const auto work = work_of(plan, {}, testing::round_cluster(), options);
     EXPECT_GE(work[1].start, work[0].end);
@@ -232,7 +238,7 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     try {
         work_of(plan, {}, testing::round_cluster(), options);
         FAIL() << "2 MB fit into 1.5 MB";
-    } catch (const OutOfMemory& error) {
+    } catch (const executor::OutOfMemory& error) {
         EXPECT_THAT(error.what(),
                     ::testing::HasSubstr("2000000 bytes for buffer 1 (none) do not fit into the "
                                          "1500000 bytes of a test"));
@@ -240,4 +246,4 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sim

@@ -13,33 +13,33 @@
 #include "traces/store/columns/trace.h"
 #include "trainer/sim/sim_trace.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sim {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Simulated {
-    sim::SimResult result;
+    SimResult result;
     std::unique_ptr<traces::store::Trace> trace;
 };
 
-Simulated simulate(const Job& job, int shown, const char* name = "h100_ib") {
-    const sim::Cluster cluster = sim::load_cluster(name);
-    const Program program(sim::placed_on(job, cluster));
+Simulated simulate(const job::Job& job, int shown, const char* name = "h100_ib") {
+    const Cluster cluster = load_cluster(name);
+    const sharding::Program program(placed_on(job, cluster));
     traces::store::ColumnSink sink;
-    sim::SimTrace trace(sink, program, cluster, shown);
-    sim::SimOptions options = sim::options_of(job, cluster);
+    SimTrace trace(sink, program, cluster, shown);
+    SimOptions options = options_of(job, cluster);
     options.every_step = true;
-    Simulated simulated{sim::simulate(program, cluster, options, &trace), nullptr};
+    Simulated simulated{simulate(program, cluster, options, &trace), nullptr};
     trace.summarise(simulated.result);
     simulated.trace = sink.take();
     return simulated;
 }
 
-Job job_of(int ranks) {
-    Job job = testing::with_wrap(testing::mlp_job(4, 1024, 512, ranks), "module:Linear");
-    job.run.device = DeviceKind::sim;
+job::Job job_of(int ranks) {
+    job::Job job = testing::with_wrap(testing::mlp_job(4, 1024, 512, ranks), "module:Linear");
+    job.run.device = job::DeviceKind::sim;
     job.run.steps = 4;
     return job;
 }
@@ -52,7 +52,7 @@ TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     ASSERT_EQ(summary.ranks.size(), 8u);
     const auto& steps = simulated.result.of(0).steps;
     double seconds = 0, exposed = 0;
-    for (const sim::SimStep& step : steps) {
+    for (const SimStep& step : steps) {
         seconds += step.seconds / 4;
         exposed += step.exposed_communication_s / 4;
     }
@@ -66,7 +66,7 @@ TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
 }
 
 TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
-    Job job = job_of(64);
+    job::Job job = job_of(64);
     job.sim.slow_ranks = {{40, 2}};
     const Simulated simulated = simulate(job, 2);
     const traces::store::Trace& trace = *simulated.trace;
@@ -113,4 +113,4 @@ TEST(SimTrace, StatesTheNominalBandwidthOfTheLinksThatTheClusterHas) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sim

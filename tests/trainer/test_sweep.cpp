@@ -4,7 +4,7 @@
 
 #include "trainer/cli/sweep_grid.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 namespace TEST_FILE {
 
 using ::testing::AllOf;
@@ -13,23 +13,23 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 std::vector<std::string> values(const std::string& key, const std::vector<std::string>& texts) {
-    std::vector<Override> overrides;
+    std::vector<job::Override> overrides;
     for (const std::string& text : texts) overrides.push_back({key, text});
     const SweepGrid grid = make_grid(overrides);
     if (!grid.axes.empty()) return grid.axes.front().values;
     return {grid.fixed.front().value};
 }
 
-std::string refusal(const std::vector<Override>& overrides) {
+std::string refusal(const std::vector<job::Override>& overrides) {
     try {
         make_grid(overrides);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         return error.what();
     }
     return "accepted";
 }
 
-std::vector<std::string> names(const std::vector<Override>& overrides) {
+std::vector<std::string> names(const std::vector<job::Override>& overrides) {
     std::vector<std::string> all;
     for (const SweepPoint& point : combinations(make_grid(overrides), "mlp")) all.push_back(point.name);
     return all;
@@ -102,7 +102,7 @@ TEST(SweepCombinations, AreAllWithTheLastKeyFastest) {
 TEST(SweepCombinations, CarryTheSettingsThatDiffer) {
     const auto points = combinations(make_grid({{"run.ranks", "1,2"}, {"run.steps", "2"}}), "mlp");
     ASSERT_THAT(points, SizeIs(2));
-    EXPECT_THAT(points[1].settings, ElementsAre(Override{"run.ranks", "2"}));
+    EXPECT_THAT(points[1].settings, ElementsAre(job::Override{"run.ranks", "2"}));
 }
 
 TEST(SweepCombinations, WithoutSeveralValuesThereIsOneWithTheJobsName) {
@@ -123,4 +123,4 @@ TEST(SweepCombinations, HaveUniqueNamesThatAFileCanHave) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

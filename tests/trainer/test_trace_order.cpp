@@ -7,14 +7,14 @@
 
 #include "trace_testing.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace TEST_FILE {
 
 using traces::store::DeviceKind;
 using traces::store::Trace;
 
-Job linears(int units, BackwardPrefetch prefetch = BackwardPrefetch::pre) {
-    Job job = testing::with_wrap(testing::mlp_job(units, 16, 4, 4), "module:Linear");
+job::Job linears(int units, job::BackwardPrefetch prefetch = job::BackwardPrefetch::pre) {
+    job::Job job = testing::with_wrap(testing::mlp_job(units, 16, 4, 4), "module:Linear");
     job.fsdp.backward_prefetch = prefetch;
     job.run.steps = 4;
     return job;
@@ -44,12 +44,12 @@ std::string host_order(const Trace& trace, std::int64_t step) {
         const auto event = static_cast<std::size_t>(trace.collectives.event[i]);
         const auto launch = static_cast<std::size_t>(trace.device.launch[event]);
         const std::string unit = std::to_string(trace.collectives.unit[i]);
-        const bool gather = trace.collectives.operation[i] == Operation::all_gather;
+        const bool gather = trace.collectives.operation[i] == plan::Operation::all_gather;
         events.push_back({trace.runtime.start[launch], (gather ? "AG" : "RS") + unit});
     }
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {
         if (trace.memory.rank[i] != 0 || trace.memory.bytes[i] > 0 ||
-            trace.memory.category[i] != MemoryCategory::unsharded_parameters)
+            trace.memory.category[i] != plan::MemoryCategory::unsharded_parameters)
             continue;
         events.push_back({trace.memory.time[i], "free" + std::to_string(trace.memory.unit[i])});
     }
@@ -66,28 +66,28 @@ std::string host_order(const Trace& trace, std::int64_t step) {
 constexpr const char* kForward = "AG0 free0 AG1 free1 AG2 free2 AG3 free3 ";
 
 TEST(TraceOrder, IsThatOfThePlan) {
-    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::pre)), 2),
+    EXPECT_EQ(host_order(*testing::record(linears(4, job::BackwardPrefetch::pre)), 2),
               std::string(kForward) + "AG3 AG2 free3 RS3 AG1 free2 RS2 AG0 free1 RS1 free0 RS0");
-    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::post)), 2),
+    EXPECT_EQ(host_order(*testing::record(linears(4, job::BackwardPrefetch::post)), 2),
               std::string(kForward) + "AG3 free3 AG2 RS3 free2 AG1 RS2 free1 AG0 RS1 free0 RS0");
-    EXPECT_EQ(host_order(*testing::record(linears(4, BackwardPrefetch::none)), 2),
+    EXPECT_EQ(host_order(*testing::record(linears(4, job::BackwardPrefetch::none)), 2),
               std::string(kForward) + "AG3 free3 RS3 AG2 free2 RS2 AG1 free1 RS1 AG0 free0 RS0");
-    Job job = linears(4);
-    job.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
+    job::Job job = linears(4);
+    job.fsdp.sharding_strategy = job::ShardingStrategy::shard_grad_op;
     EXPECT_EQ(host_order(*testing::record(job), 2),
               "AG0 AG1 AG2 AG3 free3 RS3 free2 RS2 free1 RS1 free0 RS0");
     job = testing::with_wrap(job, "root");
-    job.fsdp.sharding_strategy = ShardingStrategy::full_shard;
+    job.fsdp.sharding_strategy = job::ShardingStrategy::full_shard;
     EXPECT_EQ(host_order(*testing::record(job), 2), "AG0 free0 RS0");
 }
 
 TEST(TraceOrder, GathersAndReductionsAreOnTheirStreams) {
     const auto trace = testing::record(linears(4));
     for (std::size_t i = 0; i < trace->collectives.size(); ++i) {
-        if (trace->collectives.phase[i] == Phase::setup) continue;
+        if (trace->collectives.phase[i] == plan::Phase::setup) continue;
         const auto event = static_cast<std::size_t>(trace->collectives.event[i]);
         const std::string& stream = trace->streams[trace->device.stream[event]].name;
-        const bool gather = trace->collectives.operation[i] == Operation::all_gather;
+        const bool gather = trace->collectives.operation[i] == plan::Operation::all_gather;
         EXPECT_EQ(stream, gather ? "unshard" : "post_backward");
     }
 }
@@ -130,7 +130,7 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
         std::map<int, std::size_t> open;
         for (std::size_t i = 0; i < trace->memory.size(); ++i) {
             if (trace->memory.rank[i] != rank ||
-                trace->memory.category[i] != MemoryCategory::unsharded_parameters)
+                trace->memory.category[i] != plan::MemoryCategory::unsharded_parameters)
                 continue;
             const int unit = trace->memory.unit[i];
             if (trace->memory.bytes[i] > 0) {
@@ -148,7 +148,7 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
             bool gather = false;
             if (collective >= 0) {
                 const auto c = static_cast<std::size_t>(collective);
-                gather = trace->collectives.operation[c] == Operation::all_gather;
+                gather = trace->collectives.operation[c] == plan::Operation::all_gather;
                 unit = gather ? trace->collectives.unit[c] : -1;
             } else {
                 unit = unit_of_range(*trace, trace->runtime.range[launch]);
@@ -183,7 +183,7 @@ TEST(TraceOrder, TheLimiterLetsThreeUnitsBeOnTheDevice) {
 
 // Offloaded shards are copied to the device on a stream of their own, and gradients back.
 TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
-    Job job = linears(4);
+    job::Job job = linears(4);
     job.fsdp.cpu_offload = true;
     const auto trace = testing::record(job);
     std::map<std::string, int> copies;
@@ -202,8 +202,8 @@ TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
     EXPECT_EQ(copies["compute Memcpy HtoD"], 2) << "input and target";
     std::int64_t live = 0;
     for (std::size_t i = 0; i < trace->memory.size(); ++i) {
-        if (trace->memory.rank[i] != 0 || trace->memory.space[i] != MemorySpace::device ||
-            trace->memory.category[i] != MemoryCategory::parameters)
+        if (trace->memory.rank[i] != 0 || trace->memory.space[i] != plan::MemorySpace::device ||
+            trace->memory.category[i] != plan::MemoryCategory::parameters)
             continue;
         live += trace->memory.bytes[i];
         EXPECT_LE(live, (16 * 16 + 16) * 4 / 4) << "one shard at a time";
@@ -212,4 +212,4 @@ TEST(TraceOrder, OffloadCopiesShardsInAndGradientsOut) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

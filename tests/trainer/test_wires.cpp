@@ -24,6 +24,7 @@
 #include "trainer/world/own_addresses.h"
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::comm;
 using namespace shardscope::trainer::testing;
 using ::testing::AnyOf;
 using ::testing::Contains;
@@ -197,19 +198,19 @@ TEST(TcpWire, ReadsTheMemoryOfItsHostsProcesses) {
 template <class Open>
 void expect_from_a_world(const Open& open) {
     constexpr int kRanks = 3;
-    const Listener listener = Listener::on_loopback();
+    const world::Listener listener = world::Listener::on_loopback();
     on_threads(kRanks, [&](int rank) {
-        Place place;
+        world::Place place;
         place.rank = place.local_rank = rank;
         place.ranks = place.local_ranks = kRanks;
         place.master = "127.0.0.1";
         place.port = listener.port();
         place.token = "token";
         if (rank == 0) place.listen_fd = ::dup(listener.descriptor());
-        WorldOptions options;
+        world::WorldOptions options;
         options.timeout_s = 60;
         options.version = "1";
-        World world(place, options);
+        world::World world(place, options);
         {
             const std::unique_ptr<Wire> wire = open(world);
             EXPECT_EQ(wire->rank(), rank);
@@ -220,11 +221,11 @@ void expect_from_a_world(const Open& open) {
 }
 
 TEST(TcpWire, IsMadeFromAWorld) {
-    expect_from_a_world([](World& world) { return make_tcp_wire(world); });
+    expect_from_a_world([](world::World& world) { return make_tcp_wire(world); });
 }
 
 TEST(GlooWire, IsMadeFromAWorld) {
-    expect_from_a_world([](World& world) { return make_gloo_wire(world); });
+    expect_from_a_world([](world::World& world) { return make_gloo_wire(world); });
 }
 
 TEST_P(Wires, HaveNoPeersWithOneRank) {
@@ -377,7 +378,7 @@ TEST(TcpWire, AProcessThatDoesNotConnectIsNamed) {
         try {
             make_tcp_wire(peers, options);
             ADD_FAILURE() << "the wire is there";
-        } catch (const WorldError& error) {
+        } catch (const world::WorldError& error) {
             EXPECT_EQ(rank, 0);
             EXPECT_THAT(error.what(),
                         HasSubstr("rank 1 on host b did not connect to rank 0 on host a within 0.3 s"));
@@ -403,7 +404,7 @@ TEST(TcpWire, AProcessThatCannotBeReachedIsNamed) {
         try {
             make_tcp_wire(peers, options);
             ADD_FAILURE() << "the wire is there";
-        } catch (const WorldError& error) {
+        } catch (const world::WorldError& error) {
             EXPECT_EQ(rank, 1);
             EXPECT_THAT(error.what(), HasSubstr("rank 1 cannot reach rank 0 within 0.3 s ("));
             EXPECT_THAT(error.what(), HasSubstr("127.0.0.1 port "));
@@ -425,7 +426,7 @@ TEST(TcpWire, AFailureElsewhereEndsTheWaiting) {
             failed = true;
             return;
         }
-        EXPECT_THROW(make_tcp_wire(peers), WorldError);
+        EXPECT_THROW(make_tcp_wire(peers), world::WorldError);
     });
 }
 
@@ -457,7 +458,7 @@ std::vector<std::string> errors_of(int ranks, const Open& open) {
     on_threads(ranks, [&](int rank) {
         try {
             open(rank);
-        } catch (const WorldError& error) {
+        } catch (const world::WorldError& error) {
             errors[static_cast<std::size_t>(rank)] = error.what();
         }
     });
@@ -533,7 +534,7 @@ TEST(GlooWire, ARankThatDoesNotConnectIsNamed) {
         try {
             make_gloo_wire(peers, 0.3);
             ADD_FAILURE() << "the wire is there";
-        } catch (const WorldError& error) {
+        } catch (const world::WorldError& error) {
             errors[static_cast<std::size_t>(rank)] = error.what();
         }
     });
@@ -558,7 +559,7 @@ TEST(GlooWire, AFailureElsewhereEndsTheWaiting) {
                 return all;
             };
         }
-        EXPECT_THROW(make_gloo_wire(peers), WorldError);
+        EXPECT_THROW(make_gloo_wire(peers), world::WorldError);
     });
 }
 
@@ -566,7 +567,7 @@ TEST(TcpAddress, OneOfOurNetworksIsTriedFirst) {
     const std::vector<std::string> mine = {"172.17.0.1", "10.1.2.3", "fd00::3", "127.0.0.1"};
     EXPECT_THAT(nearest_first({"172.17.0.1", "192.168.0.7", "10.1.2.200", "fd00::7", "127.0.0.1"}, mine),
                 ElementsAre("fd00::7", "10.1.2.200", "192.168.0.7", "172.17.0.1", "127.0.0.1"));
-    EXPECT_THAT(interface_addresses(), Contains("127.0.0.1"));
+    EXPECT_THAT(world::interface_addresses(), Contains("127.0.0.1"));
 }
 
 TEST(TcpAddress, IsALineAndBack) {

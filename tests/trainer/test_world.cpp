@@ -12,7 +12,7 @@
 #include "tests/trainer/world_helpers.h"
 #include "trainer/world/own_addresses.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 namespace TEST_FILE {
 
 using testing::Each;
@@ -216,4 +216,4 @@ TEST(World, FindsRank0ByAnyOfItsAddresses) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

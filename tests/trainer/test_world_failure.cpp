@@ -12,7 +12,7 @@
 #include "tests/trainer/world_helpers.h"
 #include "trainer/world/hello.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 namespace TEST_FILE {
 
 using testing::Each;
@@ -298,4 +298,4 @@ TEST(WorldFailure, OneThatDiesWhileOthersLeaveIsStillLost) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

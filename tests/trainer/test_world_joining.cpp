@@ -17,7 +17,7 @@
 #include "trainer/world/proof.h"
 #include "trainer/world/wording.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 namespace TEST_FILE {
 
 using testing::AllOf;
@@ -382,4 +382,4 @@ TEST(WorldJoining, MessagesSurviveTheirEncoding) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

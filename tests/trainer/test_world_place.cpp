@@ -11,7 +11,7 @@
 #include "trainer/world/own_launcher.h"
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 namespace TEST_FILE {
 
 using Variables = std::map<std::string, std::string>;
@@ -295,4 +295,4 @@ TEST(WorldPlace, TasksOfANode) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -7,13 +7,13 @@
 #include "plan_jobs.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 namespace TEST_FILE {
 
 using ::testing::ElementsAre;
 
 std::string tree_text(const Program& program) {
-    const ModuleTree& tree = program.modules();
+    const model::ModuleTree& tree = program.modules();
     std::string text;
     for (std::size_t i = 0; i < tree.modules.size(); ++i) {
         int depth = 0;
@@ -58,14 +58,14 @@ TEST(Wrap, TheRootKeepsTheRest) {
 
 // PyTorch's recursion: bottom up, a module is wrapped when its remaining parameters reach the threshold.
 TEST(Wrap, BySizeWrapsIfTheRemainderIsLargeEnough) {
-    const Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
+    const job::Job job = testing::mlp_job(4, 10, 1, 2);  // 110 elements a Linear
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
                 ElementsAre("net.0", "net.2", "net.4", "net.6"));
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:111"))), ElementsAre("net"));
     try {
         const Program program(testing::with_wrap(job, "size:441"));
         FAIL() << "nothing below the root has so many parameters";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_THAT(error.what(), ::testing::HasSubstr("the largest has 440"));
     }
 }
@@ -92,15 +92,15 @@ TEST(Wrap, APatternOfManyStarsIsMatchedInNoTime) {
 }
 
 TEST(Wrap, OneOfEveryKModulesOfAClass) {
-    const Job job = testing::mlp_job(5, 8, 1, 2);
+    const job::Job job = testing::mlp_job(5, 8, 1, 2);
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "every:2,Linear"))),
                 ElementsAre("root", "net.0", "net.4", "net.8"));
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "every:9,Linear"))), ElementsAre("root", "net.0"));
 }
 
 TEST(Wrap, ExcludedModulesBelongToTheUnitAroundThem) {
-    Job job = testing::mlp_job(4, 10, 1, 2);
-    job.fsdp.exclude = parse_modules("path:net.2,net.4");
+    job::Job job = testing::mlp_job(4, 10, 1, 2);
+    job.fsdp.exclude = job::parse_modules("path:net.2,net.4");
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "module:Linear"))),
                 ElementsAre("root", "net.0", "net.6"));
     EXPECT_THAT(unit_names(Program(testing::with_wrap(job, "size:110"))),
@@ -111,7 +111,7 @@ TEST(Wrap, ListsPathsWhenNoneMatches) {
     try {
         const Program program(testing::with_wrap(testing::mlp_job(6, 8, 1, 2), "path:net.0,blocks.*"));
         FAIL() << "a policy that matches nothing was accepted";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_STREQ(
             error.what(),
             "fsdp.wrap: no module has a path like blocks.*; paths are net, net.0, net.1, net.2, net.3, "
@@ -120,13 +120,13 @@ TEST(Wrap, ListsPathsWhenNoneMatches) {
 }
 
 TEST(Wrap, RulesOfUnitsMustSelectOne) {
-    Job job = testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Linear");
-    job.fsdp.unit = parse_unit_rules("path:net=false");
+    job::Job job = testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Linear");
+    job.fsdp.unit = job::parse_unit_rules("path:net=false");
     job.origins["fsdp.unit"] = "job.toml:9";
     try {
         const Program program(job);
         FAIL() << "a rule that selects no unit was accepted";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_STREQ(
             error.what(),
             "job.toml:9: fsdp.unit: path:net selects modules, but none of them is a unit; fsdp.wrap is "
@@ -138,7 +138,7 @@ TEST(Wrap, ListsTheClassesWhenNoneMatches) {
     try {
         const Program program(testing::with_wrap(testing::mlp_job(2, 8, 1, 2), "module:Conv2d"));
         FAIL() << "a policy that matches nothing was accepted";
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         EXPECT_STREQ(error.what(),
                      "fsdp.wrap: the model has no module of class Conv2d; its classes are Linear, MLP, ReLU, "
                      "Sequential");
@@ -154,14 +154,14 @@ TEST(Wrap, PathsDoNotShowTheWrap) {
 
 // 25 weights, 3 elements so that the bias begins at a multiple of 16 bytes, 5 biases; on 4 ranks.
 TEST(Wrap, AlignsParametersAndPadsToTheRanks) {
-    Job job = testing::with_wrap(testing::mlp_job(1, 5, 1, 4), "root");
+    job::Job job = testing::with_wrap(testing::mlp_job(1, 5, 1, 4), "root");
     const Program program(job);
     EXPECT_EQ(program.units()[0].elements, 30);
     EXPECT_EQ(program.units()[0].shard_elements, 9);
     EXPECT_EQ(program.units()[0].padded_elements, 36);
-    job.fsdp.layout = FsdpLayout::lean;
+    job.fsdp.layout = job::FsdpLayout::lean;
     EXPECT_EQ(Program(job).units()[0].padded_elements, 32) << "side by side";
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer::testing {
 
-inline std::unique_ptr<traces::store::Trace> record(const Job& job, RunOptions options = {}) {
+inline std::unique_ptr<traces::store::Trace> record(const job::Job& job, executor::RunOptions options = {}) {
     std::unique_ptr<traces::store::Trace> trace;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);

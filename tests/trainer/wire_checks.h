@@ -34,7 +34,7 @@ inline Bytes content(int from, int to, std::uint32_t tag, std::size_t index, std
 // Messages in flight, with their memory.
 class Traffic {
   public:
-    explicit Traffic(Wire& wire) : wire_(wire) {}
+    explicit Traffic(comm::Wire& wire) : wire_(wire) {}
 
     void send(int to, std::uint32_t tag, std::size_t index, std::size_t size) {
         sent_.push_back({content(wire_.rank(), to, tag, index, size), 0});
@@ -74,7 +74,7 @@ class Traffic {
   private:
     struct Message {
         Bytes bytes;
-        Wire::Ticket ticket = 0;
+        comm::Wire::Ticket ticket = 0;
         int from = -1;
         std::uint32_t tag = 0;
         std::size_t index = 0;
@@ -84,19 +84,19 @@ class Traffic {
         return message.ticket == 0;
     }
 
-    Wire& wire_;
+    comm::Wire& wire_;
     std::vector<Message> sent_, received_;
 };
 
 template <class Visit>
-void for_others(const Wire& wire, const Visit& visit) {
+void for_others(const comm::Wire& wire, const Visit& visit) {
     for (int other = 0; other < wire.ranks(); other++) {
         if (other != wire.rank()) visit(other);
     }
 }
 
 // No rank leaves before all have arrived.
-inline void meet(Wire& wire) {
+inline void meet(comm::Wire& wire) {
     Traffic traffic(wire);
     for_others(wire, [&](int other) { traffic.send(other, 0xeeee0000U, 0, 1); });
     for_others(wire, [&](int other) { traffic.receive(other, 0xeeee0000U, 0, 1); });
@@ -106,7 +106,7 @@ inline void meet(Wire& wire) {
 inline constexpr std::size_t kSizes[] = {0, 1, 65536, 32768, 32769, 7, 3'145'745, 100'000, 65537, 2};
 
 // Messages with the same tag arrive in order, small and large ones mixed, whichever side is first.
-inline void check_order(Wire& wire, bool receives_first) {
+inline void check_order(comm::Wire& wire, bool receives_first) {
     Traffic traffic(wire);
     const auto send = [&](int other) {
         for (std::size_t i = 0; i < std::size(kSizes); i++) traffic.send(other, 5, i, kSizes[i]);
@@ -125,7 +125,7 @@ inline void check_order(Wire& wire, bool receives_first) {
 }
 
 // Tags, of all 32 bits, are independent: received in another order than sent.
-inline void check_tags(Wire& wire) {
+inline void check_tags(comm::Wire& wire) {
     const std::uint32_t tags[] = {0,     1,        2,           63,          64,         32767,
                                   32768, 1U << 20, 0x7fffffffU, 0x80000000U, 0xffffffffU};
     Traffic traffic(wire);
@@ -145,7 +145,7 @@ inline void check_tags(Wire& wire) {
 }
 
 // A large message without a receive does not block others.
-inline void check_overtaking(Wire& wire) {
+inline void check_overtaking(comm::Wire& wire) {
     constexpr std::size_t kLarge = 5'000'000;
     Traffic large(wire), small(wire);
     for_others(wire, [&](int other) { large.send(other, 1, 0, kLarge); });
@@ -160,7 +160,7 @@ inline void check_overtaking(Wire& wire) {
 }
 
 // Many messages in random order.
-inline void check_soak(Wire& wire, std::uint32_t seed, int rounds) {
+inline void check_soak(comm::Wire& wire, std::uint32_t seed, int rounds) {
     std::mt19937 random(seed);  // the same on all ranks
     for (int round = 0; round < rounds; round++) {
         Traffic traffic(wire);
@@ -190,20 +190,20 @@ inline void check_soak(Wire& wire, std::uint32_t seed, int rounds) {
 }
 
 // Rank 1 sends a size that rank 0 does not expect; rank 0 gets an error.
-inline void check_wrong_size(Wire& wire, std::size_t sent, std::size_t expected) {
+inline void check_wrong_size(comm::Wire& wire, std::size_t sent, std::size_t expected) {
     Bytes bytes(std::max(sent, expected));
     if (wire.rank() == 1) {
         try {
-            const Wire::Ticket ticket = wire.send(0, 9, std::span(bytes).first(sent));
+            const comm::Wire::Ticket ticket = wire.send(0, 9, std::span(bytes).first(sent));
             for (int i = 0; i < 200 && !wire.done(ticket); i++) wire.progress(1000);
-        } catch (const WireError&) {  // rank 0 has left
+        } catch (const comm::WireError&) {  // rank 0 has left
         }
     }
     if (wire.rank() != 0) return;
     try {
         wire.receive(1, 9, std::span(bytes).first(expected));
         for (int i = 0; i < 5000; i++) wire.progress(1000);
-    } catch (const WireError& error) {
+    } catch (const comm::WireError& error) {
         if (error.peer() == 1) return;
         throw std::runtime_error(fmt::format("the peer is {}: {}", error.peer(), error.what()));
     }

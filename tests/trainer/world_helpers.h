@@ -20,13 +20,13 @@
 namespace shardscope::trainer {
 
 // Places as shardscope-train makes them: rank 0 already has the listening socket, so each can be used once.
-inline std::vector<Place> make_places(int ranks) {
-    Listener listener = Listener::on_loopback();
-    const std::string token = random_token();
-    std::vector<Place> places;
+inline std::vector<world::Place> make_places(int ranks) {
+    world::Listener listener = world::Listener::on_loopback();
+    const std::string token = world::random_token();
+    std::vector<world::Place> places;
     places.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
-        places.push_back({.launcher = Launcher::own,
+        places.push_back({.launcher = world::Launcher::own,
                           .rank = rank,
                           .ranks = ranks,
                           .local_rank = rank,
@@ -39,16 +39,16 @@ inline std::vector<Place> make_places(int ranks) {
     return places;
 }
 
-inline WorldOptions within(double timeout_s) {
-    WorldOptions options;
+inline world::WorldOptions within(double timeout_s) {
+    world::WorldOptions options;
     options.timeout_s = timeout_s;
     options.version = "1.2.3";
     return options;
 }
 
 // Runs `process` for each place on a thread of its own; returns the error of each, "" if there was none.
-inline std::vector<std::string> run_threads(const std::vector<Place>& places,
-                                            const std::function<void(const Place&)>& process) {
+inline std::vector<std::string> run_threads(const std::vector<world::Place>& places,
+                                            const std::function<void(const world::Place&)>& process) {
     std::vector<std::string> errors(places.size());
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -65,10 +65,10 @@ inline std::vector<std::string> run_threads(const std::vector<Place>& places,
 }
 
 // All of a job's Worlds; each leaves after `work`.
-inline std::vector<std::string> run_worlds(int ranks, const std::function<void(World&)>& work,
+inline std::vector<std::string> run_worlds(int ranks, const std::function<void(world::World&)>& work,
                                            double timeout_s = 20) {
-    return run_threads(make_places(ranks), [&](const Place& place) {
-        World world(place, within(timeout_s));
+    return run_threads(make_places(ranks), [&](const world::Place& place) {
+        world::World world(place, within(timeout_s));
         work(world);
         world.leave();
     });

@@ -67,14 +67,14 @@ struct Errors {
     double seconds = 0;
 };
 
-std::string kind_of(const Op& op) {
+std::string kind_of(const plan::Op& op) {
     switch (op.kind) {
-        case OpKind::kernel:
-            return std::string(
-                kKernelClassNames[static_cast<std::size_t>(kernel_info(op.kernel().kernel).kernel_class)]);
-        case OpKind::collective:
+        case plan::OpKind::kernel:
+            return std::string(plan::kKernelClassNames[static_cast<std::size_t>(
+                kernel_info(op.kernel().kernel).kernel_class)]);
+        case plan::OpKind::collective:
             return std::string(traces::schema::name(op.collective().operation));
-        case OpKind::memset:
+        case plan::OpKind::memset:
             return "memset";
         default:
             return op.copy_kind() == traces::schema::kCopyHostToDevice   ? "copy to device"
@@ -89,20 +89,20 @@ void add_residuals(const Runs& runs, Calibration& into) {
     for (const MeasuredRun& run : runs) {
         const bool tf32 = run.job.precision.tf32;
         const sim::Costs costs(cluster, tf32);
-        const auto add = [&](const Op& op, const std::string& type, double model, double measured) {
+        const auto add = [&](const plan::Op& op, const std::string& type, double model, double measured) {
             if (!(measured > 0)) return;
             Errors& own = kinds[{static_cast<int>(op.kind), kind_of(op), type}];
             own.errors.push_back(std::abs(model - measured) / measured);
             own.seconds += measured;
         };
         for (const MeasuredOp& work : run.work) {
-            const Op& op = *work.op;
-            if (op.kind == OpKind::collective) continue;
+            const plan::Op& op = *work.op;
+            if (op.kind == plan::OpKind::collective) continue;
             const bool bus =
-                op.kind == OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
+                op.kind == plan::OpKind::memcpy && op.copy_kind() != traces::schema::kCopyDeviceToDevice;
             const double latency = bus ? cluster.copy.latency : cluster.device.kernel_latency;
             std::string type;
-            if (op.kind == OpKind::kernel)
+            if (op.kind == plan::OpKind::kernel)
                 type = sim::kArithmeticNames[static_cast<std::size_t>(sim::arithmetic_of(op, tf32))];
             add(op, type, costs.on_device(*work.plan, op) - latency, alone(work, into));
         }

@@ -16,7 +16,7 @@ double alone(const MeasuredOp& work, const Calibration& fitted);
 
 // A collective that was recorded on all of its members.
 struct CollectiveTime {
-    const Op* op = nullptr;
+    const plan::Op* op = nullptr;
     int rank = 0;  // one of its members
     int members = 0;
     double transfer = 0;      // of the member that arrived last, as if alone on its node; seconds

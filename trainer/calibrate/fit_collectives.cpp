@@ -18,7 +18,7 @@ namespace {
 
 // The collectives of one operation and size in one kind of group.
 struct Group {
-    Operation operation = Operation::other;
+    plan::Operation operation = plan::Operation::other;
     sim::Spread spread;
     std::int64_t bytes = 0;
     std::vector<double> transfers;
@@ -116,7 +116,7 @@ double fit_latency(const std::vector<const Group*>& groups, const sim::Cluster& 
 std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calibration& fitted) {
     std::map<std::pair<std::int64_t, std::int64_t>, CollectiveTime> found;
     for (const MeasuredOp& work : run.work) {
-        if (work.op->kind != OpKind::collective) continue;
+        if (work.op->kind != plan::OpKind::collective) continue;
         CollectiveTime& own = found[{work.group, work.sequence}];
         // Only the member that arrived last did not wait for others.
         if (const double seconds = alone(work, fitted); work.begin == work.start && seconds > 0)
@@ -127,7 +127,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
         ++own.members;
     }
     std::vector<CollectiveTime> result;
-    const Mesh& mesh = run.program->mesh();
+    const plan::Mesh& mesh = run.program->mesh();
     const int cores = fitted.cluster.device.cores;
     for (auto& [key, own] : found) {
         // Skips collectives at the edge of the recording, and those too short to be timed.
@@ -141,14 +141,14 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
 void fit_collectives(const Runs& runs, Calibration& into) {
     sim::Cluster& cluster = into.cluster;
     const bool shared = share_memory(runs);
-    std::map<std::tuple<Operation, decltype(sim::Spread().key()), std::int64_t>, Group> groups;
+    std::map<std::tuple<plan::Operation, decltype(sim::Spread().key()), std::int64_t>, Group> groups;
     std::vector<double> rests;  // time from the first member that has its data to the last, seconds
     for (const MeasuredRun& run : runs) {
         for (const CollectiveTime& own : collective_times(run, into)) {
-            const Op& op = *own.op;
+            const plan::Op& op = *own.op;
             const sim::Spread spread =
                 sim::spread_of(run.program->mesh(), op.collective().group, own.rank, cluster, {});
-            if (op.collective().operation == Operation::barrier || op.bytes == 0) continue;
+            if (op.collective().operation == plan::Operation::barrier || op.bytes == 0) continue;
             if (spread.members == 1 && !shared) continue;  // a local copy on one device
             if (own.finds_cores && spread.members > 1)
                 rests.push_back(std::max(0.0, own.whole - own.transfer));

@@ -23,12 +23,12 @@ struct Copy {
 };
 
 Copy copy_of(const MeasuredOp& work) {
-    const Op& op = *work.op;
-    const auto pageable = [&](const Arg& arg) {
-        return work.plan->buffers[static_cast<std::size_t>(arg.buffer)].space == MemorySpace::host;
+    const plan::Op& op = *work.op;
+    const auto pageable = [&](const plan::Arg& arg) {
+        return work.plan->buffers[static_cast<std::size_t>(arg.buffer)].space == plan::MemorySpace::host;
     };
     const auto bytes = static_cast<double>(op.bytes);
-    if (op.kind == OpKind::memset) return {on_device, false, bytes};
+    if (op.kind == plan::OpKind::memset) return {on_device, false, bytes};
     if (op.copy_kind() == traces::schema::kCopyHostToDevice) return {to_device, pageable(op.args[1]), bytes};
     if (op.copy_kind() == traces::schema::kCopyDeviceToHost) return {to_host, pageable(op.args[0]), bytes};
     return {on_device, false, 2 * bytes};
@@ -42,7 +42,7 @@ void fit_copies(const Runs& runs, Calibration& into) {
     std::vector<double> gaps;
     for (const MeasuredRun& run : runs) {
         for (const MeasuredOp& work : run.work) {
-            if (work.op->kind != OpKind::memcpy && work.op->kind != OpKind::memset) continue;
+            if (work.op->kind != plan::OpKind::memcpy && work.op->kind != plan::OpKind::memset) continue;
             const Copy own = copy_of(work);
             const double seconds = alone(work, into);
             if (!(seconds > 0) || !(own.bytes > 0)) continue;

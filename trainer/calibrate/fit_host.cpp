@@ -36,8 +36,8 @@ std::vector<double> per_item(const Runs& runs, const std::array<double, 2>& befo
     return values;
 }
 
-double moved(const Op& op) {
-    return (op.kind == OpKind::memcpy ? 2.0 : 1.0) * static_cast<double>(op.bytes);
+double moved(const plan::Op& op) {
+    return (op.kind == plan::OpKind::memcpy ? 2.0 : 1.0) * static_cast<double>(op.bytes);
 }
 
 void fit_calls(const Runs& runs, Calibration& into) {
@@ -99,11 +99,11 @@ void fit_work(const Runs& runs, Calibration& into) {
         for (const MeasuredHostWork& work : run.host_work) {
             const double seconds = work.seconds;
             if (!(seconds > 0)) continue;
-            if (work.op->kind == OpKind::host_call) {
+            if (work.op->kind == plan::OpKind::host_call) {
                 double bytes = 0;
-                for (const Arg& arg : work.op->args) bytes += static_cast<double>(arg.bytes);
+                for (const plan::Arg& arg : work.op->args) bytes += static_cast<double>(arg.bytes);
                 if (bytes > 0 && run.job.data.workers == 0) batches.push_back({bytes / seconds, bytes});
-            } else if (work.op->kind == OpKind::kernel && work.op->flops > 0) {
+            } else if (work.op->kind == plan::OpKind::kernel && work.op->flops > 0) {
                 computing.push_back(
                     {static_cast<double>(work.op->flops) / seconds, static_cast<double>(work.op->flops)});
                 fastest = std::max(fastest, moved(*work.op) / seconds);

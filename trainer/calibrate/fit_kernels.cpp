@@ -23,7 +23,7 @@ constexpr double kNearlyWhole = 0.2;  // distance from a whole number of busy co
 
 // All times of one kernel at one size.
 struct KernelGroup {
-    Kernel kernel = Kernel::none;
+    plan::Kernel kernel = plan::Kernel::none;
     Arithmetic arithmetic = Arithmetic::fp32;
     double flops = 0, bytes = 0;
     std::vector<double> seconds;
@@ -35,12 +35,12 @@ using Groups = std::vector<KernelGroup>;
 
 template <class Seconds>
 Groups group(const Runs& runs, const Seconds& seconds_of) {
-    using Key = std::tuple<Kernel, Arithmetic, std::int64_t, std::int64_t>;
+    using Key = std::tuple<plan::Kernel, Arithmetic, std::int64_t, std::int64_t>;
     std::map<Key, KernelGroup> groups;
     for (const MeasuredRun& run : runs) {
         for (const MeasuredOp& work : run.work) {
-            const Op& op = *work.op;
-            if (op.kind != OpKind::kernel || work.end <= work.start) continue;
+            const plan::Op& op = *work.op;
+            if (op.kind != plan::OpKind::kernel || work.end <= work.start) continue;
             const double seconds = seconds_of(run, work);
             if (!(seconds > 0)) continue;
             const Arithmetic arithmetic = sim::arithmetic_of(op, run.job.precision.tf32);
@@ -61,8 +61,8 @@ Groups group(const Runs& runs, const Seconds& seconds_of) {
 }
 
 // Whether operations, not bytes, limit a class.
-bool computes(KernelClass c) {
-    return c == KernelClass::matmul || c == KernelClass::attention;
+bool computes(plan::KernelClass c) {
+    return c == plan::KernelClass::matmul || c == plan::KernelClass::attention;
 }
 
 // The rates that some groups show, with bytes per second in place of a share of the memory bandwidth.
@@ -191,7 +191,7 @@ void fit_busy_share(const Runs& runs, Calibration& into) {
                 return near ? static_cast<double>(work.end - work.start) * 1e-9 : 0.0;
             };
         };
-        std::map<std::tuple<Kernel, Arithmetic, double, double>, KernelGroup> lone;
+        std::map<std::tuple<plan::Kernel, Arithmetic, double, double>, KernelGroup> lone;
         for (KernelGroup& own : group(runs, at(1)))
             lone[{own.kernel, own.arithmetic, own.flops, own.bytes}] = std::move(own);
         std::vector<Weighted> ratios;
@@ -220,11 +220,11 @@ void fit_kernels(const Runs& runs, Calibration& into) {
     for (const MeasuredRun& run : runs) {
         const bool waits_for_cores = base.cores > 0 && run.job.run.ranks > base.cores * run.nodes;
         for (const MeasuredOp& work : run.work) {
-            if (waits_for_cores || work.op->kind == OpKind::collective) continue;
+            if (waits_for_cores || work.op->kind == plan::OpKind::collective) continue;
             const double late =
                 1e-9 * static_cast<double>(std::max<std::int64_t>(0, work.start - work.ready));
             const bool idle = base.cores == 0 || work.busy < base.cores - 0.5;
-            if (work.op->kind == OpKind::kernel && work.queued) gaps.push_back(late);
+            if (work.op->kind == plan::OpKind::kernel && work.queued) gaps.push_back(late);
             if (work.ready == work.launched && idle) wakes.push_back(late);
         }
     }
@@ -238,14 +238,14 @@ void fit_kernels(const Runs& runs, Calibration& into) {
 
     const Groups groups =
         group(runs, [&](const MeasuredRun&, const MeasuredOp& work) { return alone(work, into); });
-    std::map<KernelClass, std::vector<const KernelGroup*>> by_class;
-    std::map<Kernel, std::vector<const KernelGroup*>> by_kernel;
+    std::map<plan::KernelClass, std::vector<const KernelGroup*>> by_class;
+    std::map<plan::Kernel, std::vector<const KernelGroup*>> by_kernel;
     for (const KernelGroup& own : groups) {
         by_class[kernel_info(own.kernel).kernel_class].push_back(&own);
         by_kernel[own.kernel].push_back(&own);
     }
-    std::map<KernelClass, Shown> classes;
-    std::map<Kernel, Shown> kernels;
+    std::map<plan::KernelClass, Shown> classes;
+    std::map<plan::Kernel, Shown> kernels;
     double fastest = 0;
     for (const auto& [c, own] : by_class) {
         classes[c] = rates_of(own, base.rates(c), computes(c) ? Shape::rising : Shape::any);
@@ -262,10 +262,10 @@ void fit_kernels(const Runs& runs, Calibration& into) {
             rebased(rates.bandwidth_share, base.memory_bandwidth, device.memory_bandwidth);
         into.notes[fmt::format("kernels.{}", kernel_info(kernel).name)] = "from " + into.base;
     }
-    for (std::size_t i = 0; i < kKernelClasses; ++i) {
-        const auto c = static_cast<KernelClass>(i);
+    for (std::size_t i = 0; i < plan::kKernelClasses; ++i) {
+        const auto c = static_cast<plan::KernelClass>(i);
         ClassRates& rates = device.classes[i];
-        const std::string section = fmt::format("operators.{}", kKernelClassNames[i]);
+        const std::string section = fmt::format("operators.{}", plan::kKernelClassNames[i]);
         const auto own = classes.find(c);
         if (own == classes.end()) {
             rates.bandwidth_share =

@@ -78,21 +78,21 @@ double median_step(const traces::store::Trace& trace, const MeasuredRun& run) {
 
 }  // namespace
 
-Job job_of(const traces::store::Trace& trace) {
+job::Job job_of(const traces::store::Trace& trace) {
     if (trace.config_value("run.device").empty() || trace.config_value("model.type").empty()) {
         refuse(trace,
                "it stores no job, so it is not a trace of the trainer; record one with shardscope-train "
                "JOB.toml "
                "--trace FILE");
     }
-    Job job;
+    job::Job job;
     for (const auto& [name, text] : trace.config) {
         const auto dot = name.find('.');
         if (dot == std::string::npos) continue;
-        const Key* key =
-            find_key(std::string_view(name).substr(0, dot), std::string_view(name).substr(dot + 1));
+        const job::Key* key =
+            job::find_key(std::string_view(name).substr(0, dot), std::string_view(name).substr(dot + 1));
         if (!key || is_of_the_trace(*key)) continue;  // a fact about the run, not a setting
-        const std::optional<Value> value = parse_value(key->type, text);
+        const std::optional<job::Value> value = parse_value(key->type, text);
         if (!value || !problem(*key, *value).empty()) {
             refuse(trace, fmt::format("its job has {} = {}, which this version of shardscope-train does not "
                                       "know; record the trace again",
@@ -100,7 +100,7 @@ Job job_of(const traces::store::Trace& trace) {
         }
         try {
             key->set(job, *value);
-        } catch (const JobError& error) {
+        } catch (const job::JobError& error) {
             refuse(trace, fmt::format("its job cannot be read ({}: {}); record the trace again", name,
                                       error.what()));
         }
@@ -112,7 +112,7 @@ MeasuredRun measure(const traces::store::Trace& trace) {
     MeasuredRun run;
     run.file = trace.path.empty() ? "the trace" : trace.path;
     run.job = job_of(trace);
-    if (run.job.run.device == DeviceKind::sim) {
+    if (run.job.run.device == job::DeviceKind::sim) {
         refuse(trace,
                "it is simulated, so there is nothing measured in it; give a trace of run.device = \"cpu\" or "
                "\"cuda\"");
@@ -125,8 +125,8 @@ MeasuredRun measure(const traces::store::Trace& trace) {
                            trace.ranks.size(), run.job.run.ranks));
     }
     try {
-        run.program = std::make_unique<Program>(run.job);
-    } catch (const JobError& error) {
+        run.program = std::make_unique<sharding::Program>(run.job);
+    } catch (const job::JobError& error) {
         refuse(trace,
                fmt::format("the Plan of its job cannot be made ({}); record the trace again", error.what()));
     }

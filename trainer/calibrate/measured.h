@@ -24,8 +24,8 @@ class CalibrationError : public std::runtime_error {
 
 // Work on a stream.
 struct MeasuredOp {
-    const Plan* plan = nullptr;
-    const Op* op = nullptr;
+    const plan::Plan* plan = nullptr;
+    const plan::Op* op = nullptr;
     int rank = 0;
     std::int64_t launched = 0;        // end of the launching call
     std::int64_t start = 0, end = 0;  // for a collective, from this rank's arrival until its data are there
@@ -40,7 +40,7 @@ struct MeasuredOp {
 
 // The host thread's own work: kernels and copies on Stream::host, batches.
 struct MeasuredHostWork {
-    const Op* op = nullptr;
+    const plan::Op* op = nullptr;
     double seconds = 0;
 };
 
@@ -53,8 +53,8 @@ struct HostGap {
 
 struct MeasuredRun {
     std::string file;
-    Job job;
-    std::unique_ptr<Program> program;
+    job::Job job;
+    std::unique_ptr<sharding::Program> program;
     std::string device_name;
     std::int64_t device_memory = 0;
     int cores = 0;             // cores that the run's ranks could use on a node; 0: unknown
@@ -70,11 +70,11 @@ struct MeasuredRun {
     std::int64_t steps = 0;     // steps of each rank that were read
     double median_step_s = 0;   // windows of rank 0, as in docs/definitions.md
 
-    bool on_gpu() const { return job.run.device == DeviceKind::cuda; }
+    bool on_gpu() const { return job.run.device == job::DeviceKind::cuda; }
 };
 
 // The job of a trainer's trace, as it was carried out. Throws CalibrationError.
-Job job_of(const traces::store::Trace& trace);
+job::Job job_of(const traces::store::Trace& trace);
 
 // Throws CalibrationError: not a trace of the trainer, simulated, no steps, or not in the Plan's order.
 MeasuredRun measure(const traces::store::Trace& trace);

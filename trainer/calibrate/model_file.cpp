@@ -24,7 +24,7 @@ class ModelText {
         out_ += fmt::format("\n[{}]\n", name);
         if (const auto note = notes_.find(name); note != notes_.end()) comment(note->second);
     }
-    void text(std::string_view key, const std::string& value) { line(key, toml_text(value)); }
+    void text(std::string_view key, const std::string& value) { line(key, job::toml_text(value)); }
     void count(std::string_view key, int value) { line(key, std::to_string(value)); }
     void figure(std::string_view key, double value) { line(key, fmt::format("{:.5g}", value)); }
     void flag(std::string_view key) { line(key, "true"); }
@@ -95,8 +95,8 @@ std::string model_file(const Calibration& calibration) {
     if (device.reserve > 0) out.figure("reserve", device.reserve);
     if (device.price_per_hour > 0) out.figure("price_per_hour", device.price_per_hour);
 
-    for (std::size_t c = 0; c < kKernelClasses; ++c) {
-        out.section(fmt::format("operators.{}", kKernelClassNames[c]));
+    for (std::size_t c = 0; c < plan::kKernelClasses; ++c) {
+        out.section(fmt::format("operators.{}", plan::kKernelClassNames[c]));
         out.rates(device.classes[c]);
     }
     for (const auto& [kernel, rates] : device.kernels) {

@@ -14,11 +14,11 @@ namespace shardscope::trainer::calibrate {
 
 namespace {
 
-using trace_names::RuntimeFunction;
+using executor::trace_names::RuntimeFunction;
 
 // The name as traces::store::Trace stores it: without CUDA's suffix "_v…".
 std::string_view bare_name(RuntimeFunction function) {
-    const std::string_view name = trace_names::name(function);
+    const std::string_view name = executor::trace_names::name(function);
     return name.substr(0, name.rfind("_v"));
 }
 
@@ -37,7 +37,7 @@ void Walk::run() {
     std::vector<std::vector<JoinedStep>> ranks;
     for (std::size_t r = 0; r < trace_.ranks.size(); ++r) ranks.push_back(join_rank(r));
     for (const MeasuredOp& work : run_.work) {
-        if (work.op->kind != OpKind::collective) continue;
+        if (work.op->kind != plan::OpKind::collective) continue;
         Meeting& meeting = meetings_[{work.group, work.sequence}];
         meeting.last_arrival = std::max(meeting.last_arrival, work.start);
         meeting.end = std::max(meeting.end, work.end);
@@ -45,7 +45,7 @@ void Walk::run() {
     for (MeasuredOp& work : run_.work) {
         work.over = work.end;
         work.begin = work.start;
-        if (work.op->kind != OpKind::collective) continue;
+        if (work.op->kind != plan::OpKind::collective) continue;
         const Meeting& meeting = meetings_.at({work.group, work.sequence});
         work.over = meeting.end;
         work.begin = std::min(meeting.last_arrival, work.end);
@@ -144,12 +144,12 @@ bool Walk::join_step(std::size_t rank, const traces::store::Step& step, JoinedSt
     joined.work.assign(joined.plan->ops.size(), -1);
     const std::size_t first_work = run_.work.size();
     for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
-        const Op& op = joined.plan->ops[i];
-        if (op.kind == OpKind::allocate && next != last && is_growth(name_of(*next))) {
+        const plan::Op& op = joined.plan->ops[i];
+        if (op.kind == plan::OpKind::allocate && next != last && is_growth(name_of(*next))) {
             joined.call[i] = *next++;
             continue;
         }
-        const auto wanted = trace_names::call_of(op);
+        const auto wanted = executor::trace_names::call_of(op);
         if (!wanted) continue;
         if (next == last || name_of(*next) != bare_name(*wanted)) {
             run_.work.resize(first_work);
@@ -166,7 +166,7 @@ bool Walk::join_step(std::size_t rank, const traces::store::Step& step, JoinedSt
     return next == last;
 }
 
-void Walk::add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t call) {
+void Walk::add_work(const JoinedStep& step, const plan::Op& op, int rank, std::int32_t call) {
     const DeviceSpan& span = spans_[static_cast<std::size_t>(call)];
     MeasuredOp& work = run_.work.emplace_back();
     work.plan = step.plan;
@@ -197,14 +197,15 @@ void Walk::read_calls(const JoinedStep& joined) {
     std::optional<HostGap> gap;  // since the last call; none: something since then is timed separately
     Time since = 0;
     for (std::size_t i = 0; i < joined.plan->ops.size(); ++i) {
-        const Op& op = joined.plan->ops[i];
-        if (gap && (op.kind == OpKind::push_range || op.kind == OpKind::collective)) ++gap->ranges;
-        if (gap && (op.kind == OpKind::allocate || op.kind == OpKind::free)) ++gap->allocations;
-        if (op.kind == OpKind::host_call || is_host_work(op)) gap.reset();
+        const plan::Op& op = joined.plan->ops[i];
+        if (gap && (op.kind == plan::OpKind::push_range || op.kind == plan::OpKind::collective))
+            ++gap->ranges;
+        if (gap && (op.kind == plan::OpKind::allocate || op.kind == plan::OpKind::free)) ++gap->allocations;
+        if (op.kind == plan::OpKind::host_call || is_host_work(op)) gap.reset();
         if (joined.call[i] < 0) continue;
         const auto call = static_cast<std::size_t>(joined.call[i]);
         const Time start = trace_.runtime.start[call], end = trace_.runtime.end[call];
-        const bool grows = op.kind == OpKind::allocate;
+        const bool grows = op.kind == plan::OpKind::allocate;
         if (gap && !grows) {
             gap->seconds = seconds(start - since);
             gap->launches = is_device_work(op) ? 1 : 0;
@@ -214,7 +215,7 @@ void Walk::read_calls(const JoinedStep& joined) {
             run_.grow_calls.push_back(seconds(end - start));
         } else if (is_device_work(op)) {
             run_.launch_calls.push_back(seconds(end - start));
-        } else if (op.kind != OpKind::host_wait) {
+        } else if (op.kind != plan::OpKind::host_wait) {
             run_.event_calls.push_back(seconds(end - start));
         }
         since = end;
@@ -233,15 +234,15 @@ void Walk::read_host_work(std::size_t rank, const traces::store::Step& step, con
         by_name[trace_.strings[trace_.ranges.name[static_cast<std::size_t>(*at)]]].push_back(*at);
     std::unordered_map<std::string_view, std::size_t> opened;
     std::int32_t around = -1;  // the latest range opened
-    for (const Op& op : joined.plan->ops) {
+    for (const plan::Op& op : joined.plan->ops) {
         const std::string_view name = range_of(*joined.plan, op);
         if (!name.empty()) {
             const std::vector<std::int32_t>& same = by_name[name];
             const std::size_t n = opened[name]++;
             around = n < same.size() ? same[n] : -1;
         }
-        const bool works =
-            is_host_work(op) || (op.kind == OpKind::host_call && op.call() == HostCall::next_batch);
+        const bool works = is_host_work(op) ||
+                           (op.kind == plan::OpKind::host_call && op.call() == plan::HostCall::next_batch);
         if (!works || around < 0) continue;
         const auto range = static_cast<std::size_t>(around);
         const Time start = trace_.ranges.start[range], end = trace_.ranges.end[range];

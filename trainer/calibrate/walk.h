@@ -19,7 +19,7 @@ inline double seconds(std::int64_t ns) {
 // A step of one rank: the runtime call and the device work of each operation of the Plan.
 struct JoinedStep {
     std::int64_t number = 0;
-    const Plan* plan = nullptr;
+    const plan::Plan* plan = nullptr;
     bool used = false;               // the figures use it; earlier steps are warm-up
     std::vector<std::int32_t> call;  // index into Trace::runtime; -1: no call
     std::vector<std::int32_t> work;  // index into MeasuredRun::work; -1: none, or its end was not recorded
@@ -43,7 +43,7 @@ class Walk {
     void find_device_spans();
     std::vector<JoinedStep> join_rank(std::size_t rank);
     bool join_step(std::size_t rank, const traces::store::Step& step, JoinedStep& joined);
-    void add_work(const JoinedStep& step, const Op& op, int rank, std::int32_t call);
+    void add_work(const JoinedStep& step, const plan::Op& op, int rank, std::int32_t call);
     void read_host(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);
     void read_calls(const JoinedStep& joined);
     void read_host_work(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);

@@ -25,20 +25,20 @@ bool precedes_without_wait(Happened, Happened) {
 
 // Tracks the order of the streams as the walks do, using the times at which work ended.
 void Walk::find_ready(const std::vector<JoinedStep>& steps) {
-    StreamOrder<Happened, Happened> order;
+    executor::StreamOrder<Happened, Happened> order;
     for (const JoinedStep& step : steps) {
         order.begin(*step.plan);
         for (std::size_t i = 0; i < step.plan->ops.size(); ++i) {
-            const Op& op = step.plan->ops[i];
+            const plan::Op& op = step.plan->ops[i];
             const auto last = [&] { return order.last()[static_cast<std::size_t>(op.stream)]; };
-            if (op.kind == OpKind::record_event) {
+            if (op.kind == plan::OpKind::record_event) {
                 order.record(op, [&](Happened waits) {
                     waits.add(last());
                     return waits;
                 });
-            } else if (op.kind == OpKind::wait_event) {
+            } else if (op.kind == plan::OpKind::wait_event) {
                 order.wait(op);
-            } else if (op.kind == OpKind::host_wait && step.used) {
+            } else if (op.kind == plan::OpKind::host_wait && step.used) {
                 const auto call = static_cast<std::size_t>(step.call[i]);
                 const Time happened = order.event(op.event()).at;
                 if (happened > trace_.runtime.start[call] && trace_.runtime.end[call] >= happened)
@@ -46,7 +46,7 @@ void Walk::find_ready(const std::vector<JoinedStep>& steps) {
             } else if (step.work[i] >= 0) {
                 MeasuredOp& work = run_.work[static_cast<std::size_t>(step.work[i])];
                 const Happened over{work.over};
-                if (op.kind == OpKind::collective) order.queue(work.group, op.stream).last = over;
+                if (op.kind == plan::OpKind::collective) order.queue(work.group, op.stream).last = over;
                 const Time others = std::max(work.launched, order.take_waits(op.stream).at);
                 work.queued = last().at > others;
                 work.ready = std::max(last().at, others);

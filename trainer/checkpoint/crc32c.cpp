@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace {
 
@@ -57,4 +57,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
     return crc32c_plain(bytes, before);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

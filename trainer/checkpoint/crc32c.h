@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 // The checksum of the bytes that `before` covers followed by `bytes`; `before` is the checksum so far (0 at
 // the beginning). Uses the processor's instruction if there is one.
@@ -17,4 +17,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0)
 // The same checksum by its definition, one byte at a time.
 std::uint32_t crc32c_plain(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 // One sentence for the user: which file, what is wrong, what to do. Nothing has been loaded or replaced.
 class CheckpointError : public std::runtime_error {
@@ -12,4 +12,4 @@ class CheckpointError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

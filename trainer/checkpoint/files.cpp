@@ -16,7 +16,7 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/manifest.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -263,4 +263,4 @@ bool holds_checkpoints(const fs::path& save) {
     return fs::exists(save / kLatest, error) || highest_step(save).has_value();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -20,7 +20,7 @@
 
 #include "traces/store/file_descriptor.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 // An open file; positions are in bytes. Any number of threads may read and write at the same time.
 class File {
@@ -81,4 +81,4 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 // Whether the folder, which may not exist, contains checkpoints.
 bool holds_checkpoints(const std::filesystem::path& save);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

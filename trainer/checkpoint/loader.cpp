@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -44,7 +44,7 @@ std::string name_of(const std::string& state, const std::string& path) {
 
 // Names the first key of the model that differs from the run that saved: this is what the user most likely
 // needs to know.
-std::string model_hint(const Manifest& manifest, const Job& job) {
+std::string model_hint(const Manifest& manifest, const job::Job& job) {
     const std::map<std::string, std::string> stored(manifest.job.begin(), manifest.job.end());
     for (const auto& [key, value] : describe(job)) {
         if (!key.starts_with("model.")) continue;
@@ -83,7 +83,7 @@ StoredCheckpoint::StoredCheckpoint(const std::string& path)
     }
 }
 
-CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout,
+CheckpointLoader::CheckpointLoader(const StoredCheckpoint& stored, const job::Job& job, RunLayout layout,
                                    LoadUse use, std::optional<int> only_rank)
     : stored_(stored), layout_(std::move(layout)), use_(use) {
     sample_offset_ = stored.manifest().samples - stored.manifest().step * samples_per_step(job);
@@ -96,7 +96,7 @@ void CheckpointLoader::refuse(const std::string& what) const {
     throw CheckpointError(fmt::format("{}: {}", stored_.manifest_path().string(), what));
 }
 
-void CheckpointLoader::check_parameters(const Job& job) {
+void CheckpointLoader::check_parameters(const job::Job& job) {
     std::map<std::string_view, const ManifestParameter*> by_path;
     for (const ManifestParameter& parameter : stored_.manifest().parameters) {
         by_path.emplace(parameter.path, &parameter);
@@ -136,7 +136,7 @@ void CheckpointLoader::check_whole(const ManifestParameter& parameter, const std
     }
 }
 
-void CheckpointLoader::check_optimizer(const Job& job) const {
+void CheckpointLoader::check_optimizer(const job::Job& job) const {
     const Manifest& manifest = stored_.manifest();
     std::string type;
     for (const auto& [key, value] : describe(job)) {
@@ -150,8 +150,8 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
     }
     constexpr const char* kAsSaved = "set the optimizer's keys as in the run that saved it";
     std::set<std::string> wanted_states, stored_states;
-    for (const std::vector<StatePiece>& place : layout_.places) {
-        for (const StatePiece& piece : place) wanted_states.insert(piece.state);
+    for (const std::vector<sharding::StatePiece>& place : layout_.places) {
+        for (const sharding::StatePiece& piece : place) wanted_states.insert(piece.state);
     }
     for (const ManifestParameter& parameter : manifest.parameters) {
         for (const ManifestPiece& piece : parameter.pieces) stored_states.insert(piece.state);
@@ -167,8 +167,8 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
         }
     }
     std::set<std::pair<int, std::string>> checked;
-    for (const std::vector<StatePiece>& place : layout_.places) {
-        for (const StatePiece& piece : place) {
+    for (const std::vector<sharding::StatePiece>& place : layout_.places) {
+        for (const sharding::StatePiece& piece : place) {
             if (!checked.emplace(piece.parameter, piece.state).second) continue;
             check_whole(*parameters_[static_cast<std::size_t>(piece.parameter)], piece.state);
         }
@@ -178,7 +178,8 @@ void CheckpointLoader::check_optimizer(const Job& job) const {
 // The stored pieces that contain some of what the rank holds.
 std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
     std::set<const ManifestPiece*> needed;
-    for (const StatePiece& held : layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))]) {
+    for (const sharding::StatePiece& held :
+         layout_.places[static_cast<std::size_t>(layout_.mesh.shard_index(rank))]) {
         const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(held.parameter)];
         for (const ManifestPiece& piece : pieces_within(parameter, held.state, held.first, held.elements)) {
             needed.insert(&piece);
@@ -221,14 +222,14 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
 
 void CheckpointLoader::fill(int rank, const RankMemory& memory) const {
     const auto place = static_cast<std::size_t>(layout_.mesh.shard_index(rank));
-    for (const StatePiece& piece : layout_.places[place]) {
+    for (const sharding::StatePiece& piece : layout_.places[place]) {
         if (piece.elements > 0 && wanted(piece.state)) read(piece, memory);
     }
 }
 
-void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) const {
+void CheckpointLoader::read(const sharding::StatePiece& piece, const RankMemory& memory) const {
     const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(piece.parameter)];
-    HostView view = memory(piece.where);
+    plan::HostView view = memory(piece.where);
     const std::span<std::byte> to = view.bytes();
     if (std::ssize(to) != 4 * piece.elements) {
         throw std::logic_error(
@@ -249,4 +250,4 @@ void CheckpointLoader::read(const StatePiece& piece, const RankMemory& memory) c
     view.commit();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -17,7 +17,7 @@
 #include "trainer/checkpoint/run_layout.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 // A checkpoint whose manifest and files exist and have the right sizes. Its values have not been read yet.
 class StoredCheckpoint {
@@ -54,7 +54,7 @@ class CheckpointLoader {
     // intact; with `only_rank`, the only rank that will be filled, the values of that rank. CheckpointError:
     // the checkpoint has another model or optimizer, or values are missing or damaged; nothing has been
     // loaded. `stored` must outlive the loader.
-    CheckpointLoader(const StoredCheckpoint& stored, const Job& job, RunLayout layout, LoadUse use,
+    CheckpointLoader(const StoredCheckpoint& stored, const job::Job& job, RunLayout layout, LoadUse use,
                      std::optional<int> only_rank = std::nullopt);
 
     // Where training continues: the steps done, and the offset of micro-steps' sample numbers, so that the
@@ -68,13 +68,13 @@ class CheckpointLoader {
     void fill(int rank, const RankMemory& memory) const;
 
   private:
-    void check_parameters(const Job& job);
-    void check_optimizer(const Job& job) const;
+    void check_parameters(const job::Job& job);
+    void check_optimizer(const job::Job& job) const;
     void check_whole(const ManifestParameter& parameter, const std::string& state) const;
     std::set<const ManifestPiece*> pieces_of(int rank) const;
     void check_values(std::optional<int> only_rank) const;
     void check(const ManifestPiece& piece, const ManifestParameter& parameter) const;
-    void read(const StatePiece& piece, const RankMemory& memory) const;
+    void read(const sharding::StatePiece& piece, const RankMemory& memory) const;
     bool wanted(const std::string& state) const { return use_ == LoadUse::training || state.empty(); }
     [[noreturn]] void refuse(const std::string& what) const;
 
@@ -85,4 +85,4 @@ class CheckpointLoader {
     std::vector<const ManifestParameter*> parameters_;  // indexed by the run's parameter id
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

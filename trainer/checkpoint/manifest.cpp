@@ -14,7 +14,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace {
 
@@ -289,4 +289,4 @@ Manifest parse_manifest(std::string_view text, const std::string& name) {
     return Reader(text, name).read();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 inline constexpr int kCheckpointVersion = 1;
 inline constexpr const char* kManifestName = "manifest.json";
@@ -75,4 +75,4 @@ std::span<const ManifestPiece> pieces_within(const ManifestParameter& parameter,
 // Whether a file's name stays in its folder: it is not empty, has no '/', and is not "." or "..".
 bool is_plain_name(std::string_view name);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

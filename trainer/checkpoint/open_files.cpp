@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 std::int64_t OpenFiles::add(const std::filesystem::path& path) {
     auto file = std::make_shared<const File>(File::open_to_read(path));
@@ -41,4 +41,4 @@ void OpenFiles::used(std::size_t index) const {
     recent_.pop_back();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

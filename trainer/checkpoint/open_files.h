@@ -13,7 +13,7 @@
 
 #include "trainer/checkpoint/files.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 class OpenFiles {
   public:
@@ -42,4 +42,4 @@ class OpenFiles {
     mutable std::list<std::size_t> recent_;  // the files that are open, the most recently used first
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

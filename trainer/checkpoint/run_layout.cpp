@@ -11,7 +11,7 @@
 #include "traces/schema/sort_rows.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace {
 
@@ -31,10 +31,10 @@ void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::i
 
 }  // namespace
 
-RunLayout layout_of(const Program& program) {
+RunLayout layout_of(const sharding::Program& program) {
     RunLayout layout;
     layout.mesh = program.mesh();
-    for (const Parameter* parameter : program.modules().parameters) {
+    for (const model::Parameter* parameter : program.modules().parameters) {
         layout.parameters.push_back({parameter->path, parameter->rows, parameter->width});
     }
     for (int place = 0; place < layout.mesh.shard; ++place) {
@@ -43,14 +43,14 @@ RunLayout layout_of(const Program& program) {
     return layout;
 }
 
-std::int64_t samples_per_step(const Job& job) {
+std::int64_t samples_per_step(const job::Job& job) {
     return std::int64_t{job.train.accumulation} * job.run.ranks * job.data.batch;
 }
 
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most) {
     std::map<std::pair<int, std::string>, std::vector<OwnedPiece>> held;
     for (std::size_t place = 0; place < layout.places.size(); ++place) {
-        for (const StatePiece& piece : layout.places[place]) {
+        for (const sharding::StatePiece& piece : layout.places[place]) {
             if (piece.elements > 0) {
                 held[{piece.parameter, piece.state}].push_back({static_cast<int>(place), piece});
             }
@@ -78,4 +78,4 @@ std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most)
     return owned;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -13,9 +13,11 @@
 #include "trainer/plan/plan.h"
 #include "trainer/sharding/optimizer.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::sharding {
 class Program;
+}
+
+namespace shardscope::trainer::checkpoint {
 
 struct ParameterShape {
     std::string path;
@@ -25,22 +27,23 @@ struct ParameterShape {
 };
 
 struct RunLayout {
-    Mesh mesh;
-    std::vector<ParameterShape> parameters;       // indexed by parameter id
-    std::vector<std::vector<StatePiece>> places;  // what a rank at each place of a shard group holds
+    plan::Mesh mesh;
+    std::vector<ParameterShape> parameters;  // indexed by parameter id
+    std::vector<std::vector<sharding::StatePiece>>
+        places;  // what a rank at each place of a shard group holds
 };
 
-RunLayout layout_of(const Program& program);
+RunLayout layout_of(const sharding::Program& program);
 
 // The number of samples that all ranks together train on in one step.
-std::int64_t samples_per_step(const Job& job);
+std::int64_t samples_per_step(const job::Job& job);
 
 // The bytes that an Arg names in one rank's memory, in any memory space; empty while its buffer is not
 // allocated.
-using RankMemory = std::function<HostView(const Arg&)>;
+using RankMemory = std::function<plan::HostView(const plan::Arg&)>;
 
 // The part of a view that begins at element `first` and has `count` elements of fp32.
-constexpr Arg elements_of(Arg view, std::int64_t first, std::int64_t count) {
+constexpr plan::Arg elements_of(plan::Arg view, std::int64_t first, std::int64_t count) {
     view.offset += 4 * first;
     view.bytes = 4 * count;
     return view;
@@ -49,7 +52,7 @@ constexpr Arg elements_of(Arg view, std::int64_t first, std::int64_t count) {
 // A piece that one place writes on behalf of all places that hold it.
 struct OwnedPiece {
     int place = 0;
-    StatePiece piece;
+    sharding::StatePiece piece;
 };
 
 // Every element of every parameter and state exactly once, sorted by parameter, state and element. What
@@ -57,4 +60,4 @@ struct OwnedPiece {
 // std::logic_error if an element of a parameter, or of a state that some place holds, is held nowhere.
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -15,7 +15,7 @@
 #include "trainer/world/own_launcher.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -63,7 +63,7 @@ File take(const fs::path& folder) {
 }
 
 // Does `work` on rank 0; if it throws, all ranks throw the same error.
-void first_decides(World& world, const std::function<void()>& work) {
+void first_decides(world::World& world, const std::function<void()>& work) {
     std::string error;
     if (world.rank() == 0) {
         try {
@@ -81,7 +81,7 @@ fs::path trial_of(const SaveFolder& folder, const std::string& token, int rank) 
 }
 
 // `errors`: what kept each process from writing.
-void check_trials(const SaveFolder& folder, const World& world, const std::string& token,
+void check_trials(const SaveFolder& folder, const world::World& world, const std::string& token,
                   const std::vector<std::string>& errors) {
     for (int rank = 0; rank < world.ranks(); ++rank) {
         const std::string& error = errors[static_cast<std::size_t>(rank)];
@@ -101,7 +101,7 @@ void check_trials(const SaveFolder& folder, const World& world, const std::strin
 
 }  // namespace
 
-std::string process_name(const World& world, int rank) {
+std::string process_name(const world::World& world, int rank) {
     return fmt::format("rank {} on {}", rank, world.members()[static_cast<std::size_t>(rank)].host);
 }
 
@@ -119,7 +119,7 @@ File make_ready(const SaveFolder& folder) {
         fs::create_directories(path);
         File lock = take(path);
         remove_unfinished(path);
-        const Trial trial(path / trial_file_name(random_token()));
+        const Trial trial(path / trial_file_name(world::random_token()));
         return lock;
     } catch (const std::system_error& error) {
         throw CheckpointError(
@@ -128,11 +128,11 @@ File make_ready(const SaveFolder& folder) {
     }
 }
 
-std::optional<File> make_ready(const SaveFolder& folder, World& world) {
+std::optional<File> make_ready(const SaveFolder& folder, world::World& world) {
     std::optional<File> lock;
     first_decides(world, [&] { lock.emplace(make_ready(folder)); });
     // The names are new, so that no host has cached that they do not exist.
-    const std::string token = world.broadcast(random_token());
+    const std::string token = world.broadcast(world::random_token());
     std::optional<Trial> trial;  // kept until rank 0 has looked for it
     std::string error;
     try {
@@ -145,4 +145,4 @@ std::optional<File> make_ready(const SaveFolder& folder, World& world) {
     return lock;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

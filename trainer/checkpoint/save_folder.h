@@ -8,9 +8,11 @@
 
 #include "trainer/checkpoint/files.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::world {
 class World;
+}
+
+namespace shardscope::trainer::checkpoint {
 
 struct SaveFolder {
     std::filesystem::path path;
@@ -27,9 +29,9 @@ File make_ready(const SaveFolder& folder);
 // The same if ranks are processes: rank 0 does it, then every process writes a file and rank 0 checks that it
 // sees all of them. Collective; all processes throw the same error, or none throws. Only rank 0 gets the
 // File.
-std::optional<File> make_ready(const SaveFolder& folder, World& world);
+std::optional<File> make_ready(const SaveFolder& folder, world::World& world);
 
 // "rank 3 on node-1".
-std::string process_name(const World& world, int rank);
+std::string process_name(const world::World& world, int rank);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/files.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -49,9 +49,9 @@ File open_part(const SavePlan& plan, PartPlace where, int place, const fs::path&
 
 }  // namespace
 
-SavePlan plan_save(const RunLayout& layout, CheckpointFormat format) {
+SavePlan plan_save(const RunLayout& layout, job::CheckpointFormat format) {
     SavePlan plan;
-    plan.one_file = format == CheckpointFormat::full;
+    plan.one_file = format == job::CheckpointFormat::full;
     std::map<int, std::size_t> file_of_place;
     std::map<int, std::int64_t> part_ends;
     for (OwnedPiece& owned : owned_pieces(layout, kMostElements)) {
@@ -93,7 +93,7 @@ std::int64_t write_part(const SavePlan& plan, PartPlace where, int place, const 
     for (std::size_t index = 0; index < plan.pieces.size(); ++index) {
         const PlannedPiece& piece = plan.pieces[index];
         if (piece.owned.place != place) continue;
-        const HostView view = memory(piece.owned.piece.where);
+        const plan::HostView view = memory(piece.owned.piece.where);
         const std::span<const std::byte> data = view.bytes();
         if (std::ssize(data) != bytes_of(piece)) {
             throw std::logic_error(
@@ -133,4 +133,4 @@ void copy_parts(const SavePlan& plan, const fs::path& folder, std::span<const st
     for (const int place : plan.writers) fs::remove(folder / part_name(place));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

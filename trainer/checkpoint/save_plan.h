@@ -13,7 +13,7 @@
 #include "trainer/checkpoint/run_layout.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 struct PlannedPiece {
     OwnedPiece owned;
@@ -29,7 +29,7 @@ struct SavePlan {
     std::set<int> writers;             // the places that write something
 };
 
-SavePlan plan_save(const RunLayout& layout, CheckpointFormat format);
+SavePlan plan_save(const RunLayout& layout, job::CheckpointFormat format);
 
 // Where places write.
 enum class PartPlace : std::uint8_t {
@@ -52,4 +52,4 @@ std::int64_t write_part(const SavePlan& plan, PartPlace where, int place, const 
 void copy_parts(const SavePlan& plan, const std::filesystem::path& folder,
                 std::span<const std::uint32_t> checksums);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

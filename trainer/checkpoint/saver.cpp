@@ -9,7 +9,7 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/save_folder.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -34,7 +34,7 @@ std::optional<File> take_folder(const fs::path& path, const SaveSettings& settin
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(const Job& job, RunLayout layout, SaveSettings settings,
+CheckpointSaver::CheckpointSaver(const job::Job& job, RunLayout layout, SaveSettings settings,
                                  std::function<void(const SaveReport&)> on_saved)
     : folder_(job.checkpoint.save),
       layout_(std::move(layout)),
@@ -109,7 +109,7 @@ Manifest CheckpointSaver::manifest(const Pending& pending, std::int64_t step) co
     manifest.samples = step * samples_per_step_ + settings_.sample_offset;
     for (std::size_t index = 0; index < plan_.pieces.size(); ++index) {
         const PlannedPiece& planned = plan_.pieces[index];
-        const StatePiece& piece = planned.owned.piece;
+        const sharding::StatePiece& piece = planned.owned.piece;
         manifest.parameters[static_cast<std::size_t>(piece.parameter)].pieces.push_back(
             {piece.state, piece.first, piece.elements, planned.file, planned.offset,
              pending.checksums[index]});
@@ -154,4 +154,4 @@ bool CheckpointSaver::failed() const {
     return failed_;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

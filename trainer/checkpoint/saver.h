@@ -24,16 +24,18 @@
 #include "trainer/checkpoint/save_plan.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::world {
 class World;
+}
+
+namespace shardscope::trainer::checkpoint {
 
 struct SaveSettings {
     bool overwrite = false;              // whether to replace the checkpoints of another run
     std::filesystem::path goes_on_from;  // the checkpoint's folder that the run started from; empty if none
     std::int64_t sample_offset = 0;      // samples done after step n: n * samples_per_step + this
-    std::string tokenizer;   // the vocabulary's text; empty: the text is bytes, or the job has no text
-    World* world = nullptr;  // the ranks' processes; null if all ranks are threads of this one
+    std::string tokenizer;          // the vocabulary's text; empty: the text is bytes, or the job has no text
+    world::World* world = nullptr;  // the ranks' processes; null if all ranks are threads of this one
     // Whether the World's processes run on several hosts. If so, processes that would share a file (format
     // `full`) write one each and rank 0 copies them, since NFS may lose what two hosts write next to each
     // other.
@@ -53,7 +55,7 @@ class CheckpointSaver {
     // Saves into job.checkpoint.save, prepared as save_folder.h says; collective if settings.world is not
     // null. `on_saved` is called once per save, on the thread that completed it (only in rank 0's process).
     // CheckpointError as in save_folder.h.
-    CheckpointSaver(const Job& job, RunLayout layout, SaveSettings settings,
+    CheckpointSaver(const job::Job& job, RunLayout layout, SaveSettings settings,
                     std::function<void(const SaveReport&)> on_saved);
     ~CheckpointSaver();  // called after all ranks have ended; removes a save to which some rank did not
                          // contribute its part
@@ -105,4 +107,4 @@ class CheckpointSaver {
     bool failed_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

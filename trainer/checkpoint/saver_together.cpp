@@ -14,7 +14,7 @@
 #include "trainer/world/message.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::checkpoint {
 
 namespace fs = std::filesystem;
 
@@ -24,9 +24,11 @@ struct CheckpointSaver::Part {
     std::int64_t bytes = 0;
     std::vector<std::uint32_t> checksums;  // checksums of its own pieces, in the plan's order
 
-    std::string text() const { return MessageWriter().add(error).add(bytes).add_all(checksums).take(); }
+    std::string text() const {
+        return world::MessageWriter().add(error).add(bytes).add_all(checksums).take();
+    }
     static Part read(std::string_view text) {
-        MessageReader reader(text);
+        world::MessageReader reader(text);
         Part part;
         part.error = reader.text();
         part.bytes = reader.number<std::int64_t>();
@@ -36,7 +38,7 @@ struct CheckpointSaver::Part {
 };
 
 void CheckpointSaver::save_together(std::int64_t step, const RankMemory& memory) {
-    World& world = *settings_.world;
+    world::World& world = *settings_.world;
     const bool first = world.rank() == 0;
     Pending pending(plan_.pieces.size());
     if (first) make_unfinished(step, pending);
@@ -94,7 +96,7 @@ void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int
 
 // Checks that this process sees what every process has written.
 void CheckpointSaver::check_files(std::int64_t step) const {
-    const World& world = *settings_.world;
+    const world::World& world = *settings_.world;
     for (const int place : plan_.writers) {
         const ManifestFile file = part_file(plan_, part_place_, place);
         const fs::path path = unfinished(step) / file.name;
@@ -114,4 +116,4 @@ void CheckpointSaver::check_files(std::int64_t step) const {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::checkpoint

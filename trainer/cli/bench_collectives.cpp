@@ -17,7 +17,7 @@
 #include "trainer/executor/collective_bench.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -29,15 +29,15 @@ std::string size_text(std::int64_t bytes) {
                             : fmt::format("{:.4g} KiB", static_cast<double>(bytes) / (1 << 10));
 }
 
-double algbw_gbps(const CollectiveRate& rate) {
+double algbw_gbps(const executor::CollectiveRate& rate) {
     return static_cast<double>(rate.bytes) / rate.us / 1e3;
 }
 
-double busbw_gbps(const CollectiveRate& rate, int ranks) {
+double busbw_gbps(const executor::CollectiveRate& rate, int ranks) {
     return algbw_gbps(rate) * traces::analysis::bus_factor(rate.operation, ranks);
 }
 
-std::string table(const CollectiveBench& bench, const std::string& group, int ranks) {
+std::string table(const executor::CollectiveBench& bench, const std::string& group, int ranks) {
     const bool bounded = bench.copy_gbps > 0;
     std::vector<Align> columns(bounded ? 8 : 6, Align::right);
     columns[0] = Align::left;
@@ -46,8 +46,8 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
                                        "Alone (us)", "algbw (GB/s)", "busbw (GB/s)"};
     if (bounded) header.insert(header.end(), {"Bound (us)", "Of bound (%)"});
     rows.header(header);
-    const CollectiveRate* before = nullptr;
-    for (const CollectiveRate& rate : bench.rates) {
+    const executor::CollectiveRate* before = nullptr;
+    for (const executor::CollectiveRate& rate : bench.rates) {
         if (before && before->operation != rate.operation) rows.rule();
         before = &rate;
         std::vector<std::string> cells = {std::string(traces::schema::name(rate.operation)),
@@ -68,7 +68,7 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
         "Time: per collective, back to back. Alone: from the call until the host knows that\n"
         "it is done. All take turns, and the fastest of {} rounds counts. algbw is size / time, busbw as\n"
         "nccl-tests computes it; GB is 10^9 bytes.\n",
-        kCollectiveBenchRounds);
+        executor::kCollectiveBenchRounds);
     if (bounded) {
         text += fmt::format(
             "Bound: the bytes that must move through a rank's memory (all_gather and broadcast read and "
@@ -81,7 +81,7 @@ std::string table(const CollectiveBench& bench, const std::string& group, int ra
     return text;
 }
 
-std::string json(const CollectiveBench& bench, const std::string& group, int ranks,
+std::string json(const executor::CollectiveBench& bench, const std::string& group, int ranks,
                  const std::string& trace) {
     nlohmann::ordered_json all;
     all["ranks"] = ranks;
@@ -89,7 +89,7 @@ std::string json(const CollectiveBench& bench, const std::string& group, int ran
     if (bench.copy_gbps > 0) all["copy_gbps"] = bench.copy_gbps;
     all["trace"] = trace;
     all["collectives"] = nlohmann::ordered_json::array();
-    for (const CollectiveRate& rate : bench.rates) {
+    for (const executor::CollectiveRate& rate : bench.rates) {
         nlohmann::ordered_json row = {{"name", traces::schema::name(rate.operation)},
                                       {"bytes", rate.bytes},
                                       {"repeats", rate.repeats},
@@ -103,27 +103,27 @@ std::string json(const CollectiveBench& bench, const std::string& group, int ran
     return traces::schema::dump_json(all) + "\n";
 }
 
-std::string group_text(const Job& job, Joined* joined) {
+std::string group_text(const job::Job& job, Joined* joined) {
     if (joined) return joined->line();
-    return job.run.device == DeviceKind::cuda ? "the GPUs of this process"
-                                              : "threads of this process (local)";
+    return job.run.device == job::DeviceKind::cuda ? "the GPUs of this process"
+                                                   : "threads of this process (local)";
 }
 
 }  // namespace
 
-int bench_collectives(const Job& job, bool as_json, Joined* joined) {
+int bench_collectives(const job::Job& job, bool as_json, Joined* joined) {
     if (job.run.ranks < 2) {
-        throw JobError(
+        throw job::JobError(
             "--bench-collectives: one rank has no collectives; set run.ranks, or run.processes, to 2 or "
             "more");
     }
-    if (job.run.device == DeviceKind::sim) {
-        throw JobError(
+    if (job.run.device == job::DeviceKind::sim) {
+        throw job::JobError(
             "--bench-collectives: it measures real devices; set run.device to \"cpu\" or \"cuda\"");
     }
-    std::optional<Program> program;
+    std::optional<sharding::Program> program;
     std::optional<TraceOutput> trace;
-    World* world = joined ? &joined->world() : nullptr;
+    world::World* world = joined ? &joined->world() : nullptr;
     const bool speaks = !world || world->rank() == 0;
     together(joined, [&] {
         program.emplace(job);
@@ -136,16 +136,16 @@ int bench_collectives(const Job& job, bool as_json, Joined* joined) {
         }
         if (speaks) fmt::print(stderr, "{}\n", environment.line);
     });
-    CollectiveBenchOptions options;
+    executor::CollectiveBenchOptions options;
     options.recorder = trace->recorder();
     if (joined) options.processes = &joined->processes();
     const bool terminal = isatty(STDERR_FILENO) == 1;
-    options.on_rate = [&](const CollectiveRate& rate) {
+    options.on_rate = [&](const executor::CollectiveRate& rate) {
         if (terminal)
             fmt::print(stderr, "\r{:<60}",
                        fmt::format("{} {}", traces::schema::name(rate.operation), size_text(rate.bytes)));
     };
-    CollectiveBench bench;
+    executor::CollectiveBench bench;
     try {
         trace->measure_clock();
         bench = bench_collectives(*program, options);
@@ -168,4 +168,4 @@ int bench_collectives(const Job& job, bool as_json, Joined* joined) {
     return end.failed ? kFailed : 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -6,7 +6,7 @@
 #include "traces/report/text_table.h"
 #include "traces/schema/json_text.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::string calibration_json(const Calibration& fitted, const std::string& file)
     return traces::schema::dump_json(json) + "\n";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

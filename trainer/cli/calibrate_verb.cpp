@@ -16,7 +16,7 @@
 #include "trainer/cli/calibrate_report.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -24,8 +24,8 @@ constexpr std::string_view kSuffix = ".toml";
 
 void check_output(const CalibrateOptions& options) {
     if (!options.output.ends_with(kSuffix)) {
-        throw JobError(fmt::format("command line: -o {}: a cost model is a .toml file; give the path of one",
-                                   options.output));
+        throw job::JobError(fmt::format(
+            "command line: -o {}: a cost model is a .toml file; give the path of one", options.output));
     }
     traces::store::DatabaseWriter::check_output(options.output, options.overwrite);
 }
@@ -37,7 +37,7 @@ sim::Cluster base_model(const CalibrateOptions& options, const calibrate::Measur
         std::string_view why = error.what();
         constexpr std::string_view kKey = "sim.cluster: ";  // --base takes the values of this key
         if (why.starts_with(kKey)) why.remove_prefix(kKey.size());
-        throw JobError(fmt::format("command line: --base: {}", why));
+        throw job::JobError(fmt::format("command line: --base: {}", why));
     }
 }
 
@@ -66,9 +66,9 @@ int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOpti
         fmt::print("{}", options.json ? calibration_json(fitted, options.output)
                                       : calibration_table(fitted, options.output));
     } catch (const calibrate::CalibrationError& error) {
-        throw JobError(error.what());
+        throw job::JobError(error.what());
     }
     return 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

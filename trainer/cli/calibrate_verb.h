@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct CalibrateOptions {
     bool json = false;
@@ -17,4 +17,4 @@ struct CalibrateOptions {
 // traces::store::StoreError.
 int calibrate_traces(const std::vector<std::string>& traces, const CalibrateOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -14,12 +14,12 @@
 #include "trainer/data/bpe.h"
 #include "trainer/executor/rank_runner.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
-RankMemory memory_of(RankRunner& runner) {
-    return [&runner](const Arg& arg) { return runner.contents(arg); };
+checkpoint::RankMemory memory_of(executor::RankRunner& runner) {
+    return [&runner](const plan::Arg& arg) { return runner.contents(arg); };
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ void Checkpointing::open() {
     if (job_.checkpoint.load.empty()) return;
     std::string folder;
     together(joined_, [&] {
-        if (first()) folder = find_checkpoint(job_.checkpoint.load).string();
+        if (first()) folder = checkpoint::find_checkpoint(job_.checkpoint.load).string();
     });
     // Another host may find a different latest checkpoint, and new ones may appear: rank 0 decides.
     if (joined_) folder = joined_->world().broadcast(folder);
@@ -38,16 +38,16 @@ void Checkpointing::open() {
 
 // Hosts may read their own copies of a checkpoint; all must be copies of the same one.
 void Checkpointing::compare_manifests() {
-    const World& world = joined_->world();
+    const world::World& world = joined_->world();
     const std::string text = to_text(stored_->manifest());
     const std::vector<std::string> sums =
-        joined_->world().gather(fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))));
+        joined_->world().gather(fmt::format("{:08x}", checkpoint::crc32c(std::as_bytes(std::span(text)))));
     together(joined_, [&] {
         const auto other = std::find_if(sums.begin(), sums.end(),
                                         [&](const std::string& sum) { return sum != sums.front(); });
         if (other == sums.end()) return;
         const std::ptrdiff_t rank = other - sums.begin();
-        throw CheckpointError(fmt::format(
+        throw checkpoint::CheckpointError(fmt::format(
             "{}: is another one for rank {} on {} than for rank 0 on {}; checkpoint.load must name "
             "the same checkpoint on all hosts",
             stored_->manifest_path().string(), rank, world.members()[static_cast<std::size_t>(rank)].host,
@@ -56,56 +56,56 @@ void Checkpointing::compare_manifests() {
 }
 
 void Checkpointing::open(const std::string& folder) {
-    stored_ = std::make_unique<StoredCheckpoint>(folder);
+    stored_ = std::make_unique<checkpoint::StoredCheckpoint>(folder);
     if (!stored_->tokenizer().empty()) {
         const std::string file = (stored_->folder() / stored_->manifest().tokenizer).string();
-        tokenizer_ = std::make_shared<BpeTokenizer>(bpe_from_text(stored_->tokenizer(), file));
+        tokenizer_ = std::make_shared<data::BpeTokenizer>(data::bpe_from_text(stored_->tokenizer(), file));
     }
     if (first_step() >= job_.run.steps) {
-        throw JobError(fmt::format(
+        throw job::JobError(fmt::format(
             "{}run.steps: the checkpoint {} is after step {} already; set run.steps above it to continue",
             where(job_, "run.steps"), stored_->folder().string(), first_step()));
     }
 }
 
-void Checkpointing::prepare(const Program& program, const Tokenizer* used,
-                            std::function<void(const SaveReport&)> on_saved) {
+void Checkpointing::prepare(const sharding::Program& program, const data::Tokenizer* used,
+                            std::function<void(const checkpoint::SaveReport&)> on_saved) {
     std::optional<int> only_rank;
     if (joined_) only_rank = joined_->world().rank();
     together(joined_, [&] {
         if (!stored_) return;
-        loader_ = std::make_unique<CheckpointLoader>(*stored_, job_, layout_of(program), LoadUse::training,
-                                                     only_rank);
+        loader_ = std::make_unique<checkpoint::CheckpointLoader>(
+            *stored_, job_, checkpoint::layout_of(program), checkpoint::LoadUse::training, only_rank);
     });
     if (job_.checkpoint.save.empty()) return;
-    SaveSettings settings;
+    checkpoint::SaveSettings settings;
     settings.overwrite = job_.run.overwrite;
     if (stored_) settings.goes_on_from = stored_->folder();
     if (loader_) settings.sample_offset = loader_->sample_offset();
-    if (const auto* bpe = dynamic_cast<const BpeTokenizer*>(used)) settings.tokenizer = to_text(*bpe);
+    if (const auto* bpe = dynamic_cast<const data::BpeTokenizer*>(used)) settings.tokenizer = to_text(*bpe);
     if (joined_) {
         settings.world = &joined_->world();
         settings.several_hosts = joined_->world().hosts() > 1;
     }
     together(joined_, [&] {
-        saver_ = std::make_unique<CheckpointSaver>(job_, layout_of(program), std::move(settings),
-                                                   std::move(on_saved));
+        saver_ = std::make_unique<checkpoint::CheckpointSaver>(job_, checkpoint::layout_of(program),
+                                                               std::move(settings), std::move(on_saved));
     });
 }
 
-void Checkpointing::attach(RunOptions& options) {
+void Checkpointing::attach(executor::RunOptions& options) {
     if (loader_) {
         options.first_step = first_step();
-        options.first_sample = first_step() * samples_per_step(job_) + loader_->sample_offset();
-        options.hooks.after_setup = [this](int rank, RankRunner& runner) {
+        options.first_sample = first_step() * checkpoint::samples_per_step(job_) + loader_->sample_offset();
+        options.hooks.after_setup = [this](int rank, executor::RankRunner& runner) {
             loader_->fill(rank, memory_of(runner));
         };
     }
     if (saver_) {
-        options.hooks.at_step_end = [this](int rank, std::int64_t steps_done, RankRunner& runner) {
+        options.hooks.at_step_end = [this](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
             saver_->save(rank, steps_done, memory_of(runner));
         };
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

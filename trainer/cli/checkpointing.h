@@ -16,28 +16,28 @@
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 class Checkpointing {
   public:
     // `joined`: the job's processes, one rank each; null: this process runs all ranks.
-    Checkpointing(const Job& job, Joined* joined) : job_(job), joined_(joined) {}
+    Checkpointing(const job::Job& job, Joined* joined) : job_(job), joined_(joined) {}
 
     // Opens checkpoint.load if the job names one. CheckpointError: it cannot be used. JobError: no step is
     // left to train. Collective, like prepare().
     void open();
 
     // The vocabulary that the stored run was trained with; null: bytes, no text, or nothing loaded.
-    std::shared_ptr<const Tokenizer> tokenizer() const { return tokenizer_; }
+    std::shared_ptr<const data::Tokenizer> tokenizer() const { return tokenizer_; }
 
     // Checks the stored values against the program and prepares checkpoint.save. `used` is the run's
     // vocabulary (null or bytes: none is saved); `on_saved` is called for every checkpoint, on a rank's
     // thread (rank 0's if ranks are processes). CheckpointError: as above, or nothing can be saved.
-    void prepare(const Program& program, const Tokenizer* used,
-                 std::function<void(const SaveReport&)> on_saved);
+    void prepare(const sharding::Program& program, const data::Tokenizer* used,
+                 std::function<void(const checkpoint::SaveReport&)> on_saved);
 
     // Sets the hooks, the first step and the first sample.
-    void attach(RunOptions& options);
+    void attach(executor::RunOptions& options);
 
     std::int64_t first_step() const { return stored_ ? stored_->manifest().step : 0; }
     bool saves() const { return saver_ != nullptr; }
@@ -48,12 +48,12 @@ class Checkpointing {
     void open(const std::string& folder);
     void compare_manifests();
 
-    const Job& job_;
+    const job::Job& job_;
     Joined* const joined_;
-    std::unique_ptr<StoredCheckpoint> stored_;
-    std::shared_ptr<const Tokenizer> tokenizer_;
-    std::unique_ptr<CheckpointLoader> loader_;
-    std::unique_ptr<CheckpointSaver> saver_;
+    std::unique_ptr<checkpoint::StoredCheckpoint> stored_;
+    std::shared_ptr<const data::Tokenizer> tokenizer_;
+    std::unique_ptr<checkpoint::CheckpointLoader> loader_;
+    std::unique_ptr<checkpoint::CheckpointSaver> saver_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -16,7 +16,7 @@
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/stop.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -128,4 +128,4 @@ ChildResult run_again(const std::vector<std::string>& arguments) {
     return result;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct ChildResult {
     int status = 0;          // exit status; 0 if a signal ended it
@@ -21,4 +21,4 @@ struct ChildResult {
 // does. Throws std::system_error if it cannot be started.
 ChildResult run_again(const std::vector<std::string>& arguments);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

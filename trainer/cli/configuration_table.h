@@ -18,7 +18,7 @@
 #include "trainer/job/keys.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 constexpr double kMB = 1 << 20;
 
@@ -32,14 +32,14 @@ inline std::string ms(double seconds) {
 // --- names of configurations -------------------------------------------------------------------------------
 
 // "FULL_SHARD", "HYBRID_SHARD of 8", "ddp", "none".
-inline std::string strategy_text(const Job& job) {
-    if (job.parallel.mode != ParallelMode::fsdp) return text_of(job, "parallel.mode");
+inline std::string strategy_text(const job::Job& job) {
+    if (job.parallel.mode != job::ParallelMode::fsdp) return text_of(job, "parallel.mode");
     const std::string name = text_of(job, "fsdp.sharding_strategy");
     return job.fsdp.shard_group > 0 ? fmt::format("{} of {}", name, job.fsdp.shard_group) : name;
 }
 
 // "-" if nothing is gathered.
-inline std::string text_of_gathers(const Job& job, std::string_view full_name) {
+inline std::string text_of_gathers(const job::Job& job, std::string_view full_name) {
     return gathers(job) ? text_of(job, full_name) : "-";
 }
 
@@ -64,7 +64,7 @@ std::vector<Column<Row>> key_columns(const std::vector<std::string>& keys,
     for (const std::string& key : keys) {
         if (std::find(shown.begin(), shown.end(), key) != shown.end()) continue;
         columns.push_back({key.substr(key.find('.') + 1), traces::report::Align::left,
-                           [key](const Row& row) { return text_of(row.job, key); }});
+                           [key](const Row& row) { return job::text_of(row.job, key); }});
     }
     return columns;
 }
@@ -135,4 +135,4 @@ std::string impossible_lines(const std::vector<Row>& rows, const char* thing, Re
     return text;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

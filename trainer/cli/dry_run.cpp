@@ -9,29 +9,29 @@
 #include "trainer/cli/output.h"
 #include "trainer/plan/print.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
 constexpr std::int64_t kElementBytes = 4;  // shards are fp32 in every precision
 
-PlanLabels labels_of(const Program& program) {
-    PlanLabels labels;
-    for (const UnitInfo& unit : program.units()) labels.units.push_back(unit.name);
-    for (const Module* module : program.modules().modules) labels.modules.push_back(module->name);
+plan::PlanLabels labels_of(const sharding::Program& program) {
+    plan::PlanLabels labels;
+    for (const sharding::UnitInfo& unit : program.units()) labels.units.push_back(unit.name);
+    for (const model::Module* module : program.modules().modules) labels.modules.push_back(module->name);
     return labels;
 }
 
-std::string units_table(const Program& program, const PlanLabels& labels) {
+std::string units_table(const sharding::Program& program, const plan::PlanLabels& labels) {
     if (program.units().empty()) return "";
     using traces::report::Align;
     using traces::store::grouped;
     traces::report::TextTable table(
         {Align::right, Align::left, Align::left, Align::right, Align::right, Align::right});
-    const bool buckets = program.job().parallel.mode == ParallelMode::ddp;
+    const bool buckets = program.job().parallel.mode == job::ParallelMode::ddp;
     table.header({buckets ? "bucket" : "unit", "name", "module", "elements", "padding", "bytes per rank"});
     for (std::size_t u = 0; u < program.units().size(); ++u) {
-        const UnitInfo& unit = program.units()[u];
+        const sharding::UnitInfo& unit = program.units()[u];
         table.row({std::to_string(u), unit.name, labels.modules[static_cast<std::size_t>(unit.module)],
                    grouped(unit.elements), grouped(unit.padded_elements - unit.elements),
                    grouped(unit.shard_elements * kElementBytes)});
@@ -41,11 +41,11 @@ std::string units_table(const Program& program, const PlanLabels& labels) {
 
 }  // namespace
 
-std::string dry_run_text(const Program& program) {
-    const PlanLabels labels = labels_of(program);
+std::string dry_run_text(const sharding::Program& program) {
+    const plan::PlanLabels labels = labels_of(program);
     std::string out = describe_run(program) + "\n\n" + units_table(program, labels);
     std::int64_t live = 0;
-    const auto section = [&](const std::string& title, const Plan& plan) {
+    const auto section = [&](const std::string& title, const plan::Plan& plan) {
         out += title + "\n" + print_plan(plan, labels, live) + "\n";
     };
     section("Set-up", program.setup());
@@ -54,34 +54,34 @@ std::string dry_run_text(const Program& program) {
     section(fmt::format("Steady step (from step {})", program.warm_up_steps()),
             program.step(program.warm_up_steps()));
     if (program.evaluation() != nullptr) section("Validation, one batch", *program.evaluation());
-    const MemoryPeak peak = program.predict().peak;
+    const plan::MemoryPeak peak = program.predict().peak;
     out +=
         fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::store::grouped(peak.bytes),
                     traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
     return out + peak_table(peak);
 }
 
-std::string dry_run_json(const Program& program) {
+std::string dry_run_json(const sharding::Program& program) {
     nlohmann::ordered_json json;
-    const MemoryPrediction prediction = program.predict();
+    const sharding::MemoryPrediction prediction = program.predict();
     json["predicted_peak_bytes"] = prediction.peak.bytes;
     json["at_peak"] = categories_json(prediction.peak.at_peak);
     json["where"] = prediction.peak.where;
     json["step_peaks"] = prediction.steps;
     json["parameters"] = parameter_count(program);
     json["units"] = nlohmann::ordered_json::array();
-    for (const UnitInfo& unit : program.units()) {
+    for (const sharding::UnitInfo& unit : program.units()) {
         json["units"].push_back({{"name", unit.name},
                                  {"elements", unit.elements},
                                  {"padded_elements", unit.padded_elements},
                                  {"shard_bytes", unit.shard_elements * kElementBytes}});
     }
-    const Plan& steady = program.step(program.warm_up_steps());
+    const plan::Plan& steady = program.step(program.warm_up_steps());
     nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
     std::int64_t flops = 0;
-    for (const Op& op : steady.ops) {
+    for (const plan::Op& op : steady.ops) {
         flops += op.flops;
-        if (op.kind != OpKind::collective) continue;
+        if (op.kind != plan::OpKind::collective) continue;
         auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
         if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
         entry["count"] = entry["count"].get<std::int64_t>() + 1;
@@ -91,4 +91,4 @@ std::string dry_run_json(const Program& program) {
     return traces::schema::dump_json(json, 2) + "\n";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

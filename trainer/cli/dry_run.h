@@ -5,12 +5,12 @@
 
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
-std::string dry_run_text(const Program& program);
+std::string dry_run_text(const sharding::Program& program);
 
 // {"predicted_peak_bytes":n,"at_peak":{...},"where":"...","step_peaks":[n,...],"parameters":n,"units":[...],
 //  "steady_step":{"operations":n,"flops":n,"collectives":{"all_gather":{"count":n,"bytes":n}}}}
-std::string dry_run_json(const Program& program);
+std::string dry_run_json(const sharding::Program& program);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

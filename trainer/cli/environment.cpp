@@ -6,12 +6,12 @@
 #include "trainer/executor/devices.h"
 #include "trainer/kernels/blas.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
-RunEnvironment environment_of(const Job& job, const Processes* processes) {
+RunEnvironment environment_of(const job::Job& job, const executor::Processes* processes) {
     RunEnvironment found;
-    if (job.run.device == DeviceKind::cuda) {
-        const cuda::Gpus gpus = find_gpus();
+    if (job.run.device == job::DeviceKind::cuda) {
+        const device::Gpus gpus = executor::find_gpus();
         found.facts = {{"device", "cuda"},
                        {"gpus", gpus.text},
                        {"cuda.driver", gpus.driver},
@@ -32,4 +32,4 @@ RunEnvironment environment_of(const Job& job, const Processes* processes) {
     return found;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -8,7 +8,7 @@
 #include "trainer/executor/processes.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct RunEnvironment {
     std::vector<traces::schema::RunInfoRow> facts;
@@ -17,6 +17,6 @@ struct RunEnvironment {
 };
 
 // `processes` may be null. Throws DeviceError if the device cannot be used.
-RunEnvironment environment_of(const Job& job, const Processes* processes);
+RunEnvironment environment_of(const job::Job& job, const executor::Processes* processes);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -21,35 +21,36 @@
 #include "trainer/model/models.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
 constexpr int kTokens = 400;  // tokens to generate
 
-void check(const Job& job) {
-    if (job.model.type == ModelType::mlp || job.model.type == ModelType::bert) {
-        throw JobError(fmt::format(
+void check(const job::Job& job) {
+    if (job.model.type == job::ModelType::mlp || job.model.type == job::ModelType::bert) {
+        throw job::JobError(fmt::format(
             "{}model.type: {}; set it to \"gpt\" or \"llama\"", where(job, "model.type"),
-            job.model.type == ModelType::mlp ? "an mlp cannot continue a text"
-                                             : "a bert fills gaps in a text and cannot continue one"));
+            job.model.type == job::ModelType::mlp ? "an mlp cannot continue a text"
+                                                  : "a bert fills gaps in a text and cannot continue one"));
     }
     if (job.checkpoint.load.empty()) {
-        throw JobError(
+        throw job::JobError(
             "--generate: the job's model is not trained; set checkpoint.load to a folder that "
             "checkpoint.save of its "
             "training filled");
     }
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const StoredCheckpoint& stored, const Job& job) {
-    if (stored.tokenizer().empty()) return std::make_unique<ByteTokenizer>();
+std::unique_ptr<data::Tokenizer> tokenizer_of(const checkpoint::StoredCheckpoint& stored,
+                                              const job::Job& job) {
+    if (stored.tokenizer().empty()) return std::make_unique<data::ByteTokenizer>();
     const std::string file = (stored.folder() / stored.manifest().tokenizer).string();
-    auto tokenizer = std::make_unique<BpeTokenizer>(bpe_from_text(stored.tokenizer(), file));
-    if (tokenizer->vocabulary() > vocabulary(job)) {
-        throw CheckpointError(fmt::format("{}: has {} tokens, the job's model {}; set model.vocabulary = {}",
-                                          file, tokenizer->vocabulary(), vocabulary(job),
-                                          tokenizer->vocabulary()));
+    auto tokenizer = std::make_unique<data::BpeTokenizer>(data::bpe_from_text(stored.tokenizer(), file));
+    if (tokenizer->vocabulary() > model::vocabulary(job)) {
+        throw checkpoint::CheckpointError(
+            fmt::format("{}: has {} tokens, the job's model {}; set model.vocabulary = {}", file,
+                        tokenizer->vocabulary(), model::vocabulary(job), tokenizer->vocabulary()));
     }
     return tokenizer;
 }
@@ -57,21 +58,21 @@ std::unique_ptr<Tokenizer> tokenizer_of(const StoredCheckpoint& stored, const Jo
 // The text so far, the model's input made from it, and the next token drawn from the model's output.
 class Continuation {
   public:
-    Continuation(const Job& job, const Tokenizer& tokenizer, const std::string& text)
+    Continuation(const job::Job& job, const data::Tokenizer& tokenizer, const std::string& text)
         : tokenizer_(tokenizer),
           seed_(static_cast<std::uint64_t>(job.run.seed)),
           context_(static_cast<std::size_t>(job.model.context)),
-          vocabulary_(static_cast<std::size_t>(vocabulary(job))),
+          vocabulary_(static_cast<std::size_t>(model::vocabulary(job))),
           tokens_(tokenizer.encode(text.empty() ? "\n" : text)) {
         print(text);
     }
 
     // The last `context` tokens. If there are fewer, zeros follow: tokens do not attend to later ones.
     void write_input(std::span<std::byte> input) const {
-        std::vector<Token> window(context_, 0);
+        std::vector<data::Token> window(context_, 0);
         const std::size_t seen = std::min(context_, tokens_.size());
         std::copy(tokens_.end() - static_cast<std::ptrdiff_t>(seen), tokens_.end(), window.begin());
-        std::memcpy(input.data(), window.data(), std::min(input.size(), window.size() * sizeof(Token)));
+        std::memcpy(input.data(), window.data(), std::min(input.size(), window.size() * sizeof(data::Token)));
     }
 
     // Takes the logits of that input; false: that was the last token.
@@ -79,10 +80,12 @@ class Continuation {
         const std::size_t last = std::min(context_, tokens_.size()) - 1;
         // A model may have more logits than the vocabulary has tokens: the excess ones were never trained.
         const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());
-        const Token token = next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
-                                       kernels::uniform(seed_, kernels::stream_of("generate"), generated_));
+        const data::Token token =
+            next_token(logits.subspan(last * vocabulary_, std::min(known, vocabulary_)), {},
+                       kernels::uniform(seed_, kernels::stream_of("generate"), generated_));
         if (token < 0)
-            throw RunError("the model's outputs are not finite; load a checkpoint of an earlier step");
+            throw executor::RunError(
+                "the model's outputs are not finite; load a checkpoint of an earlier step");
         tokens_.push_back(token);
         print(tokenizer_.entry(token));
         return ++generated_ < kTokens && std::ferror(stdout) == 0;
@@ -94,25 +97,26 @@ class Continuation {
         std::fflush(stdout);
     }
 
-    const Tokenizer& tokenizer_;
+    const data::Tokenizer& tokenizer_;
     std::uint64_t seed_, generated_ = 0;
     std::size_t context_, vocabulary_;
-    std::vector<Token> tokens_;
+    std::vector<data::Token> tokens_;
 };
 
 }  // namespace
 
-int generate(const Job& job, const std::string& text) {
+int generate(const job::Job& job, const std::string& text) {
     check(job);
-    const StoredCheckpoint stored(job.checkpoint.load);
-    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(stored, job);
-    const Program program(job, Purpose::generate);
-    const CheckpointLoader loader(stored, program.job(), layout_of(program), LoadUse::weights);
+    const checkpoint::StoredCheckpoint stored(job.checkpoint.load);
+    const std::unique_ptr<data::Tokenizer> tokenizer = tokenizer_of(stored, job);
+    const sharding::Program program(job, sharding::Purpose::generate);
+    const checkpoint::CheckpointLoader loader(stored, program.job(), checkpoint::layout_of(program),
+                                              checkpoint::LoadUse::weights);
     Continuation continuation(program.job(), *tokenizer, text);
-    run_forward(
+    executor::run_forward(
         program,
-        [&](int rank, RankRunner& runner) {
-            loader.fill(rank, [&](const Arg& arg) { return runner.contents(arg); });
+        [&](int rank, executor::RankRunner& runner) {
+            loader.fill(rank, [&](const plan::Arg& arg) { return runner.contents(arg); });
         },
         [&](std::span<std::byte> input) { continuation.write_input(input); },
         [&](std::span<const float> logits) { return continuation.append(logits); });
@@ -120,4 +124,4 @@ int generate(const Job& job, const std::string& text) {
     return 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

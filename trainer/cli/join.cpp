@@ -23,7 +23,7 @@
 #include "trainer/world/own_addresses.h"
 #include "trainer/world/own_launcher.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -37,40 +37,40 @@ bool srun_started_mpi() {
 }
 
 // Opens MPI if its launcher started the processes or the job requests it. srun may start either kind.
-std::unique_ptr<MpiModule> open_mpi(const Place& place, const Job* job) {
-    const CommKind comm = job ? job->run.comm : CommKind::automatic;
-    const bool asked = comm == CommKind::mpi;
-    const bool useful = comm == CommKind::automatic && (!job || job->run.device == DeviceKind::cpu);
-    const bool needed = place.launcher == Launcher::mpirun && (useful || place.master.empty());
-    if (asked && place.launcher == Launcher::srun && !srun_started_mpi()) {
-        throw WorldError(
+std::unique_ptr<comm::MpiModule> open_mpi(const world::Place& place, const job::Job* job) {
+    const job::CommKind comm = job ? job->run.comm : job::CommKind::automatic;
+    const bool asked = comm == job::CommKind::mpi;
+    const bool useful = comm == job::CommKind::automatic && (!job || job->run.device == job::DeviceKind::cpu);
+    const bool needed = place.launcher == world::Launcher::mpirun && (useful || place.master.empty());
+    if (asked && place.launcher == world::Launcher::srun && !srun_started_mpi()) {
+        throw world::WorldError(
             "run.comm = \"mpi\": srun has not started the processes for an MPI; use srun --mpi=pmix, or "
             "run.comm = \"tcp\"");
     }
-    if (asked || needed) return MpiModule::open();
-    if (place.launcher != Launcher::srun || !useful || !srun_started_mpi()) return nullptr;
+    if (asked || needed) return comm::MpiModule::open();
+    if (place.launcher != world::Launcher::srun || !useful || !srun_started_mpi()) return nullptr;
     try {
-        return MpiModule::open();
-    } catch (const WorldError&) {  // srun without MPI: like torchrun
+        return comm::MpiModule::open();
+    } catch (const world::WorldError&) {  // srun without MPI: like torchrun
         return nullptr;
     }
 }
 
 // Rank 0 broadcasts its listening address and the token to the others through MPI.
-void meet_through(MpiModule& mpi, Place& place) {
+void meet_through(comm::MpiModule& mpi, world::Place& place) {
     std::string message;
     if (place.rank == 0) {
-        Listener listener = Listener::on_ports(0, 1, place.local_ranks == place.ranks);
-        const char* token = std::getenv(kTokenVariable);
-        if (!token || !*token) place.token = random_token();  // MPI carries it
+        world::Listener listener = world::Listener::on_ports(0, 1, place.local_ranks == place.ranks);
+        const char* token = std::getenv(world::kTokenVariable);
+        if (!token || !*token) place.token = world::random_token();  // MPI carries it
         place.token_is_guessable = false;
-        message = fmt::format("{} {} {}", own_addresses(), listener.port(), place.token);
+        message = fmt::format("{} {} {}", world::own_addresses(), listener.port(), place.token);
         place.listen_fd = listener.release();
     }
     message = mpi.broadcast(message);
     const std::size_t port = message.find(' '), token = message.find(' ', port + 1);
     if (token == std::string::npos)
-        throw WorldError("rank 0 does not announce where it listens; start the job again");
+        throw world::WorldError("rank 0 does not announce where it listens; start the job again");
     place.master = message.substr(0, port);
     std::from_chars(message.data() + port + 1, message.data() + token, place.port);
     place.token = message.substr(token + 1);
@@ -84,7 +84,7 @@ constexpr auto kSaid = std::chrono::milliseconds(300);
 struct FirstFailure {
     std::mutex mutex;
     std::condition_variable known;
-    std::optional<Failure> failure;
+    std::optional<world::Failure> failure;
 };
 
 // Ranks with the same failure name different ranks in it, each its own.
@@ -97,18 +97,18 @@ std::string without_rank(std::string reason, int rank) {
 
 }  // namespace
 
-Joined::Joined(Place place, const Job* job)
+Joined::Joined(world::Place place, const job::Job* job)
     : mpi_(open_mpi(place, job)),
-      comm_(job ? job->run.comm : CommKind::automatic),
-      over_mpi_(mpi_ && comm_ != CommKind::gloo && comm_ != CommKind::tcp),
-      gpus_(job && job->run.device == DeviceKind::cuda),
+      comm_(job ? job->run.comm : job::CommKind::automatic),
+      over_mpi_(mpi_ && comm_ != job::CommKind::gloo && comm_ != job::CommKind::tcp),
+      gpus_(job && job->run.device == job::DeviceKind::cuda),
       exceptions_(std::uncaught_exceptions()) {
     if (mpi_) mpi_library_ = mpi_->library();
     if (mpi_ && place.master.empty()) meet_through(*mpi_, place);
-    WorldOptions options;
+    world::WorldOptions options;
     options.timeout_s = job ? job->run.timeout : kTimeoutWithoutJob;
     options.version = kVersion;
-    world_ = std::make_unique<World>(place, options);
+    world_ = std::make_unique<world::World>(place, options);
     processes_.world = world_.get();
     processes_.open_wire = [this] { return open_wire(); };
 }
@@ -122,9 +122,9 @@ Joined::~Joined() {
     }
 }
 
-std::unique_ptr<Wire> Joined::open_wire() {
+std::unique_ptr<comm::Wire> Joined::open_wire() {
     if (over_mpi_) return mpi_->wire();
-    return comm_ == CommKind::gloo ? make_gloo_wire(*world_) : make_tcp_wire(*world_);
+    return comm_ == job::CommKind::gloo ? comm::make_gloo_wire(*world_) : comm::make_tcp_wire(*world_);
 }
 
 std::vector<traces::schema::RunInfoRow> Joined::facts() const {
@@ -138,10 +138,10 @@ std::string Joined::line() const {
     const int hosts = world_->hosts();
     return fmt::format("{} processes on {} host{}, started by {}{}", world_->ranks(), hosts,
                        hosts == 1 ? "" : "s", name(world_->place().launcher),
-                       gpus_                     ? ""
-                       : over_mpi_               ? ", collectives over " + mpi_library_
-                       : comm_ == CommKind::gloo ? ", collectives over Gloo"
-                                                 : ", collectives over TCP");
+                       gpus_                          ? ""
+                       : over_mpi_                    ? ", collectives over " + mpi_library_
+                       : comm_ == job::CommKind::gloo ? ", collectives over Gloo"
+                                                      : ", collectives over TCP");
 }
 
 void Joined::agree(const std::exception* error) {
@@ -171,7 +171,7 @@ void Joined::agree(const std::exception* error) {
 ErrorReporter Joined::reporter(const std::exception& error) {
     const std::string reason = ": " + sentence_of(error);
     const auto first = std::make_shared<FirstFailure>();
-    world_->on_failure([first](const Failure& failure) {
+    world_->on_failure([first](const world::Failure& failure) {
         const std::lock_guard lock(first->mutex);
         first->failure = failure;
         first->known.notify_all();
@@ -180,7 +180,7 @@ ErrorReporter Joined::reporter(const std::exception& error) {
     std::unique_lock lock(first->mutex);
     if (!first->known.wait_for(lock, kKnown, [&] { return first->failure.has_value(); }))
         return ErrorReporter::itself;
-    const Failure& failure = *first->failure;
+    const world::Failure& failure = *first->failure;
     if (failure.rank == world_->rank()) return ErrorReporter::first;
     if (without_rank(failure.reason, failure.rank) != without_rank(reason, world_->rank()))
         return ErrorReporter::itself;
@@ -188,4 +188,4 @@ ErrorReporter Joined::reporter(const std::exception& error) {
     return ErrorReporter::other;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

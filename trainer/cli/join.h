@@ -13,7 +13,7 @@
 #include "trainer/executor/processes.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Which process reports why a run that has begun could not continue.
 enum class ErrorReporter : std::uint8_t {
@@ -26,14 +26,14 @@ class Joined {
   public:
     // Collective among the processes. `job`: null if it could not be read; then the processes join only to
     // report that. Throws WorldError.
-    Joined(Place place, const Job* job);
+    Joined(world::Place place, const job::Job* job);
     // Leaves together with the others; after a failure (or while an exception is in flight), alone.
     ~Joined();
     Joined(const Joined&) = delete;
     Joined& operator=(const Joined&) = delete;
 
-    World& world() { return *world_; }
-    Processes& processes() { return processes_; }
+    world::World& world() { return *world_; }
+    executor::Processes& processes() { return processes_; }
     // Facts about the processes for the trace.
     std::vector<traces::schema::RunInfoRow> facts() const;
     // "4 processes on 2 hosts, started by mpirun, collectives over Open MPI v4.1.4"
@@ -46,15 +46,15 @@ class Joined {
     ErrorReporter reporter(const std::exception& error);
 
   private:
-    std::unique_ptr<Wire> open_wire();
+    std::unique_ptr<comm::Wire> open_wire();
 
-    std::unique_ptr<MpiModule> mpi_;
-    CommKind comm_;  // the job's; automatic if there is no job
+    std::unique_ptr<comm::MpiModule> mpi_;
+    job::CommKind comm_;  // the job's; automatic if there is no job
     bool over_mpi_ = false;
     bool gpus_ = false;
     std::string mpi_library_;
-    std::unique_ptr<World> world_;
-    Processes processes_;
+    std::unique_ptr<world::World> world_;
+    executor::Processes processes_;
     bool agreed_ = false;  // all processes have agreed to end with an error
     int exceptions_;
 };
@@ -73,4 +73,4 @@ void together(Joined* joined, const Work& work) {
     joined->agree(nullptr);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

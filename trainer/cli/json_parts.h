@@ -8,12 +8,12 @@
 #include "trainer/job/job.h"
 #include "trainer/plan/account.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // {"fsdp.wrap":"root",…}
-nlohmann::ordered_json settings_json(const std::vector<Override>& settings);
+nlohmann::ordered_json settings_json(const std::vector<job::Override>& settings);
 
 // {"parameters":bytes,…}
-nlohmann::ordered_json categories_json(const CategoryBytes& bytes);
+nlohmann::ordered_json categories_json(const plan::CategoryBytes& bytes);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

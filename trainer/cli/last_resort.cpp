@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -15,8 +15,8 @@ constexpr std::chrono::seconds kMoment{10};
 
 }  // namespace
 
-LastResort::LastResort(World& world) {
-    world.on_failure([shared = shared_](const Failure& failure) {
+LastResort::LastResort(world::World& world) {
+    world.on_failure([shared = shared_](const world::Failure& failure) {
         const std::lock_guard lock(shared->mutex);
         shared->failure = failure;
         shared->changed.notify_all();
@@ -40,9 +40,9 @@ void LastResort::watch(Shared& shared) {
     if (shared.changed.wait_for(lock, kMoment, [&] { return shared.over; })) return;
     fmt::print(stderr,
                "shardscope-train: {}; this process did not exit within {} s after that and is ended\n",
-               WorldFailure(*shared.failure).what(), kMoment.count());
+               world::WorldFailure(*shared.failure).what(), kMoment.count());
     std::fflush(stderr);
     std::_Exit(1);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -11,13 +11,13 @@
 
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 class LastResort {
   public:
     // Starts the watch. After a failure the object must be destroyed within a moment (10 s), or it prints a
     // sentence and ends the process with status 1.
-    explicit LastResort(World& world);
+    explicit LastResort(world::World& world);
     ~LastResort();
     LastResort(const LastResort&) = delete;
     LastResort& operator=(const LastResort&) = delete;
@@ -26,7 +26,7 @@ class LastResort {
     struct Shared {  // shared with the World, which may call its handlers at any time
         std::mutex mutex;
         std::condition_variable changed;
-        std::optional<Failure> failure;
+        std::optional<world::Failure> failure;
         bool over = false;
     };
     static void watch(Shared& shared);
@@ -35,4 +35,4 @@ class LastResort {
     std::thread thread_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

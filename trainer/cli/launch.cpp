@@ -20,7 +20,7 @@
 #include "trainer/world/listener.h"
 #include "trainer/world/own_launcher.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -49,7 +49,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     }
     execvp("mpirun", pointers_to(words).data());
-    throw WorldError(
+    throw world::WorldError(
         fmt::format("run.comm = \"mpi\": mpirun cannot be started ({}); install an MPI, or omit the key: "
                     "the processes then use TCP",
                     std::strerror(errno)));
@@ -73,7 +73,8 @@ struct Child {
     _exit(kNotStarted);
 }
 
-Child start(const std::vector<std::string>& arguments, const Place& place, const Listener& listener) {
+Child start(const std::vector<std::string>& arguments, const world::Place& place,
+            const world::Listener& listener) {
     std::vector<std::string> words = {"shardscope-train"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> variables = environment_for(place);
@@ -173,18 +174,18 @@ int exit_status(const std::vector<Child>& children) {
 
 }  // namespace
 
-int launch(const std::vector<std::string>& arguments, const Job& job) {
+int launch(const std::vector<std::string>& arguments, const job::Job& job) {
     const int processes = job.run.processes;
-    if (job.run.comm == CommKind::mpi) become_mpirun(arguments, processes);
+    if (job.run.comm == job::CommKind::mpi) become_mpirun(arguments, processes);
     const StopSignals listening(nullptr, StopSignals::Second::is_counted);
     std::vector<Child> children;
     try {
-        const Listener listener = Listener::on_loopback();
-        Place place;
+        const world::Listener listener = world::Listener::on_loopback();
+        world::Place place;
         place.ranks = place.local_ranks = processes;
         place.master = "127.0.0.1";
         place.port = listener.port();
-        place.token = random_token();
+        place.token = world::random_token();
         for (int rank = 0; rank < processes; ++rank) {
             place.rank = place.local_rank = rank;
             place.listen_fd = rank == 0 ? listener.descriptor() : -1;
@@ -199,4 +200,4 @@ int launch(const std::vector<std::string>& arguments, const Job& job) {
     return exit_status(children);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -14,7 +14,7 @@
 #include "trainer/cli/json_parts.h"
 #include "trainer/lift/pytorch_lines.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -41,8 +41,8 @@ std::string signed_bytes(std::int64_t bytes) {
 
 // --- columns ----------------------------------------------------------------------------------------------
 
-std::string wrap_text(const Lifted& lifted, const Job& job) {
-    if (job.parallel.mode != ParallelMode::fsdp) return "-";
+std::string wrap_text(const Lifted& lifted, const job::Job& job) {
+    if (job.parallel.mode != job::ParallelMode::fsdp) return "-";
     if (lifted.units && !job.origins.contains("fsdp.wrap")) return "as recorded";
     return text_of(job, "fsdp.wrap");
 }
@@ -54,7 +54,7 @@ std::vector<Column<Replay>> setting_columns(const LiftResult& result) {
         "fsdp.wrap",     "fsdp.backward_prefetch", "fsdp.limit_all_gathers"};
     std::vector<std::string> keys;
     for (const Replay& row : result.rows) {
-        for (const Override& change : row.changes) {
+        for (const job::Override& change : row.changes) {
             if (std::find(keys.begin(), keys.end(), change.key) == keys.end()) keys.push_back(change.key);
         }
     }
@@ -126,8 +126,9 @@ std::string head(const LiftResult& result) {
         grouped(static_cast<std::int64_t>(lifted.step.nodes.size())),
         lifted.step.nodes.size() == 1 ? "" : "s", grouped(static_cast<std::int64_t>(kernels)),
         grouped(lifted.step.elements()), strategy_text(base.job),
-        base.job.parallel.mode == ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
-        fmt::format(", {} {}{}", base.units, base.job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit",
+        base.job.parallel.mode == job::ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
+        fmt::format(", {} {}{}", base.units,
+                    base.job.parallel.mode == job::ParallelMode::ddp ? "bucket" : "unit",
                     base.units == 1 ? "" : "s"));
     for (const std::string& note : lifted.notes) out += traces::report::paragraph("Note: " + note, kWidth);
     if (result.links != "as recorded")
@@ -140,7 +141,7 @@ std::string head(const LiftResult& result) {
 std::string name_of(const Replay& row) {
     if (row.changes.empty()) return "as recorded";
     std::vector<std::string> words;
-    for (const Override& change : row.changes) words.push_back(change.key + "=" + change.value);
+    for (const job::Override& change : row.changes) words.push_back(change.key + "=" + change.value);
     return traces::schema::joined(words, " ");
 }
 
@@ -247,7 +248,8 @@ std::string lift_json(const LiftResult& result) {
     json["parameters"] = lifted.step.elements();
     json["recorded"] = {{"step_us", lifted.step_s * 1e6}};
     if (lifted.peak_bytes >= 0) json["recorded"]["peak_bytes"] = lifted.peak_bytes;
-    for (const Override& setting : lifted.settings) json["recorded"]["settings"][setting.key] = setting.value;
+    for (const job::Override& setting : lifted.settings)
+        json["recorded"]["settings"][setting.key] = setting.value;
     json["unmodified"] = nlohmann::ordered_json::object();
     figures(json["unmodified"], result.unmodified);
     json["unmodified"]["step_error_percent"] = percent(result.unmodified.step_s, lifted.step_s);
@@ -278,4 +280,4 @@ std::string lift_json(const LiftResult& result) {
     return traces::schema::dump_json(json) + "\n";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -6,7 +6,7 @@
 
 #include "trainer/lift/counterfactuals.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct LiftResult {
     const lift::Lifted& lifted;
@@ -30,4 +30,4 @@ std::string lift_json(const LiftResult& result);
 // The difference from the unmodified replay: "-11.4 GB, +3.0 % step".
 std::string difference_of(const lift::Replay& row, const lift::Replay& unmodified);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -19,7 +19,7 @@
 #include "trainer/lift/counterfactuals.h"
 #include "trainer/lift/host_replay.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -29,8 +29,8 @@ constexpr double kMicroseconds = 1e6;
 
 class TracePlanning {
   public:
-    TracePlanning(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
-                  const LiftOptions& lift)
+    TracePlanning(const std::string& file, const std::vector<job::Override>& overrides,
+                  const PlanOptions& options, const LiftOptions& lift)
         : file_(file), options_(options) {
         question_.given = given_values(overrides);
         question_.bandwidth = lift.bandwidth * 1e9;
@@ -80,7 +80,7 @@ std::string TracePlanning::links() const {
 // Writes the rows as in a job's plan; figures that have no meaning for a trace are absent.
 void TracePlanning::write_database(const LiftResult& result) const {
     traces::store::DatabaseWriter writer(writer_options(options_.output, options_.overwrite));
-    for (const Override& setting : result.lifted.settings)
+    for (const job::Override& setting : result.lifted.settings)
         writer.add(traces::schema::RunInfoRow{setting.key, setting.value});
     writer.add(traces::schema::RunInfoRow{"plan.trace", result.lifted.file});
     writer.add(traces::schema::RunInfoRow{"plan.cluster", result.links});
@@ -136,7 +136,7 @@ int TracePlanning::run() {
         if (const Replay* best = shown_row(result)) result.wanted = best->number;
     }
     if (const Replay* row = shown_row(result); row && !options_.files.empty()) {
-        if (!row->can_be()) throw JobError(row->impossible);
+        if (!row->can_be()) throw job::JobError(row->impossible);
         for (const std::string& file : options_.files) {
             write_simulation(lift::program_of(lifted, row->job), lift::cluster_for(lifted, cluster, row->job),
                              {}, 1, {{"lift.trace", lifted.file}, {"lift.row", std::to_string(row->number)}},
@@ -182,8 +182,8 @@ bool is_trace(const std::string& path) {
     return next != head.npos && head[next] == '{';
 }
 
-int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
-               const LiftOptions& lift) {
+int plan_trace(const std::string& file, const std::vector<job::Override>& overrides,
+               const PlanOptions& options, const LiftOptions& lift) {
     TracePlanning planning(file, overrides, options, lift);
     planning.check_options();
     try {
@@ -195,8 +195,8 @@ int plan_trace(const std::string& file, const std::vector<Override>& overrides, 
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         return kFailed;
     } catch (const sim::ClusterError& error) {
-        throw JobError(fmt::format("command line: --cluster: {}", error.what()));
+        throw job::JobError(fmt::format("command line: --cluster: {}", error.what()));
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -7,7 +7,7 @@
 #include "trainer/cli/plan_verb.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct LiftOptions {
     double bandwidth = 0;  // GB/s (10^9) on the bus of each collective; 0: as recorded
@@ -19,7 +19,7 @@ bool is_trace(const std::string& path);
 
 // Returns the exit status: 0, 1 if the trace cannot be lifted, 128 + n after signal n. Throws JobError and
 // traces::store::StoreError.
-int plan_trace(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options,
-               const LiftOptions& lift);
+int plan_trace(const std::string& file, const std::vector<job::Override>& overrides,
+               const PlanOptions& options, const LiftOptions& lift);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

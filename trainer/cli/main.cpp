@@ -34,6 +34,7 @@
 namespace {
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::cli;
 
 constexpr const char* kStatus =
     R"(Exit status: 0 done, 1 a failure of the work, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C
@@ -138,9 +139,9 @@ struct Common {
 // Parses the arguments into `app` and takes the job's keys out of them. Returns a status if the help was
 // printed or the command line is wrong; nothing if the caller should continue. Throws JobError.
 std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
-                         std::vector<Override>& overrides) {
+                         std::vector<job::Override>& overrides) {
     try {
-        overrides = take_overrides(arguments);
+        overrides = job::take_overrides(arguments);
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 expects them
         app.parse(reversed);
     } catch (const CLI::Success& success) {
@@ -154,21 +155,22 @@ std::optional<int> parse(CLI::App& app, std::vector<std::string> arguments,
 
 // A job whose processes have joined.
 struct JoinedJob {
-    JoinedJob(const Place& place, std::optional<Job> read) : joined(place, read ? &*read : nullptr) {
+    JoinedJob(const world::Place& place, std::optional<job::Job> read)
+        : joined(place, read ? &*read : nullptr) {
         if (read) job = std::move(*read);
     }
     Joined joined;
-    Job job;
+    job::Job job;
 };
 
 // Joins the other processes, even if the job could not be read, to report that.
 template <class Load>
-std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
-    std::optional<Job> job;
+std::unique_ptr<JoinedJob> join(const world::Place& place, const Load& load) {
+    std::optional<job::Job> job;
     std::exception_ptr problem;
     try {
         job = load();
-    } catch (const JobError&) {
+    } catch (const job::JobError&) {
         problem = std::current_exception();
     }
     auto joined = std::make_unique<JoinedJob>(place, std::move(job));
@@ -184,12 +186,12 @@ std::unique_ptr<JoinedJob> join(const Place& place, const Load& load) {
 int run_sweep(const std::vector<std::string>& arguments) {
     CLI::App app{"Trains every combination of the values given and compares memory, time and communication.",
                  "shardscope-train sweep"};
-    app.footer(std::string(kSweepHelp) + "\n" + job_help());
+    app.footer(std::string(kSweepHelp) + "\n" + job::job_help());
     Common common;
     SweepOptions options;
     common.add_to(app, "Predict the peak memory of every combination; train nothing");
     app.add_option("-o,--output", options.folder, "Folder of the traces; sweep-JOB, here, if none is given");
-    std::vector<Override> overrides;
+    std::vector<job::Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.dry_run = common.dry_run;
@@ -201,7 +203,7 @@ int run_plan(const std::vector<std::string>& arguments) {
     CLI::App app{
         "Predicts which configurations of a job fit a cluster, how fast they are, and which to choose.",
         "shardscope-train plan"};
-    app.footer(std::string(kPlanHelp) + "\n" + job_help());
+    app.footer(std::string(kPlanHelp) + "\n" + job::job_help());
     Common common;
     PlanOptions options;
     LiftOptions lift;
@@ -219,21 +221,21 @@ int run_plan(const std::vector<std::string>& arguments) {
     app.add_option(
         "--as", options.files,
         "Output: FILE.toml, a job file that can be run; FILE.sqlite, its simulated trace; or both");
-    std::vector<Override> overrides;
+    std::vector<job::Override> overrides;
     if (const auto status = parse(app, arguments, overrides)) return *status;
     options.json = common.json();
     options.overwrite = common.overwrite;
     if (bandwidth->count() > 0 && !(lift.bandwidth > 0))
-        throw JobError("command line: --bandwidth: give GB/s, a number above 0");
+        throw job::JobError("command line: --bandwidth: give GB/s, a number above 0");
     if (is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
     for (const CLI::Option* own : {bandwidth, cluster}) {
         if (own->count() > 0) {
-            throw JobError(
+            throw job::JobError(
                 fmt::format("command line: {}: it is for traces; a job names its cluster with --sim.cluster",
                             own->get_name()));
         }
     }
-    return plan(common.file, overrides, options);
+    return cli::plan(common.file, overrides, options);
 }
 
 int run_calibrate(const std::vector<std::string>& arguments) {
@@ -253,10 +255,10 @@ int run_calibrate(const std::vector<std::string>& arguments) {
     app.add_option("--format", format, "Format of the result on standard output")
         ->check(CLI::IsMember({"table", "json"}))
         ->capture_default_str();
-    std::vector<Override> none;
+    std::vector<job::Override> none;
     if (const auto status = parse(app, arguments, none)) return *status;
     if (!none.empty()) {
-        throw JobError(
+        throw job::JobError(
             fmt::format("command line: --{}: a trace stores its job, so calibrate takes no keys; omit it",
                         none.front().key));
     }
@@ -291,10 +293,10 @@ int run_schedule(const std::vector<std::string>& arguments) {
     app.add_option("--format", options.format, "Format of the result on standard output")
         ->check(CLI::IsMember({"table", "json", "csv"}))
         ->capture_default_str();
-    std::vector<Override> none;
+    std::vector<job::Override> none;
     if (const auto status = parse(app, arguments, none)) return *status;
     if (!none.empty())
-        throw JobError(
+        throw job::JobError(
             fmt::format("command line: --{}: schedule takes no keys of a job; omit it", none.front().key));
     return show_schedule(options);
 }
@@ -318,7 +320,7 @@ int run_train(const std::vector<std::string>& arguments) {
         description += fmt::format("\nshardscope-train {} --help: {}.", verb.name, verb.help);
     CLI::App app{description, "shardscope-train"};
     app.footer(std::string(kStatus) + "Every key of the job file can be given as --section.key=value:\n\n" +
-               job_help());
+               job::job_help());
     Common common;
     std::string trace, prompt;
     bool benches = false;
@@ -335,25 +337,25 @@ int run_train(const std::vector<std::string>& arguments) {
                  "Measure the job's collectives by operation and size; train nothing")
         ->excludes("--dry-run")
         ->excludes(continuation);
-    std::vector<Override> overrides;
-    const std::optional<Place> place =
-        place_from_environment([](const char* name) { return std::getenv(name); });
+    std::vector<job::Override> overrides;
+    const std::optional<world::Place> place =
+        world::place_from_environment([](const char* name) { return std::getenv(name); });
     g_silent = place && place->rank > 0;
     if (const auto status = parse(app, arguments, overrides)) return *status;
-    Launched launched;
+    job::Launched launched;
     if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
     const auto load = [&] {
-        Job job = load_job(common.file, overrides, launched);
+        job::Job job = load_job(common.file, overrides, launched);
         if (!trace.empty()) job.run.trace = trace;
         if (common.overwrite) job.run.overwrite = true;
         if (shardscope::traces::store::same_file(common.file, job.run.trace)) {
-            throw JobError(
+            throw job::JobError(
                 fmt::format("{} is both read and written; choose another path for the trace", common.file));
         }
         return job;
     };
     const bool generates = continuation->count() > 0;
-    const auto carry_out = [&](const Job& job, Joined* joined) {
+    const auto carry_out = [&](const job::Job& job, Joined* joined) {
         if (benches) return bench_collectives(job, common.json(), joined);
         return train(job, {common.json(), common.dry_run, joined});
     };
@@ -361,7 +363,7 @@ int run_train(const std::vector<std::string>& arguments) {
         const auto joined = join(*place, load);
         return carry_out(joined->job, &joined->joined);
     }
-    const Job job = load();
+    const job::Job job = load();
     if (generates) return g_silent ? 0 : generate(job, prompt);
     if (job.run.processes > 1 && !common.dry_run) return launch(arguments, job);
     return carry_out(job, nullptr);

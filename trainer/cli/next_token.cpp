@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 std::int32_t next_token(std::span<const float> logits, const Sampling& sampling, double uniform) {
     if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); }))
@@ -31,4 +31,4 @@ std::int32_t next_token(std::span<const float> logits, const Sampling& sampling,
     return tokens[std::min(static_cast<std::size_t>(drawn), kept - 1)];
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct Sampling {
     double temperature = 0.8;  // > 0; below 1, likely tokens become likelier
@@ -17,4 +17,4 @@ struct Sampling {
 // -1 if a logit is not finite.
 std::int32_t next_token(std::span<const float> logits, const Sampling& sampling, double uniform);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

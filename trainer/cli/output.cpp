@@ -19,7 +19,7 @@
 #include "trainer/job/keys.h"
 #include "trainer/model/models.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -38,13 +38,13 @@ std::string count(std::int64_t n, const char* thing) {
     return fmt::format("{} {}{}", grouped(n), thing, n == 1 ? "" : "s");
 }
 
-std::string strategy(const Job& job) {
+std::string strategy(const job::Job& job) {
     switch (job.parallel.mode) {
-        case ParallelMode::none:
+        case job::ParallelMode::none:
             return "not sharded";
-        case ParallelMode::ddp:
+        case job::ParallelMode::ddp:
             return job.ddp.shard_optimizer ? "DDP with a sharded optimizer (ZeRO-1)" : "DDP";
-        case ParallelMode::fsdp:
+        case job::ParallelMode::fsdp:
             break;
     }
     std::string text = "FSDP " + text_of(job, "fsdp.sharding_strategy");
@@ -54,10 +54,10 @@ std::string strategy(const Job& job) {
 }
 
 // The options that differ from a plain PyTorch job.
-std::vector<std::string> options(const Job& job) {
-    const Job defaults;
+std::vector<std::string> options(const job::Job& job) {
+    const job::Job defaults;
     std::vector<std::string> words;
-    if (job.parallel.mode == ParallelMode::fsdp) {
+    if (job.parallel.mode == job::ParallelMode::fsdp) {
         if (job.fsdp.layout != defaults.fsdp.layout) words.push_back("layout " + text_of(job, "fsdp.layout"));
         if (job.fsdp.cpu_offload) words.emplace_back("CPU offload");
         if (job.fsdp.forward_prefetch) words.emplace_back("forward prefetch");
@@ -66,11 +66,11 @@ std::vector<std::string> options(const Job& job) {
         if (!job.fsdp.limit_all_gathers) words.emplace_back("no limiter");
         if (job.fsdp.sync_module_states) words.emplace_back("module states synchronised");
     }
-    if (job.parallel.mode == ParallelMode::ddp) {
+    if (job.parallel.mode == job::ParallelMode::ddp) {
         if (job.ddp.gradient_as_bucket_view) words.emplace_back("gradients as bucket views");
         if (job.ddp.static_graph) words.emplace_back("static graph");
     }
-    if (job.precision.param != Precision::fp32 || job.precision.reduce != Precision::fp32) {
+    if (job.precision.param != job::Precision::fp32 || job.precision.reduce != job::Precision::fp32) {
         words.push_back(fmt::format("parameters in {}, reduced in {}", text_of(job, "precision.param"),
                                     text_of(job, "precision.reduce")));
     }
@@ -85,12 +85,13 @@ std::vector<std::string> options(const Job& job) {
     return words;
 }
 
-std::string model_words(const Job& job) {
+std::string model_words(const job::Job& job) {
     std::string text = job.model.name.empty() ? text_of(job, "model.type") : job.model.name;
     text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
-    if (job.model.activation != ActivationKind::none)
+    if (job.model.activation != kernels::ActivationKind::none)
         text += fmt::format(", activation {}", name_of(job.model.activation));
-    return job.model.type == ModelType::mlp ? text : text + fmt::format(", context {}", job.model.context);
+    return job.model.type == job::ModelType::mlp ? text
+                                                 : text + fmt::format(", context {}", job.model.context);
 }
 
 // All digits; null for a value that is not finite, which JSON cannot express.
@@ -100,15 +101,15 @@ std::string json_loss(double loss) {
 
 }  // namespace
 
-Progress::Progress(const Job& job, std::int64_t first_step)
+Progress::Progress(const job::Job& job, std::int64_t first_step)
     : steps_(job.run.steps), first_step_(first_step), terminal_(isatty(STDERR_FILENO) == 1) {
-    const BatchShape shape = batch_shape(job);
+    const model::BatchShape shape = model::batch_shape(job);
     items_ = shape.tokens > 0 ? "tokens" : "samples";
     items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) * job.run.ranks *
                                           job.train.accumulation);
 }
 
-void Progress::report(const StepReport& step) {
+void Progress::report(const executor::StepReport& step) {
     const std::lock_guard lock(mutex_);
     const bool last = step.step + 1 == steps_;
     const bool first = step.step == first_step_;
@@ -133,7 +134,7 @@ void Progress::report(const StepReport& step) {
     std::fflush(stderr);
 }
 
-void Progress::report(const ValidationReport& validation) {
+void Progress::report(const executor::ValidationReport& validation) {
     say(fmt::format("validation after step {}: loss {:.4f} over {} batch{}", validation.step + 1,
                     validation.loss, validation.batches, validation.batches == 1 ? "" : "es"));
 }
@@ -154,14 +155,14 @@ void Progress::finish_line() {
     open_ = false;
 }
 
-std::int64_t parameter_count(const Program& program) {
+std::int64_t parameter_count(const sharding::Program& program) {
     std::int64_t total = 0;
-    for (const Parameter* parameter : program.modules().parameters) total += parameter->elements();
+    for (const model::Parameter* parameter : program.modules().parameters) total += parameter->elements();
     return total;
 }
 
-std::string describe_run(const Program& program) {
-    const Job& job = program.job();
+std::string describe_run(const sharding::Program& program) {
+    const job::Job& job = program.job();
     std::vector<std::string> words = {count(job.run.ranks, "rank"), strategy(job)};
     const std::vector<std::string> more = options(job);
     words.insert(words.end(), more.begin(), more.end());
@@ -169,10 +170,11 @@ std::string describe_run(const Program& program) {
     return fmt::format(
         "{}; {}: {}{}", traces::schema::joined(words, ", "), model_words(job),
         count(parameter_count(program), "parameter"),
-        units == 0 ? "" : " in " + count(units, job.parallel.mode == ParallelMode::ddp ? "bucket" : "unit"));
+        units == 0 ? ""
+                   : " in " + count(units, job.parallel.mode == job::ParallelMode::ddp ? "bucket" : "unit"));
 }
 
-std::string peak_table(const MemoryPeak& peak) {
+std::string peak_table(const plan::MemoryPeak& peak) {
     const auto row = [&](std::string_view what, std::int64_t bytes) {
         const double share =
             peak.bytes > 0 ? 100.0 * static_cast<double>(bytes) / static_cast<double>(peak.bytes) : 0.0;
@@ -188,7 +190,7 @@ std::string peak_table(const MemoryPeak& peak) {
     return out;
 }
 
-std::string peaks_line(const RunResult& run) {
+std::string peaks_line(const executor::RunResult& run) {
     const auto mb = [](std::int64_t bytes) { return grouped(static_cast<double>(bytes) / (1 << 20), 1); };
     return fmt::format("Peaks of rank 0 in MB (2^20): allocated {}, active {}, reserved {}\n",
                        mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
@@ -201,10 +203,10 @@ std::string rank_zero_tables(const traces::store::Trace& trace) {
            "\n" + render(traces::analysis::memory_report(trace, rank_zero), traces::report::Format::table);
 }
 
-std::string train_json(const RunResult& run, const TrainResult& result) {
+std::string train_json(const executor::RunResult& run, const TrainResult& result) {
     std::string losses, ranks, validation;
     for (const double loss : run.losses) losses += (losses.empty() ? "" : ",") + json_loss(loss);
-    for (const ValidationReport& report : run.validation) {
+    for (const executor::ValidationReport& report : run.validation) {
         validation +=
             fmt::format("{}{{\"step\":{},\"loss\":{},\"batches\":{}}}", validation.empty() ? "" : ",",
                         report.step + 1, json_loss(report.loss), report.batches);
@@ -223,4 +225,4 @@ std::string train_json(const RunResult& run, const TrainResult& result) {
         traces::schema::dump_json(nlohmann::json(result.checkpoint)));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

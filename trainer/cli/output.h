@@ -13,7 +13,7 @@ namespace shardscope::traces::store {
 struct Trace;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Prints on standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise
 // a new line every few seconds; and a line for each event. Called from the ranks' threads, possibly
@@ -21,9 +21,9 @@ namespace shardscope::trainer {
 class Progress {
   public:
     // `first_step`: steps done before this run.
-    Progress(const Job& job, std::int64_t first_step);
-    void report(const StepReport& step);
-    void report(const ValidationReport& validation);
+    Progress(const job::Job& job, std::int64_t first_step);
+    void report(const executor::StepReport& step);
+    void report(const executor::ValidationReport& validation);
     void say(const std::string& line);
     void end();
 
@@ -42,15 +42,15 @@ class Progress {
 
 // "8 ranks, FSDP FULL_SHARD, wrap module:Linear, CPU offload; mlp, 8 layers, width 1024: 8,396,800 parameters
 // in 8 units": the strategy, the layout if it is not fsdp1, and every option that is not at its default.
-std::string describe_run(const Program& program);
+std::string describe_run(const sharding::Program& program);
 
-std::int64_t parameter_count(const Program& program);
+std::int64_t parameter_count(const sharding::Program& program);
 
 // Peak by category, for runs without a trace. MB = 2^20 bytes.
-std::string peak_table(const MemoryPeak& peak);
+std::string peak_table(const plan::MemoryPeak& peak);
 
 // For rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").
-std::string peaks_line(const RunResult& run);
+std::string peaks_line(const executor::RunResult& run);
 
 // The tables of rank 0; the others do the same work, and shardscope-trace prints all of them.
 std::string rank_zero_tables(const traces::store::Trace& trace);
@@ -61,6 +61,6 @@ struct TrainResult {
     std::string checkpoint;  // the last one saved; "": none
 };
 // "losses" by step, from the first of this run; "step", "steps_done" and "stopped_at" count steps done.
-std::string train_json(const RunResult& run, const TrainResult& result);
+std::string train_json(const executor::RunResult& run, const TrainResult& result);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -22,7 +22,7 @@
 #include "trainer/planner/search.h"
 #include "trainer/sim/sim_trace.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -35,7 +35,7 @@ std::string comment_of(const Row& row, const std::string& plan_of) {
         "Row {} of: shardscope-train plan {}\nSimulated on the cluster {}. On devices of your own: "
         "--run.device=cuda, or cpu.",
         row.number, plan_of, row.job.sim.cluster);
-    if (row.job.model.type != ModelType::mlp && row.job.data.path.empty())
+    if (row.job.model.type != job::ModelType::mlp && row.job.data.path.empty())
         comment += "\nA real run reads text: --data.path=FILE or a folder.";
     return comment;
 }
@@ -103,12 +103,12 @@ void write_job(const Row& row, const std::string& plan_of, const std::string& fi
     out << planner::job_file(row.job, comment_of(row, plan_of));
     out.flush();
     if (!out)
-        throw JobError(fmt::format("{}: cannot be written ({}); give another file with --as", file,
-                                   std::strerror(errno)));
+        throw job::JobError(fmt::format("{}: cannot be written ({}); give another file with --as", file,
+                                        std::strerror(errno)));
 }
 
 void write_trace(const Row& row, const sim::Cluster& cluster, const std::string& file, bool overwrite) {
-    const Program program(sim::placed_on(row.job, cluster));
+    const sharding::Program program(sim::placed_on(row.job, cluster));
     write_simulation(program, cluster, sim::options_of(program.job(), cluster), program.job().sim.trace_ranks,
                      {}, writer_options(file, overwrite));
 }
@@ -116,13 +116,13 @@ void write_trace(const Row& row, const sim::Cluster& cluster, const std::string&
 }  // namespace
 
 void refuse_argument(const std::string& what, const std::string& why) {
-    throw JobError(fmt::format("command line: {}: {}", what, why));
+    throw job::JobError(fmt::format("command line: {}: {}", what, why));
 }
 
-std::vector<planner::Given> given_values(const std::vector<Override>& overrides) {
+std::vector<planner::Given> given_values(const std::vector<job::Override>& overrides) {
     const SweepGrid grid = make_grid(overrides);
     std::vector<planner::Given> given;
-    for (const Override& fixed : grid.fixed) given.push_back({fixed.key, {fixed.value}});
+    for (const job::Override& fixed : grid.fixed) given.push_back({fixed.key, {fixed.value}});
     for (const SweepAxis& axis : grid.axes) given.push_back({axis.key, axis.values});
     return given;
 }
@@ -148,8 +148,8 @@ int search_threads() {
     return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 
-void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
-                      const std::vector<traces::schema::RunInfoRow>& facts,
+void write_simulation(const sharding::Program& program, const sim::Cluster& cluster, sim::SimOptions options,
+                      int ranks, const std::vector<traces::schema::RunInfoRow>& facts,
                       const traces::store::WriterOptions& to) {
     traces::store::DatabaseWriter writer(to);
     options.every_step = true;
@@ -202,4 +202,4 @@ void write_database(const PlanResult& result, const planner::ClusterMaker& clust
     traces::store::store_plan_parts(file, parts_of(result.rows, cluster_of));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -12,13 +12,13 @@
 #include "trainer/planner/space.h"
 #include "trainer/sim/simulator.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Throws a JobError that says why the command line cannot be carried out.
 [[noreturn]] void refuse_argument(const std::string& what, const std::string& why);
 
 // The values that the command line gives, key by key; sweep's syntax.
-std::vector<planner::Given> given_values(const std::vector<Override>& overrides);
+std::vector<planner::Given> given_values(const std::vector<job::Override>& overrides);
 
 // Throws JobError or StoreError if a file named by the options cannot be written, or is `read`, the input
 // file.
@@ -34,8 +34,8 @@ int search_threads();
 traces::store::WriterOptions writer_options(const std::string& file, bool overwrite);
 
 // Writes the program's simulation as a trace, with rows for the first `ranks` ranks, and `facts` about it.
-void write_simulation(const Program& program, const sim::Cluster& cluster, sim::SimOptions options, int ranks,
-                      const std::vector<traces::schema::RunInfoRow>& facts,
+void write_simulation(const sharding::Program& program, const sim::Cluster& cluster, sim::SimOptions options,
+                      int ranks, const std::vector<traces::schema::RunInfoRow>& facts,
                       const traces::store::WriterOptions& to);
 
 // The SHARD_PLAN row of a planner::Row or a lift::Replay that is possible: the fields that both have.
@@ -65,4 +65,4 @@ void write_database(const PlanResult& result, const planner::ClusterMaker& clust
                     const std::string& plan_of, const std::string& file, bool overwrite, int traced,
                     const std::string& trace);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -8,7 +8,7 @@
 #include "trainer/cli/plan_report.h"
 #include "trainer/planner/search.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
     return traces::schema::dump_json(json) + "\n";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -10,7 +10,7 @@
 #include "trainer/cli/configuration_table.h"
 #include "trainer/planner/search.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -20,14 +20,14 @@ using traces::report::Align;
 using traces::store::grouped;
 
 // As strategy_text(), but ZeRO-1 has its own name.
-std::string strategy_of(const Job& job) {
-    const bool zero_1 = job.parallel.mode == ParallelMode::ddp && job.ddp.shard_optimizer;
+std::string strategy_of(const job::Job& job) {
+    const bool zero_1 = job.parallel.mode == job::ParallelMode::ddp && job.ddp.shard_optimizer;
     return zero_1 ? "ZERO_1" : strategy_text(job);
 }
 
 // "-" if the strategy has no units.
-std::string text_of_units(const Job& job, std::string_view full_name) {
-    return job.parallel.mode == ParallelMode::fsdp ? text_of(job, full_name) : "-";
+std::string text_of_units(const job::Job& job, std::string_view full_name) {
+    return job.parallel.mode == job::ParallelMode::fsdp ? text_of(job, full_name) : "-";
 }
 
 // The keys that a search decides.
@@ -68,7 +68,7 @@ std::vector<Column<Row>> given_columns(const std::vector<Row>& rows) {
                                                                 "data.batch",
                                                                 "run.device"};
     std::vector<std::string> keys;
-    for (const Override& setting : rows.empty() ? std::vector<Override>{} : rows.front().settings)
+    for (const job::Override& setting : rows.empty() ? std::vector<job::Override>{} : rows.front().settings)
         keys.push_back(setting.key);
     return key_columns<Row>(keys, kShown);
 }
@@ -240,7 +240,7 @@ std::string nothing_fits(const PlanResult& result) {
                 fmt::format("{} {}", smallest->peak.at_peak[c], traces::schema::kMemoryCategoryNames[c]));
     }
     std::vector<std::string> settings;
-    for (const Override& setting : smallest->settings)
+    for (const job::Override& setting : smallest->settings)
         settings.push_back(fmt::format("{}={}", setting.key, setting.value));
     return fmt::format(
         "nothing fits {}: the smallest peak is {} bytes ({}), of row {} ({}), reached in {}{}; give more "
@@ -251,4 +251,4 @@ std::string nothing_fits(const PlanResult& result) {
         smallest->peak.bytes > smallest->limit ? "" : ", and the allocator has to reserve more than that");
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

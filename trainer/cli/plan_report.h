@@ -8,7 +8,7 @@
 #include "trainer/planner/anatomy.h"
 #include "trainer/planner/row.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct PlanResult {
     std::vector<planner::Row> rows;  // sorted by number; some numbers may be missing
@@ -38,4 +38,4 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
 // If nothing fits, the smallest peak and its causes; otherwise "".
 std::string nothing_fits(const PlanResult& result);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -19,7 +19,7 @@
 #include "trainer/cli/stop.h"
 #include "trainer/planner/search.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -28,7 +28,7 @@ using planner::Row;
 // Cost models by name, each read once.
 class Clusters {
   public:
-    const sim::Cluster& of(const Job& job) {
+    const sim::Cluster& of(const job::Job& job) {
         const std::lock_guard lock(mutex_);
         const auto known = clusters_.find(job.sim.cluster);
         if (known != clusters_.end()) return known->second;
@@ -36,7 +36,7 @@ class Clusters {
             return clusters_.emplace(job.sim.cluster, sim::load_cluster(job.sim.cluster)).first->second;
         } catch (const sim::ClusterError& error) {
             const std::string message = error.what();
-            throw JobError(where(job, message.substr(0, message.find(':'))) + message);
+            throw job::JobError(where(job, message.substr(0, message.find(':'))) + message);
         }
     }
 
@@ -46,8 +46,8 @@ class Clusters {
 };
 
 // Refuses the keys that the search sets itself.
-std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
-    for (const Override& override : overrides) {
+std::vector<planner::Given> given_by(const std::vector<job::Override>& overrides) {
+    for (const job::Override& override : overrides) {
         if (override.key == "run.trace")
             refuse_argument("--run.trace", "plan writes a row's trace with --write ROW --as FILE.sqlite");
         if (override.key == "run.device" && override.value != "sim")
@@ -61,12 +61,12 @@ std::vector<planner::Given> given_by(const std::vector<Override>& overrides) {
 constexpr std::int64_t kSteadySteps = 3;
 
 // Turns a job for real devices into one for a simulation.
-Job simulated_job(const std::string& file, std::vector<Override> settings) {
-    const std::vector<Override> of_devices = {
+job::Job simulated_job(const std::string& file, std::vector<job::Override> settings) {
+    const std::vector<job::Override> of_devices = {
         {"run.comm", "auto"}, {"run.processes", "0"}, {"run.sums", "ordered"}, {"run.device", "sim"}};
     settings.insert(settings.end(), of_devices.begin(), of_devices.end());
-    Job job = load_job(file, settings);
-    for (const Override& own : of_devices) job.origins.erase(own.key);  // not given by the user
+    job::Job job = load_job(file, settings);
+    for (const job::Override& own : of_devices) job.origins.erase(own.key);  // not given by the user
     job.run.trace.clear();
     return job;
 }
@@ -91,12 +91,12 @@ std::vector<planner::Given> with_steady_steps(const std::string& file, std::vect
         own->values = std::move(values);
         return given;
     }
-    std::vector<Override> first;
+    std::vector<job::Override> first;
     first.reserve(given.size());
     for (const planner::Given& key : given) first.push_back({key.key, key.values.front()});
     try {
         raised = few(std::to_string(simulated_job(file, first).run.steps));
-    } catch (const JobError&) {  // the search reports what is impossible
+    } catch (const job::JobError&) {  // the search reports what is impossible
     }
     if (raised) given.push_back({"run.steps", {std::to_string(kSteadySteps)}});
     return given;
@@ -104,7 +104,7 @@ std::vector<planner::Given> with_steady_steps(const std::string& file, std::vect
 
 class Planning {
   public:
-    Planning(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options)
+    Planning(const std::string& file, const std::vector<job::Override>& overrides, const PlanOptions& options)
         : file_(file),
           options_(options),
           given_(with_steady_steps(file, given_by(overrides), result_.raised_steps)) {}
@@ -121,11 +121,11 @@ class Planning {
     void write_files();
     void print();
 
-    Job job(const std::vector<Override>& settings) const { return simulated_job(file_, settings); }
-    const planner::JobMaker make_job_ = [this](const std::vector<Override>& settings) {
+    job::Job job(const std::vector<job::Override>& settings) const { return simulated_job(file_, settings); }
+    const planner::JobMaker make_job_ = [this](const std::vector<job::Override>& settings) {
         return job(settings);
     };
-    const planner::ClusterMaker cluster_of_ = [this](const Job& job) -> const sim::Cluster& {
+    const planner::ClusterMaker cluster_of_ = [this](const job::Job& job) -> const sim::Cluster& {
         return clusters_.of(job);
     };
 
@@ -156,7 +156,7 @@ void Planning::check_files() const {
 std::vector<planner::Candidate> Planning::last_resorts() const {
     try {
         return planner::last_resorts(given_, make_job_, cluster_of_);
-    } catch (const JobError&) {  // too many to try, or none
+    } catch (const job::JobError&) {  // too many to try, or none
         return {};
     }
 }
@@ -215,7 +215,7 @@ void Planning::search_last_resorts(const planner::SearchOptions& options) {
 void Planning::refuse_what_nothing_can_be() const {
     const bool none = std::all_of(result_.rows.begin(), result_.rows.end(),
                                   [](const Row& row) { return row.outcome == planner::Outcome::impossible; });
-    if (none) throw JobError(result_.rows.front().reason);
+    if (none) throw job::JobError(result_.rows.front().reason);
 }
 
 void Planning::write_files() {
@@ -223,11 +223,11 @@ void Planning::write_files() {
         const Row* row = options_.write == "best" ? planner::best(result_.rows) : nullptr;
         for (const Row& own : result_.rows)
             if (own.number == written_ && own.outcome != planner::Outcome::not_run) row = &own;
-        if (row && row->outcome == planner::Outcome::impossible) throw JobError(row->reason);
+        if (row && row->outcome == planner::Outcome::impossible) throw job::JobError(row->reason);
         if (!row) {
-            throw JobError(fmt::format("--write {}: there is no such row, as {}; nothing is written",
-                                       options_.write,
-                                       result_.complete ? "nothing fits" : "the search was stopped"));
+            throw job::JobError(fmt::format("--write {}: there is no such row, as {}; nothing is written",
+                                            options_.write,
+                                            result_.complete ? "nothing fits" : "the search was stopped"));
         }
         written_ = row->number;
         for (const std::string& file : options_.files)
@@ -290,8 +290,8 @@ int Planning::run() {
 
 }  // namespace
 
-int plan(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options) {
+int plan(const std::string& file, const std::vector<job::Override>& overrides, const PlanOptions& options) {
     return Planning(file, overrides, options).run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

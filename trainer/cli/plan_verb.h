@@ -8,7 +8,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct PlanOptions {
     bool json = false;
@@ -22,6 +22,6 @@ struct PlanOptions {
 
 // `file` is the job file. Returns the exit status: 0 if something fits, 1 if nothing does, 128 + n after
 // signal n. Throws JobError and traces::store::StoreError.
-int plan(const std::string& file, const std::vector<Override>& overrides, const PlanOptions& options);
+int plan(const std::string& file, const std::vector<job::Override>& overrides, const PlanOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -12,7 +12,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -34,8 +34,9 @@ std::string listed(const std::vector<std::size_t>& ranks) {
 }  // namespace
 
 int status_of(const std::exception& error) {
-    const bool wrong = dynamic_cast<const JobError*>(&error) || dynamic_cast<const DataError*>(&error) ||
-                       dynamic_cast<const CheckpointError*>(&error) ||
+    const bool wrong = dynamic_cast<const job::JobError*>(&error) ||
+                       dynamic_cast<const data::DataError*>(&error) ||
+                       dynamic_cast<const checkpoint::CheckpointError*>(&error) ||
                        dynamic_cast<const traces::store::StoreError*>(&error);
     return wrong ? kWrongUse : kFailed;
 }
@@ -91,4 +92,4 @@ std::vector<std::string> rank_error_sentences(const std::vector<RankError>& erro
 ReportedTogether::ReportedTogether(int status)
     : std::runtime_error("a process cannot go on"), status_(status) {}
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

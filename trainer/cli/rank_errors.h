@@ -9,7 +9,7 @@
 
 #include "trainer/cli/exit_status.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // The exit status for an error, and its sentence.
 int status_of(const std::exception& error);
@@ -39,4 +39,4 @@ class ReportedTogether : public std::runtime_error {
     int status_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::string schedule_picture(const Schedule& schedule, const ScheduleReplay& rep
     return Picture(schedule, replay).text(width);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -10,7 +10,7 @@
 #include "trainer/cli/schedule_picture.h"
 #include "trainer/pipeline/csv.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -363,4 +363,4 @@ std::string schedule_page() {
     return text;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

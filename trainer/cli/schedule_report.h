@@ -7,7 +7,7 @@
 #include "trainer/pipeline/compare.h"
 #include "trainer/pipeline/replay.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // One schedule, replayed.
 struct ScheduleView {
@@ -38,4 +38,4 @@ std::string schedule_keys();
 // The table of schedules: names, limits, closed forms and sources; in Markdown.
 std::string schedule_page();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -14,7 +14,7 @@
 #include "trainer/pipeline/csv.h"
 #include "trainer/pipeline/lower.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -28,15 +28,15 @@ bool is_file(const std::string& what) {
     return what.ends_with(".csv") || what.find('/') != std::string::npos;
 }
 
-JobError wrong(const std::string& what) {
-    return JobError("command line: " + what);
+job::JobError wrong(const std::string& what) {
+    return job::JobError("command line: " + what);
 }
 
 const ScheduleKind& named(const std::string& name) {
     if (const ScheduleKind* kind = pipeline::find_schedule(name)) return *kind;
     std::vector<std::string_view> names = {"all"};
     for (const ScheduleKind& kind : pipeline::schedule_kinds()) names.push_back(kind.name);
-    const std::string_view guess = nearest(name, names);
+    const std::string_view guess = job::nearest(name, names);
     throw wrong(fmt::format("{} is not a schedule; {}give one of {}, all, or a .csv file", name,
                             guess.empty() ? "" : fmt::format("did you mean {}? Otherwise ", guess),
                             pipeline::schedule_names()));
@@ -143,9 +143,9 @@ int show_schedule(const ScheduleOptions& options) {
     } catch (const pipeline::ScheduleError& error) {
         // Errors in a file begin with its name.
         const std::string what = error.what();
-        throw what.starts_with(options.what + ":") ? JobError(what) : wrong(what);
+        throw what.starts_with(options.what + ":") ? job::JobError(what) : wrong(what);
     }
     return 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

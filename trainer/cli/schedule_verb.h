@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct ScheduleOptions {
     std::string what = "all";  // a name, a .csv file, or "all"
@@ -20,4 +20,4 @@ struct ScheduleOptions {
 // traces::store::StoreError.
 int show_schedule(const ScheduleOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // A bar on a terminal, otherwise a line every few seconds.
 class SearchBar {
@@ -48,4 +48,4 @@ class SearchBar {
     bool open_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -22,7 +22,7 @@
 #include "trainer/sim/sim_trace.h"
 #include "trainer/sim/simulator.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -31,14 +31,14 @@ using traces::store::grouped;
 constexpr std::size_t kExposuresShown = 5;
 
 // A cost model's message begins with the file, or with the job's key that is wrong.
-[[noreturn]] void refuse(const Job& job, const sim::ClusterError& error) {
+[[noreturn]] void refuse(const job::Job& job, const sim::ClusterError& error) {
     const std::string message = error.what();
-    throw JobError(where(job, message.substr(0, message.find(':'))) + message);
+    throw job::JobError(where(job, message.substr(0, message.find(':'))) + message);
 }
 
 // Runs `call`, which may find an error in the cost model.
 template <class Call>
-auto checked(const Job& job, const Call& call) {
+auto checked(const job::Job& job, const Call& call) {
     try {
         return call();
     } catch (const sim::ClusterError& error) {
@@ -46,14 +46,14 @@ auto checked(const Job& job, const Call& call) {
     }
 }
 
-std::unique_ptr<traces::store::DatabaseWriter> open_trace(const Job& job) {
+std::unique_ptr<traces::store::DatabaseWriter> open_trace(const job::Job& job) {
     if (job.run.trace.empty()) return nullptr;
     traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     return std::make_unique<traces::store::DatabaseWriter>(writer_options(job.run.trace, job.run.overwrite));
 }
 
 // The job's settings that a simulation cannot carry out.
-std::vector<std::string> notes_of(const Job& job) {
+std::vector<std::string> notes_of(const job::Job& job) {
     std::vector<std::string> notes = job.notes;
     const auto note = [&](const std::string& key, const char* what) {
         notes.push_back(fmt::format("{}{}: a simulation {}", where(job, key), key, what));
@@ -76,21 +76,21 @@ std::string cluster_words(const sim::Cluster& cluster, int ranks) {
 
 class Simulated {
   public:
-    Simulated(const Job& job, const TrainOptions& options)
+    Simulated(const job::Job& job, const TrainOptions& options)
         : json_(options.json),
           cluster_(checked(job, [&] { return sim::load_cluster(job.sim.cluster); })),
           program_(sim::placed_on(job, cluster_)) {}
 
-    const Program& program() const { return program_; }
+    const sharding::Program& program() const { return program_; }
     std::int64_t memory() const { return sim::options_of(job(), cluster_).memory_limit; }  // per rank
     int run();
 
   private:
-    const Job& job() const { return program_.job(); }
+    const job::Job& job() const { return program_.job(); }
     void announce() const;
     void simulate();
     void close_trace();
-    RunResult as_run() const;
+    executor::RunResult as_run() const;
     void print() const;
     struct SteadyPeak {
         std::int64_t bytes = 0;  // 0: this run reaches the peak
@@ -106,7 +106,7 @@ class Simulated {
 
     const bool json_;
     const sim::Cluster cluster_;
-    const Program program_;
+    const sharding::Program program_;
     std::unique_ptr<traces::store::DatabaseWriter> writer_;
     std::unique_ptr<sim::SimTrace> trace_;
     sim::SimResult result_;
@@ -155,8 +155,8 @@ void Simulated::close_trace() {
 }
 
 // The result as a training run's, without losses.
-RunResult Simulated::as_run() const {
-    RunResult run;
+executor::RunResult Simulated::as_run() const {
+    executor::RunResult run;
     run.steps_done = result_.steps;
     run.seconds = result_.seconds;
     for (int rank = 0; rank < job().run.ranks; ++rank) {
@@ -170,7 +170,7 @@ RunResult Simulated::as_run() const {
 
 // The peak that this run is too short to reach: the optimizer's state exists only from the second step on.
 Simulated::SteadyPeak Simulated::steady_peak() const {
-    const MemoryPrediction prediction = program_.predict();
+    const sharding::MemoryPrediction prediction = program_.predict();
     if (prediction.peak.bytes <= result_.classes.front().peak.bytes) return {};
     SteadyPeak steady{prediction.peak.bytes, 0};
     for (std::size_t s = 0; s < prediction.steps.size() && steady.step == 0; ++s)
@@ -235,7 +235,7 @@ void Simulated::print() const {
         fmt::print("{}", json());
         return;
     }
-    const RunResult run = as_run();
+    const executor::RunResult run = as_run();
     const sim::SimStep& last = result_.classes.front().steps.back();
     fmt::print("Average step: {:.0f} us, of which {:.0f} us are exposed communication\n",
                result_.average_step_s * 1e6, result_.exposed_communication_s * 1e6);
@@ -273,23 +273,23 @@ int Simulated::run() {
 
 }  // namespace
 
-int train_simulated(const Job& job, const TrainOptions& options) {
+int train_simulated(const job::Job& job, const TrainOptions& options) {
     if (!job.run.trace.empty() && !options.dry_run)
         traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     Simulated simulated(job, options);
     if (options.dry_run) {
-        const Program& program = simulated.program();
+        const sharding::Program& program = simulated.program();
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
         warn_of_memory(program, simulated.memory());
         return 0;
     }
     try {
         return simulated.run();
-    } catch (const OutOfMemory& error) {
+    } catch (const executor::OutOfMemory& error) {
         fmt::print(stderr, "shardscope-train: {}\n", error.what());
         tell_what_fits(simulated.program().job(), error.room());
         throw FailureReported(error.what());
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

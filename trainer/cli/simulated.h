@@ -4,9 +4,9 @@
 #include "trainer/cli/train.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Like train(). Throws JobError for a cost model that cannot be used or that the job does not fit.
-int train_simulated(const Job& job, const TrainOptions& options);
+int train_simulated(const job::Job& job, const TrainOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

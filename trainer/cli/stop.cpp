@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -83,4 +83,4 @@ LastWords::~LastWords() {
     g_last_words.store(nullptr);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

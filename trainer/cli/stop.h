@@ -6,7 +6,7 @@
 #include <atomic>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Listens from construction to destruction; only one object may exist at a time.
 class StopSignals {
@@ -40,4 +40,4 @@ class LastWords {
     const bool listens_;  // this object listens, as no StopSignals does
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

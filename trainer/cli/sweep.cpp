@@ -24,17 +24,17 @@
 #include "trainer/cli/sweep_report.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
 
-SweepForecast forecast(const Program& program) {
+SweepForecast forecast(const sharding::Program& program) {
     SweepForecast result;
     result.peak_bytes = program.predict().peak.bytes;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective) continue;
+    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != plan::OpKind::collective) continue;
         ++result.collectives;
         result.collective_bytes += op.bytes;
     }
@@ -111,21 +111,22 @@ Sweep::Sweep(const std::string& file, const SweepGrid& grid, const SweepOptions&
 
 // Finds whether the combination is possible and what its Plan predicts; trains nothing.
 void Sweep::plan(const SweepPoint& point, SweepRow& row) {
-    std::vector<Override> overrides = grid_.fixed;
+    std::vector<job::Override> overrides = grid_.fixed;
     overrides.insert(overrides.end(), point.settings.begin(), point.settings.end());
     if (!options_.dry_run) row.trace = (fs::path(folder_) / (point.name + ".sqlite")).string();
     try {
-        const Job job = load_job(file_, overrides);
-        const bool saves_apart = std::any_of(point.settings.begin(), point.settings.end(),
-                                             [](const Override& s) { return s.key == "checkpoint.save"; });
+        const job::Job job = load_job(file_, overrides);
+        const bool saves_apart =
+            std::any_of(point.settings.begin(), point.settings.end(),
+                        [](const job::Override& s) { return s.key == "checkpoint.save"; });
         if (!job.checkpoint.save.empty() && !grid_.axes.empty() && !saves_apart) {
-            throw JobError(
+            throw job::JobError(
                 where(job, "checkpoint.save") +
                 "checkpoint.save: every run of the sweep would save into this folder; give each its own "
                 "with --checkpoint.save=A,B, or omit the key");
         }
-        row.forecast = forecast(Program(job));
-    } catch (const JobError& error) {
+        row.forecast = forecast(sharding::Program(job));
+    } catch (const job::JobError& error) {
         row.outcome = SweepOutcome::impossible;
         row.error = error.what();
         row.trace.clear();
@@ -136,7 +137,7 @@ void Sweep::check_folder() const {
     std::error_code error;
     fs::create_directories(folder_, error);
     if (!fs::is_directory(folder_)) {
-        throw JobError(
+        throw job::JobError(
             fmt::format("{}: this folder for the traces cannot be made{}; give another with -o FOLDER",
                         folder_, error ? fmt::format(" ({})", error.message()) : ""));
     }
@@ -147,9 +148,9 @@ void Sweep::check_folder() const {
 
 void Sweep::train_row(SweepRow& row, const std::string& position) {
     std::vector<std::string> words, arguments = {file_};
-    for (const Override& setting : grid_.fixed)
+    for (const job::Override& setting : grid_.fixed)
         arguments.push_back(fmt::format("--{}={}", setting.key, setting.value));
-    for (const Override& setting : row.settings) {
+    for (const job::Override& setting : row.settings) {
         words.push_back(fmt::format("{}={}", setting.key, setting.value));
         arguments.push_back("--" + words.back());
     }
@@ -226,7 +227,7 @@ int Sweep::run() {
         return row.outcome == SweepOutcome::impossible;
     });
     if (none_can_be && result_.rows.front().error == result_.rows.back().error)
-        throw JobError(result_.rows.front().error);  // no single combination is at fault
+        throw job::JobError(result_.rows.front().error);  // no single combination is at fault
     if (options_.dry_run) {
         for (SweepRow& row : result_.rows)
             if (row.outcome == SweepOutcome::not_run) row.outcome = SweepOutcome::done;
@@ -256,4 +257,4 @@ int sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& op
     return Sweep(file, grid, options).run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

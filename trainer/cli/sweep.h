@@ -6,7 +6,7 @@
 
 #include "trainer/cli/sweep_grid.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 struct SweepOptions {
     std::string folder;  // for the traces; empty: sweep-JOBNAME here
@@ -20,4 +20,4 @@ struct SweepOptions {
 // Throws JobError and traces::store::StoreError before anything runs.
 int sweep(const std::string& file, const SweepGrid& grid, const SweepOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

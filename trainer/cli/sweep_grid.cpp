@@ -7,7 +7,7 @@
 
 #include "trainer/job/keys.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -15,12 +15,12 @@ constexpr std::size_t kMaxNameBytes =
     200;  // file systems allow 255, including the suffixes of SQLite's side files
 
 [[noreturn]] void refuse(const std::string& key, const std::string& why) {
-    throw JobError(fmt::format("command line: --{}: {}", key, why));
+    throw job::JobError(fmt::format("command line: --{}: {}", key, why));
 }
 
-const Key& key_of(const std::string& full_name) {
-    if (const Key* key = find_key(full_name)) return *key;
-    refuse(full_name, unknown_key(full_name));
+const job::Key& key_of(const std::string& full_name) {
+    if (const job::Key* key = job::find_key(full_name)) return *key;
+    refuse(full_name, job::unknown_key(full_name));
 }
 
 // A trailing separator ends the last value and does not begin another.
@@ -41,26 +41,26 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
 }
 
 // What is wrong with a value, or ""; the setter checks the form of a text.
-std::string fault(const Key& key, const std::string& text) {
+std::string fault(const job::Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
     if (!value) return fmt::format("\"{}\" is not {}; use {}", text, name(key.type), allowed(key));
     if (std::string wrong = problem(key, *value); !wrong.empty()) return wrong;
     try {
-        Job scratch;
+        job::Job scratch;
         key.set(scratch, *value);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         return error.what();
     }
     return {};
 }
 
 // The value in the key's canonical form: "true" and "on" are one value.
-std::string canonical(const Key& key, const std::string& text) {
+std::string canonical(const job::Key& key, const std::string& text) {
     const auto value = parse_value(key.type, text);
-    return value ? to_text(*value) : text;
+    return value ? job::to_text(*value) : text;
 }
 
-std::vector<std::string> values_of(const Key& key, const std::vector<std::string>& texts) {
+std::vector<std::string> values_of(const job::Key& key, const std::vector<std::string>& texts) {
     const std::string full_name = key.full_name();
     if (texts.size() > 1) return texts;
     const std::string& text = texts.front();
@@ -69,7 +69,7 @@ std::vector<std::string> values_of(const Key& key, const std::vector<std::string
     if (pieces.size() == 1) return pieces;
     const std::string way =
         fmt::format("write --{}='{};' for one value with commas, ';' between several", full_name, text);
-    if (key.type == ValueType::numbers) {
+    if (key.type == job::ValueType::numbers) {
         const bool bracketed = std::all_of(pieces.begin(), pieces.end(),
                                            [](const std::string& piece) { return piece.starts_with('['); });
         if (!bracketed)
@@ -86,7 +86,7 @@ std::vector<std::string> values_of(const Key& key, const std::vector<std::string
     return pieces;
 }
 
-void check_values(const Key& key, const std::vector<std::string>& values, bool repeated) {
+void check_values(const job::Key& key, const std::vector<std::string>& values, bool repeated) {
     const char* hint = repeated ? " (a key that is given again has one value each time)" : "";
     std::set<std::string> seen;
     for (const std::string& value : values) {
@@ -109,9 +109,9 @@ std::string file_name_of(const std::string& text) {
 
 }  // namespace
 
-SweepGrid make_grid(const std::vector<Override>& overrides) {
+SweepGrid make_grid(const std::vector<job::Override>& overrides) {
     std::vector<std::pair<std::string, std::vector<std::string>>> given;  // in the order of the command line
-    for (const Override& override : overrides) {
+    for (const job::Override& override : overrides) {
         const auto found = std::find_if(given.begin(), given.end(),
                                         [&](const auto& entry) { return entry.first == override.key; });
         if (found == given.end()) {
@@ -126,13 +126,13 @@ SweepGrid make_grid(const std::vector<Override>& overrides) {
         if (full_name == "run.trace")
             refuse(full_name, "a sweep names its traces; give their folder with -o FOLDER");
         if (full_name == "run.overwrite") refuse(full_name, "use --overwrite");
-        const Key& key = key_of(full_name);
+        const job::Key& key = key_of(full_name);
         std::vector<std::string> values = values_of(key, texts);
         check_values(key, values, texts.size() > 1);
         runs *= values.size();
         if (runs > kMaxSweepRuns) {
-            throw JobError(fmt::format("command line: the values make more than {} combinations; name fewer",
-                                       kMaxSweepRuns));
+            throw job::JobError(fmt::format(
+                "command line: the values make more than {} combinations; name fewer", kMaxSweepRuns));
         }
         if (values.size() == 1) {
             grid.fixed.push_back({full_name, values.front()});
@@ -182,4 +182,4 @@ std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& j
     return points;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

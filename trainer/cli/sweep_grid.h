@@ -15,7 +15,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // A key and the values that it takes in turn, as typed.
 struct SweepAxis {
@@ -24,14 +24,14 @@ struct SweepAxis {
 };
 
 struct SweepGrid {
-    std::vector<Override> fixed;  // keys with a single value
-    std::vector<SweepAxis> axes;  // keys with two or more, in the order of the command line
+    std::vector<job::Override> fixed;  // keys with a single value
+    std::vector<SweepAxis> axes;       // keys with two or more, in the order of the command line
 };
 
 // One run of a sweep.
 struct SweepPoint {
-    std::vector<Override> settings;  // one per axis, in its order
-    std::string name;                // its trace is "<name>.sqlite": "wrap=module-Linear,cpu_offload=true"
+    std::vector<job::Override> settings;  // one per axis, in its order
+    std::string name;  // its trace is "<name>.sqlite": "wrap=module-Linear,cpu_offload=true"
 };
 
 inline constexpr std::size_t kMaxSweepRuns = 4096;
@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxSweepRuns = 4096;
 // Sorts the overrides of a command line into axes and fixed keys. JobError for an unknown key, a value that
 // its key does not take, one given twice, an ambiguous comma, a key that a sweep sets itself (run.trace), or
 // more than kMaxSweepRuns combinations.
-SweepGrid make_grid(const std::vector<Override>& overrides);
+SweepGrid make_grid(const std::vector<job::Override>& overrides);
 
 // Every combination, the last axis changing fastest; one point without settings if there is no axis.
 // `job_name` names that point. Names are unique and valid file names.
@@ -48,4 +48,4 @@ std::vector<SweepPoint> combinations(const SweepGrid& grid, const std::string& j
 // The axes' keys as table headings: the last word ("wrap"), or the whole key if two end in the same word.
 std::vector<std::string> short_names(const std::vector<SweepAxis>& axes);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -10,7 +10,7 @@
 #include "traces/schema/json_text.h"
 #include "trainer/cli/json_parts.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -111,7 +111,7 @@ std::string sweep_table(const SweepResult& result) {
     table.header(header);
     for (const SweepRow& row : result.rows) {
         std::vector<std::string> cells;
-        for (const Override& setting : row.settings) cells.push_back(setting.value);
+        for (const job::Override& setting : row.settings) cells.push_back(setting.value);
         const std::vector<std::string> numbers = result.dry_run ? forecast_cells(row) : figure_cells(row);
         cells.insert(cells.end(), numbers.begin(), numbers.end());
         cells.push_back(notes.cell(row));
@@ -152,4 +152,4 @@ std::string sweep_json(const SweepResult& result) {
     return traces::schema::dump_json(json, 2) + "\n";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -8,7 +8,7 @@
 
 #include "trainer/cli/sweep_grid.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // Whether a combination has figures, and if not, why.
 enum class SweepOutcome : std::uint8_t { done, impossible, failed, stopped, not_run };
@@ -30,7 +30,7 @@ struct SweepForecast {
 };
 
 struct SweepRow {
-    std::vector<Override> settings;
+    std::vector<job::Override> settings;
     std::string trace;  // "" in a dry run
     SweepOutcome outcome = SweepOutcome::not_run;
     std::string error;  // a sentence, if the outcome is not `done`
@@ -51,4 +51,4 @@ std::string sweep_table(const SweepResult& result);
 // run does not have are absent; its error is then a sentence.
 std::string sweep_json(const SweepResult& result);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

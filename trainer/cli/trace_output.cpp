@@ -15,7 +15,7 @@
 #include "traces/store/write/writer.h"
 #include "trainer/world/message.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace fs = std::filesystem;
 
@@ -51,9 +51,9 @@ struct Part {
     std::int64_t bytes = 0;
     std::string error;  // why it is incomplete; one sentence
 
-    std::string text() const { return MessageWriter().add(path).add(bytes).add(error).text(); }
+    std::string text() const { return world::MessageWriter().add(path).add(bytes).add(error).text(); }
     static Part read(const std::string& text) {
-        MessageReader message(text);
+        world::MessageReader message(text);
         Part part;
         part.path = message.text();
         part.bytes = message.number<std::int64_t>();
@@ -67,7 +67,7 @@ struct Part {
     }
 };
 
-std::string own_path(const Job& job, const World* world) {
+std::string own_path(const job::Job& job, const world::World* world) {
     if (!world) return job.run.trace;
     return fs::absolute(part_path(job.run.trace, job.run.trace_parts, world->rank())).string();
 }
@@ -97,14 +97,14 @@ std::string part_path(const std::string& trace, const std::string& folder, int r
     return ((folder.empty() ? path.parent_path() : fs::path(folder)) / name).string();
 }
 
-void TraceOutput::check(const Job& job, const World* world) {
+void TraceOutput::check(const job::Job& job, const world::World* world) {
     if (job.run.trace.empty()) return;
     if (world && world->rank() == 0)
         traces::store::DatabaseWriter::check_output(job.run.trace, job.run.overwrite);
     traces::store::DatabaseWriter::check_output(own_path(job, world), job.run.overwrite);
 }
 
-TraceOutput::TraceOutput(const Job& job, World* world) : job_(job), world_(world) {
+TraceOutput::TraceOutput(const job::Job& job, world::World* world) : job_(job), world_(world) {
     if (job.run.trace.empty()) return;
     path_ = own_path(job, world);
     recorder_ =
@@ -126,7 +126,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
 
 void TraceOutput::measure_clock() {
     if (!world_ || !recorder_) return;  // the condition is the same on all ranks
-    const ClockOffset clock = world_->measure_clock();
+    const world::ClockOffset clock = world_->measure_clock();
     recorder_->describe(traces::schema::ClockRow{world_->rank(), clock.at_ns - recorder_->origin_ns(),
                                                  clock.offset_ns, clock.uncertainty_ns});
 }
@@ -228,4 +228,4 @@ std::string TraceOutput::parts_kept() const {
                        merge_command(pattern_of(path_), job_.run.trace));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

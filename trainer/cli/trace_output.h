@@ -14,14 +14,14 @@
 #include "trainer/job/job.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 class TraceOutput {
   public:
     // Throws StoreError if this process's file exists already or cannot be written. `world` may be null.
-    static void check(const Job& job, const World* world);
+    static void check(const job::Job& job, const world::World* world);
     // Opens the file; does nothing if the job records no trace. Throws StoreError.
-    TraceOutput(const Job& job, World* world);
+    TraceOutput(const job::Job& job, world::World* world);
 
     profiler::Recorder* recorder() const { return recorder_.get(); }  // null: nothing is recorded
     // Measures this process's clock against rank 0's, now. Collective.
@@ -46,8 +46,8 @@ class TraceOutput {
     void merge(const std::vector<std::string>& parts, std::optional<LastWords>& last_words, End& end) const;
     std::string where_unfinished() const;
 
-    const Job& job_;
-    World* world_;
+    const job::Job& job_;
+    world::World* world_;
     std::string path_;  // this process's file
     // Whether the run has ended, and whether the early end of the trace has been reported.
     std::atomic<bool> run_ended_{false}, reported_{false};
@@ -58,4 +58,4 @@ class TraceOutput {
 // empty.
 std::string part_path(const std::string& trace, const std::string& folder, int rank);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

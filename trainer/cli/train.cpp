@@ -30,7 +30,7 @@
 #include "trainer/executor/training_run.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -43,7 +43,7 @@ double mean_step_us(const traces::analysis::ExecutionSummary& summary) {
 // One training run, from its checks to its report.
 class Training {
   public:
-    Training(const Job& job, const TrainOptions& options)
+    Training(const job::Job& job, const TrainOptions& options)
         : program_(job),
           joined_(options.joined),
           checkpoints_(program_.job(), joined_),
@@ -54,7 +54,7 @@ class Training {
     int run();
 
   private:
-    const Job& job() const { return program_.job(); }
+    const job::Job& job() const { return program_.job(); }
     // Whether this process prints progress and results: if ranks are processes, only rank 0's does.
     bool speaks() const { return !joined_ || joined_->world().rank() == 0; }
     void say(const std::string& line);
@@ -63,21 +63,21 @@ class Training {
     void carry_out();
     [[noreturn]] void failed(const std::exception& error);
     void tell(const std::exception& error);
-    void saved(const SaveReport& report);
+    void saved(const checkpoint::SaveReport& report);
     void close_trace();
     void print() const;
     int status() const;
 
-    const Program program_;
+    const sharding::Program program_;
     Joined* const joined_;  // null: this process runs all ranks
     Checkpointing checkpoints_;
     const bool json_;
-    const MakeDevice make_device_;
+    const executor::MakeDevice make_device_;
     RunEnvironment environment_;
-    DataSource data_;
+    data::DataSource data_;
     std::optional<TraceOutput> trace_;
     std::optional<Progress> progress_;  // set in the process that prints
-    RunResult run_;
+    executor::RunResult run_;
     TrainResult result_;
     std::string tables_;
     bool trace_failed_ = false;
@@ -91,7 +91,7 @@ void Training::open() {
         data_ = open_data(job(), checkpoints_.tokenizer());
     });
     checkpoints_.prepare(program_, data_.tokenizer.get(),
-                         [this](const SaveReport& report) { saved(report); });
+                         [this](const checkpoint::SaveReport& report) { saved(report); });
     together(joined_, [&] { open_trace(); });
 }
 
@@ -132,7 +132,7 @@ void Training::failed(const std::exception& error) {
     // This comes first: if another process was killed, the launcher soon kills this one.
     if (reporter != ErrorReporter::other) tell(error);
     trace_->give_up();
-    const auto* memory = dynamic_cast<const OutOfMemory*>(&error);
+    const auto* memory = dynamic_cast<const executor::OutOfMemory*>(&error);
     if (memory && reporter == ErrorReporter::first) tell_what_fits(job(), memory->room(), joined_ != nullptr);
     throw FailureReported(error.what());
 }
@@ -146,7 +146,7 @@ void Training::tell(const std::exception& error) {
     std::fflush(stderr);
 }
 
-void Training::saved(const SaveReport& report) {
+void Training::saved(const checkpoint::SaveReport& report) {
     if (report.error.empty()) {
         result_.checkpoint = report.folder;
         say(fmt::format("saved {} ({:.1f} MB in {:.2f} s)", report.folder,
@@ -157,15 +157,15 @@ void Training::saved(const SaveReport& report) {
 }
 
 void Training::carry_out() {
-    RunControl control;
+    executor::RunControl control;
     const StopSignals listening(&control.stop);
     if (speaks()) progress_.emplace(job(), checkpoints_.first_step());
-    RunOptions options;
+    executor::RunOptions options;
     options.recorder = trace_->recorder();
     if (joined_) options.processes = &joined_->processes();
     options.validation = data_.validation.get();
-    options.on_step = [this](const StepReport& step) { progress_->report(step); };
-    options.on_validation = [this](const ValidationReport& report) { progress_->report(report); };
+    options.on_step = [this](const executor::StepReport& step) { progress_->report(step); };
+    options.on_validation = [this](const executor::ValidationReport& report) { progress_->report(report); };
     options.on_warning = [this](const std::string& warning) { say("shardscope-train: warning: " + warning); };
     options.control = &control;
     options.make_device = make_device_;
@@ -176,12 +176,12 @@ void Training::carry_out() {
         trace_->measure_clock();
         run_ = run_training(program_, *data_.train, options);
         trace_->measure_clock();
-    } catch (const RunError& error) {
+    } catch (const executor::RunError& error) {
         last_resort.reset();
         failed(error);
     } catch (const std::exception& error) {
         last_resort.reset();
-        if (joined_ && status_of(error) == trainer::kFailed) failed(error);
+        if (joined_ && status_of(error) == kFailed) failed(error);
         if (progress_) progress_->end();
         trace_->give_up();
         throw;
@@ -215,7 +215,7 @@ void Training::print() const {
     }
     if (!run_.losses.empty()) {
         fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
-        for (const ValidationReport& report : run_.validation)
+        for (const executor::ValidationReport& report : run_.validation)
             fmt::print("Validation loss after step {}: {:.6f}\n", report.step + 1, report.loss);
         fmt::print("Average step: {:.0f} us\n", result_.average_step_us);
     }
@@ -260,11 +260,11 @@ int Training::run() {
 
 }  // namespace
 
-int train(const Job& job, const TrainOptions& options) {
-    if (job.run.device == DeviceKind::sim) return train_simulated(job, options);
+int train(const job::Job& job, const TrainOptions& options) {
+    if (job.run.device == job::DeviceKind::sim) return train_simulated(job, options);
     if (options.dry_run) {
         if (options.joined && options.joined->world().rank() > 0) return 0;
-        const Program program(job);
+        const sharding::Program program(job);
         fmt::print("{}", options.json ? dry_run_json(program) : dry_run_text(program));
         warn_of_memory(program, job.run.memory_limit);
         return 0;
@@ -279,4 +279,4 @@ int train(const Job& job, const TrainOptions& options) {
     return training->run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -6,19 +6,19 @@
 #include "trainer/executor/run.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // A run could not continue; its message has been printed.
-class FailureReported : public RunError {
+class FailureReported : public executor::RunError {
   public:
-    using RunError::RunError;
+    using executor::RunError::RunError;
 };
 
 struct TrainOptions {
     bool json = false;
     bool dry_run = false;
-    Joined* joined = nullptr;  // the job's processes, one rank each; null: this is the only process
-    MakeDevice make_device;    // for tests; empty: the device that the job names
+    Joined* joined = nullptr;          // the job's processes, one rank each; null: this is the only process
+    executor::MakeDevice make_device;  // for tests; empty: the device that the job names
 };
 
 // Returns the exit status: 0; 1 if the trace or a checkpoint could not be written completely; 128 + n if
@@ -26,6 +26,6 @@ struct TrainOptions {
 // traces::store::StoreError (before the first step) and kernels::BlasError, and FailureReported for a run
 // that could not continue (its trace is readable). If ranks are processes, those of other ranks than 0 print
 // nothing but their own failure.
-int train(const Job& job, const TrainOptions& options);
+int train(const job::Job& job, const TrainOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

@@ -12,7 +12,7 @@
 #include "traces/report/text_table.h"
 #include "trainer/sim/cluster.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 namespace {
 
@@ -22,9 +22,9 @@ std::string mb_words(std::int64_t bytes) {
     return traces::store::grouped(number, number < 10 ? 3 : 1) + " MB";
 }
 
-std::string switches(const std::vector<Override>& changes) {
+std::string switches(const std::vector<job::Override>& changes) {
     std::string text;
-    for (const Override& change : changes) {
+    for (const job::Override& change : changes) {
         const bool plain = change.value.find_first_of(" ;'\"") == std::string::npos;
         text += fmt::format("{}--{}={}", text.empty() ? "" : " ", change.key,
                             plain ? change.value : "'" + change.value + "'");
@@ -39,15 +39,15 @@ std::string time_words(double slower, const std::string& cluster) {
     return fmt::format(", step {:+.0f} % on {}", percent, cluster);
 }
 
-std::string largest_category(const CategoryBytes& bytes) {
+std::string largest_category(const plan::CategoryBytes& bytes) {
     const auto most = static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
     return fmt::format("{} of it {}", mb_words(bytes[most]), traces::schema::kMemoryCategoryNames[most]);
 }
 
 // The cluster whose times compare configurations: the job's own choice; without one, a GPU cluster for a GPU
 // job.
-std::string cluster_name(const Job& job) {
-    const bool own = job.run.device != DeviceKind::cuda || job.origins.contains("sim.cluster");
+std::string cluster_name(const job::Job& job) {
+    const bool own = job.run.device != job::DeviceKind::cuda || job.origins.contains("sim.cluster");
     return own ? job.sim.cluster : "h100_ib";
 }
 
@@ -79,7 +79,7 @@ std::string fits_text(const planner::NearestFits& found, std::int64_t limit, con
         mb_words(limit), found.tried, smallest);
 }
 
-void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) noexcept {
+void tell_what_fits(const job::Job& job, std::int64_t limit, bool among_processes) noexcept {
     try {
         if (limit <= 0) return;
         if (among_processes) std::signal(SIGTERM, SIG_IGN);
@@ -94,7 +94,7 @@ void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes) no
     }
 }
 
-void warn_of_memory(const Program& program, std::int64_t limit) {
+void warn_of_memory(const sharding::Program& program, std::int64_t limit) {
     const std::int64_t peak = program.predict().peak.bytes;
     if (limit == 0 || peak <= limit) return;
     std::fflush(stdout);
@@ -105,4 +105,4 @@ void warn_of_memory(const Program& program, std::int64_t limit) {
     tell_what_fits(program.job(), limit);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

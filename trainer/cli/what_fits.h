@@ -8,7 +8,7 @@
 #include "trainer/planner/nearest.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::cli {
 
 // One line for each, " fits: --fsdp.wrap=module:Block (peak 61.2 MB, ...)"; or, if none fits, the smallest
 // configuration.
@@ -18,10 +18,10 @@ std::string fits_text(const planner::NearestFits& found, std::int64_t limit, con
 // limit is unknown (0). Throws nothing, as the failure itself has been reported. `among_processes`: the job
 // has other processes, which are about to end; the SIGTERM that the launcher then sends to this one is
 // ignored.
-void tell_what_fits(const Job& job, std::int64_t limit, bool among_processes = false) noexcept;
+void tell_what_fits(const job::Job& job, std::int64_t limit, bool among_processes = false) noexcept;
 
 // Before a run: prints a note, with the changes that would fit, if the predicted peak exceeds the limit (0:
 // none).
-void warn_of_memory(const Program& program, std::int64_t limit);
+void warn_of_memory(const sharding::Program& program, std::int64_t limit);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::cli

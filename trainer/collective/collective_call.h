@@ -5,19 +5,20 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::collective {
 
 // A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
 // reduce_scatter whose output is its own piece of the input; broadcast). If the elements of an all_gather or
 // reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
 // shorter or empty.
 struct CollectiveCall {
-    Operation operation = Operation::barrier;
-    DType dtype = DType::fp32;  // sums: fp32, bf16 (in fp32, rounded once) or fp64; anything can be moved
+    plan::Operation operation = plan::Operation::barrier;
+    plan::DType dtype =
+        plan::DType::fp32;  // sums: fp32, bf16 (in fp32, rounded once) or fp64; anything can be moved
     void* output = nullptr;
     const void* input = nullptr;
     std::int64_t full_elements = 0;  // all_gather: of the output; reduce_scatter: of the input; else of both
     std::int32_t divisor = 1;        // sums are divided by this
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::collective

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::collective {
 
 // Thrown for a collective that will never end; the message is one sentence.
 class CollectiveError : public std::runtime_error {
@@ -11,4 +11,4 @@ class CollectiveError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::collective

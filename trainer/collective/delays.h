@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::collective {
 
 class Delays {
   public:
@@ -27,4 +27,4 @@ class Delays {
     std::atomic<std::uint64_t> calls_{0};
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::collective

@@ -11,7 +11,7 @@
 
 #include "trainer/collective/collective_call.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::collective {
 
 struct ElementRange {
     std::int64_t begin = 0, end = 0;
@@ -34,7 +34,8 @@ inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
 // The call as text, for messages.
 inline std::string describe(const CollectiveCall& call) {
     return fmt::format("{} of {} {} elements over {}", traces::schema::name(call.operation),
-                       call.full_elements, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.divisor);
+                       call.full_elements, plan::kDTypeNames[static_cast<std::size_t>(call.dtype)],
+                       call.divisor);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::collective

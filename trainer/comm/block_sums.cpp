@@ -7,7 +7,7 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -26,23 +26,23 @@ void sum(std::span<const std::byte* const> inputs, std::byte* output, std::int64
 
 }  // namespace
 
-bool can_sum(DType type) {
-    return type != DType::int32;
+bool can_sum(plan::DType type) {
+    return type != plan::DType::int32;
 }
 
-void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
-                std::int32_t divisor, bool past_caches) {
+void sum_blocks(plan::DType type, std::span<const std::byte* const> inputs, std::byte* output,
+                std::int64_t bytes, std::int32_t divisor, bool past_caches) {
     switch (type) {
-        case DType::fp32:
+        case plan::DType::fp32:
             return sum<float>(inputs, output, bytes, divisor, past_caches);
-        case DType::bf16:
+        case plan::DType::bf16:
             return sum<kernels::Bf16>(inputs, output, bytes, divisor, past_caches);
-        case DType::fp64:
+        case plan::DType::fp64:
             return sum<double>(inputs, output, bytes, divisor, past_caches);
-        case DType::int32:
+        case plan::DType::int32:
             break;
     }
     throw std::logic_error("collectives do not sum integers");
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -7,14 +7,14 @@
 
 #include "trainer/plan/dtype.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
-bool can_sum(DType type);
+bool can_sum(plan::DType type);
 
 // (inputs[0] + inputs[1] + ...) / divisor, element by element, as kernels::sum_ranks computes it: the same
 // bits as those of the local process group. `output` may be one of the inputs. `past_caches`: the output is
 // part of a buffer that is larger than the caches (kernels/streaming.h).
-void sum_blocks(DType type, std::span<const std::byte* const> inputs, std::byte* output, std::int64_t bytes,
-                std::int32_t divisor, bool past_caches = false);
+void sum_blocks(plan::DType type, std::span<const std::byte* const> inputs, std::byte* output,
+                std::int64_t bytes, std::int32_t divisor, bool past_caches = false);
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -4,15 +4,15 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 namespace {
 
 std::string call(const CallHeader& header, const UnitName& unit_name) {
     std::string text(traces::schema::name(header.operation));
-    if (header.operation != Operation::barrier) {
+    if (header.operation != plan::Operation::barrier) {
         text += fmt::format(" of {} {}", header.full_elements,
-                            kDTypeNames[static_cast<std::size_t>(header.dtype)]);
+                            plan::kDTypeNames[static_cast<std::size_t>(header.dtype)]);
     }
     if (header.divisor != 1) text += fmt::format(" divided by {}", header.divisor);
     return fmt::format("{} ({})", text, where(header, unit_name));
@@ -20,7 +20,7 @@ std::string call(const CallHeader& header, const UnitName& unit_name) {
 
 }  // namespace
 
-CallHeader header_of(const CollectiveLaunch& launch) {
+CallHeader header_of(const device::CollectiveLaunch& launch) {
     CallHeader header;
     header.sequence = launch.sequence;
     header.step = launch.step;
@@ -41,7 +41,7 @@ std::string where(const CallHeader& header, const UnitName& unit_name) {
         const std::string name = unit_name ? unit_name(header.unit) : std::string();
         if (!name.empty()) text += fmt::format(" \"{}\"", name);
     }
-    if (header.phase != Phase::none) text += fmt::format(", {}", traces::schema::name(header.phase));
+    if (header.phase != plan::Phase::none) text += fmt::format(", {}", traces::schema::name(header.phase));
     return text;
 }
 
@@ -59,4 +59,4 @@ std::string divergence(const CallHeader& theirs, int reference_rank, const CallH
         reference.communicator);
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

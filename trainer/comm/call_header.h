@@ -7,22 +7,22 @@
 
 #include "trainer/device/device.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 // Sent as it lies in memory, because all processes of a job run the same program.
 struct CallHeader {
     std::int64_t sequence = 0, step = 0, full_elements = 0;
     std::int32_t communicator = 0, unit = -1, divisor = 1;
-    Operation operation = Operation::barrier;
-    DType dtype = DType::fp32;
-    Phase phase = Phase::none;
+    plan::Operation operation = plan::Operation::barrier;
+    plan::DType dtype = plan::DType::fp32;
+    plan::Phase phase = plan::Phase::none;
     std::uint8_t reserved = 0;
 
     friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };
 static_assert(sizeof(CallHeader) == 40);
 
-CallHeader header_of(const CollectiveLaunch& launch);
+CallHeader header_of(const device::CollectiveLaunch& launch);
 
 using UnitName = std::function<std::string(int unit)>;
 
@@ -34,4 +34,4 @@ std::string title(const CallHeader& header, const UnitName& unit_name);
 std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
                        const UnitName& unit_name);
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

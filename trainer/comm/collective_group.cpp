@@ -28,11 +28,10 @@
 #include "trainer/comm/scratch_pool.h"
 #include "trainer/comm/transfer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
-using namespace collectives;
 using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
@@ -51,7 +50,7 @@ constexpr microseconds kLastWords{250'000};
 constexpr microseconds kWorldFirst{1'500'000};
 
 struct Flight {
-    CollectiveLaunch launch;
+    device::CollectiveLaunch launch;
     ProcessGroup::Done done;
     Clock::time_point begun;
     std::uint64_t number = 0;  // counts what this rank has begun, from 1
@@ -79,7 +78,7 @@ class CollectiveGroup : public ProcessGroup {
 
     const char* name() const override { return name_.c_str(); }
     void look_while(std::function<bool()> nothing_to_do) override;
-    void begin(const CollectiveLaunch& collective, Done done) override;
+    void begin(const device::CollectiveLaunch& collective, Done done) override;
     void fail(std::exception_ptr error) override;
     std::string waiting() const override;
     void stop() override { join(); }
@@ -144,11 +143,11 @@ class CollectiveGroup : public ProcessGroup {
 };
 
 // A failure that the group itself detects.
-class Trouble : public CollectiveError {
+class Trouble : public collective::CollectiveError {
   public:
     explicit Trouble(const CollectiveTrouble& trouble)
-        : CollectiveError(trouble.rank < 0 ? trouble.reason
-                                           : fmt::format("rank {} {}", trouble.rank, trouble.reason)),
+        : collective::CollectiveError(
+              trouble.rank < 0 ? trouble.reason : fmt::format("rank {} {}", trouble.rank, trouble.reason)),
           trouble_(trouble) {}
     const CollectiveTrouble& trouble() const { return trouble_; }
 
@@ -172,7 +171,7 @@ void CollectiveGroup::wake() {
     wire_->wake();
 }
 
-void CollectiveGroup::begin(const CollectiveLaunch& collective, Done done) {
+void CollectiveGroup::begin(const device::CollectiveLaunch& collective, Done done) {
     check_call(options_.mesh, wire_->rank(), collective);
     Flight flight;
     flight.launch.communicator = collective.communicator;
@@ -256,11 +255,11 @@ void CollectiveGroup::run() {
         failure = failure_;
     } catch (const Trouble& trouble) {
         if (options_.on_trouble) options_.on_trouble(trouble.trouble());
-        failure = std::make_exception_ptr(CollectiveError(trouble.what()));
+        failure = std::make_exception_ptr(collective::CollectiveError(trouble.what()));
     } catch (const WireError& error) {
         const Trouble trouble(lost(error));
         if (options_.on_trouble) options_.on_trouble(trouble.trouble());
-        failure = std::make_exception_ptr(CollectiveError(trouble.what()));
+        failure = std::make_exception_ptr(collective::CollectiveError(trouble.what()));
     } catch (...) {
         failure = std::current_exception();
     }
@@ -331,14 +330,14 @@ void CollectiveGroup::start(Communicator& communicator, Flight given) {
     const TransferContext context{*wire_,        scratch_,           *flight.headers,
                                   flight.launch, communicator.ranks, options_.delays};
     switch (flight.launch.call.operation) {
-        case Operation::all_gather:
+        case plan::Operation::all_gather:
             flight.transfer = make_all_gather(context);
             break;
-        case Operation::broadcast:
+        case plan::Operation::broadcast:
             flight.transfer = make_broadcast(context);
             break;
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_reduce:
             flight.transfer =
                 options_.sums == Sums::ordered ? make_ordered_sums(context) : make_ring_sums(context);
             break;
@@ -483,4 +482,4 @@ std::unique_ptr<ProcessGroup> make_collective_group(std::unique_ptr<Wire> wire,
     return std::make_unique<CollectiveGroup>(std::move(wire), options);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -16,12 +16,12 @@
 #include "trainer/comm/wire.h"
 #include "trainer/plan/mesh.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 enum class Sums : std::uint8_t { ordered, ring };
 
 struct CollectiveGroupOptions {
-    Mesh mesh;
+    plan::Mesh mesh;
     Sums sums = Sums::ordered;
     double timeout_s = 0;                            // of a collective, from this rank's begin(); 0: no limit
     std::function<std::string(int unit)> unit_name;  // for messages; may be empty
@@ -30,7 +30,7 @@ struct CollectiveGroupOptions {
     std::function<void(const CollectiveTrouble&)> on_trouble;
     // Finds out whom the others wait for, before a rank is blamed; null: the first that is missing is blamed.
     std::shared_ptr<Inquiry> inquiry;
-    Delays* delays = nullptr;  // for tests: sleeps before each part; null: none
+    collective::Delays* delays = nullptr;  // for tests: sleeps before each part; null: none
 };
 
 // The members' calls are compared: each sends the others the operation, type, size, unit and step of the
@@ -38,4 +38,4 @@ struct CollectiveGroupOptions {
 std::unique_ptr<ProcessGroup> make_collective_group(std::unique_ptr<Wire> wire,
                                                     const CollectiveGroupOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

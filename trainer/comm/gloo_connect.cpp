@@ -21,7 +21,7 @@
 #include "trainer/world/place.h"
 #include "trainer/world/proof.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -90,7 +90,7 @@ class Connector {
     std::string own_address() const {
         TcpAddress mine;
         mine.kernel = kernel_identity();
-        mine.addresses = interface_addresses();
+        mine.addresses = world::interface_addresses();
         std::vector<std::string> elsewhere;
         for (const std::string& line : peers_.gather(print(mine))) {
             const TcpAddress theirs = parse_tcp_address(line);
@@ -99,13 +99,13 @@ class Connector {
         }
         if (elsewhere.empty()) return "127.0.0.1";
         const std::vector<std::string> nearest = nearest_first(mine.addresses, elsewhere);
-        if (nearest.empty()) throw WorldError(peers_.where(peers_.rank) + " has no network address");
+        if (nearest.empty()) throw world::WorldError(peers_.where(peers_.rank) + " has no network address");
         return nearest.front();
     }
 
     // Gloo listens on a separate port for each other rank.
     void exchange_ports() {
-        std::string mine = nonces_[place(peers_.rank)] = random_bytes(kNonceBytes);
+        std::string mine = nonces_[place(peers_.rank)] = world::random_bytes(world::kNonceBytes);
         std::size_t size = 0;
         for_others([&](int other) { size = context_->createPair(other)->address().bytes().size(); });
         for (int other = 0; other < peers_.ranks; ++other) {
@@ -120,10 +120,10 @@ class Connector {
         for_others([&](int other) {
             const std::string& theirs = all[place(other)];
             if (theirs.size() != mine.size())
-                throw WorldError(fmt::format("{} sent an invalid list of ports", peers_.where(other)));
-            nonces_[place(other)] = theirs.substr(0, kNonceBytes);
+                throw world::WorldError(fmt::format("{} sent an invalid list of ports", peers_.where(other)));
+            nonces_[place(other)] = theirs.substr(0, world::kNonceBytes);
             const auto port =
-                theirs.begin() + static_cast<std::ptrdiff_t>(kNonceBytes + place(peers_.rank) * size);
+                theirs.begin() + static_cast<std::ptrdiff_t>(world::kNonceBytes + place(peers_.rank) * size);
             ports_[place(other)].assign(port, port + static_cast<std::ptrdiff_t>(size));
         });
     }
@@ -143,16 +143,16 @@ class Connector {
 
     // Proves to `to` that `from` knows the token; the proof is valid on no other connection.
     std::string proof_of(int from, int to) const {
-        return proof(peers_.token, from > to ? Side::visitor : Side::rank_0, nonces_between(from, to),
-                     fmt::format("{} {}", from, to));
+        return proof(peers_.token, from > to ? world::Side::visitor : world::Side::rank_0,
+                     nonces_between(from, to), fmt::format("{} {}", from, to));
     }
     bool is_proof(const std::string& received, int from) const {
         const std::string message = received + fmt::format("{} {}", from, peers_.rank);
         std::string_view rest = message;
-        return take_proof(peers_.token, from > peers_.rank ? Side::visitor : Side::rank_0,
+        return take_proof(peers_.token, from > peers_.rank ? world::Side::visitor : world::Side::rank_0,
                           nonces_between(from, peers_.rank), rest);
     }
-    Nonces nonces_between(int a, int b) const {
+    world::Nonces nonces_between(int a, int b) const {
         return {nonces_[place(std::max(a, b))], nonces_[place(std::min(a, b))]};
     }
 
@@ -169,7 +169,7 @@ class Connector {
             Exchange& each = exchanges.emplace_back();
             each.other = other;
             each.sent = proof_of(peers_.rank, other);
-            each.received.resize(kProofBytes);
+            each.received.resize(world::kProofBytes);
             each.sending = context_->createUnboundBuffer(each.sent.data(), each.sent.size());
             each.receiving = context_->createUnboundBuffer(each.received.data(), each.received.size());
         });
@@ -196,13 +196,13 @@ class Connector {
             try {
                 const bool both = each.receiving->waitRecv(left()) && each.sending->waitSend(left());
                 if (!both) peers_.check_failed();
-            } catch (const WorldError&) {
+            } catch (const world::WorldError&) {
                 throw;
             } catch (const std::exception& error) {
                 not_connected(each.other, error);
             }
             if (!is_proof(each.received, each.other)) {
-                throw WorldError(fmt::format(
+                throw world::WorldError(fmt::format(
                     "{} expected a connection from {}, but the program that connected does not know the "
                     "job's token; restart the job on ports that no other program uses",
                     peers_.where(peers_.rank), peers_.where(each.other)));
@@ -212,7 +212,7 @@ class Connector {
 
     [[noreturn]] void not_connected(int other, const std::exception& error) const {
         peers_.check_failed();
-        throw WorldError(
+        throw world::WorldError(
             fmt::format("{} and {} were not connected within {:g} s ({}); allow connections between the "
                         "processes in the hosts' firewalls",
                         peers_.where(peers_.rank), peers_.where(other), timeout_s_, reason(error)));
@@ -246,10 +246,10 @@ std::shared_ptr<Context> connect_by_gloo(const WirePeers& peers, double timeout_
     profiler::start_quietly([&] {
         try {
             connector.connect();
-        } catch (const WorldError&) {
+        } catch (const world::WorldError&) {
             error = std::current_exception();
         } catch (const std::exception& what) {
-            error = std::make_exception_ptr(WorldError("Gloo cannot be used: " + reason(what)));
+            error = std::make_exception_ptr(world::WorldError("Gloo cannot be used: " + reason(what)));
         }
     }).join();
     if (!error) return connector.context();
@@ -257,4 +257,4 @@ std::shared_ptr<Context> connect_by_gloo(const WirePeers& peers, double timeout_
     std::rethrow_exception(error);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

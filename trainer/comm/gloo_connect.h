@@ -11,10 +11,10 @@ namespace gloo::transport {
 class Context;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 // Makes connections to every other rank. Collective. Throws WorldError if two ranks cannot be connected (it
 // names both), or if a process without the token has connected.
 std::shared_ptr<gloo::transport::Context> connect_by_gloo(const WirePeers& peers, double timeout_s);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

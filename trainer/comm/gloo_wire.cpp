@@ -20,7 +20,7 @@
 #include "profiler/base/quiet_thread.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -240,8 +240,8 @@ std::unique_ptr<Wire> make_gloo_wire(const WirePeers& peers, double timeout_s) {
     return std::make_unique<GlooWire>(connect_by_gloo(peers, timeout_s));
 }
 
-std::unique_ptr<Wire> make_gloo_wire(World& world) {
+std::unique_ptr<Wire> make_gloo_wire(world::World& world) {
     return make_gloo_wire(peers_of(world));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -11,10 +11,10 @@
 #include "trainer/comm/gloo_connect.h"
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 // Collective among the world's processes. Throws WorldError.
-std::unique_ptr<Wire> make_gloo_wire(World& world);
+std::unique_ptr<Wire> make_gloo_wire(world::World& world);
 std::unique_ptr<Wire> make_gloo_wire(const WirePeers& peers, double timeout_s = 60);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

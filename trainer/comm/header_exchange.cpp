@@ -6,7 +6,7 @@
 
 #include "trainer/comm/message_tag.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 HeaderExchange::HeaderExchange(Wire& wire, const CallHeader& own, const std::vector<int>& ranks, int place)
     : wire_(wire), own_(own), peers_(ranks.size()) {
@@ -54,4 +54,4 @@ int HeaderExchange::agreeing(const CallHeader& call) const {
         peers_.begin(), peers_.end(), [&](const Peer& peer) { return peer.begun && peer.header == call; }));
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -9,7 +9,7 @@
 #include "trainer/comm/call_header.h"
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 class HeaderExchange {
   public:
@@ -49,4 +49,4 @@ class HeaderExchange {
     std::optional<int> divergent_;
 };
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::world {
 class World;
+}
+
+namespace shardscope::trainer::comm {
 
 // A rank's answer to an inquiry.
 struct Standing {
@@ -38,7 +40,7 @@ class Inquiry {
 
 // Over the World's connections: the question goes to rank 0, which passes it and every answer on to all. The
 // World outlives it.
-std::unique_ptr<Inquiry> make_world_inquiry(World& world);
+std::unique_ptr<Inquiry> make_world_inquiry(world::World& world);
 
 // A collective that will never end, in one sentence: the step, the collective with its unit, what is wrong
 // with which rank. `rank`: the rank at fault; -1: unknown.
@@ -53,4 +55,4 @@ struct CollectiveTrouble {
 // In a cycle no rank is at fault. `asked` null: only `own` is known.
 CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, const Inquiry* asked);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

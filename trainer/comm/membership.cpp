@@ -7,10 +7,10 @@
 
 #include "trainer/comm/block_sums.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
-std::vector<int> members_of(const Mesh& mesh, int rank, int communicator) {
-    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
+std::vector<int> members_of(const plan::Mesh& mesh, int rank, int communicator) {
+    for (const plan::Group group : {plan::Group::world, plan::Group::shard, plan::Group::replicate}) {
         if (mesh.id(group, rank) != communicator) continue;
         std::vector<int> ranks;
         ranks.reserve(static_cast<std::size_t>(mesh.size(group)));
@@ -21,7 +21,7 @@ std::vector<int> members_of(const Mesh& mesh, int rank, int communicator) {
     return {};
 }
 
-void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) {
+void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch& collective) {
     const std::vector<int> ranks = members_of(mesh, rank, collective.communicator);
     const auto place = static_cast<std::size_t>(collective.place);
     if (collective.members != static_cast<int>(ranks.size()) || place >= ranks.size() ||
@@ -30,13 +30,13 @@ void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) 
                                            collective.place, collective.members, collective.communicator));
     }
     switch (collective.call.operation) {
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_reduce:
             if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
             break;
-        case Operation::all_gather:
-        case Operation::broadcast:
-        case Operation::barrier:
+        case plan::Operation::all_gather:
+        case plan::Operation::broadcast:
+        case plan::Operation::barrier:
             break;
         default:
             throw std::logic_error(fmt::format("processes cannot run this collective: {}",
@@ -44,4 +44,4 @@ void check_call(const Mesh& mesh, int rank, const CollectiveLaunch& collective) 
     }
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -11,7 +11,7 @@
 
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 class MessageLine {
   public:
@@ -75,4 +75,4 @@ struct Blocks {
     }
 };
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 // A stream of messages between two ranks in a collective; they arrive in order.
 enum class MessageStream : std::uint8_t {
@@ -27,4 +27,4 @@ constexpr std::uint32_t message_tag(int communicator, std::int64_t sequence, Mes
            static_cast<std::uint32_t>(stream);
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -8,7 +8,7 @@
 #include "trainer/comm/message_tag.h"
 #include "trainer/kernels/streaming.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -48,7 +48,7 @@ class SlicedCopy {
 class AllGather : public Transfer {
   public:
     explicit AllGather(const TransferContext& context) : context_(context), copy_(own_copy(context)) {
-        const CollectiveLaunch& launch = context.launch;
+        const device::CollectiveLaunch& launch = context.launch;
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
         const Piece own = piece(context, context.place());
@@ -98,12 +98,13 @@ class AllGather : public Transfer {
         std::int64_t begin, bytes;
     };
     static Piece piece(const TransferContext& context, std::size_t place) {
-        const CollectiveCall& call = context.launch.call;
-        const ElementRange range = piece_of(call.full_elements, context.members(), place);
+        const collective::CollectiveCall& call = context.launch.call;
+        const collective::ElementRange range =
+            collective::piece_of(call.full_elements, context.members(), place);
         return {range.begin * size_of(call.dtype), range.count() * size_of(call.dtype)};
     }
     static SlicedCopy own_copy(const TransferContext& context) {
-        const CollectiveCall& call = context.launch.call;
+        const collective::CollectiveCall& call = context.launch.call;
         const Piece own = piece(context, context.place());
         return {call.input, static_cast<std::byte*>(call.output) + own.begin, own.bytes,
                 call.full_elements * size_of(call.dtype)};
@@ -125,7 +126,7 @@ class Broadcast : public Transfer {
         : context_(context),
           blocks_{context.launch.call.full_elements * size_of(context.launch.call.dtype), kBlock},
           copy_(own_copy(context)) {
-        const CollectiveLaunch& launch = context.launch;
+        const device::CollectiveLaunch& launch = context.launch;
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
         const std::size_t place = context.place(), members = context.members();
@@ -177,7 +178,7 @@ class Broadcast : public Transfer {
     static constexpr std::int64_t kBlock = 512 << 10;
 
     static SlicedCopy own_copy(const TransferContext& context) {
-        const CollectiveCall& call = context.launch.call;
+        const collective::CollectiveCall& call = context.launch.call;
         const std::int64_t bytes = context.place() == 0 ? call.full_elements * size_of(call.dtype) : 0;
         return {call.input, call.output, bytes, bytes};
     }
@@ -204,4 +205,4 @@ std::unique_ptr<Transfer> make_broadcast(const TransferContext& context) {
     return std::make_unique<Broadcast>(context);
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

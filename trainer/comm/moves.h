@@ -5,7 +5,7 @@
 
 #include "trainer/comm/transfer.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 // Every member sends its piece to all others: each piece crosses the wire as often as on a ring, without the
 // ring's latency.
@@ -15,4 +15,4 @@ std::unique_ptr<Transfer> make_all_gather(const TransferContext& context);
 // that no member sends the data more than once.
 std::unique_ptr<Transfer> make_broadcast(const TransferContext& context);
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

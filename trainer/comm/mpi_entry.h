@@ -6,10 +6,10 @@
 
 #include "trainer/comm/mpi_module.h"
 
-namespace shardscope::trainer::mpi {
+namespace shardscope::trainer::comm::mpi {
 
 // The entry point: calls MPI_Init. Null if it fails; then `why` is one sentence.
 using Open = MpiModule* (*)(const std::string& version, std::string& why);
 inline constexpr const char* kOpenSymbol = "shardscope_open_mpi";
 
-}  // namespace shardscope::trainer::mpi
+}  // namespace shardscope::trainer::comm::mpi

@@ -11,7 +11,7 @@
 #include "trainer/comm/mpi_entry.h"
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -21,7 +21,7 @@ constexpr const char* kModule = "libshardscope_mpi.so";
 void* open_library() {
     const std::string path = profiler::find_beside_tool(kModule);
     if (path.empty()) {
-        throw WorldError(fmt::format(
+        throw world::WorldError(fmt::format(
             "run.comm = \"mpi\": {} is missing next to shardscope-train; build it where an MPI is "
             "installed, or use run.comm = \"tcp\"",
             kModule));
@@ -30,7 +30,7 @@ void* open_library() {
     void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library) return library;
     const char* reason = ::dlerror();
-    throw WorldError(
+    throw world::WorldError(
         fmt::format("run.comm = \"mpi\": {} cannot be opened ({}); install the MPI that it was built with, "
                     "or use run.comm = \"tcp\"",
                     path, reason ? reason : "no reason given"));
@@ -38,10 +38,10 @@ void* open_library() {
 
 // If the launcher belongs to another MPI, this one makes every process a job of its own.
 void check_launcher(const MpiModule& module) {
-    const std::optional<Place> place =
-        place_from_environment([](const char* name) { return std::getenv(name); });
+    const std::optional<world::Place> place =
+        world::place_from_environment([](const char* name) { return std::getenv(name); });
     if (!place || place->ranks == module.ranks()) return;
-    throw WorldError(
+    throw world::WorldError(
         fmt::format("run.comm = \"mpi\": {} has started {} processes, but {} sees {}; start them with this "
                     "MPI's mpirun (or srun --mpi=pmix), or use run.comm = \"tcp\"",
                     name(place->launcher), place->ranks, module.library(),
@@ -53,15 +53,15 @@ void check_launcher(const MpiModule& module) {
 std::unique_ptr<MpiModule> MpiModule::open() {
     const auto open = reinterpret_cast<mpi::Open>(::dlsym(open_library(), mpi::kOpenSymbol));
     if (!open) {
-        throw WorldError(fmt::format(
+        throw world::WorldError(fmt::format(
             "run.comm = \"mpi\": {} lacks {}; reinstall it and shardscope-train from the same build", kModule,
             mpi::kOpenSymbol));
     }
     std::string why;
     std::unique_ptr<MpiModule> module(open(kVersion, why));
-    if (!module) throw WorldError("run.comm = \"mpi\": " + why);
+    if (!module) throw world::WorldError("run.comm = \"mpi\": " + why);
     check_launcher(*module);
     return module;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -9,7 +9,7 @@
 
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct MpiWireOptions {
     std::size_t chunk_bytes = std::size_t{1} << 30;  // the most per MPI message, whose sizes are ints
@@ -34,4 +34,4 @@ class MpiModule {
     virtual void abandon() = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

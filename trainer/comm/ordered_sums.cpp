@@ -8,7 +8,7 @@
 #include "trainer/comm/message_tag.h"
 #include "trainer/kernels/streaming.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -24,12 +24,12 @@ class OrderedSums : public Transfer {
   public:
     explicit OrderedSums(const TransferContext& context)
         : context_(context),
-          all_reduce_(context.launch.call.operation == Operation::all_reduce),
+          all_reduce_(context.launch.call.operation == plan::Operation::all_reduce),
           past_caches_(!all_reduce_ && static_cast<std::size_t>(context.launch.call.full_elements *
                                                                 size_of(context.launch.call.dtype)) >
                                            kernels::cached_bytes()),
           own_(blocks_of(context.place())) {
-        const CollectiveCall& call = context.launch.call;
+        const collective::CollectiveCall& call = context.launch.call;
         const auto* input = static_cast<const std::byte*>(call.input);
         own_input_ = input + begin_of(context.place());
         own_output_ = static_cast<std::byte*>(call.output) + (all_reduce_ ? begin_of(context.place()) : 0);
@@ -84,21 +84,23 @@ class OrderedSums : public Transfer {
     };
 
     std::int64_t begin_of(std::size_t place) const {
-        const CollectiveCall& call = context_.launch.call;
-        return piece_of(call.full_elements, context_.members(), place).begin * size_of(call.dtype);
+        const collective::CollectiveCall& call = context_.launch.call;
+        return collective::piece_of(call.full_elements, context_.members(), place).begin *
+               size_of(call.dtype);
     }
     // All members cut a piece into the same blocks.
     Blocks blocks_of(std::size_t place) const {
-        const CollectiveCall& call = context_.launch.call;
+        const collective::CollectiveCall& call = context_.launch.call;
         const std::int64_t peers =
             std::max<std::int64_t>(1, static_cast<std::int64_t>(context_.members()) - 1);
         const std::int64_t fitting = kScratch / kSlots / peers / kSmallestBlock * kSmallestBlock;
-        return {piece_of(call.full_elements, context_.members(), place).count() * size_of(call.dtype),
-                std::clamp(fitting, kSmallestBlock, kLargestBlock)};
+        return {
+            collective::piece_of(call.full_elements, context_.members(), place).count() * size_of(call.dtype),
+            std::clamp(fitting, kSmallestBlock, kLargestBlock)};
     }
 
     void add_peer(std::size_t place, std::size_t number) {
-        const CollectiveLaunch& launch = context_.launch;
+        const device::CollectiveLaunch& launch = context_.launch;
         const auto tag = [&](MessageStream stream) {
             return message_tag(launch.communicator, launch.sequence, stream);
         };
@@ -170,4 +172,4 @@ std::unique_ptr<Transfer> make_ordered_sums(const TransferContext& context) {
     return std::make_unique<OrderedSums>(context);
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -9,7 +9,7 @@
 #include "trainer/collective/collective_error.h"
 #include "trainer/device/device.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 class ProcessGroup {
   public:
@@ -30,7 +30,7 @@ class ProcessGroup {
     using Done = std::function<void(std::exception_ptr error)>;
     // Begins this rank's part and returns immediately. The ranks of a communicator begin the same collectives
     // in the order of their sequence; those of different communicators in any order.
-    virtual void begin(const CollectiveLaunch& collective, Done done) = 0;
+    virtual void begin(const device::CollectiveLaunch& collective, Done done) = 0;
 
     // Ends all collectives that have not ended or begin later with `error`. Any thread; does not block.
     virtual void fail(std::exception_ptr error) = 0;
@@ -41,4 +41,4 @@ class ProcessGroup {
     virtual void stop() = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -1,7 +1,7 @@
 // The pause in a loop that polls.
 #pragma once
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 // Briefly leaves the core's execution units to its other hardware thread.
 inline void relax() {
@@ -10,4 +10,4 @@ inline void relax() {
 #endif
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

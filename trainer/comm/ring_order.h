@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 struct RingOrder {
     std::int64_t segments = 0;    // in the longest piece
@@ -41,4 +41,4 @@ struct RingOrder {
     }
 };
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

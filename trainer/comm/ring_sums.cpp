@@ -9,7 +9,7 @@
 #include "trainer/comm/message_tag.h"
 #include "trainer/comm/ring_order.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -24,7 +24,7 @@ class RingSums : public Transfer {
     explicit RingSums(const TransferContext& context)
         : context_(context),
           members_(static_cast<std::int64_t>(context.members())),
-          all_reduce_(context.launch.call.operation == Operation::all_reduce),
+          all_reduce_(context.launch.call.operation == plan::Operation::all_reduce),
           order_{blocks_of(0).count(), members_ - 1, kGroup},
           next_(context.after(1)),
           previous_(context.after(context.members() - 1)),
@@ -77,13 +77,15 @@ class RingSums : public Transfer {
 
     // --- where things are -------------------------------------------------------------------------------
     std::int64_t begin_of(std::size_t place) const {
-        const CollectiveCall& call = context_.launch.call;
-        return piece_of(call.full_elements, context_.members(), place).begin * size_of(call.dtype);
+        const collective::CollectiveCall& call = context_.launch.call;
+        return collective::piece_of(call.full_elements, context_.members(), place).begin *
+               size_of(call.dtype);
     }
     Blocks blocks_of(std::size_t place) const {
-        const CollectiveCall& call = context_.launch.call;
-        return {piece_of(call.full_elements, context_.members(), place).count() * size_of(call.dtype),
-                kSegment};
+        const collective::CollectiveCall& call = context_.launch.call;
+        return {
+            collective::piece_of(call.full_elements, context_.members(), place).count() * size_of(call.dtype),
+            kSegment};
     }
     // The place `steps` before this member's.
     std::size_t before(std::int64_t steps) const {
@@ -205,4 +207,4 @@ std::unique_ptr<Transfer> make_ring_sums(const TransferContext& context) {
     return std::make_unique<RingSums>(context);
 }
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 class ScratchPool {
   public:
@@ -68,4 +68,4 @@ class ScratchPool {
     std::vector<Slot> slots_;
 };
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 // Sleeps until the descriptor can be read, for `ns` at most.
 inline void sleep_on(int descriptor, long ns) {
@@ -32,4 +32,4 @@ inline bool take_pokes(int eventfd) {
     return ::read(eventfd, &pokes, sizeof pokes) > 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

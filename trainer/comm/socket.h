@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 class Socket {
   public:
@@ -27,4 +27,4 @@ class Socket {
     int descriptor_ = -1;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -15,7 +15,7 @@
 
 #include "traces/schema/sort_rows.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -101,4 +101,4 @@ LocalAddress local_address(const std::string& name) {
     return local;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct TcpAddress {
     std::uint16_t port = 0;
@@ -36,4 +36,4 @@ struct LocalAddress {
 };
 LocalAddress local_address(const std::string& name);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

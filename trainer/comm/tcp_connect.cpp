@@ -21,7 +21,7 @@
 #include "trainer/world/own_addresses.h"
 #include "trainer/world/own_launcher.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -74,7 +74,8 @@ Socket listen_on_any_interface(int backlog, std::uint16_t& port) {
     sockaddr_in6 bound{};  // both families have the port at the same place
     socklen_t size = sizeof bound;
     if (!socket || ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-        throw WorldError(fmt::format("this process cannot listen for the others ({})", std::strerror(errno)));
+        throw world::WorldError(
+            fmt::format("this process cannot listen for the others ({})", std::strerror(errno)));
     }
     port = ntohs(bound.sin6_port);
     return socket;
@@ -107,7 +108,7 @@ class Connector {
         listeners_.push_back(listen_on_any_interface(backlog, mine.port));
         if (options_.local_sockets) {
             mine.kernel = kernel_identity();
-            mine.local_name = "shardscope-" + random_token();
+            mine.local_name = "shardscope-" + world::random_token();
             const LocalAddress local = local_address(mine.local_name);
             Socket socket =
                 listen_on(AF_UNIX, reinterpret_cast<const sockaddr*>(&local.address), local.size, backlog);
@@ -117,11 +118,11 @@ class Connector {
                 mine.local_name.clear();
             }
         }
-        mine.addresses = interface_addresses();
+        mine.addresses = world::interface_addresses();
 
-        const std::string nonce = peers_.broadcast(peers_.rank == 0 ? random_token() : std::string());
+        const std::string nonce = peers_.broadcast(peers_.rank == 0 ? world::random_token() : std::string());
         if (nonce.size() != nonce_.size())
-            throw WorldError("rank 0 gave the processes no nonce to connect with");
+            throw world::WorldError("rank 0 gave the processes no nonce to connect with");
         std::copy(nonce.begin(), nonce.end(), nonce_.begin());
         std::vector<TcpAddress> everybody;
         for (const std::string& line : peers_.gather(print(mine)))
@@ -252,7 +253,7 @@ class Connector {
                 peers_.check_failed();
             }
             if (Clock::now() >= deadline_) {
-                throw WorldError(
+                throw world::WorldError(
                     fmt::format("{} cannot reach {} within {:g} s ({}); allow connections between the "
                                 "processes in the hosts' firewalls",
                                 peers_.where(peers_.rank), peers_.where(to), options_.timeout_s,
@@ -329,7 +330,7 @@ class Connector {
             peers_.check_failed();
             const int missing = first_missing();
             if (missing >= 0 && Clock::now() >= deadline_) {
-                throw WorldError(
+                throw world::WorldError(
                     fmt::format("{} did not connect to {} within {:g} s; allow connections between the "
                                 "processes in the hosts' firewalls",
                                 peers_.where(missing), peers_.where(peers_.rank), options_.timeout_s));
@@ -351,4 +352,4 @@ std::vector<TcpConnection> connect_all(const WirePeers& peers, const TcpWireOpti
     return Connector(peers, options).connect();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -8,7 +8,7 @@
 #include "trainer/comm/socket.h"
 #include "trainer/comm/tcp_wire.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct TcpConnection {
     Socket socket;       // non-blocking; none for this rank itself
@@ -18,4 +18,4 @@ struct TcpConnection {
 // The connections by rank. Collective. Throws WorldError.
 std::vector<TcpConnection> connect_all(const WirePeers& peers, const TcpWireOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 enum class TcpFrameKind : std::uint32_t { small = 1, announce, clear, data, taken };
 
@@ -30,4 +30,4 @@ inline constexpr std::size_t kSmallMessage = std::size_t{32} << 10;
 // The most data in one frame: how long a large message can delay others.
 inline constexpr std::size_t kDataFrame = std::size_t{512} << 10;
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

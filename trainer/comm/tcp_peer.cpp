@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -352,4 +352,4 @@ void TcpPeer::arrived() {
     receiving_ = kNone;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

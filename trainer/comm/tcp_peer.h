@@ -12,7 +12,7 @@
 #include "trainer/comm/tcp_frame.h"
 #include "trainer/comm/wire_messages.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 class TcpPeer {
   public:
@@ -106,4 +106,4 @@ class TcpPeer {
     std::deque<Copy> copies_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

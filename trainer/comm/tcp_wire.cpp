@@ -17,7 +17,7 @@
 #include "trainer/comm/tcp_peer.h"
 #include "trainer/comm/wire_messages.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -30,7 +30,8 @@ class TcpWire final : public Wire {
           epoll_(::epoll_create1(EPOLL_CLOEXEC)),
           waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
         if (!epoll_ || !waker_) {
-            throw WorldError(fmt::format("the connections cannot be watched ({})", std::strerror(errno)));
+            throw world::WorldError(
+                fmt::format("the connections cannot be watched ({})", std::strerror(errno)));
         }
         watch(EPOLL_CTL_ADD, waker_.get(), EPOLLIN, kWaker);
         peers_.resize(connections.size());
@@ -166,8 +167,8 @@ std::unique_ptr<Wire> make_tcp_wire(const WirePeers& peers, const TcpWireOptions
     return std::make_unique<TcpWire>(peers.rank, connect_all(peers, options));
 }
 
-std::unique_ptr<Wire> make_tcp_wire(World& world) {
+std::unique_ptr<Wire> make_tcp_wire(world::World& world) {
     return make_tcp_wire(peers_of(world));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

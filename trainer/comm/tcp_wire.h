@@ -12,7 +12,7 @@
 #include "trainer/comm/wire.h"
 #include "trainer/comm/wire_peers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct TcpWireOptions {
     bool local_sockets = true;  // between processes of one host
@@ -21,7 +21,7 @@ struct TcpWireOptions {
 };
 
 // Collective among the world's processes. Throws WorldError if two cannot reach each other (it names both).
-std::unique_ptr<Wire> make_tcp_wire(World& world);
+std::unique_ptr<Wire> make_tcp_wire(world::World& world);
 std::unique_ptr<Wire> make_tcp_wire(const WirePeers& peers, const TcpWireOptions& options = {});
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

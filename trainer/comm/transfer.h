@@ -13,16 +13,16 @@
 #include "trainer/comm/wire.h"
 #include "trainer/device/device.h"
 
-namespace shardscope::trainer::collectives {
+namespace shardscope::trainer::comm {
 
 // What a transfer works with; all of it outlives the transfer.
 struct TransferContext {
     Wire& wire;
     ScratchPool& scratch;
     const HeaderExchange& headers;
-    const CollectiveLaunch& launch;
+    const device::CollectiveLaunch& launch;
     const std::vector<int>& ranks;  // the members' ranks, by place
-    Delays* delays;                 // may be null
+    collective::Delays* delays;     // may be null
 
     std::size_t members() const { return ranks.size(); }
     std::size_t place() const { return static_cast<std::size_t>(launch.place); }
@@ -55,4 +55,4 @@ class Transfer {
     virtual std::optional<std::size_t> awaits() const = 0;
 };
 
-}  // namespace shardscope::trainer::collectives
+}  // namespace shardscope::trainer::comm

@@ -6,7 +6,7 @@
 
 #include "trainer/comm/inquiry.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -79,4 +79,4 @@ CollectiveTrouble end_of_chain(int rank, const Standing& own, double timeout_s, 
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 // The wire has failed; the message is one sentence.
 class WireError : public std::runtime_error {
@@ -57,4 +57,4 @@ class Wire {
     virtual void abandon() {}
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -7,7 +7,7 @@
 
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct WireMessage {
     const std::byte* source = nullptr;  // of one that is sent
@@ -45,4 +45,4 @@ class WireMessages {
     std::vector<std::size_t> free_;  // not in use
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

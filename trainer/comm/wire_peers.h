@@ -9,7 +9,7 @@
 
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 struct WirePeers {
     int rank = 0, ranks = 1;
@@ -21,11 +21,11 @@ struct WirePeers {
     std::function<std::string(int)> where = [](int each) { return fmt::format("rank {}", each); };
 
     void check_failed() const {
-        if (failed()) throw WorldError("another process of the job has failed");
+        if (failed()) throw world::WorldError("another process of the job has failed");
     }
 };
 
-inline WirePeers peers_of(World& world) {
+inline WirePeers peers_of(world::World& world) {
     return {.rank = world.rank(),
             .ranks = world.ranks(),
             .token = world.place().token,
@@ -34,9 +34,9 @@ inline WirePeers peers_of(World& world) {
             .failed = [&] { return world.failed(); },
             .where =
                 [&](int rank) {
-                    const Member& member = world.members()[static_cast<std::size_t>(rank)];
+                    const world::Member& member = world.members()[static_cast<std::size_t>(rank)];
                     return fmt::format("rank {} on host {}", rank, member.host);
                 }};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

@@ -6,7 +6,7 @@
 #include "trainer/world/message.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::comm {
 
 namespace {
 
@@ -24,7 +24,7 @@ struct Answers {
         if (asked) asked();
     }
     void hear_answer(std::string_view text) {
-        MessageReader message(text);
+        world::MessageReader message(text);
         const int rank = message.number<int>();
         Standing standing;
         standing.waits_for = message.number<int>();
@@ -37,7 +37,7 @@ struct Answers {
 
 class WorldInquiry final : public Inquiry {
   public:
-    explicit WorldInquiry(World& world) : world_(world), answers_(std::make_shared<Answers>()) {
+    explicit WorldInquiry(world::World& world) : world_(world), answers_(std::make_shared<Answers>()) {
         const bool passes_on = world.rank() == 0;
         world.on(kAsk, [&world, passes_on, answers = answers_](int, std::string_view text) {
             if (passes_on) world.tell_all(kAsk, text);
@@ -64,7 +64,7 @@ class WorldInquiry final : public Inquiry {
         world_.tell(kAsk, {});
     }
     void answer(const Standing& standing) override {
-        world_.tell(kAnswer, MessageWriter()
+        world_.tell(kAnswer, world::MessageWriter()
                                  .add(world_.rank())
                                  .add(standing.waits_for)
                                  .add(standing.waited_began)
@@ -78,14 +78,14 @@ class WorldInquiry final : public Inquiry {
     }
 
   private:
-    World& world_;
+    world::World& world_;
     std::shared_ptr<Answers> answers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Inquiry> make_world_inquiry(World& world) {
+std::unique_ptr<Inquiry> make_world_inquiry(world::World& world) {
     return std::make_unique<WorldInquiry>(world);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::comm

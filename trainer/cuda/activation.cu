@@ -59,28 +59,28 @@ __global__ void __launch_bounds__(kMapThreads)
 }  // namespace
 
 template <class T>
-void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream) {
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream) {
     switch (kind) {
-#define ACTIVATION(name, Formula, ...) \
-    case ActivationKind::name:         \
+#define ACTIVATION(name, Formula, ...)  \
+    case kernels::ActivationKind::name: \
         return map(stream, y, n, kernels::Formula<Intrinsics>(), x);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
-        case ActivationKind::none:
+        case kernels::ActivationKind::none:
             break;
     }
 }
 
 template <class T>
-void activation_backward(ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
+void activation_backward(kernels::ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
                          cudaStream_t stream) {
     switch (kind) {
-#define ACTIVATION(name, Formula, ...) \
-    case ActivationKind::name:         \
+#define ACTIVATION(name, Formula, ...)  \
+    case kernels::ActivationKind::name: \
         return map(stream, dx, n, kernels::Formula<Intrinsics>(), dy, kept);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
-        case ActivationKind::none:
+        case kernels::ActivationKind::none:
             break;
     }
 }
@@ -100,10 +100,11 @@ void silu_mul_backward(const DeviceContext& device, const T* dy, const T* gate, 
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                                         \
-    template void activation_forward(ActivationKind, const T*, T*, std::size_t, cudaStream_t);            \
-    template void activation_backward(ActivationKind, const T*, const T*, T*, std::size_t, cudaStream_t); \
-    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t);            \
+#define SHARDSCOPE_INSTANTIATE(T)                                                                       \
+    template void activation_forward(kernels::ActivationKind, const T*, T*, std::size_t, cudaStream_t); \
+    template void activation_backward(kernels::ActivationKind, const T*, const T*, T*, std::size_t,     \
+                                      cudaStream_t);                                                    \
+    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t);          \
     template void silu_mul_backward(const DeviceContext&, const T*, const T*, const T*, T*, T*, std::size_t);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)

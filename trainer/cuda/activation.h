@@ -14,10 +14,10 @@
 namespace shardscope::trainer::cuda {
 
 template <class T>
-void activation_forward(ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream);
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream);
 
 template <class T>
-void activation_backward(ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
+void activation_backward(kernels::ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
                          cudaStream_t stream);
 
 template <class T>

@@ -73,22 +73,22 @@ void launch_fused_backward(const Bf16* dout, const Bf16* qkv, const Bf16* out, c
 }
 
 template <class T>
-void launch_elements(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
+void launch_elements(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
     const AttentionSizes sizes = AttentionSizes::of(op.kernel());
     const auto t = [&](std::size_t arg) { return reinterpret_cast<T*>(data[arg]); };
     const auto in = [&](std::size_t arg) { return reinterpret_cast<const T*>(data[arg]); };
     const auto f = [&](std::size_t arg) { return reinterpret_cast<float*>(data[arg]); };
-    const bool fused = op.kernel().kernel == Kernel::fused_attention_forward ||
-                       op.kernel().kernel == Kernel::fused_attention_backward;
+    const bool fused = op.kernel().kernel == plan::Kernel::fused_attention_forward ||
+                       op.kernel().kernel == plan::Kernel::fused_attention_backward;
     if (fused && !sizes.causal) throw std::logic_error("fused attention is causal only");
     switch (op.kernel().kernel) {
-        case Kernel::attention_forward:
+        case plan::Kernel::attention_forward:
             return launch_plain_forward(in(2), t(0), t(1), sizes, stream);
-        case Kernel::attention_backward:
+        case plan::Kernel::attention_backward:
             return launch_plain_backward(in(2), in(3), in(4), t(0), f(1), sizes, stream);
-        case Kernel::fused_attention_forward:
+        case plan::Kernel::fused_attention_forward:
             return launch_fused_forward(in(2), t(0), f(1), sizes, stream);
-        case Kernel::fused_attention_backward:
+        case plan::Kernel::fused_attention_backward:
             return launch_fused_backward(in(2), in(3), in(4), f(5), t(0), f(1), sizes, stream);
         default:
             throw std::logic_error("launch_attention was given a kernel that is not attention");
@@ -97,8 +97,8 @@ void launch_elements(const Op& op, const std::vector<std::byte*>& data, cudaStre
 
 }  // namespace
 
-void launch_attention(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
-    if (op.kernel().dtype == DType::bf16) {
+void launch_attention(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
+    if (op.kernel().dtype == plan::DType::bf16) {
         launch_elements<Bf16>(op, data, stream);
     } else {
         launch_elements<float>(op, data, stream);

@@ -16,6 +16,6 @@ namespace shardscope::trainer::cuda {
 // op.dtype: like run_kernel of trainer/executor/cpu_kernels.h, except for the order of sums (and, fused in
 // bf16, that probabilities are rounded to bf16 before they enter a matmul). The caller handles
 // op.checks_output. Throws std::logic_error for any other kernel, CudaError if the launch fails.
-void launch_attention(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
+void launch_attention(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
 }  // namespace shardscope::trainer::cuda

@@ -24,7 +24,7 @@ struct AttentionSizes {
     __host__ __device__ int first_seeing(int here) const { return causal ? here : 0; }
 
     // From an attention's dims: batch, context, heads, width, kv heads, and 1 if it is not causal.
-    static AttentionSizes of(const KernelOp& op) {
+    static AttentionSizes of(const plan::KernelOp& op) {
         AttentionSizes s;
         s.batch = static_cast<int>(op.dims[0]);
         s.context = static_cast<int>(op.dims[1]);

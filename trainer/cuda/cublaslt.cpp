@@ -165,7 +165,7 @@ void set_pointer(const MatmulPlan& plan, cublasLtMatmulDescAttributes_t attribut
 
 // The epilogue that computes the activation and, if the sum is kept, stores that too.
 cublasLtEpilogue_t activating_epilogue(const MatmulCall& call) {
-    if (call.matmul.activation == ActivationKind::relu)
+    if (call.matmul.activation == kernels::ActivationKind::relu)
         return call.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     if (call.sum) return call.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     return call.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
@@ -178,7 +178,7 @@ void launch_activation(const MatmulCall& call, cudaStream_t stream) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
         activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, stream);
     };
-    if (call.dtype == DType::bf16) return start(static_cast<Bf16*>(nullptr));
+    if (call.dtype == plan::DType::bf16) return start(static_cast<Bf16*>(nullptr));
     start(static_cast<float*>(nullptr));
 }
 
@@ -196,7 +196,7 @@ struct MatmulLibrary::State {
 };
 
 Owned<cublasLtMatmulDesc_t> MatmulLibrary::State::new_desc(const MatmulCall& call) const {
-    const bool rounds = tf32 && call.dtype == DType::fp32;
+    const bool rounds = tf32 && call.dtype == plan::DType::fp32;
     cublasLtMatmulDesc_t made = nullptr;
     lt().check(
         lt().MatmulDescCreate(&made, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -250,7 +250,7 @@ bool MatmulLibrary::State::find_algorithm(MatmulPlan& plan, const MatmulCall& ca
 // multiples of 8 elements.
 bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& call) const {
     constexpr std::int64_t kSumColumns = 8;
-    if (call.matmul.activation == ActivationKind::none) return false;
+    if (call.matmul.activation == kernels::ActivationKind::none) return false;
     if (call.sum && call.matmul.ldc % kSumColumns != 0) return false;
     plan.desc = new_desc(call);
     set_attribute(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, activating_epilogue(call));
@@ -268,7 +268,7 @@ bool MatmulLibrary::State::find_activating(MatmulPlan& plan, const MatmulCall& c
 
 MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
     const Matmul& p = call.matmul;
-    const cudaDataType_t type = call.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t type = call.dtype == plan::DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     MatmulPlan plan;
     plan.a = p.transpose_a ? layout(type, p.k, p.m, p.lda) : layout(type, p.m, p.k, p.lda);
     plan.b = p.transpose_b ? layout(type, p.n, p.k, p.ldb) : layout(type, p.k, p.n, p.ldb);
@@ -290,7 +290,7 @@ MatmulPlan MatmulLibrary::State::make_plan(const MatmulCall& call) const {
         "cuBLASLt has no algorithm for a product of [{}, {}] and [{}, {}] in {} with {} bytes of workspace; "
         "set "
         "memory.gemm_workspace_bytes higher",
-        p.m, p.k, p.k, p.n, kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
+        p.m, p.k, p.k, p.n, plan::kDTypeNames[static_cast<std::size_t>(call.dtype)], call.workspace_bytes));
 }
 
 MatmulLibrary::MatmulLibrary(bool tf32) : state_(std::make_unique<State>()) {
@@ -309,7 +309,7 @@ void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
 
     const float one = 1.0f, zero = 0.0f;
     float keep = zero;
-    const bool apart = call.matmul.activation != ActivationKind::none && !plan.activates;
+    const bool apart = call.matmul.activation != kernels::ActivationKind::none && !plan.activates;
     std::byte* c = apart && call.sum ? call.sum : call.c;
     if (plan.activates && call.sum) set_pointer(plan, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.sum);
     if (call.bias && plan.adds_bias) {
@@ -319,7 +319,7 @@ void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
             launch_repeat_row(reinterpret_cast<const T*>(call.bias), reinterpret_cast<T*>(c), call.matmul.n,
                               call.matmul.m, stream);
         };
-        if (call.dtype == DType::bf16) {
+        if (call.dtype == plan::DType::bf16) {
             start(static_cast<Bf16*>(nullptr));
         } else {
             start(static_cast<float*>(nullptr));

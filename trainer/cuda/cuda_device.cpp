@@ -18,7 +18,7 @@ constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 // Reports a piece of work to `marks`, which may be null, from construction to the end of the scope.
 class Marked {
   public:
-    Marked(WorkMarks* marks, const profiler::DeviceWork& work) : marks_(marks) {
+    Marked(device::WorkMarks* marks, const profiler::DeviceWork& work) : marks_(marks) {
         if (marks_) marks_->begin(work);
     }
     ~Marked() {
@@ -28,12 +28,12 @@ class Marked {
     Marked& operator=(const Marked&) = delete;
 
   private:
-    WorkMarks* marks_;
+    device::WorkMarks* marks_;
 };
 
 }  // namespace
 
-CudaDevice::CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl)
+CudaDevice::CudaDevice(const device::DeviceSettings& settings, const NcclLibrary* nccl)
     : settings_(settings), gpus_(find_gpus()), ranks_(static_cast<std::size_t>(settings.mesh.ranks)) {
     if (settings_.ranks.empty()) {
         for (int rank = 0; rank < settings_.mesh.ranks; ++rank) settings_.ranks.push_back(rank);
@@ -92,21 +92,21 @@ CudaDevice::Rank& CudaDevice::enter(int rank) const {
 
 // --- streams ---------------------------------------------------------------------------------------------
 
-StreamIndex CudaDevice::add_stream(int rank, Stream use) {
+device::StreamIndex CudaDevice::add_stream(int rank, plan::Stream use) {
     Rank& of = enter(rank);
     StreamOf& own = streams_.emplace_back();
     own.rank = &of;
     // As in PyTorch's FSDP: all streams except the default one have high priority.
-    own.stream = std::make_unique<CountedStream>(use != Stream::compute);
+    own.stream = std::make_unique<CountedStream>(use != plan::Stream::compute);
     own.workspace = std::make_unique<Workspace>(own.stream->get());
-    return static_cast<StreamIndex>(streams_.size()) - 1;
+    return static_cast<device::StreamIndex>(streams_.size()) - 1;
 }
 
-CudaDevice::StreamOf& CudaDevice::enter_stream(StreamIndex stream, const Waits& waits) {
+CudaDevice::StreamOf& CudaDevice::enter_stream(device::StreamIndex stream, const device::Waits& waits) {
     throw_if_failed();
     StreamOf& own = streams_[static_cast<std::size_t>(stream)];
     enter(*own.rank);
-    for (const StreamEvent& event : waits.events()) {
+    for (const device::StreamEvent& event : waits.events()) {
         if (event.stream == stream) continue;
         cudaEvent_t happens =
             streams_[static_cast<std::size_t>(event.stream)].stream->event_of(event.sequence);
@@ -115,67 +115,70 @@ CudaDevice::StreamOf& CudaDevice::enter_stream(StreamIndex stream, const Waits& 
     return own;
 }
 
-StreamEvent CudaDevice::appended(StreamIndex stream) {
+device::StreamEvent CudaDevice::appended(device::StreamIndex stream) {
     return {stream, streams_[static_cast<std::size_t>(stream)].stream->appended()};
 }
 
-StreamEvent CudaDevice::enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) {
+device::StreamEvent CudaDevice::enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                        const device::Launch& launch) {
     const StreamOf& own = enter_stream(stream, waits);
     const Marked marked(settings_.marks, launch.work);
     launch_work(own, launch);
     return appended(stream);
 }
 
-void CudaDevice::launch_work(const StreamOf& own, const Launch& launch) {
-    const Op& op = *launch.op;
+void CudaDevice::launch_work(const StreamOf& own, const device::Launch& launch) {
+    const plan::Op& op = *launch.op;
     const auto bytes = static_cast<std::size_t>(op.args.empty() ? 0 : op.args[0].bytes);
     const cudaStream_t stream = own.stream->get();
     switch (op.kind) {
-        case OpKind::kernel: {
+        case plan::OpKind::kernel: {
             const DeviceContext context{stream, *own.workspace, *own.rank->gemm};
             return launch_kernel(op, launch.data, launch.context, context);
         }
-        case OpKind::memcpy:
+        case plan::OpKind::memcpy:
             return check(cudaMemcpyAsync(launch.data[0], launch.data[1], bytes, cudaMemcpyDefault, stream),
                          "cudaMemcpyAsync");
-        case OpKind::memset:
+        case plan::OpKind::memset:
             return check(cudaMemsetAsync(launch.data[0], op.value(), bytes, stream), "cudaMemsetAsync");
         default:
             throw std::logic_error("an operation that is not device work was enqueued");
     }
 }
 
-StreamEvent CudaDevice::enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+device::StreamEvent CudaDevice::enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                        const device::CollectiveLaunch& collective) {
     const StreamOf& own = enter_stream(stream, waits);
     const Marked marked(collective.recorded ? settings_.marks : nullptr, collective.kernel);
     groups_[static_cast<std::size_t>(collective.communicator)]->enqueue(collective, *own.stream);
     return appended(stream);
 }
 
-StreamEvent CudaDevice::mark(StreamIndex stream, const Waits& waits) {
+device::StreamEvent CudaDevice::mark(device::StreamIndex stream, const device::Waits& waits) {
     enter_stream(stream, waits);
     return appended(stream);
 }
 
-StreamEvent CudaDevice::poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) {
+device::StreamEvent CudaDevice::poison(device::StreamIndex stream, const device::Waits& waits,
+                                       std::byte* data, std::int64_t bytes) {
     const StreamOf& own = enter_stream(stream, waits);
     check(cudaMemsetAsync(data, kPoison, static_cast<std::size_t>(bytes), own.stream->get()),
           "cudaMemsetAsync");
     return appended(stream);
 }
 
-void CudaDevice::hold(StreamEvent event) {
+void CudaDevice::hold(device::StreamEvent event) {
     if (event.stream < 0) return;
     streams_[static_cast<std::size_t>(event.stream)].stream->hold(event.sequence);
 }
 
-bool CudaDevice::happened(StreamEvent event) {
+bool CudaDevice::happened(device::StreamEvent event) {
     if (event.stream < 0 || event.sequence == 0) return true;
     return streams_[static_cast<std::size_t>(event.stream)].stream->happened(event.sequence);
 }
 
 // Not cudaEventSynchronize: a failure elsewhere must end the wait.
-void CudaDevice::wait(StreamEvent event) {
+void CudaDevice::wait(device::StreamEvent event) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     while (true) {
@@ -189,19 +192,19 @@ void CudaDevice::wait(StreamEvent event) {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) {
+std::byte* CudaDevice::take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) {
     const Rank& on = enter(rank);
     const auto size = static_cast<std::size_t>(bytes);
     void* data = nullptr;
     // Host buffers are pinned too, because batches are copied from them to the device.
-    const cudaError_t result = space == MemorySpace::device
+    const cudaError_t result = space == plan::MemorySpace::device
                                    ? cudaMalloc(&data, size)
                                    : cudaHostAlloc(&data, size, cudaHostAllocPortable);
     if (result == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         return nullptr;
     }
-    check(result, space == MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
+    check(result, space == plan::MemorySpace::device ? "cudaMalloc" : "cudaHostAlloc");
     if (poisoned) {
         check(cudaMemsetAsync(data, kPoison, size, on.aside), "cudaMemsetAsync");
         check(cudaStreamSynchronize(on.aside), "cudaStreamSynchronize");
@@ -209,9 +212,9 @@ std::byte* CudaDevice::take(int rank, MemorySpace space, std::int64_t bytes, boo
     return static_cast<std::byte*>(data);
 }
 
-void CudaDevice::give_back(int rank, MemorySpace space, std::byte* data) noexcept {
+void CudaDevice::give_back(int rank, plan::MemorySpace space, std::byte* data) noexcept {
     cudaSetDevice(here(rank).gpu->ordinal);
-    if (space == MemorySpace::device) {
+    if (space == plan::MemorySpace::device) {
         cudaFree(data);
     } else {
         cudaFreeHost(data);
@@ -242,9 +245,10 @@ std::int64_t CudaDevice::memory_for(int rank, std::int64_t reserved) {
     return used < 0 ? reserved : std::max(reserved, here(rank).gpu->memory - used + reserved);
 }
 
-std::string CudaDevice::out_of_memory_place(int rank, MemorySpace space) {
+std::string CudaDevice::out_of_memory_place(int rank, plan::MemorySpace space) {
     const Gpu& gpu = *here(rank).gpu;
-    if (space != MemorySpace::device) return "into the memory of the host that can be pinned (ulimit -l)";
+    if (space != plan::MemorySpace::device)
+        return "into the memory of the host that can be pinned (ulimit -l)";
     return fmt::format("into the {} bytes of GPU {} ({}), of which {} are in use", gpu.memory, gpu.ordinal,
                        gpu.name, bytes_in_use(rank));
 }

@@ -20,27 +20,30 @@
 
 namespace shardscope::trainer::cuda {
 
-class CudaDevice final : public Device {
+class CudaDevice final : public device::Device {
   public:
     // Rank r is on GPU r modulo the number of GPUs; in a job of several processes, the ranks of this one are
     // on the GPUs from its local rank on. `nccl`: null for the installed library, opened if it is needed.
     // Throws CudaError if there is no GPU or it cannot be used as requested, and whatever the bootstrap
     // throws.
-    explicit CudaDevice(const DeviceSettings& settings, const NcclLibrary* nccl = nullptr);
+    explicit CudaDevice(const device::DeviceSettings& settings, const NcclLibrary* nccl = nullptr);
     ~CudaDevice() override;
 
-    StreamIndex add_stream(int rank, Stream use) override;
-    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) override;
-    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override;
-    StreamEvent mark(StreamIndex stream, const Waits& waits) override;
-    StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) override;
-    void hold(StreamEvent event) override;
-    bool happened(StreamEvent event) override;
-    void wait(StreamEvent event) override;
+    device::StreamIndex add_stream(int rank, plan::Stream use) override;
+    device::StreamEvent enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                const device::Launch& launch) override;
+    device::StreamEvent enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                const device::CollectiveLaunch& collective) override;
+    device::StreamEvent mark(device::StreamIndex stream, const device::Waits& waits) override;
+    device::StreamEvent poison(device::StreamIndex stream, const device::Waits& waits, std::byte* data,
+                               std::int64_t bytes) override;
+    void hold(device::StreamEvent event) override;
+    bool happened(device::StreamEvent event) override;
+    void wait(device::StreamEvent event) override;
 
-    std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) override;
-    void give_back(int rank, MemorySpace space, std::byte* data) noexcept override;
-    bool host_reads(MemorySpace space) const override { return space != MemorySpace::device; }
+    std::byte* take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) override;
+    void give_back(int rank, plan::MemorySpace space, std::byte* data) noexcept override;
+    bool host_reads(plan::MemorySpace space) const override { return space != plan::MemorySpace::device; }
     void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override;
     void use_product_workspaces(int rank, std::byte* both, std::int64_t bytes) override;
 
@@ -51,7 +54,7 @@ class CudaDevice final : public Device {
     std::string waiting() override;
     std::int64_t bytes_in_use(int rank) override;
     std::int64_t memory_for(int rank, std::int64_t reserved) override;
-    std::string out_of_memory_place(int rank, MemorySpace space) override;
+    std::string out_of_memory_place(int rank, plan::MemorySpace space) override;
     void fail(std::exception_ptr error) override;
     void stop() override;
 
@@ -72,12 +75,12 @@ class CudaDevice final : public Device {
     Rank& here(int rank) const;           // a rank of this process
     static void enter(const Rank& rank);  // makes the rank's GPU the current one of the thread
     Rank& enter(int rank) const;
-    StreamOf& enter_stream(StreamIndex stream, const Waits& waits);
-    StreamEvent appended(StreamIndex stream);
-    void launch_work(const StreamOf& stream, const Launch& launch);
+    StreamOf& enter_stream(device::StreamIndex stream, const device::Waits& waits);
+    device::StreamEvent appended(device::StreamIndex stream);
+    void launch_work(const StreamOf& stream, const device::Launch& launch);
     void throw_if_failed();
 
-    DeviceSettings settings_;
+    device::DeviceSettings settings_;
     std::vector<Gpu> gpus_;
     std::vector<std::unique_ptr<Rank>> ranks_;    // by rank; null for a rank of another process
     std::deque<StreamOf> streams_;                // by StreamIndex

@@ -8,6 +8,7 @@
 #include "trainer/cuda/gpus.h"
 
 using namespace shardscope::trainer;
+using namespace shardscope::trainer::device;
 
 namespace {
 
@@ -21,7 +22,7 @@ bool same_version(const std::string& version, std::string& why) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) Device* shardscope_open_cuda_device(
-    const cuda::DeviceSettings& settings, std::string& why) {
+    const DeviceSettings& settings, std::string& why) {
     if (!same_version(settings.version, why)) return nullptr;
     try {
         return new cuda::CudaDevice(settings);
@@ -32,8 +33,7 @@ extern "C" __attribute__((visibility("default"))) Device* shardscope_open_cuda_d
 }
 
 extern "C" __attribute__((visibility("default"))) bool shardscope_find_gpus(const std::string& version,
-                                                                            cuda::Gpus& gpus,
-                                                                            std::string& why) {
+                                                                            Gpus& gpus, std::string& why) {
     if (!same_version(version, why)) return false;
     try {
         gpus = cuda::describe_gpus(cuda::find_gpus());

@@ -11,7 +11,7 @@ namespace {
 
 // y = x wᵀ + b:  y [out,rows] = (w [in,out])ᵀ x [in,rows]. The input is the arg number `x`; the weight
 // follows it, then the bias if there is one.
-Matmul forward(const Op& op, std::size_t x) {
+Matmul forward(const plan::Op& op, std::size_t x) {
     const auto& dims = op.kernel().dims;
     const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
     Matmul p;
@@ -26,29 +26,29 @@ Matmul forward(const Op& op, std::size_t x) {
 
 }  // namespace
 
-Matmul describe(const Op& op) {
+Matmul describe(const plan::Op& op) {
     const auto& dims = op.kernel().dims;
     const std::int64_t rows = dims[0], in = dims[1], out = dims[2];
     Matmul p;
     switch (op.kernel().kernel) {
-        case Kernel::linear_forward:
+        case plan::Kernel::linear_forward:
             return forward(op, 1);
-        case Kernel::linear_relu_forward:
+        case plan::Kernel::linear_relu_forward:
             p = forward(op, 1);
-            p.activation = ActivationKind::relu;
+            p.activation = kernels::ActivationKind::relu;
             return p;
-        case Kernel::linear_gelu_forward:
+        case plan::Kernel::linear_gelu_forward:
             p = forward(op, 2);
-            p.activation = ActivationKind::gelu;
+            p.activation = kernels::ActivationKind::gelu;
             p.sum = op.args[1].buffer >= 0 ? 1 : 0;
             return p;
-        case Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]
+        case plan::Kernel::linear_backward_input:  // dx = dy w:  dx [in,rows] = w [in,out] dy [out,rows]
             p.m = in, p.n = rows, p.k = out;
             p.a = 2, p.lda = in;
             p.b = 1, p.ldb = out;
             p.ldc = in;
             return p;
-        case Kernel::linear_backward_weight:  // dw = dyᵀ x:  dw [in,out] = x [in,rows] (dy [out,rows])ᵀ
+        case plan::Kernel::linear_backward_weight:  // dw = dyᵀ x:  dw [in,out] = x [in,rows] (dy [out,rows])ᵀ
             p.m = in, p.n = out, p.k = rows;
             p.a = 2, p.lda = in;
             p.b = 1, p.transpose_b = true, p.ldb = out;
@@ -67,14 +67,14 @@ void Gemm::use_workspaces(std::byte* both, std::int64_t bytes) {
     workspace_bytes_ = both ? bytes : 0;
 }
 
-void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
-    const KernelOp& own = op.kernel();
-    if (own.kernel == Kernel::linear_backward_bias) {
+void Gemm::launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream) {
+    const plan::KernelOp& own = op.kernel();
+    if (own.kernel == plan::Kernel::linear_backward_bias) {
         const auto sums = [&]<class T>(T*) {
             launch_row_sums(reinterpret_cast<const T*>(data[1]), reinterpret_cast<T*>(data[0]), own.dims[0],
                             own.dims[1], stream);
         };
-        if (own.dtype == DType::bf16) return sums(static_cast<Bf16*>(nullptr));
+        if (own.dtype == plan::DType::bf16) return sums(static_cast<Bf16*>(nullptr));
         return sums(static_cast<float*>(nullptr));
     }
     MatmulCall call;
@@ -86,7 +86,7 @@ void Gemm::launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_
     if (call.matmul.bias > 0) call.bias = data[call.matmul.bias];
     if (call.matmul.sum > 0) call.sum = data[call.matmul.sum];
     if (workspace_bytes_ > 0) {
-        const bool second = op.phase == Phase::backward;
+        const bool second = op.phase == plan::Phase::backward;
         call.workspace = workspaces_ + (second ? workspace_bytes_ : 0);
         call.workspace_bytes = workspace_bytes_;
     }

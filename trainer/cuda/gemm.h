@@ -26,12 +26,12 @@ struct Matmul {
     bool transpose_a = false, transpose_b = false;
     std::int64_t lda = 0, ldb = 0, ldc = 0;
     std::size_t a = 0, b = 0, c = 0, bias = 0, sum = 0;
-    ActivationKind activation = ActivationKind::none;
+    kernels::ActivationKind activation = kernels::ActivationKind::none;
 };
 
 // The matmul of linear_forward, linear_relu_forward, linear_gelu_forward, linear_backward_input or
 // linear_backward_weight. Throws std::logic_error for any other kernel.
-Matmul describe(const Op& op);
+Matmul describe(const plan::Op& op);
 
 class MatmulLibrary;
 
@@ -54,7 +54,7 @@ class Gemm {
     // trainer/executor/cpu_kernels.h, except for the order of sums and that an activation may be computed
     // from the sum before it is rounded. The caller handles op.checks_output. Sums are fp32. Throws
     // CudaError.
-    void launch(const Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
+    void launch(const plan::Op& op, const std::vector<std::byte*>& data, cudaStream_t stream);
 
   private:
     std::unique_ptr<MatmulLibrary> library_;

@@ -49,8 +49,8 @@ std::vector<Gpu> find_gpus() {
     return gpus;
 }
 
-Gpus describe_gpus(const std::vector<Gpu>& gpus) {
-    Gpus described;
+device::Gpus describe_gpus(const std::vector<Gpu>& gpus) {
+    device::Gpus described;
     for (std::size_t i = 0; i < gpus.size();) {
         std::size_t alike = 1;
         while (i + alike < gpus.size() && gpus[i + alike].name == gpus[i].name) ++alike;

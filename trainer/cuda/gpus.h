@@ -20,6 +20,6 @@ struct Gpu {
 // The GPUs by ordinal, at least one. Throws CudaError if there is none or the driver is missing or too old.
 std::vector<Gpu> find_gpus();
 
-Gpus describe_gpus(const std::vector<Gpu>& gpus);
+device::Gpus describe_gpus(const std::vector<Gpu>& gpus);
 
 }  // namespace shardscope::trainer::cuda

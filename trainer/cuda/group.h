@@ -20,7 +20,7 @@ class Group {
     // Enqueues a member's part on its stream. Called on its host thread, whose device is current. All members
     // call it for the same collectives in the same order. Throws CudaError, and std::logic_error if
     // members disagree on a collective.
-    virtual void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) = 0;
+    virtual void enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) = 0;
     // Ends every wait for members: the waiting calls throw `error`.
     virtual void fail(std::exception_ptr error) = 0;
     // Whether the library that carries out the collectives reports them to NVTX itself.

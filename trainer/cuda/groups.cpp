@@ -16,7 +16,7 @@ namespace {
 
 // The ranks of each communicator, by Mesh::id: the world, then the shard groups by replica, then the
 // replicate groups by place.
-std::vector<std::vector<int>> members_of(const Mesh& mesh) {
+std::vector<std::vector<int>> members_of(const plan::Mesh& mesh) {
     const int groups = 1 + mesh.replicas() + mesh.shard;
     std::vector<std::vector<int>> members(static_cast<std::size_t>(groups));
     const auto join = [&](int group, int rank) { members[static_cast<std::size_t>(group)].push_back(rank); };
@@ -64,7 +64,7 @@ void reach_peers(const std::vector<int>& ordinals) {
     }
 }
 
-std::vector<std::unique_ptr<Group>> make_local_groups(const DeviceSettings& settings,
+std::vector<std::unique_ptr<Group>> make_local_groups(const device::DeviceSettings& settings,
                                                       const std::vector<std::vector<int>>& members,
                                                       const std::vector<int>& ordinals) {
     reach_peers(ordinals);
@@ -77,23 +77,23 @@ std::vector<std::unique_ptr<Group>> make_local_groups(const DeviceSettings& sett
 }
 
 // For a job whose ranks are all in this process.
-std::vector<std::unique_ptr<Group>> make_groups_of_one(const DeviceSettings& settings,
+std::vector<std::unique_ptr<Group>> make_groups_of_one(const device::DeviceSettings& settings,
                                                        const std::vector<std::vector<int>>& members,
                                                        const std::vector<int>& ordinals,
                                                        const NcclLibrary* nccl) {
     const std::string shared = shared_gpu(ordinals);
-    if (settings.group == GroupKind::nccl && !shared.empty()) {
+    if (settings.group == device::GroupKind::nccl && !shared.empty()) {
         throw CudaError(
             fmt::format("run.comm = \"nccl\": {}, which NCCL refuses; use run.comm = \"local\", whose "
                         "ranks may share one, or no more ranks than GPUs",
                         shared));
     }
-    const bool alone = settings.mesh.ranks == 1 && settings.group == GroupKind::automatic;
-    if (settings.group != GroupKind::local && shared.empty() && !alone) {
+    const bool alone = settings.mesh.ranks == 1 && settings.group == device::GroupKind::automatic;
+    if (settings.group != device::GroupKind::local && shared.empty() && !alone) {
         std::string why;
         if (!nccl) nccl = NcclLibrary::open(why);
         if (nccl) return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s);
-        if (settings.group == GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
+        if (settings.group == device::GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
     }
     return make_local_groups(settings, members, ordinals);
 }
@@ -118,12 +118,12 @@ Introduction introduce(const std::vector<std::vector<int>>& members, const std::
 }
 
 // For a job with ranks in other processes.
-std::vector<std::unique_ptr<Group>> make_groups_of_several(const DeviceSettings& settings,
+std::vector<std::unique_ptr<Group>> make_groups_of_several(const device::DeviceSettings& settings,
                                                            const std::vector<std::vector<int>>& members,
                                                            const std::vector<const Gpu*>& gpus,
                                                            const std::vector<int>& ordinals,
                                                            const NcclLibrary* nccl) {
-    if (settings.group == GroupKind::local) {
+    if (settings.group == device::GroupKind::local) {
         throw CudaError(
             "run.comm = \"local\" is for ranks of one process, and this job has several; use "
             "run.comm = \"nccl\", or start one process");
@@ -140,7 +140,7 @@ std::vector<std::unique_ptr<Group>> make_groups_of_several(const DeviceSettings&
 
 }  // namespace
 
-std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
+std::vector<std::unique_ptr<Group>> make_groups(const device::DeviceSettings& settings,
                                                 const std::vector<const Gpu*>& gpus,
                                                 const NcclLibrary* nccl) {
     const auto members = members_of(settings.mesh);

@@ -15,7 +15,7 @@ namespace shardscope::trainer::cuda {
 // Automatic means NCCL if it is installed and every rank has a GPU of its own, else `local`; between
 // processes there is only NCCL. `nccl`: the library; null for the installed one. Throws CudaError if NCCL is
 // requested or needed but not available.
-std::vector<std::unique_ptr<Group>> make_groups(const DeviceSettings& settings,
+std::vector<std::unique_ptr<Group>> make_groups(const device::DeviceSettings& settings,
                                                 const std::vector<const Gpu*>& gpus, const NcclLibrary* nccl);
 
 }  // namespace shardscope::trainer::cuda

@@ -22,8 +22,8 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-struct Operands : KernelOperands {
-    const KernelContext& context;
+struct Operands : device::KernelOperands {
+    const device::KernelContext& context;
     const DeviceContext& device;
 
     double scalar(std::size_t i) const { return own.scalars[i]; }
@@ -34,9 +34,10 @@ struct Operands : KernelOperands {
 void initialize(const Operands& o) {
     const std::int64_t key = o.own.dims[0], first = o.own.dims[1], elements = o.own.dims[2],
                        per_rank = o.own.dims[3];
-    const Held held = per_rank > 0 ? Held{o.context.place * per_rank, (o.context.place + 1) * per_rank}
-                                   : Held{0, first + elements};
-    const Held part = held.part(first, elements);
+    const device::Held held = per_rank > 0
+                                  ? device::Held{o.context.place * per_rank, (o.context.place + 1) * per_rank}
+                                  : device::Held{0, first + elements};
+    const device::Held part = held.part(first, elements);
     const std::size_t n = part.count();
     if (n == 0) return;
     float* out = o.f(0) + (part.begin - held.begin);
@@ -44,9 +45,9 @@ void initialize(const Operands& o) {
                             static_cast<std::uint64_t>(part.begin - first)};
     const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
     switch (o.own.kernel) {
-        case Kernel::init_normal:
+        case plan::Kernel::init_normal:
             return fill_normal(o.device, out, n, sequence, a, b);
-        case Kernel::init_uniform:
+        case plan::Kernel::init_uniform:
             return fill_uniform(o.device, out, n, sequence, a, b);
         default:
             return fill_constant(o.device, out, n, a);
@@ -56,11 +57,11 @@ void initialize(const Operands& o) {
 void step_segments(const Operands& o) {
     const std::int64_t elements = o.own.dims[0], per_rank = o.own.dims[1];
     const std::int64_t begin = per_rank > 0 ? o.context.place * per_rank : 0;
-    const Held held{begin, begin + elements};
+    const device::Held held{begin, begin + elements};
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < o.context.segments.size(); ++i) {
-        const Segment& segment = o.context.segments[i];
-        const Held part = held.part(segment.first, segment.elements);
+        const plan::Segment& segment = o.context.segments[i];
+        const device::Held part = held.part(segment.first, segment.elements);
         if (!segment.trained || part.count() == 0) continue;
         ranges.push_back(
             {part.begin - held.begin, part.end - held.begin, static_cast<std::int32_t>(i), segment.adapted});
@@ -71,19 +72,19 @@ void step_segments(const Operands& o) {
                                      o.scalar(2), o.scalar(3), o.context.step + 1};
     const DeviceContext& device = o.device;
     switch (o.own.kernel) {
-        case Kernel::sgd:
+        case plan::Kernel::sgd:
             return sgd(device, ranges, o.f(0), o.f(1), o.count > 2 ? o.f(2) : nullptr, lr, o.scalar(0),
                        o.scalar(2) != 0, o.scalar(1));
-        case Kernel::adam:
-        case Kernel::adamw:
+        case plan::Kernel::adam:
+        case plan::Kernel::adamw:
             return adam(device, ranges, o.f(0), o.f(1), o.f(2), o.f(3), adam_settings,
-                        o.own.kernel == Kernel::adamw);
-        case Kernel::lars_norms:
+                        o.own.kernel == plan::Kernel::adamw);
+        case plan::Kernel::lars_norms:
             return squared_norms(device, ranges, o.f64(0), segments, o.f(1), o.f(2));
-        case Kernel::lars:  // the buffer exists only with momentum; the norms are last
+        case plan::Kernel::lars:  // the buffer exists only with momentum; the norms are last
             return lars(device, ranges, o.f(0), o.f(1), o.count > 3 ? o.f(2) : nullptr, o.f64(o.count - 1),
                         lr, o.scalar(0), o.scalar(3) != 0, o.scalar(1), o.scalar(2));
-        case Kernel::lamb_update:
+        case plan::Kernel::lamb_update:
             return lamb_update(device, ranges, o.f64(0), segments, o.f(1), o.f(2), o.f(3), o.f(4),
                                adam_settings);
         default:
@@ -101,12 +102,12 @@ void cat_or_split(const Operands& o) {
         components.push_back({o.data[i], bytes, bytes, at});
         at += bytes;
     }
-    move_pieces(o.device, o.data[0], 1, at, components, o.own.kernel == Kernel::cat);
+    move_pieces(o.device, o.data[0], 1, at, components, o.own.kernel == plan::Kernel::cat);
 }
 
 void chunk_cat_or_split(const Operands& o) {
-    const bool gather = o.own.kernel == Kernel::chunk_cat;
-    const DType in_type = input_type(o.own, 1);
+    const bool gather = o.own.kernel == plan::Kernel::chunk_cat;
+    const plan::DType in_type = input_type(o.own, 1);
     const bool converts = in_type != o.own.dtype;
     const std::int64_t ranks = o.own.dims[0], part = o.op.args[0].bytes / ranks;
     if (o.context.segments.size() + 1 < o.count) {
@@ -116,13 +117,13 @@ void chunk_cat_or_split(const Operands& o) {
     const std::int64_t size = converts ? 1 : size_of(o.own.dtype);
     std::vector<Component> components;
     for (std::size_t i = 1; i < o.count; ++i) {
-        const Segment& segment = o.context.segments[i - 1];
+        const plan::Segment& segment = o.context.segments[i - 1];
         const std::int64_t all = converts ? o.op.args[i].bytes / size_of(in_type) : o.op.args[i].bytes;
         components.push_back({o.data[i], all, segment.elements * size, segment.first * size});
     }
     if (!converts) return move_pieces(o.device, o.data[0], ranks, part, components, gather);
     const std::int64_t part_elements = part / size_of(o.own.dtype);
-    if (in_type == DType::bf16) {
+    if (in_type == plan::DType::bf16) {
         convert_pieces<Bf16>(o.device, o.f(0), ranks, part_elements, components);
     } else {
         convert_pieces<float>(o.device, o.as<Bf16>(0), ranks, part_elements, components);
@@ -134,8 +135,8 @@ void chunk_cat_or_split(const Operands& o) {
 template <class T>
 void turn(const Operands& o) {
     const RotaryShape shape{o.batch_rows() / o.d(1), o.d(1), o.d(2), o.d(3), o.d(4)};
-    const bool backward = o.own.kernel == Kernel::rotary_backward;
-    if (input_type(o.own, 5) == DType::bf16) {
+    const bool backward = o.own.kernel == plan::Kernel::rotary_backward;
+    if (input_type(o.own, 5) == plan::DType::bf16) {
         rotate(o.device, o.as<const T>(1), o.as<const Bf16>(2), o.as<T>(0), shape, backward);
     } else {
         rotate(o.device, o.as<const T>(1), o.as<const float>(2), o.as<T>(0), shape, backward);
@@ -145,7 +146,7 @@ void turn(const Operands& o) {
 // Each micro-batch has random numbers of its own, as in the cpu executor.
 template <class T>
 void drop(const Operands& o) {
-    const KernelContext& context = o.context;
+    const device::KernelContext& context = o.context;
     const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
     dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
             {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
@@ -183,52 +184,53 @@ void launch_typed(const Operands& o) {
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-#define ACTIVATION(name, ...)                                                           \
-    case Kernel::name##_forward:                                                        \
-        return activation_forward(ActivationKind::name, in(1), t(0), n, device.stream); \
-    case Kernel::name##_backward:                                                       \
-        return activation_backward(ActivationKind::name, in(1), in(2), t(0), n, device.stream);
+#define ACTIVATION(name, ...)                                                                    \
+    case plan::Kernel::name##_forward:                                                           \
+        return activation_forward(kernels::ActivationKind::name, in(1), t(0), n, device.stream); \
+    case plan::Kernel::name##_backward:                                                          \
+        return activation_backward(kernels::ActivationKind::name, in(1), in(2), t(0), n, device.stream);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
-        case Kernel::silu_mul_forward:
+        case plan::Kernel::silu_mul_forward:
             return silu_mul_forward(device, in(1), in(2), t(0), n);
-        case Kernel::silu_mul_backward:
+        case plan::Kernel::silu_mul_backward:
             return silu_mul_backward(device, in(2), in(3), in(4), t(0), t(1), n);
-        case Kernel::dropout_forward:
-        case Kernel::dropout_backward:
+        case plan::Kernel::dropout_forward:
+        case plan::Kernel::dropout_backward:
             return drop<T>(o);
-        case Kernel::add:
+        case plan::Kernel::add:
             return add(device, in(1), in(2), t(0), n);
-        case Kernel::accumulate:
-            return input_type(o.own, 1) == DType::bf16 ? accumulate(device, o.as<const Bf16>(1), t(0), n)
-                                                       : accumulate(device, o.as<const float>(1), t(0), n);
-        case Kernel::scale:
+        case plan::Kernel::accumulate:
+            return input_type(o.own, 1) == plan::DType::bf16
+                       ? accumulate(device, o.as<const Bf16>(1), t(0), n)
+                       : accumulate(device, o.as<const float>(1), t(0), n);
+        case plan::Kernel::scale:
             return scale(device, t(0), static_cast<float>(o.scalar(0)), n);
-        case Kernel::scale_by:
+        case plan::Kernel::scale_by:
             return scale_by(device, t(0), o.f(1), n);
-        case Kernel::sum_of_squares:
+        case plan::Kernel::sum_of_squares:
             return sum_of_squares(device, in(1), n, o.f64(0));
-        case Kernel::layer_norm_forward:
+        case plan::Kernel::layer_norm_forward:
             return layer_norm_forward(device, in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1),
-                                      kNormEps);
-        case Kernel::layer_norm_backward:
+                                      device::kNormEps);
+        case plan::Kernel::layer_norm_backward:
             return layer_norm_backward<T>(o);
-        case Kernel::rms_norm_forward:
-            return rms_norm_forward(device, in(2), in(3), t(0), o.f(1), d(0), d(1), kNormEps);
-        case Kernel::rms_norm_backward:
+        case plan::Kernel::rms_norm_forward:
+            return rms_norm_forward(device, in(2), in(3), t(0), o.f(1), d(0), d(1), device::kNormEps);
+        case plan::Kernel::rms_norm_backward:
             return rms_norm_backward<T>(o);
-        case Kernel::rotary_table:
+        case plan::Kernel::rotary_table:
             return rotary_table(device, t(0), d(0), d(1), o.scalar(0));
-        case Kernel::rotary_forward:
-        case Kernel::rotary_backward:
+        case plan::Kernel::rotary_forward:
+        case plan::Kernel::rotary_backward:
             return turn<T>(o);
-        case Kernel::embedding_forward:
+        case plan::Kernel::embedding_forward:
             return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
-        case Kernel::embedding_backward:
+        case plan::Kernel::embedding_backward:
             return embedding_backward(device, in(1), o.tokens(2), t(0), d(0), d(2), d(1));
-        case Kernel::position_forward:
+        case plan::Kernel::position_forward:
             return position_forward(device, in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
-        case Kernel::position_backward:
+        case plan::Kernel::position_backward:
             return position_backward(device, in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
         default:
             throw std::logic_error("a Plan names a kernel that the cuda device does not have");
@@ -240,53 +242,53 @@ bool launch_untyped(const Operands& o) {
     const DeviceContext& device = o.device;
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-        case Kernel::none:
+        case plan::Kernel::none:
             return true;
-        case Kernel::init_normal:
-        case Kernel::init_uniform:
-        case Kernel::init_constant:
+        case plan::Kernel::init_normal:
+        case plan::Kernel::init_uniform:
+        case plan::Kernel::init_constant:
             return initialize(o), true;
-        case Kernel::linear_forward:
-        case Kernel::linear_relu_forward:
-        case Kernel::linear_gelu_forward:
-        case Kernel::linear_backward_input:
-        case Kernel::linear_backward_weight:
-        case Kernel::linear_backward_bias:
+        case plan::Kernel::linear_forward:
+        case plan::Kernel::linear_relu_forward:
+        case plan::Kernel::linear_gelu_forward:
+        case plan::Kernel::linear_backward_input:
+        case plan::Kernel::linear_backward_weight:
+        case plan::Kernel::linear_backward_bias:
             return device.gemm.launch(o.op, o.data, device.stream), true;
-        case Kernel::attention_forward:
-        case Kernel::attention_backward:
-        case Kernel::fused_attention_forward:
-        case Kernel::fused_attention_backward:
+        case plan::Kernel::attention_forward:
+        case plan::Kernel::attention_backward:
+        case plan::Kernel::fused_attention_forward:
+        case plan::Kernel::fused_attention_backward:
             return launch_attention(o.op, o.data, device.stream), true;
-        case Kernel::cast_to_bf16:
+        case plan::Kernel::cast_to_bf16:
             return cast(device, o.as<const float>(1), o.as<Bf16>(0), n), true;
-        case Kernel::cast_to_fp32:
+        case plan::Kernel::cast_to_fp32:
             return cast(device, o.as<const Bf16>(1), o.f(0), n), true;
-        case Kernel::mse_forward:
+        case plan::Kernel::mse_forward:
             return mse_forward(device, o.f(1), o.f(2), o.f64(0), n), true;
-        case Kernel::mse_backward:
+        case plan::Kernel::mse_backward:
             return mse_backward(device, o.f(1), o.f(2), o.f(0), n), true;
-        case Kernel::cross_entropy_forward:
+        case plan::Kernel::cross_entropy_forward:
             return cross_entropy_forward(device, o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1),
                                          o.d(2)),
                    true;
-        case Kernel::cross_entropy_backward:
+        case plan::Kernel::cross_entropy_backward:
             return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
-        case Kernel::cat:
-        case Kernel::split:
+        case plan::Kernel::cat:
+        case plan::Kernel::split:
             return cat_or_split(o), true;
-        case Kernel::chunk_cat:
-        case Kernel::chunk_split:
+        case plan::Kernel::chunk_cat:
+        case plan::Kernel::chunk_split:
             return chunk_cat_or_split(o), true;
-        case Kernel::clip_factor:
+        case plan::Kernel::clip_factor:
             return clip_factor(device, o.f64(2), n, o.scalar(0), o.f64(1), o.f(0)), true;
-        case Kernel::sgd:
-        case Kernel::adam:
-        case Kernel::adamw:
-        case Kernel::lars_norms:
-        case Kernel::lars:
-        case Kernel::lamb_update:
-        case Kernel::lamb:
+        case plan::Kernel::sgd:
+        case plan::Kernel::adam:
+        case plan::Kernel::adamw:
+        case plan::Kernel::lars_norms:
+        case plan::Kernel::lars:
+        case plan::Kernel::lamb_update:
+        case plan::Kernel::lamb:
             return step_segments(o), true;
         default:
             return false;
@@ -295,14 +297,14 @@ bool launch_untyped(const Operands& o) {
 
 // Sets the flag if the kernel's first arg holds a value that is not finite.
 void check_output(const Operands& o) {
-    const Kernel kernel = o.own.kernel;
+    const plan::Kernel kernel = o.own.kernel;
     const std::int32_t module = o.op.module;
     auto* flag = o.as<std::int32_t>(o.count);
-    if (kernel == Kernel::mse_forward || kernel == Kernel::cross_entropy_forward) {
+    if (kernel == plan::Kernel::mse_forward || kernel == plan::Kernel::cross_entropy_forward) {
         return flag_not_finite(o.device, o.f64(0), module, flag);
     }
-    const bool narrow =
-        kernel == Kernel::cast_to_bf16 || (kernel != Kernel::cast_to_fp32 && o.own.dtype == DType::bf16);
+    const bool narrow = kernel == plan::Kernel::cast_to_bf16 ||
+                        (kernel != plan::Kernel::cast_to_fp32 && o.own.dtype == plan::DType::bf16);
     const auto bytes = static_cast<std::size_t>(o.op.args[0].bytes);
     if (narrow) {
         flag_not_finite(o.device, o.as<const Bf16>(0), bytes / sizeof(Bf16), module, flag);
@@ -313,12 +315,12 @@ void check_output(const Operands& o) {
 
 }  // namespace
 
-void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
-                   const DeviceContext& device) {
-    const KernelOp& own = op.kernel();
+void launch_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
+                   const device::KernelContext& context, const DeviceContext& device) {
+    const plan::KernelOp& own = op.kernel();
     const Operands operands{{op, own, data, data.size() - (own.checks_output ? 1 : 0)}, context, device};
     if (!launch_untyped(operands)) {
-        if (own.dtype == DType::bf16) {
+        if (own.dtype == plan::DType::bf16) {
             launch_typed<Bf16>(operands);
         } else {
             launch_typed<float>(operands);

@@ -20,7 +20,7 @@ namespace shardscope::trainer::cuda {
 // a second kernel checks args[0] and sets the flag, which the device must be able to access, by
 // compare-and-swap from -1 to op.module. Throws CudaError if a launch is refused, std::logic_error if the
 // Plan contradicts itself.
-void launch_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context,
-                   const DeviceContext& device);
+void launch_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
+                   const device::KernelContext& context, const DeviceContext& device);
 
 }  // namespace shardscope::trainer::cuda

@@ -13,7 +13,7 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-using Calls = std::vector<CollectiveCall>;
+using Calls = std::vector<collective::CollectiveCall>;
 
 MemberBuffers buffers_of(const Calls& calls) {
     MemberBuffers buffers;
@@ -28,10 +28,10 @@ MemberBuffers buffers_of(const Calls& calls) {
 // Each member sums one piece: a reduce_scatter keeps it, an all_reduce writes it to every member.
 template <class T>
 void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
-    const CollectiveCall& own = calls[place];
-    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    const collective::CollectiveCall& own = calls[place];
+    const collective::ElementRange range = collective::piece_of(own.full_elements, calls.size(), place);
     const auto first = static_cast<std::size_t>(range.begin), n = static_cast<std::size_t>(range.count());
-    if (own.operation == Operation::all_reduce) {
+    if (own.operation == plan::Operation::all_reduce) {
         all_reduce_members<T>(buffers_of(calls), first, n, 1.0 / own.divisor, stream);
     } else {
         reduce_members<T>(buffers_of(calls), static_cast<T*>(own.output), first, n, 1.0 / own.divisor,
@@ -40,31 +40,31 @@ void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
 }
 
 void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
-    const CollectiveCall& own = calls[place];
+    const collective::CollectiveCall& own = calls[place];
     const auto bytes = static_cast<std::size_t>(own.full_elements * size_of(own.dtype));
     switch (own.operation) {
-        case Operation::all_gather: {
-            const ElementRange first = piece_of(own.full_elements, calls.size(), 0);
+        case plan::Operation::all_gather: {
+            const collective::ElementRange first = collective::piece_of(own.full_elements, calls.size(), 0);
             return gather_members(buffers_of(calls), own.output,
                                   static_cast<std::size_t>(first.count() * size_of(own.dtype)), bytes,
                                   stream);
         }
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_reduce:
             switch (own.dtype) {
-                case DType::fp32:
+                case plan::DType::fp32:
                     return reduce<float>(calls, place, stream);
-                case DType::bf16:
+                case plan::DType::bf16:
                     return reduce<Bf16>(calls, place, stream);
-                case DType::fp64:
+                case plan::DType::fp64:
                     return reduce<double>(calls, place, stream);
-                case DType::int32:
+                case plan::DType::int32:
                     break;
             }
             throw std::logic_error("the local process group does not sum integers");
-        case Operation::broadcast:
+        case plan::Operation::broadcast:
             return broadcast_first(buffers_of(calls), own.output, bytes, stream);
-        case Operation::barrier:
+        case plan::Operation::barrier:
             return barrier_members(stream);
         default:
             throw std::logic_error("the local process group has no such collective");
@@ -90,7 +90,7 @@ void LocalGroup::fail(std::exception_ptr error) {
 }
 
 // Blocks until all members have `passed` a point of the collective.
-void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch& collective,
+void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const device::CollectiveLaunch& collective,
                       const std::vector<bool>& passed) {
     const auto met = [&] {
         return error_ || std::all_of(passed.begin(), passed.end(), [](bool each) { return each; });
@@ -113,7 +113,7 @@ void LocalGroup::meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch
     if (error_) std::rethrow_exception(error_);
 }
 
-void LocalGroup::enqueue(const CollectiveLaunch& collective, const CountedStream& stream) {
+void LocalGroup::enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) {
     const auto place = static_cast<std::size_t>(collective.place);
     std::unique_lock lock(mutex_);
     if (error_) std::rethrow_exception(error_);

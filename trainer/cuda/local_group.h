@@ -23,15 +23,15 @@ class LocalGroup final : public Group {
     // the others; 0: no limit.
     LocalGroup(std::vector<int> ranks, double timeout_s);
 
-    void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
+    void enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) override;
     void fail(std::exception_ptr error) override;
 
   private:
     // A collective that at least one member has not left.
     struct Open {
-        std::vector<CollectiveCall> calls;  // by place
-        CollectiveCall first;               // the first member's call, with which the others must agree
-        std::vector<bool> here, issued;     // by place: has named its buffers; has enqueued its part
+        std::vector<collective::CollectiveCall> calls;  // by place
+        collective::CollectiveCall first;  // the first member's call, with which the others must agree
+        std::vector<bool> here, issued;    // by place: has named its buffers; has enqueued its part
         int left = 0;
     };
     // A member's events: its inputs are ready; its part is over. One of each is enough, because neither is
@@ -41,7 +41,7 @@ class LocalGroup final : public Group {
         std::optional<Event> ready, over;
     };
 
-    void meet(std::unique_lock<std::mutex>& lock, const CollectiveLaunch& collective,
+    void meet(std::unique_lock<std::mutex>& lock, const device::CollectiveLaunch& collective,
               const std::vector<bool>& passed);
 
     std::vector<int> ranks_;

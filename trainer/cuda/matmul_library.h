@@ -14,7 +14,7 @@ namespace shardscope::trainer::cuda {
 // One matmul with everything that it needs: device addresses; `bias` and `sum` are null for none.
 struct MatmulCall {
     Matmul matmul;
-    DType dtype = DType::fp32;  // of all operands; sums are fp32
+    plan::DType dtype = plan::DType::fp32;  // of all operands; sums are fp32
     const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
     std::byte *c = nullptr, *sum = nullptr;
     std::byte* workspace = nullptr;

@@ -16,32 +16,32 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-int type_of(DType dtype) {
+int type_of(plan::DType dtype) {
     switch (dtype) {
-        case DType::fp32:
+        case plan::DType::fp32:
             return kNcclFloat32;
-        case DType::bf16:
+        case plan::DType::bf16:
             return kNcclBfloat16;
-        case DType::fp64:
+        case plan::DType::fp64:
             return kNcclFloat64;
-        case DType::int32:
+        case plan::DType::int32:
             return kNcclInt32;
     }
     throw std::logic_error("NCCL has no such type");
 }
 
 // Divides a sum that NCCL did not average, because the divisor is not the number of members.
-void divide(const CollectiveCall& call, std::int64_t elements, cudaStream_t stream) {
+void divide(const collective::CollectiveCall& call, std::int64_t elements, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(elements);
     const double factor = 1.0 / call.divisor;
     switch (call.dtype) {
-        case DType::fp32:
+        case plan::DType::fp32:
             return scale_sum(static_cast<float*>(call.output), n, factor, stream);
-        case DType::bf16:
+        case plan::DType::bf16:
             return scale_sum(static_cast<Bf16*>(call.output), n, factor, stream);
-        case DType::fp64:
+        case plan::DType::fp64:
             return scale_sum(static_cast<double*>(call.output), n, factor, stream);
-        case DType::int32:
+        case plan::DType::int32:
             throw std::logic_error("sums of integers are not divided");
     }
 }
@@ -75,13 +75,13 @@ class NcclGroup final : public Group {
         watchdog_.start(on_failure);
     }
     void end_watch() override { watchdog_.stop(); }
-    void enqueue(const CollectiveLaunch& collective, const CountedStream& stream) override;
+    void enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) override;
     void fail(std::exception_ptr error) override { watchdog_.fail(std::move(error)); }
     bool announces() const override { return true; }
     std::string waiting() override { return watchdog_.waiting(); }
 
   private:
-    void issue(const CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream);
+    void issue(const device::CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream);
 
     const NcclLibrary& nccl_;
     std::vector<std::optional<Token>> members_;  // by place; those of this process
@@ -94,14 +94,14 @@ void NcclGroup::adopt(const NcclStart::Member& member, NcclComm* comm) {
     members_[place].emplace(member.gpu);
 }
 
-void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream) {
-    const CollectiveCall& call = collective.call;
+void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream) {
+    const collective::CollectiveCall& call = collective.call;
     const int type = type_of(call.dtype);
     const auto members = static_cast<std::int64_t>(members_.size());
     const bool average = call.divisor > 1 && call.divisor == members;
     const int reduction = average ? kNcclAvg : kNcclSum;
-    if (call.full_elements % members != 0 &&
-        (call.operation == Operation::all_gather || call.operation == Operation::reduce_scatter)) {
+    if (call.full_elements % members != 0 && (call.operation == plan::Operation::all_gather ||
+                                              call.operation == plan::Operation::reduce_scatter)) {
         throw std::logic_error(
             fmt::format("{} does not divide by the {} ranks of its communicator", describe(call), members));
     }
@@ -109,25 +109,25 @@ void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaSt
     const auto all = static_cast<std::size_t>(call.full_elements);
     std::int64_t summed = 0;  // elements of a sum that this rank receives
     switch (call.operation) {
-        case Operation::all_gather:
+        case plan::Operation::all_gather:
             nccl_.check(nccl_.AllGather(call.input, call.output, each, type, comm, stream), "ncclAllGather",
                         comm);
             break;
-        case Operation::reduce_scatter:
+        case plan::Operation::reduce_scatter:
             nccl_.check(nccl_.ReduceScatter(call.input, call.output, each, type, reduction, comm, stream),
                         "ncclReduceScatter", comm);
             summed = call.full_elements / members;
             break;
-        case Operation::all_reduce:
+        case plan::Operation::all_reduce:
             nccl_.check(nccl_.AllReduce(call.input, call.output, all, type, reduction, comm, stream),
                         "ncclAllReduce", comm);
             summed = call.full_elements;
             break;
-        case Operation::broadcast:
+        case plan::Operation::broadcast:
             nccl_.check(nccl_.Broadcast(call.input, call.output, all, type, 0, comm, stream), "ncclBroadcast",
                         comm);
             break;
-        case Operation::barrier: {
+        case plan::Operation::barrier: {
             void* const token = members_[static_cast<std::size_t>(collective.place)]->data();
             nccl_.check(nccl_.AllReduce(token, token, 1, kNcclFloat32, kNcclSum, comm, stream),
                         "ncclAllReduce for a barrier", comm);
@@ -139,7 +139,7 @@ void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaSt
     if (summed > 0 && call.divisor > 1 && !average) divide(call, summed, stream);
 }
 
-void NcclGroup::enqueue(const CollectiveLaunch& collective, const CountedStream& stream) {
+void NcclGroup::enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) {
     try {
         const NcclWatchdog::Call call(watchdog_, collective);
         issue(collective, call.comm(), stream.get());

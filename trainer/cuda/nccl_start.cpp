@@ -87,7 +87,7 @@ struct Attempt {
 };
 
 // Checks again and again: the job may fail, or other processes stop responding, at any time.
-Communicators wait_for(Attempt& attempt, double timeout_s, Bootstrap& bootstrap) {
+Communicators wait_for(Attempt& attempt, double timeout_s, device::Bootstrap& bootstrap) {
     const Clock::time_point begin = Clock::now();
     std::unique_lock lock(attempt.mutex);
     try {
@@ -113,7 +113,7 @@ Communicators wait_for(Attempt& attempt, double timeout_s, Bootstrap& bootstrap)
 }  // namespace
 
 Communicators start_communicators(const NcclLibrary& nccl, const std::vector<NcclStart>& starts,
-                                  double timeout_s, Bootstrap* bootstrap) {
+                                  double timeout_s, device::Bootstrap* bootstrap) {
     if (!bootstrap) return start_all(nccl, starts);
     const auto attempt = std::make_shared<Attempt>(nccl, starts);
     std::thread([attempt] { attempt->carry_out(); }).detach();

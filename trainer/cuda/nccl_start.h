@@ -25,6 +25,6 @@ struct NcclStart {
 // interrupted there.
 std::vector<std::vector<NcclComm*>> start_communicators(const NcclLibrary& nccl,
                                                         const std::vector<NcclStart>& starts,
-                                                        double timeout_s, Bootstrap* bootstrap);
+                                                        double timeout_s, device::Bootstrap* bootstrap);
 
 }  // namespace shardscope::trainer::cuda

@@ -74,13 +74,13 @@ void NcclWatchdog::stop() {
 
 // --- the members' calls ----------------------------------------------------------------------------------
 
-NcclWatchdog::Member& NcclWatchdog::member_of(const CollectiveLaunch& collective) {
+NcclWatchdog::Member& NcclWatchdog::member_of(const device::CollectiveLaunch& collective) {
     Member& member = members_.at(static_cast<std::size_t>(collective.place));
     if (!member.here) throw std::logic_error("a collective was enqueued for a rank of another process");
     return member;
 }
 
-NcclComm* NcclWatchdog::begin(const CollectiveLaunch& collective) {
+NcclComm* NcclWatchdog::begin(const device::CollectiveLaunch& collective) {
     const std::lock_guard lock(mutex_);
     if (error_) std::rethrow_exception(error_);
     Member& member = member_of(collective);
@@ -93,13 +93,13 @@ NcclComm* NcclWatchdog::begin(const CollectiveLaunch& collective) {
     return member.comm;
 }
 
-void NcclWatchdog::end_call(const CollectiveLaunch& collective) {
+void NcclWatchdog::end_call(const device::CollectiveLaunch& collective) {
     const std::lock_guard lock(mutex_);
     member_of(collective).called = false;
     changed_.notify_all();
 }
 
-void NcclWatchdog::issued(const CollectiveLaunch& collective, cudaStream_t stream) {
+void NcclWatchdog::issued(const device::CollectiveLaunch& collective, cudaStream_t stream) {
     const std::lock_guard lock(mutex_);
     Member& member = member_of(collective);
     cudaEvent_t over = nullptr;
@@ -125,7 +125,7 @@ std::string NcclWatchdog::text_of(const InFlight& collective) const {
         fmt::format("{} (number {} of communicator {}, step {}", describe(collective.launch.call),
                     collective.launch.sequence, id_, collective.launch.step);
     if (collective.launch.unit >= 0) text += fmt::format(", unit {}", collective.launch.unit);
-    if (collective.launch.phase != Phase::none)
+    if (collective.launch.phase != plan::Phase::none)
         text += fmt::format(", {}", traces::schema::name(collective.launch.phase));
     return text + ")";
 }
@@ -170,8 +170,9 @@ bool NcclWatchdog::confirmed(const CollectiveFailure& failure) {
 
 // Informs the job first: its other processes would take an aborted communicator for a lost process.
 void NcclWatchdog::give_up(std::unique_lock<std::mutex>& lock, const CollectiveFailure& failure) {
-    const std::exception_ptr error = bootstrap_ ? std::make_exception_ptr(CollectiveError(failure.sentence))
-                                                : std::make_exception_ptr(CudaError(failure.sentence));
+    const std::exception_ptr error =
+        bootstrap_ ? std::make_exception_ptr(collective::CollectiveError(failure.sentence))
+                   : std::make_exception_ptr(CudaError(failure.sentence));
     error_ = error;
     changed_.notify_all();
     lock.unlock();

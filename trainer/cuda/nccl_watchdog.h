@@ -32,7 +32,7 @@ namespace shardscope::trainer::cuda {
 // What the groups of one process need from the other processes.
 struct NcclPeers {
     std::vector<NcclId> ids;  // of the communicators, by Mesh::id
-    std::shared_ptr<Bootstrap> bootstrap;
+    std::shared_ptr<device::Bootstrap> bootstrap;
     std::shared_ptr<Progress> progress;
 };
 
@@ -59,7 +59,7 @@ class NcclWatchdog {
     // constructor throws the failure, if there was one.
     class Call {
       public:
-        Call(NcclWatchdog& watchdog, const CollectiveLaunch& collective)
+        Call(NcclWatchdog& watchdog, const device::CollectiveLaunch& collective)
             : watchdog_(watchdog), collective_(collective), comm_(watchdog.begin(collective)) {}
         ~Call() { watchdog_.end_call(collective_); }
         Call(const Call&) = delete;
@@ -68,11 +68,11 @@ class NcclWatchdog {
 
       private:
         NcclWatchdog& watchdog_;
-        const CollectiveLaunch& collective_;
+        const device::CollectiveLaunch& collective_;
         NcclComm* comm_;
     };
     // To be called after a Call, when all of the collective's work is on the stream.
-    void issued(const CollectiveLaunch& collective, cudaStream_t stream);
+    void issued(const device::CollectiveLaunch& collective, cudaStream_t stream);
     // To be called if NCCL refused the call. Throws `error`, or the job's failure that caused it.
     [[noreturn]] void refused(const std::exception_ptr& error);
 
@@ -84,7 +84,7 @@ class NcclWatchdog {
   private:
     using Clock = std::chrono::steady_clock;
     struct InFlight {
-        CollectiveLaunch launch;
+        device::CollectiveLaunch launch;
         Clock::time_point since;
         cudaEvent_t over = nullptr;  // null while NCCL is being called
     };
@@ -105,9 +105,9 @@ class NcclWatchdog {
         bool certain = true;  // no other process could know better
     };
 
-    NcclComm* begin(const CollectiveLaunch& collective);
-    void end_call(const CollectiveLaunch& collective);
-    Member& member_of(const CollectiveLaunch& collective);
+    NcclComm* begin(const device::CollectiveLaunch& collective);
+    void end_call(const device::CollectiveLaunch& collective);
+    Member& member_of(const device::CollectiveLaunch& collective);
     std::string text_of(const InFlight& collective) const;
     void watch();
     bool confirmed(const CollectiveFailure& failure);
@@ -122,7 +122,7 @@ class NcclWatchdog {
     const int id_;
     const std::vector<int> ranks_;
     const double timeout_s_;
-    const std::shared_ptr<Bootstrap> bootstrap_;  // null: all members are in this process
+    const std::shared_ptr<device::Bootstrap> bootstrap_;  // null: all members are in this process
     const std::shared_ptr<Progress> progress_;
     std::function<void(std::exception_ptr)> on_failure_;
 

@@ -16,7 +16,8 @@ constexpr const char* kAnswer = "nccl.progress.answer";  // one line each: commu
 }  // namespace
 
 std::shared_ptr<Progress> Progress::open(const std::vector<std::vector<int>>& members,
-                                         const std::vector<int>& here, std::shared_ptr<Bootstrap> bootstrap) {
+                                         const std::vector<int>& here,
+                                         std::shared_ptr<device::Bootstrap> bootstrap) {
     std::shared_ptr<Progress> progress(new Progress(std::move(bootstrap)));
     for (std::size_t id = 0; id < members.size(); ++id) {
         for (const int rank : members[id]) {

@@ -22,7 +22,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
     // `members`: the ranks of each communicator, by Mesh::id; `here`: the ranks of this process. From now on
     // it answers the other processes, as long as the bootstrap lives.
     static std::shared_ptr<Progress> open(const std::vector<std::vector<int>>& members,
-                                          const std::vector<int>& here, std::shared_ptr<Bootstrap> bootstrap);
+                                          const std::vector<int>& here,
+                                          std::shared_ptr<device::Bootstrap> bootstrap);
 
     // Everything below may be called on any thread.
     // Records that a rank of this process begins collective `sequence` (from 0) of the communicator.
@@ -39,12 +40,12 @@ class Progress : public std::enable_shared_from_this<Progress> {
         std::int64_t begun = 0;
     };
 
-    explicit Progress(std::shared_ptr<Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}
+    explicit Progress(std::shared_ptr<device::Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}
     void listen();
     std::string answer() const;
     void hear(std::string_view answer);
 
-    const std::shared_ptr<Bootstrap> bootstrap_;
+    const std::shared_ptr<device::Bootstrap> bootstrap_;
     mutable std::mutex mutex_;
     std::map<std::pair<int, int>, Entry> entries_;  // by communicator and rank
 };

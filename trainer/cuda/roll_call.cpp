@@ -138,7 +138,7 @@ Introduction read(std::string_view text) {
     return introduction;
 }
 
-std::vector<NcclId> call_roll(Bootstrap& bootstrap, const Introduction& mine, int ranks,
+std::vector<NcclId> call_roll(device::Bootstrap& bootstrap, const Introduction& mine, int ranks,
                               std::size_t communicators) {
     std::vector<Introduction> all;
     for (const std::string& text : bootstrap.gather(write(mine))) all.push_back(read(text));

@@ -36,7 +36,7 @@ Introduction read(std::string_view text);
 // All processes call it together. Returns the ids of all communicators, by Mesh::id; unused ids are zeros.
 // Throws the same CudaError in all of them if NCCL is missing somewhere or its versions differ, or if two
 // ranks share a GPU.
-std::vector<NcclId> call_roll(Bootstrap& bootstrap, const Introduction& mine, int ranks,
+std::vector<NcclId> call_roll(device::Bootstrap& bootstrap, const Introduction& mine, int ranks,
                               std::size_t communicators);
 
 }  // namespace shardscope::trainer::cuda

@@ -10,7 +10,7 @@
 
 #include "trainer/data/words.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 constexpr Token kNone = std::numeric_limits<Token>::max();  // larger than every token, so merged last
@@ -104,4 +104,4 @@ std::string_view BpeTokenizer::entry(Token token) const {
     return entries_[static_cast<std::size_t>(token)];
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -13,7 +13,7 @@
 
 #include "trainer/data/tokenizer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 struct Merge {
     Token left = 0;
@@ -55,4 +55,4 @@ std::string to_text(const BpeTokenizer& tokenizer);
 // if it is another kind of file, damaged or truncated.
 BpeTokenizer bpe_from_text(std::string_view text, const std::string& name);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

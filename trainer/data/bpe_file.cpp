@@ -9,7 +9,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 constexpr std::string_view kFirstLine = "shardscope-bpe 1";
@@ -101,4 +101,4 @@ BpeTokenizer bpe_from_text(std::string_view text, const std::string& name) {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -7,7 +7,7 @@
 
 #include "trainer/data/words.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 struct MergeHash {
@@ -156,4 +156,4 @@ std::vector<Merge> learn_merges(std::span<const std::string_view> texts, int wan
     return merges;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -8,7 +8,7 @@
 
 #include "trainer/data/bpe.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 // Up to `wanted` merges, in order: repeatedly, the pair of neighbouring tokens that occurs most often within
 // the words (words.h) of the texts becomes a token; of equally frequent pairs the one with the smaller left
@@ -19,4 +19,4 @@ namespace shardscope::trainer {
 // date, the largest is found with a heap), each distinct word once however often it occurs.
 std::vector<Merge> learn_merges(std::span<const std::string_view> texts, int wanted);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

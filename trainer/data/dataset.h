@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 // Data that cannot be used; the message is one sentence that says what is wrong, where, and what to do.
 class DataError : public std::runtime_error {
@@ -50,4 +50,4 @@ constexpr std::int64_t first_sample_of(std::int64_t step, int ranks, int rank, i
 // used. Throws DataError (data.validation) if there is not even one; the message says what to change.
 std::int64_t whole_batches(const Dataset& validation, int ranks, int batch);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -14,7 +14,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 // One worker. A slot belongs to the worker until it is counted as filled, then to next() until it is counted
 // as taken; only the owner touches its bytes, outside of the lock.
@@ -146,4 +146,4 @@ void DataLoader::fill_directly(void* input, void* target) {
                   input, target);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

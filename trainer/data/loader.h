@@ -16,7 +16,7 @@
 
 #include "trainer/data/dataset.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 struct LoaderOptions {
     int ranks = 1;
@@ -66,4 +66,4 @@ class DataLoader {
     std::vector<std::unique_ptr<Lane>> lanes_;  // by worker
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -8,7 +8,7 @@
 #include "trainer/job/masking.h"
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 namespace {
 
@@ -43,7 +43,7 @@ void MaskedDataset::mask(std::int64_t sample, std::int32_t* tokens, std::int32_t
     const auto context = static_cast<std::uint64_t>(masking_.context);
     static const std::uint64_t kChoice = kernels::stream_of("data.masked.choice");
     static const std::uint64_t kWhat = kernels::stream_of("data.masked.what");
-    auto wanted = static_cast<std::uint64_t>(masked_tokens(masking_.context));
+    auto wanted = static_cast<std::uint64_t>(job::masked_tokens(masking_.context));
     std::fill_n(targets, context, kNoTarget);
     for (std::uint64_t t = 0; t < context && wanted > 0; ++t) {
         const std::uint64_t index = static_cast<std::uint64_t>(sample) * context + t;
@@ -63,4 +63,4 @@ void MaskedDataset::mask(std::int64_t sample, std::int32_t* tokens, std::int32_t
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -10,7 +10,7 @@
 
 #include "trainer/data/dataset.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 struct Masking {
     int context = 0;        // tokens of a sample
@@ -37,4 +37,4 @@ class MaskedDataset final : public Dataset {
     Masking masking_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -6,7 +6,7 @@
 
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 62;
@@ -50,4 +50,4 @@ std::int64_t Permutation::operator()(std::int64_t i) const {
     return static_cast<std::int64_t>(walked);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 // A bijection of {0 … n-1} that is computed, not stored: a Feistel network (Luby and Rackoff: "How to
 // construct pseudorandom permutations from pseudorandom functions", SIAM J. Comput. 17(2), 1988) on the
@@ -55,4 +55,4 @@ class Sampler {
     std::int64_t seed_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

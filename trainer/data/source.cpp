@@ -17,7 +17,7 @@
 #include "trainer/data/text_files.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 std::shared_ptr<const Tokenizer> train_tokenizer(const TextFiles& text, int vocabulary) {
@@ -153,14 +153,14 @@ TextSource open_text(const TextSettings& settings) {
     }
 }
 
-DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer) {
+DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> tokenizer) {
     try {
-        if (job.data.type == DataType::text) {
+        if (job.data.type == job::DataType::text) {
             TextSettings settings;
             settings.path = job.data.path;
             settings.seed = job.run.seed;
             settings.context = job.model.context;
-            const bool masked = job.model.type == ModelType::bert;
+            const bool masked = job.model.type == job::ModelType::bert;
             settings.vocabulary = masked ? text_tokens(job.model.vocabulary) : job.model.vocabulary;
             settings.validation = job.data.validation;
             settings.tokenizer = std::move(tokenizer);
@@ -186,4 +186,4 @@ DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer)
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -10,9 +10,11 @@
 #include "trainer/data/text.h"
 #include "trainer/data/tokenizer.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::job {
 struct Job;
+}
+
+namespace shardscope::trainer::data {
 
 struct TextSettings {
     std::string path;       // data.path: a file, or a folder of files
@@ -43,6 +45,6 @@ struct DataSource {
 
 // Opens the data that the job names. `tokenizer` as in TextSettings. Throws DataError as above, with the file
 // and line of the key before the message.
-DataSource open_data(const Job& job, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
+DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -7,7 +7,7 @@
 
 #include "trainer/kernels/random.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 using kernels::stream_of;
@@ -74,4 +74,4 @@ void SyntheticDataset::fill(std::int64_t first_sample, int count, float* x, floa
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

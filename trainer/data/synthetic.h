@@ -7,7 +7,7 @@
 
 #include "trainer/data/dataset.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 class SyntheticDataset final : public Dataset {
   public:
@@ -33,4 +33,4 @@ class SyntheticDataset final : public Dataset {
     int shift_[kTaps];
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 TextDataset::TextDataset(std::shared_ptr<const TokenSequence> tokens, TokenRange part, int context,
                          SampleOrder order, std::int64_t seed)
@@ -49,4 +49,4 @@ void TextDataset::fill(std::int64_t first_sample, int count, Token* tokens, Toke
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

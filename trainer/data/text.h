@@ -12,7 +12,7 @@
 #include "trainer/data/sampler.h"
 #include "trainer/data/tokens.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 // The tokens [first, first + count) of a row.
 struct TokenRange {
@@ -61,4 +61,4 @@ class TextDataset final : public Dataset {
     std::optional<Sampler> sampler_;  // empty: as in the text
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
@@ -78,4 +78,4 @@ std::string TextFile::whole() const {
     return text;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 class TextFile {
   public:
@@ -36,4 +36,4 @@ class TextFile {
     std::int64_t size_ = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -9,7 +9,7 @@
 
 #include "trainer/data/dataset.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ int TextFiles::file_at(std::int64_t position) const {
     return static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), position) - starts_.begin()) - 1;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -8,7 +8,7 @@
 
 #include "trainer/data/text_file.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 class TextFiles {
   public:
@@ -31,4 +31,4 @@ class TextFiles {
     std::vector<std::int64_t> starts_;  // by file; the last entry is the number of bytes in all
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 std::vector<Token> Tokenizer::encode(std::string_view text) const {
     std::vector<Token> tokens;
@@ -43,4 +43,4 @@ std::string_view ByteTokenizer::entry(Token token) const {
     return std::string_view(bytes_).substr(static_cast<std::size_t>(token), 1);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

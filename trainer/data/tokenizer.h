@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 using Token = std::int32_t;
 
@@ -51,4 +51,4 @@ class ByteTokenizer final : public Tokenizer {
     std::string bytes_;  // byte i at i
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 constexpr int kShortVocabulary = 1 << 16;
@@ -62,4 +62,4 @@ void EncodedTokens::read(std::int64_t first, int count, Token* out) const {
         tokens_);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

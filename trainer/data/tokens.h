@@ -9,7 +9,7 @@
 #include "trainer/data/text_files.h"
 #include "trainer/data/tokenizer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 class TokenSequence {
   public:
@@ -46,4 +46,4 @@ class EncodedTokens final : public TokenSequence {
     std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>> tokens_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 namespace {
 
 enum class Class : std::uint8_t { other, letter, digit, space };
@@ -49,4 +49,4 @@ std::string_view first_word(std::string_view text) {
     return text.substr(0, end);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

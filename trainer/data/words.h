@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::data {
 
 inline constexpr std::size_t kLongestWord = 64;
 
@@ -24,4 +24,4 @@ inline constexpr std::size_t kLongestWord = 64;
 // text.
 std::string_view first_word(std::string_view text);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::data

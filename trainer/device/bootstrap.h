@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shardscope::trainer::cuda {
+namespace shardscope::trainer::device {
 
 class Bootstrap {
   public:
@@ -36,4 +36,4 @@ class Bootstrap {
     virtual void check() = 0;
 };
 
-}  // namespace shardscope::trainer::cuda
+}  // namespace shardscope::trainer::device

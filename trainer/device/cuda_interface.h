@@ -12,7 +12,7 @@
 #include "trainer/device/device.h"
 #include "trainer/plan/mesh.h"
 
-namespace shardscope::trainer::cuda {
+namespace shardscope::trainer::device {
 
 // Called before and after the calls that enqueue a piece of work, on the host thread that enqueues it: what
 // is enqueued on the device in between belongs to it.
@@ -27,7 +27,7 @@ enum class GroupKind : std::uint8_t { automatic, local, nccl };
 
 struct DeviceSettings {
     std::string version;  // of the caller: SHARDSCOPE_VERSION
-    Mesh mesh;
+    plan::Mesh mesh;
     GroupKind group = GroupKind::automatic;
     bool tf32 = false;
     double timeout_s = 0;        // a collective that takes longer ends the run; 0: no limit
@@ -50,4 +50,4 @@ struct Gpus {
 using FindGpus = bool (*)(const std::string& version, Gpus& gpus, std::string& why);
 inline constexpr const char* kFindGpusSymbol = "shardscope_find_gpus";
 
-}  // namespace shardscope::trainer::cuda
+}  // namespace shardscope::trainer::device

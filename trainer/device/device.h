@@ -20,18 +20,18 @@
 #include "trainer/device/stream_event.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::device {
 
 // One rank's part in one collective.
 struct CollectiveLaunch {
     int communicator = 0;        // Mesh::id
     int place = 0, members = 1;  // of the rank among the communicator's ranks
     std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
-    CollectiveCall call;
+    collective::CollectiveCall call;
     // What the collective belongs to, for messages.
     std::int64_t step = 0;
     std::int32_t unit = -1;
-    Phase phase = Phase::none;
+    plan::Phase phase = plan::Phase::none;
     // For the recorder; valid only if `recorded`. `kernel`: the work that the device times.
     bool recorded = false;
     profiler::DeviceWork kernel;
@@ -42,7 +42,7 @@ class Device : public MemoryDevice {
   public:
     // --- streams ---------------------------------------------------------------------------------------
     // Adds a stream of the rank for that use. Called before any thread enqueues.
-    virtual StreamIndex add_stream(int rank, Stream use) = 0;
+    virtual StreamIndex add_stream(int rank, plan::Stream use) = 0;
 
     // These append an item that waits for `waits` at the head of its stream, and return its event. Each
     // stream is used by one thread, its rank's host thread. What `launch` and `collective` refer to must live
@@ -59,7 +59,7 @@ class Device : public MemoryDevice {
 
     // --- memory ----------------------------------------------------------------------------------------
     // Whether host threads can read and write memory of this space in place.
-    virtual bool host_reads(MemorySpace space) const = 0;
+    virtual bool host_reads(plan::MemorySpace space) const = 0;
     // Copies between any two spaces; done when it returns. The rank's streams must be idle.
     virtual void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) = 0;
 
@@ -83,7 +83,7 @@ class Device : public MemoryDevice {
     // The total device memory in bytes that the rank can have, if it has `reserved` and cannot get more.
     virtual std::int64_t memory_for(int /*rank*/, std::int64_t reserved) { return reserved; }
     // The place, for messages, into which a buffer of the rank does not fit: "into the memory that ...".
-    virtual std::string out_of_memory_place(int rank, MemorySpace space) = 0;
+    virtual std::string out_of_memory_place(int rank, plan::MemorySpace space) = 0;
     // The collective between processes that the ranks of this process wait in, as a clause; empty if none.
     virtual std::string waiting() { return {}; }
     // Stops everything because of `error`, which every waiting host thread receives.
@@ -93,4 +93,4 @@ class Device : public MemoryDevice {
     virtual void stop() = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::device

@@ -12,7 +12,7 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::device {
 
 // Values that are not in the Plan because they differ by rank or step.
 struct KernelContext {
@@ -20,10 +20,10 @@ struct KernelContext {
     int ranks = 1;
     int place = 0;  // of the rank in its shard group
     std::int64_t seed = 0;
-    std::int64_t step = 0;              // 0 the first
-    std::int64_t micro_step = 0;        // step * micro-batches of a step + micro-batch
-    double lr = 0;                      // of the step
-    std::span<const Segment> segments;  // of the Op, from its Plan
+    std::int64_t step = 0;                    // 0 the first
+    std::int64_t micro_step = 0;              // step * micro-batches of a step + micro-batch
+    double lr = 0;                            // of the step
+    std::span<const plan::Segment> segments;  // of the Op, from its Plan
 };
 
 // Kernels count rows and columns in 32 bits. Throws std::length_error for a number beyond that.
@@ -41,8 +41,8 @@ inline constexpr float kNormEps = 1e-5F;  // as in torch.nn.LayerNorm and in Lla
 
 // An Op's args and dims, as the types that kernels take.
 struct KernelOperands {
-    const Op& op;
-    const KernelOp& own;
+    const plan::Op& op;
+    const plan::KernelOp& own;
     const std::vector<std::byte*>& data;
     std::size_t count;  // of the kernel's own args
 
@@ -70,4 +70,4 @@ struct Held {
     std::size_t count() const { return static_cast<std::size_t>(end - begin); }
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::device

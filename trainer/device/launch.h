@@ -8,13 +8,13 @@
 #include "trainer/device/kernel_context.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::device {
 
 struct Launch {
-    const Op* op = nullptr;        // a kernel, memcpy or memset
+    const plan::Op* op = nullptr;  // a kernel, memcpy or memset
     std::vector<std::byte*> data;  // addresses, in the order of Op::args
     KernelContext context;
     profiler::DeviceWork work;  // set if it is recorded
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::device

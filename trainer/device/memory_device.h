@@ -8,7 +8,7 @@
 #include "trainer/device/stream_event.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::device {
 
 class MemoryDevice {
   public:
@@ -27,9 +27,9 @@ class MemoryDevice {
 
     // Allocates `bytes` of a space for a rank, with all bits set (`poisoned`) or undefined contents; null if
     // the system has no more.
-    virtual std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
+    virtual std::byte* take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) = 0;
     // Frees memory that no work uses any more.
-    virtual void give_back(int rank, MemorySpace space, std::byte* data) noexcept = 0;
+    virtual void give_back(int rank, plan::MemorySpace space, std::byte* data) noexcept = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::device

@@ -9,7 +9,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::device {
 
 using StreamIndex = std::int32_t;  // over all ranks of the process
 
@@ -44,4 +44,4 @@ class Waits {
     std::size_t count_ = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::device

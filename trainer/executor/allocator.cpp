@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -22,15 +22,15 @@ Allocator::~Allocator() {
 
 // The order of the stream itself protects a reuse there; any other stream must be past its last use. A
 // poisoned block belongs to no stream.
-bool Allocator::reusable(const MemoryBlock& block, Stream stream) const {
-    for (std::size_t s = 0; s < kStreams; ++s) {
+bool Allocator::reusable(const MemoryBlock& block, plan::Stream stream) const {
+    for (std::size_t s = 0; s < plan::kStreams; ++s) {
         if (static_cast<int>(s) == static_cast<int>(stream)) continue;
         if (!device_.happened({streams_[s], block.last_use[s]})) return false;
     }
     return device_.happened({options_.poison_stream, block.last_poison});
 }
 
-MemoryBlock* Allocator::allocate(std::int64_t bytes, MemorySpace space, Stream stream) {
+MemoryBlock* Allocator::allocate(std::int64_t bytes, plan::MemorySpace space, plan::Stream stream) {
     const std::int64_t size =
         (std::max<std::int64_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
     settle();
@@ -56,7 +56,7 @@ void Allocator::free(MemoryBlock* block) {
     cached_[static_cast<std::size_t>(block->space)].emplace(block->capacity, block);
 }
 
-MemoryBlock* Allocator::take_cached(std::int64_t size, MemorySpace space, Stream stream) {
+MemoryBlock* Allocator::take_cached(std::int64_t size, plan::MemorySpace space, plan::Stream stream) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
     for (auto it = cached.lower_bound(size); it != cached.end() && it->first <= largest_acceptable(size);
          ++it) {
@@ -70,17 +70,17 @@ MemoryBlock* Allocator::take_cached(std::int64_t size, MemorySpace space, Stream
 
 // --- growing and shrinking -------------------------------------------------------------------------------
 
-bool Allocator::has_room(std::int64_t size, MemorySpace space) const {
-    return space != MemorySpace::device || options_.device_limit == 0 ||
+bool Allocator::has_room(std::int64_t size, plan::MemorySpace space) const {
+    return space != plan::MemorySpace::device || options_.device_limit == 0 ||
            count(space).reserved + size <= options_.device_limit;
 }
 
 // Null where the system has no memory.
-std::byte* Allocator::from_system(std::int64_t size, MemorySpace space) const {
+std::byte* Allocator::from_system(std::int64_t size, plan::MemorySpace space) const {
     return device_.take(rank_, space, size, options_.poison_stream >= 0);
 }
 
-MemoryBlock* Allocator::grow(std::int64_t size, MemorySpace space) {
+MemoryBlock* Allocator::grow(std::int64_t size, plan::MemorySpace space) {
     if (!has_room(size, space)) give_back_cached(space, size);
     if (!has_room(size, space)) throw PoolExhausted(true);
     auto block = std::make_unique<MemoryBlock>();
@@ -102,12 +102,12 @@ MemoryBlock* Allocator::grow(std::int64_t size, MemorySpace space) {
 
 // Frees cached blocks, the largest first, until `size` more bytes fit; 0: all. Waits for blocks that are
 // still in use, as PyTorch does before it gives up.
-void Allocator::give_back_cached(MemorySpace space, std::int64_t size) {
+void Allocator::give_back_cached(plan::MemorySpace space, std::int64_t size) {
     auto& cached = cached_[static_cast<std::size_t>(space)];
     while (!cached.empty() && (size == 0 || !has_room(size, space))) {
         const auto largest = std::prev(cached.end());
         MemoryBlock* block = largest->second;
-        for (std::size_t s = 0; s < kStreams; ++s) device_.wait({streams_[s], block->last_use[s]});
+        for (std::size_t s = 0; s < plan::kStreams; ++s) device_.wait({streams_[s], block->last_use[s]});
         device_.wait({options_.poison_stream, block->last_poison});
         settle();  // no lingerer of this block is left
         cached.erase(largest);
@@ -129,7 +129,7 @@ void Allocator::release(MemoryBlock* block) {
 // Keeps the block active until the streams from `first_stream` on have passed its last use, one after the
 // other.
 void Allocator::linger(MemoryBlock* block, std::size_t first_stream) {
-    for (std::size_t s = first_stream; s < kStreams; ++s) {
+    for (std::size_t s = first_stream; s < plan::kStreams; ++s) {
         if (device_.happened({streams_[s], block->last_use[s]})) continue;
         block->lingering = true;
         lingering_[s].push({block->last_use[s], block->turn, block});
@@ -140,7 +140,7 @@ void Allocator::linger(MemoryBlock* block, std::size_t first_stream) {
 }
 
 void Allocator::settle() {
-    for (std::size_t s = 0; s < kStreams; ++s) {
+    for (std::size_t s = 0; s < plan::kStreams; ++s) {
         Lingerers& lingerers = lingering_[s];
         while (!lingerers.empty() && device_.happened({streams_[s], lingerers.top().sequence})) {
             const Lingerer first = lingerers.top();
@@ -151,9 +151,9 @@ void Allocator::settle() {
 }
 
 void Allocator::poison(MemoryBlock* block) {
-    Waits waits;
-    for (std::size_t s = 0; s < kStreams; ++s) waits.add({streams_[s], block->last_use[s]});
+    device::Waits waits;
+    for (std::size_t s = 0; s < plan::kStreams; ++s) waits.add({streams_[s], block->last_use[s]});
     block->last_poison = device_.poison(options_.poison_stream, waits, block->data, block->capacity).sequence;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -18,13 +18,13 @@
 #include "trainer/device/memory_device.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 struct MemoryBlock {
     std::byte* data = nullptr;
     std::int64_t capacity = 0;
-    MemorySpace space = MemorySpace::device;
-    std::array<std::uint64_t, kStreams>
+    plan::MemorySpace space = plan::MemorySpace::device;
+    std::array<std::uint64_t, plan::kStreams>
         last_use{};                 // sequence of the latest item of each stream that uses it
     std::uint64_t last_poison = 0;  // sequence of the block's latest poisoning
     // Used by the allocator only:
@@ -46,14 +46,14 @@ class PoolExhausted : public std::bad_alloc {
 };
 
 struct AllocatorOptions {
-    std::int64_t device_limit = 0;   // maximum of reserved device bytes; 0: no limit
-    StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
+    std::int64_t device_limit = 0;           // maximum of reserved device bytes; 0: no limit
+    device::StreamIndex poison_stream = -1;  // >= 0: see TestSettings::poison; a stream of its own
 };
 
 class Allocator {
   public:
     // `streams`: the rank's streams, in the order of Stream.
-    Allocator(MemoryDevice& device, int rank, std::array<StreamIndex, kStreams> streams,
+    Allocator(device::MemoryDevice& device, int rank, std::array<device::StreamIndex, plan::kStreams> streams,
               AllocatorOptions options = {})
         : device_(device), rank_(rank), streams_(streams), options_(options) {}
     ~Allocator();
@@ -63,17 +63,17 @@ class Allocator {
     // Returns a block that `stream` uses first (host: the host thread, immediately). Where the pool would
     // have to grow beyond its limit, cached blocks are first returned to the system, once the streams are
     // done with them. Throws PoolExhausted.
-    MemoryBlock* allocate(std::int64_t bytes, MemorySpace space, Stream stream);
+    MemoryBlock* allocate(std::int64_t bytes, plan::MemorySpace space, plan::Stream stream);
     void free(MemoryBlock* block);
-    void used(MemoryBlock* block, Stream stream, std::uint64_t sequence) {
+    void used(MemoryBlock* block, plan::Stream stream, std::uint64_t sequence) {
         block->last_use[static_cast<std::size_t>(stream)] = sequence;
     }
 
-    std::int64_t allocated_bytes(MemorySpace space) const { return count(space).allocated; }
-    std::int64_t active_bytes(MemorySpace space) const { return count(space).active; }
-    std::int64_t reserved_bytes(MemorySpace space) const { return count(space).reserved; }
-    std::int64_t peak_active_bytes(MemorySpace space) const { return count(space).peak_active; }
-    std::int64_t peak_reserved_bytes(MemorySpace space) const { return count(space).peak_reserved; }
+    std::int64_t allocated_bytes(plan::MemorySpace space) const { return count(space).allocated; }
+    std::int64_t active_bytes(plan::MemorySpace space) const { return count(space).active; }
+    std::int64_t reserved_bytes(plan::MemorySpace space) const { return count(space).reserved; }
+    std::int64_t peak_active_bytes(plan::MemorySpace space) const { return count(space).peak_active; }
+    std::int64_t peak_reserved_bytes(plan::MemorySpace space) const { return count(space).peak_reserved; }
     // Notes which stream uses are over by now; allocate and free do so too.
     void settle();
     // True if the last allocate() had to take new memory from the system.
@@ -92,28 +92,28 @@ class Allocator {
     };
     using Lingerers = std::priority_queue<Lingerer, std::vector<Lingerer>, std::greater<>>;
 
-    Counts& count(MemorySpace space) { return counts_[static_cast<std::size_t>(space)]; }
-    const Counts& count(MemorySpace space) const { return counts_[static_cast<std::size_t>(space)]; }
-    bool reusable(const MemoryBlock& block, Stream stream) const;
-    MemoryBlock* take_cached(std::int64_t size, MemorySpace space, Stream stream);
-    MemoryBlock* grow(std::int64_t size, MemorySpace space);
-    bool has_room(std::int64_t size, MemorySpace space) const;
-    std::byte* from_system(std::int64_t size, MemorySpace space) const;
-    void give_back_cached(MemorySpace space, std::int64_t size);
+    Counts& count(plan::MemorySpace space) { return counts_[static_cast<std::size_t>(space)]; }
+    const Counts& count(plan::MemorySpace space) const { return counts_[static_cast<std::size_t>(space)]; }
+    bool reusable(const MemoryBlock& block, plan::Stream stream) const;
+    MemoryBlock* take_cached(std::int64_t size, plan::MemorySpace space, plan::Stream stream);
+    MemoryBlock* grow(std::int64_t size, plan::MemorySpace space);
+    bool has_room(std::int64_t size, plan::MemorySpace space) const;
+    std::byte* from_system(std::int64_t size, plan::MemorySpace space) const;
+    void give_back_cached(plan::MemorySpace space, std::int64_t size);
     void release(MemoryBlock* block);
     void linger(MemoryBlock* block, std::size_t first_stream);
     void poison(MemoryBlock* block);
 
-    MemoryDevice& device_;
+    device::MemoryDevice& device_;
     int rank_;
-    std::array<StreamIndex, kStreams> streams_;
+    std::array<device::StreamIndex, plan::kStreams> streams_;
     AllocatorOptions options_;
     std::vector<std::unique_ptr<MemoryBlock>> blocks_;
     std::array<std::multimap<std::int64_t, MemoryBlock*>, traces::schema::kMemorySpaces>
-        cached_;                                 // by capacity
-    std::array<Lingerers, kStreams> lingering_;  // by stream
+        cached_;                                       // by capacity
+    std::array<Lingerers, plan::kStreams> lingering_;  // by stream
     std::array<Counts, traces::schema::kMemorySpaces> counts_{};
     bool grew_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -18,14 +18,14 @@
 #include "trainer/plan/builder.h"
 #include "trainer/world/message.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array kOperations = {Operation::all_gather, Operation::reduce_scatter, Operation::all_reduce,
-                                    Operation::broadcast};
+constexpr std::array kOperations = {plan::Operation::all_gather, plan::Operation::reduce_scatter,
+                                    plan::Operation::all_reduce, plan::Operation::broadcast};
 constexpr int kAlone = 5;                             // measurements of a single collective in a round
 constexpr std::int64_t kRepeatedBytes = 128LL << 20;  // maximum per operation and size in a round
 constexpr int kMostRepeats = 100, kFewestRepeats = 3;
@@ -42,41 +42,43 @@ int repeats_of(std::int64_t bytes) {
 // Every Plan has the same two buffers: the full one, and one rank's piece of it.
 class Plans {
   public:
-    Plans(const Program& program, const CollectiveBenchOptions& options);
+    Plans(const sharding::Program& program, const CollectiveBenchOptions& options);
 
     struct Measure {
         CollectiveRate rate;
-        Plan once, many;
+        plan::Plan once, many;
     };
-    const Plan& begin() const { return begin_; }
-    const Plan& end() const { return end_; }
+    const plan::Plan& begin() const { return begin_; }
+    const plan::Plan& end() const { return end_; }
     const std::vector<Measure>& measures() const { return measures_; }
-    std::vector<const Plan*> all() const;
+    std::vector<const plan::Plan*> all() const;
 
   private:
-    Plan write(const Measure& measure, int repeats) const;
+    plan::Plan write(const Measure& measure, int repeats) const;
 
     int ranks_;
-    std::vector<Buffer> buffers_;
-    Plan begin_, end_;
+    std::vector<plan::Buffer> buffers_;
+    plan::Plan begin_, end_;
     std::vector<Measure> measures_;
 };
 
-Plans::Plans(const Program& program, const CollectiveBenchOptions& options) : ranks_(program.mesh().ranks) {
+Plans::Plans(const sharding::Program& program, const CollectiveBenchOptions& options)
+    : ranks_(program.mesh().ranks) {
     const auto device = [&](const char* name, std::int64_t bytes) {
-        buffers_.push_back({name, MemoryCategory::communication, MemorySpace::device, bytes, -1, -1});
+        buffers_.push_back(
+            {name, plan::MemoryCategory::communication, plan::MemorySpace::device, bytes, -1, -1});
     };
     device("all ranks' elements", options.largest);
     device("own elements", options.largest);
-    PlanBuilder begin(PlanKind::setup, buffers_), end(PlanKind::finish, buffers_);
-    for (BufferId buffer = 0; buffer < 2; ++buffer) {
-        begin.allocate(buffer, Stream::compute);
+    plan::PlanBuilder begin(plan::PlanKind::setup, buffers_), end(plan::PlanKind::finish, buffers_);
+    for (plan::BufferId buffer = 0; buffer < 2; ++buffer) {
+        begin.allocate(buffer, plan::Stream::compute);
         begin.memset(begin.whole(buffer));
         end.free(buffer);
     }
     begin_ = begin.take();
     end_ = end.take();
-    for (const Operation operation : kOperations) {
+    for (const plan::Operation operation : kOperations) {
         for (std::int64_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
             Measure measure;
             // As in nccl-tests: whole pieces of whole elements.
@@ -91,28 +93,28 @@ Plans::Plans(const Program& program, const CollectiveBenchOptions& options) : ra
     }
 }
 
-Plan Plans::write(const Measure& measure, int repeats) const {
-    PlanBuilder builder(PlanKind::steady, buffers_);
+plan::Plan Plans::write(const Measure& measure, int repeats) const {
+    plan::PlanBuilder builder(plan::PlanKind::steady, buffers_);
     const std::int64_t bytes = measure.rate.bytes;
-    const bool gathers = measure.rate.operation == Operation::all_gather;
-    const bool pieces = gathers || measure.rate.operation == Operation::reduce_scatter;
-    const Arg all{0, 0, bytes, 0}, own{1, 0, pieces ? bytes / ranks_ : bytes, 0};
+    const bool gathers = measure.rate.operation == plan::Operation::all_gather;
+    const bool pieces = gathers || measure.rate.operation == plan::Operation::reduce_scatter;
+    const plan::Arg all{0, 0, bytes, 0}, own{1, 0, pieces ? bytes / ranks_ : bytes, 0};
     {
-        const PlanBuilder::Range range(builder,
-                                       fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
+        const plan::PlanBuilder::Range range(
+            builder, fmt::format("{} of {} bytes", name(measure.rate.operation), bytes));
         for (int i = 0; i < repeats; ++i) {
             builder.collective({.operation = measure.rate.operation}, gathers ? all : own,
-                               gathers ? own : all, bytes, Stream::unshard);
+                               gathers ? own : all, bytes, plan::Stream::unshard);
         }
-        const EventId over = builder.new_event();
-        builder.record(over, Stream::unshard);
+        const plan::EventId over = builder.new_event();
+        builder.record(over, plan::Stream::unshard);
         builder.host_wait(over);
     }
     return builder.take();
 }
 
-std::vector<const Plan*> Plans::all() const {
-    std::vector<const Plan*> all = {&begin_, &end_};
+std::vector<const plan::Plan*> Plans::all() const {
+    std::vector<const plan::Plan*> all = {&begin_, &end_};
     for (const Measure& measure : measures_) {
         all.push_back(&measure.once);
         all.push_back(&measure.many);
@@ -121,12 +123,12 @@ std::vector<const Plan*> Plans::all() const {
 }
 
 // Bytes that a rank must read from and write to memory for its part, each byte of each buffer once.
-double bytes_moved(Operation operation, std::int64_t bytes, int ranks) {
+double bytes_moved(plan::Operation operation, std::int64_t bytes, int ranks) {
     const auto all = static_cast<double>(bytes), piece = all / ranks;
     switch (operation) {
-        case Operation::reduce_scatter:
+        case plan::Operation::reduce_scatter:
             return all + piece;  // its piece of every rank's input, and the sum
-        case Operation::all_reduce:
+        case plan::Operation::all_reduce:
             return all + piece + 2 * all;  // as a reduce_scatter, then an all_gather of the sums
         default:
             return 2 * all;
@@ -135,7 +137,7 @@ double bytes_moved(Operation operation, std::int64_t bytes, int ranks) {
 
 class Bench {
   public:
-    Bench(const Program& program, const CollectiveBenchOptions& options)
+    Bench(const sharding::Program& program, const CollectiveBenchOptions& options)
         : program_(program),
           options_(options),
           plans_(program, options),
@@ -151,15 +153,15 @@ class Bench {
     };
     void host(int rank, RankRunner& runner);
     Times measure(const Plans::Measure& measure, int rank, RankRunner& runner);
-    void carry_out(const Plan& plan, int rank, RankRunner& runner);
+    void carry_out(const plan::Plan& plan, int rank, RankRunner& runner);
     void bring_together(std::size_t index, int rank, const Times& own);
     void complete();
     bool one_memory() const {
-        return program_.job().run.device == DeviceKind::cpu &&
+        return program_.job().run.device == job::DeviceKind::cpu &&
                (!options_.processes || options_.processes->world->hosts() == 1);
     }
 
-    const Program& program_;
+    const sharding::Program& program_;
     const CollectiveBenchOptions& options_;
     Plans plans_;
     Ranks ranks_;
@@ -170,7 +172,7 @@ class Bench {
 };
 
 // Each Plan is a step of the trace.
-void Bench::carry_out(const Plan& plan, int rank, RankRunner& runner) {
+void Bench::carry_out(const plan::Plan& plan, int rank, RankRunner& runner) {
     int& step = steps_[static_cast<std::size_t>(rank)];
     const std::uint64_t since = runner.trace().now();
     runner.run(plan, step);
@@ -203,9 +205,9 @@ void Bench::bring_together(std::size_t index, int rank, const Times& own) {
     ranks_.meet();
     if (rank == ranks_.here().front()) {
         if (options_.processes) {
-            const std::string mine = MessageWriter().add(slowest_.us).add(slowest_.latency_us).text();
+            const std::string mine = world::MessageWriter().add(slowest_.us).add(slowest_.latency_us).text();
             for (const std::string& text : options_.processes->world->gather(mine)) {
-                MessageReader message(text);
+                world::MessageReader message(text);
                 slowest_.us = std::max(slowest_.us, message.number<double>());
                 slowest_.latency_us = std::max(slowest_.latency_us, message.number<double>());
             }
@@ -283,8 +285,8 @@ CollectiveBench Bench::run() {
 
 }  // namespace
 
-CollectiveBench bench_collectives(const Program& program, const CollectiveBenchOptions& options) {
+CollectiveBench bench_collectives(const sharding::Program& program, const CollectiveBenchOptions& options) {
     return Bench(program, options).run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -14,7 +14,7 @@ namespace shardscope::profiler {
 class Recorder;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Every round makes all measurements in turn, memory copies too, and the fastest round of each counts: on a
 // shared machine only some rounds are slow.
@@ -46,6 +46,6 @@ struct CollectiveBenchOptions {
 
 // Measures among all ranks of the program, in fp32. The result is complete in the process of rank 0. Throws
 // as run_training does.
-CollectiveBench bench_collectives(const Program& program, const CollectiveBenchOptions& options);
+CollectiveBench bench_collectives(const sharding::Program& program, const CollectiveBenchOptions& options);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -12,7 +12,7 @@
 #include "trainer/executor/cpu_kernels.h"
 #include "trainer/executor/host_memory.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -22,16 +22,16 @@ constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
 
 }  // namespace
 
-void execute(const Launch& launch) {
-    const Op& op = *launch.op;
+void execute(const device::Launch& launch) {
+    const plan::Op& op = *launch.op;
     const auto bytes = static_cast<std::size_t>(op.args.empty() ? 0 : op.args[0].bytes);
     switch (op.kind) {
-        case OpKind::kernel:
+        case plan::OpKind::kernel:
             return run_kernel(op, launch.data, launch.context);
-        case OpKind::memcpy:
+        case plan::OpKind::memcpy:
             std::memcpy(launch.data[0], launch.data[1], bytes);
             return;
-        case OpKind::memset:
+        case plan::OpKind::memset:
             std::memset(launch.data[0], op.value(), bytes);
             return;
         default:
@@ -39,7 +39,8 @@ void execute(const Launch& launch) {
     }
 }
 
-CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options, std::unique_ptr<ProcessGroup> group)
+CpuDevice::CpuDevice(const plan::Mesh& mesh, const CpuDeviceOptions& options,
+                     std::unique_ptr<comm::ProcessGroup> group)
     : options_(options),
       groups_(mesh, options.transfer_delay, options.delays),
       group_(std::move(group)),
@@ -55,13 +56,13 @@ CpuDevice::CpuDevice(const Mesh& mesh, const CpuDeviceOptions& options, std::uni
 
 // --- streams ---------------------------------------------------------------------------------------------
 
-StreamIndex CpuDevice::add_stream(int rank, Stream /*use*/) {
+device::StreamIndex CpuDevice::add_stream(int rank, plan::Stream /*use*/) {
     launches_.emplace_back();
     return scheduler_.add_stream(rank);
 }
 
 // A record that no worker uses any more; its launch is an earlier one.
-CpuDevice::InFlight& CpuDevice::in_flight(StreamIndex stream) {
+CpuDevice::InFlight& CpuDevice::in_flight(device::StreamIndex stream) {
     Launches& launches = launches_[static_cast<std::size_t>(stream)];
     if (launches.empty() || !scheduler_.happened(launches.front()->event)) {
         return *launches.emplace_back(std::make_unique<InFlight>());
@@ -71,46 +72,50 @@ CpuDevice::InFlight& CpuDevice::in_flight(StreamIndex stream) {
     return *launches.back();
 }
 
-StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) {
+device::StreamEvent CpuDevice::enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                       const device::Launch& launch) {
     InFlight& own = in_flight(stream);
     own.launch = launch;
-    const Priority priority = launch.op->kind == OpKind::kernel ? Priority::compute : Priority::copy;
+    const Priority priority = launch.op->kind == plan::OpKind::kernel ? Priority::compute : Priority::copy;
     own.event =
         scheduler_.enqueue(stream, priority, waits, [this, &own](int worker) { run(own.launch, worker); });
     return own.event;
 }
 
 // Called on a worker.
-void CpuDevice::run(const Launch& launch, int worker) {
+void CpuDevice::run(const device::Launch& launch, int worker) {
     if (options_.delays) options_.delays->maybe_sleep();
     if (!options_.recorder) return execute(launch);
     const std::uint64_t start = ticks();
     execute(launch);
     const std::uint64_t end = ticks();
     switch (launch.op->kind) {
-        case OpKind::kernel:
+        case plan::OpKind::kernel:
             return log_of(worker).kernel(start, end, launch.work);
-        case OpKind::memcpy:
+        case plan::OpKind::memcpy:
             return log_of(worker).memcpy(start, end, launch.work);
         default:
             return log_of(worker).memset(start, end, launch.work);
     }
 }
 
-StreamEvent CpuDevice::enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+device::StreamEvent CpuDevice::enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                       const device::CollectiveLaunch& collective) {
     return group_ ? begin(stream, waits, collective) : meet(stream, waits, collective);
 }
 
 // A collective among the ranks of this process.
-StreamEvent CpuDevice::meet(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Waits& waits,
+                                    const device::CollectiveLaunch& collective) {
     const auto part = static_cast<std::size_t>(collective.place);
     auto meeting =
         groups_.of(collective.communicator).join(collective.place, collective.sequence, collective.call);
     if (collective.recorded) {
         // The kernel's time is from this rank's arrival to its own data in place; an all_reduce's is in place
         // when all parts are done, because each part writes to every rank.
-        const Operation operation = collective.call.operation;
-        const bool ends_together = operation == Operation::all_reduce || operation == Operation::barrier;
+        const plan::Operation operation = collective.call.operation;
+        const bool ends_together =
+            operation == plan::Operation::all_reduce || operation == plan::Operation::barrier;
         meeting->on_part_complete(
             part, [this, kernel = collective.kernel, row = collective.row, ends_together](
                       std::uint64_t arrived, std::uint64_t own_end, std::uint64_t last_end, int worker) {
@@ -122,7 +127,8 @@ StreamEvent CpuDevice::meet(StreamIndex stream, const Waits& waits, const Collec
 }
 
 // A collective among processes. The kernel's time is from this rank's arrival to its own data in place.
-StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) {
+device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::Waits& waits,
+                                     const device::CollectiveLaunch& collective) {
     return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
         const std::uint64_t arrived = collective.recorded ? ticks() : 0;
         group_->begin(collective, [this, stream, collective, arrived](const std::exception_ptr& error) {
@@ -132,8 +138,8 @@ StreamEvent CpuDevice::begin(StreamIndex stream, const Waits& waits, const Colle
 }
 
 // Called on the group's thread.
-void CpuDevice::end(StreamIndex stream, const CollectiveLaunch& collective, std::uint64_t arrived,
-                    const std::exception_ptr& error) {
+void CpuDevice::end(device::StreamIndex stream, const device::CollectiveLaunch& collective,
+                    std::uint64_t arrived, const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
     try {
         if (collective.recorded) {
@@ -147,11 +153,12 @@ void CpuDevice::end(StreamIndex stream, const CollectiveLaunch& collective, std:
     scheduler_.end_elsewhere(stream);
 }
 
-StreamEvent CpuDevice::mark(StreamIndex stream, const Waits& waits) {
+device::StreamEvent CpuDevice::mark(device::StreamIndex stream, const device::Waits& waits) {
     return scheduler_.enqueue(stream, Priority::communication, waits, [](int) {});
 }
 
-StreamEvent CpuDevice::poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) {
+device::StreamEvent CpuDevice::poison(device::StreamIndex stream, const device::Waits& waits, std::byte* data,
+                                      std::int64_t bytes) {
     return scheduler_.enqueue(stream, Priority::copy, waits, [data, bytes](int) {
         std::memset(data, kPoison, static_cast<std::size_t>(bytes));
     });
@@ -159,7 +166,7 @@ StreamEvent CpuDevice::poison(StreamIndex stream, const Waits& waits, std::byte*
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-std::byte* CpuDevice::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes, bool poisoned) {
+std::byte* CpuDevice::take(int /*rank*/, plan::MemorySpace /*space*/, std::int64_t bytes, bool poisoned) {
     const auto size = static_cast<std::size_t>(bytes);
     std::byte* data = take_host_memory(size);
     if (data && options_.headroom > 0) {
@@ -177,7 +184,7 @@ std::byte* CpuDevice::take(int /*rank*/, MemorySpace /*space*/, std::int64_t byt
     return data;
 }
 
-void CpuDevice::give_back(int /*rank*/, MemorySpace /*space*/, std::byte* data) noexcept {
+void CpuDevice::give_back(int /*rank*/, plan::MemorySpace /*space*/, std::byte* data) noexcept {
     give_back_host_memory(data);
 }
 
@@ -202,8 +209,8 @@ void CpuDevice::stop() {
     if (group_) group_->stop();
 }
 
-std::string CpuDevice::out_of_memory_place(int /*rank*/, MemorySpace /*space*/) {
+std::string CpuDevice::out_of_memory_place(int /*rank*/, plan::MemorySpace /*space*/) {
     return "into the memory that the system gives this process (ulimit -v)";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -19,7 +19,7 @@
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -30,18 +30,18 @@ using k::Bf16;
     throw std::logic_error("a Plan names a kernel that the cpu executor does not have");
 }
 
-using Operands = KernelOperands;
+using Operands = device::KernelOperands;
 
 template <class T>
 void rotate(const Operands& o) {
     const auto turn = [&](const auto* table) {
-        if (o.own.kernel == Kernel::rotary_forward) {
+        if (o.own.kernel == plan::Kernel::rotary_forward) {
             k::rotary_forward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
         } else {
             k::rotary_backward(o.as<const T>(1), table, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3), o.d(4));
         }
     };
-    if (input_type(o.own, 5) == DType::bf16) {
+    if (input_type(o.own, 5) == plan::DType::bf16) {
         turn(o.as<const Bf16>(2));
     } else {
         turn(o.as<const float>(2));
@@ -52,7 +52,7 @@ void rotate(const Operands& o) {
 // other.
 template <class T>
 void linear_activation_forward(const Operands& o) {
-    const bool relu = o.own.kernel == Kernel::linear_relu_forward;
+    const bool relu = o.own.kernel == plan::Kernel::linear_relu_forward;
     const std::size_t x = relu ? 1 : 2, bias = x + 2;
     T* y = o.as<T>(0);
     T* sum = !relu && o.data[1] ? o.as<T>(1) : y;
@@ -65,7 +65,7 @@ void linear_activation_forward(const Operands& o) {
 // Identifies these elements within a step's dropout: the same numbers on every rank that does this
 // micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
-void drop(const Operands& o, const KernelContext& context) {
+void drop(const Operands& o, const device::KernelContext& context) {
     const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
     k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
                static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
@@ -102,77 +102,78 @@ k::AttentionShape attention_shape(const Operands& o) {
 
 // Kernels whose element type is KernelOp::dtype.
 template <class T>
-void run_typed(const Operands& o, const KernelContext& context) {
+void run_typed(const Operands& o, const device::KernelContext& context) {
     const auto t = [&](std::size_t arg) { return o.as<T>(arg); };
     const auto in = [&](std::size_t arg) { return o.as<const T>(arg); };
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-        case Kernel::linear_forward:
+        case plan::Kernel::linear_forward:
             return k::linear_forward(in(1), in(2), o.count > 3 ? in(3) : nullptr, t(0), d(0), d(1), d(2));
-        case Kernel::linear_relu_forward:
-        case Kernel::linear_gelu_forward:
+        case plan::Kernel::linear_relu_forward:
+        case plan::Kernel::linear_gelu_forward:
             return linear_activation_forward<T>(o);
-        case Kernel::linear_backward_input:
+        case plan::Kernel::linear_backward_input:
             return k::linear_backward_input(in(1), in(2), t(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_weight:
+        case plan::Kernel::linear_backward_weight:
             return k::linear_backward_weight(in(1), in(2), t(0), d(0), d(1), d(2));
-        case Kernel::linear_backward_bias:
+        case plan::Kernel::linear_backward_bias:
             return k::linear_backward_bias(in(1), t(0), d(0), d(1));
 #define ACTIVATION(name, ...)                     \
-    case Kernel::name##_forward:                  \
+    case plan::Kernel::name##_forward:            \
         return k::name##_forward(in(1), t(0), n); \
-    case Kernel::name##_backward:                 \
+    case plan::Kernel::name##_backward:           \
         return k::name##_backward(in(1), in(2), t(0), n);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
-        case Kernel::silu_mul_forward:
+        case plan::Kernel::silu_mul_forward:
             return k::silu_mul_forward(in(1), in(2), t(0), n);
-        case Kernel::silu_mul_backward:
+        case plan::Kernel::silu_mul_backward:
             return k::silu_mul_backward(in(2), in(3), in(4), t(0), t(1), n);
-        case Kernel::dropout_forward:
-        case Kernel::dropout_backward:
+        case plan::Kernel::dropout_forward:
+        case plan::Kernel::dropout_backward:
             return drop<T>(o, context);
-        case Kernel::add:
+        case plan::Kernel::add:
             return k::add(in(1), in(2), t(0), n);
-        case Kernel::accumulate:
-            return input_type(o.own, 1) == DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
-                                                       : k::accumulate(o.as<const float>(1), t(0), n);
-        case Kernel::scale:
+        case plan::Kernel::accumulate:
+            return input_type(o.own, 1) == plan::DType::bf16 ? k::accumulate(o.as<const Bf16>(1), t(0), n)
+                                                             : k::accumulate(o.as<const float>(1), t(0), n);
+        case plan::Kernel::scale:
             return k::scale(t(0), static_cast<float>(o.own.scalars[0]), n);
-        case Kernel::scale_by:
+        case plan::Kernel::scale_by:
             return k::scale(t(0), *o.f(1), n);
-        case Kernel::sum_of_squares:
+        case plan::Kernel::sum_of_squares:
             *o.f64(0) = k::sum_of_squares(in(1), n);
             return;
-        case Kernel::layer_norm_forward:
-            return k::layer_norm_forward(in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1), kNormEps);
-        case Kernel::layer_norm_backward:
+        case plan::Kernel::layer_norm_forward:
+            return k::layer_norm_forward(in(3), in(4), in(5), t(0), o.f(1), o.f(2), d(0), d(1),
+                                         device::kNormEps);
+        case plan::Kernel::layer_norm_backward:
             return layer_norm_backward<T>(o);
-        case Kernel::rms_norm_forward:
-            return k::rms_norm_forward(in(2), in(3), t(0), o.f(1), d(0), d(1), kNormEps);
-        case Kernel::rms_norm_backward:
+        case plan::Kernel::rms_norm_forward:
+            return k::rms_norm_forward(in(2), in(3), t(0), o.f(1), d(0), d(1), device::kNormEps);
+        case plan::Kernel::rms_norm_backward:
             return rms_norm_backward<T>(o);
-        case Kernel::rotary_table:
+        case plan::Kernel::rotary_table:
             return k::rotary_table(t(0), d(0), d(1), o.own.scalars[0]);
-        case Kernel::rotary_forward:
-        case Kernel::rotary_backward:
+        case plan::Kernel::rotary_forward:
+        case plan::Kernel::rotary_backward:
             return rotate<T>(o);
-        case Kernel::attention_forward:
+        case plan::Kernel::attention_forward:
             return k::attention_forward(in(2), t(0), t(1), attention_shape(o));
-        case Kernel::attention_backward:
+        case plan::Kernel::attention_backward:
             return k::attention_backward(in(2), in(3), in(4), t(0), o.f(1), attention_shape(o));
-        case Kernel::fused_attention_forward:
+        case plan::Kernel::fused_attention_forward:
             return k::fused_attention_forward(in(2), t(0), o.f(1), attention_shape(o));
-        case Kernel::fused_attention_backward:
+        case plan::Kernel::fused_attention_backward:
             return k::fused_attention_backward(in(2), in(3), in(4), o.f(5), t(0), o.f(1), attention_shape(o));
-        case Kernel::embedding_forward:
+        case plan::Kernel::embedding_forward:
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
-        case Kernel::embedding_backward:
+        case plan::Kernel::embedding_backward:
             return k::embedding_backward(in(1), o.tokens(2), t(0), d(0), d(2), d(1));
-        case Kernel::position_forward:
+        case plan::Kernel::position_forward:
             return k::position_embedding_forward(in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
-        case Kernel::position_backward:
+        case plan::Kernel::position_backward:
             return k::position_embedding_backward(in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
         default:
             unknown_kernel();
@@ -180,46 +181,46 @@ void run_typed(const Operands& o, const KernelContext& context) {
 }
 
 // Kernels whose element types are fixed; false: the operation is not one of them.
-bool run_untyped(const Operands& o, const KernelContext& context) {
+bool run_untyped(const Operands& o, const device::KernelContext& context) {
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-        case Kernel::none:
+        case plan::Kernel::none:
             return true;
-        case Kernel::init_normal:
-        case Kernel::init_uniform:
-        case Kernel::init_constant:
+        case plan::Kernel::init_normal:
+        case plan::Kernel::init_uniform:
+        case plan::Kernel::init_constant:
             return initialize(o.op, o.data, context), true;
-        case Kernel::cast_to_bf16:
+        case plan::Kernel::cast_to_bf16:
             return k::cast(o.as<const float>(1), o.as<Bf16>(0), n), true;
-        case Kernel::cast_to_fp32:
+        case plan::Kernel::cast_to_fp32:
             return k::cast(o.as<const Bf16>(1), o.f(0), n), true;
-        case Kernel::mse_forward:
+        case plan::Kernel::mse_forward:
             return k::mse_forward(o.f(1), o.f(2), o.f64(0), n), true;
-        case Kernel::mse_backward:
+        case plan::Kernel::mse_backward:
             return k::mse_backward(o.f(1), o.f(2), o.f(0), n), true;
-        case Kernel::cross_entropy_forward:
+        case plan::Kernel::cross_entropy_forward:
             return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1), o.d(2)),
                    true;
-        case Kernel::cross_entropy_backward:
+        case plan::Kernel::cross_entropy_backward:
             return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
-        case Kernel::cat:
+        case plan::Kernel::cat:
             return cat(o.op, o.data, true), true;
-        case Kernel::split:
+        case plan::Kernel::split:
             return cat(o.op, o.data, false), true;
-        case Kernel::chunk_cat:
+        case plan::Kernel::chunk_cat:
             return chunk_cat(o.op, o.data, context, true), true;
-        case Kernel::chunk_split:
+        case plan::Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
-        case Kernel::clip_factor:
+        case plan::Kernel::clip_factor:
             *o.f(0) = k::clip_factor(o.f64(2), n, o.own.scalars[0], o.f64(1));
             return true;
-        case Kernel::sgd:
-        case Kernel::adam:
-        case Kernel::adamw:
-        case Kernel::lars_norms:
-        case Kernel::lars:
-        case Kernel::lamb_update:
-        case Kernel::lamb:
+        case plan::Kernel::sgd:
+        case plan::Kernel::adam:
+        case plan::Kernel::adamw:
+        case plan::Kernel::lars_norms:
+        case plan::Kernel::lars:
+        case plan::Kernel::lamb_update:
+        case plan::Kernel::lamb:
             return step_segments(o.op, o.data, context), true;
         default:
             return false;
@@ -227,12 +228,13 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
 }
 
 // Whether the kernel's first arg holds an infinity or a NaN.
-bool output_is_finite(const Op& op, const std::byte* output) {
-    const Kernel kernel = op.kernel().kernel;
-    const bool one_double = kernel == Kernel::mse_forward || kernel == Kernel::cross_entropy_forward;
+bool output_is_finite(const plan::Op& op, const std::byte* output) {
+    const plan::Kernel kernel = op.kernel().kernel;
+    const bool one_double =
+        kernel == plan::Kernel::mse_forward || kernel == plan::Kernel::cross_entropy_forward;
     if (one_double) return std::isfinite(*reinterpret_cast<const double*>(output));
-    const bool narrow = kernel == Kernel::cast_to_bf16 ||
-                        (kernel != Kernel::cast_to_fp32 && op.kernel().dtype == DType::bf16);
+    const bool narrow = kernel == plan::Kernel::cast_to_bf16 ||
+                        (kernel != plan::Kernel::cast_to_fp32 && op.kernel().dtype == plan::DType::bf16);
     const auto elements =
         static_cast<std::size_t>(op.args[0].bytes) / (narrow ? sizeof(Bf16) : sizeof(float));
     return narrow ? k::all_finite(reinterpret_cast<const Bf16*>(output), elements)
@@ -241,11 +243,12 @@ bool output_is_finite(const Op& op, const std::byte* output) {
 
 }  // namespace
 
-void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const KernelOp& own = op.kernel();
+void run_kernel(const plan::Op& op, const std::vector<std::byte*>& data,
+                const device::KernelContext& context) {
+    const plan::KernelOp& own = op.kernel();
     const Operands operands{op, own, data, data.size() - (own.checks_output ? 1 : 0)};
     if (!run_untyped(operands, context)) {
-        if (own.dtype == DType::bf16) {
+        if (own.dtype == plan::DType::bf16) {
             run_typed<Bf16>(operands, context);
         } else {
             run_typed<float>(operands, context);
@@ -258,4 +261,4 @@ void run_kernel(const Op& op, const std::vector<std::byte*>& data, const KernelC
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

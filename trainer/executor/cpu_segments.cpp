@@ -10,7 +10,7 @@
 #include "trainer/kernels/random.h"
 #include "trainer/kernels/reductions.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace {
 
 float* floats(std::byte* data) {
@@ -20,35 +20,36 @@ float* floats(std::byte* data) {
 // One optimizer kernel on elements [at, at + n) of the rank's buffers.
 class Stepper {
   public:
-    Stepper(const KernelOp& op, const std::vector<std::byte*>& data, const KernelContext& context)
+    Stepper(const plan::KernelOp& op, const std::vector<std::byte*>& data,
+            const device::KernelContext& context)
         : op_(op), data_(data), step_(context.step + 1), lr_(context.lr) {}
 
-    void run(const Segment& segment, std::size_t index, std::size_t at, std::size_t n) const {
+    void run(const plan::Segment& segment, std::size_t index, std::size_t at, std::size_t n) const {
         namespace k = kernels;
         const auto& s = op_.scalars;
         const auto f = [&](std::size_t arg) { return floats(data_[arg]) + at; };
         const auto d = [&](std::size_t arg) { return reinterpret_cast<double*>(data_[arg]) + 2 * index; };
         const k::AdamOptions adam{lr_, s[0], s[1], s[2], s[3]};
         switch (op_.kernel) {
-            case Kernel::sgd:
+            case plan::Kernel::sgd:
                 return k::sgd(f(0), f(1), data_.size() > 2 ? f(2) : nullptr, n, lr_, s[0], s[2] != 0, s[1]);
-            case Kernel::adam:
+            case plan::Kernel::adam:
                 return k::adam(f(0), f(1), f(2), f(3), n, adam, step_);
-            case Kernel::adamw:
+            case plan::Kernel::adamw:
                 return k::adamw(f(0), f(1), f(2), f(3), n, adam, step_);
-            case Kernel::lars_norms:
+            case plan::Kernel::lars_norms:
                 return squares(d(0), f(1), f(2), n);
-            case Kernel::lars: {
+            case plan::Kernel::lars: {
                 // The buffer is there only with momentum; the norms are last.
                 float* buffer = data_.size() > 3 ? f(2) : nullptr;
                 const double* norms = d(data_.size() - 1);
                 const float rate = segment.adapted ? k::lars_rate(norms[0], norms[1], s[2], s[1]) : 1.0F;
                 return k::lars(f(0), f(1), buffer, n, lr_, s[0], s[3] != 0, s[1], rate);
             }
-            case Kernel::lamb_update:
+            case plan::Kernel::lamb_update:
                 k::lamb_update(f(1), f(2), f(3), f(4), n, adam, step_);
                 return squares(d(0), f(2), f(1), n);
-            case Kernel::lamb: {
+            case plan::Kernel::lamb: {
                 const double* norms = d(2);
                 return k::lamb(f(0), f(1), n, lr_,
                                segment.adapted ? k::lamb_ratio(norms[0], norms[1]) : 1.0F);
@@ -64,7 +65,7 @@ class Stepper {
         norms[1] = kernels::sum_of_squares(right, n);
     }
 
-    const KernelOp& op_;
+    const plan::KernelOp& op_;
     const std::vector<std::byte*>& data_;
     std::int64_t step_;  // the first is 1
     double lr_;
@@ -72,12 +73,14 @@ class Stepper {
 
 }  // namespace
 
-void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const KernelOp& own = op.kernel();
+void initialize(const plan::Op& op, const std::vector<std::byte*>& data,
+                const device::KernelContext& context) {
+    const plan::KernelOp& own = op.kernel();
     const std::int64_t key = own.dims[0], first = own.dims[1], elements = own.dims[2], per_rank = own.dims[3];
-    const Held held = per_rank > 0 ? Held{context.place * per_rank, (context.place + 1) * per_rank}
-                                   : Held{0, first + elements};
-    const Held part = held.part(first, elements);
+    const device::Held held = per_rank > 0
+                                  ? device::Held{context.place * per_rank, (context.place + 1) * per_rank}
+                                  : device::Held{0, first + elements};
+    const device::Held part = held.part(first, elements);
     const std::size_t n = part.count();
     if (n == 0) return;
     float* out = floats(data[0]) + (part.begin - held.begin);
@@ -87,33 +90,34 @@ void initialize(const Op& op, const std::vector<std::byte*>& data, const KernelC
     const auto a = static_cast<float>(own.scalars[0]);
     const auto b = static_cast<float>(own.scalars[1]);
     switch (own.kernel) {
-        case Kernel::init_normal:
+        case plan::Kernel::init_normal:
             return kernels::fill_normal(out, n, seed, stream, index, a, b);
-        case Kernel::init_uniform:
+        case plan::Kernel::init_uniform:
             return kernels::fill_uniform(out, n, seed, stream, index, a, b);
         default:
             std::fill_n(out, n, a);
     }
 }
 
-void step_segments(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context) {
-    const KernelOp& own = op.kernel();
+void step_segments(const plan::Op& op, const std::vector<std::byte*>& data,
+                   const device::KernelContext& context) {
+    const plan::KernelOp& own = op.kernel();
     const std::int64_t elements = own.dims[0], per_rank = own.dims[1];
     const std::int64_t begin = per_rank > 0 ? context.place * per_rank : 0;
-    const Held held{begin, begin + elements};
-    if (own.kernel == Kernel::lars_norms || own.kernel == Kernel::lamb_update) {
+    const device::Held held{begin, begin + elements};
+    if (own.kernel == plan::Kernel::lars_norms || own.kernel == plan::Kernel::lamb_update) {
         std::fill_n(reinterpret_cast<double*>(data[0]), 2 * context.segments.size(), 0.0);
     }
     const Stepper stepper(own, data, context);
     for (std::size_t i = 0; i < context.segments.size(); ++i) {
-        const Segment& segment = context.segments[i];
-        const Held part = held.part(segment.first, segment.elements);
+        const plan::Segment& segment = context.segments[i];
+        const device::Held part = held.part(segment.first, segment.elements);
         if (!segment.trained || part.count() == 0) continue;
         stepper.run(segment, i, static_cast<std::size_t>(part.begin - held.begin), part.count());
     }
 }
 
-void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
+void cat(const plan::Op& op, const std::vector<std::byte*>& data, bool gather) {
     std::byte* whole = data[0];
     for (std::size_t i = 1; i < data.size(); ++i) {
         const auto bytes = static_cast<std::size_t>(op.args[i].bytes);
@@ -129,12 +133,13 @@ void cat(const Op& op, const std::vector<std::byte*>& data, bool gather) {
 namespace {
 
 // Converts elements from one float type to the other, or copies bytes as they are.
-void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* from, std::int64_t elements) {
+void copy_as(plan::DType to_type, std::byte* to, plan::DType from_type, const std::byte* from,
+             std::int64_t elements) {
     using kernels::Bf16;
     const auto n = static_cast<std::size_t>(elements);
     if (to_type == from_type) {
         std::memcpy(to, from, n * static_cast<std::size_t>(size_of(to_type)));
-    } else if (to_type == DType::fp32) {
+    } else if (to_type == plan::DType::fp32) {
         kernels::cast(reinterpret_cast<const Bf16*>(from), reinterpret_cast<float*>(to), n);
     } else {
         kernels::cast(reinterpret_cast<const float*>(from), reinterpret_cast<Bf16*>(to), n);
@@ -143,15 +148,16 @@ void copy_as(DType to_type, std::byte* to, DType from_type, const std::byte* fro
 
 }  // namespace
 
-void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelContext& context, bool gather) {
-    const DType type = op.kernel().dtype, in_type = input_type(op.kernel(), 1);
+void chunk_cat(const plan::Op& op, const std::vector<std::byte*>& data, const device::KernelContext& context,
+               bool gather) {
+    const plan::DType type = op.kernel().dtype, in_type = input_type(op.kernel(), 1);
     const std::int64_t ranks = op.kernel().dims[0], size = size_of(type), in_size = size_of(in_type);
     const std::int64_t part = op.args[0].bytes / ranks;
     if (context.segments.size() + 1 < data.size()) {
         throw std::logic_error("a Plan cuts a buffer into pieces but has no segments for them");
     }
     for (std::size_t i = 1; i < data.size(); ++i) {
-        const Segment& segment = context.segments[i - 1];
+        const plan::Segment& segment = context.segments[i - 1];
         const std::int64_t piece = segment.elements, elements = op.args[i].bytes / in_size;
         for (std::int64_t rank = 0; rank < ranks; ++rank) {
             // A buffer that is not a multiple of its pieces ends inside one of them.
@@ -168,4 +174,4 @@ void chunk_cat(const Op& op, const std::vector<std::byte*>& data, const KernelCo
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

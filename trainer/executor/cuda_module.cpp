@@ -12,7 +12,7 @@
 #include "trainer/job/job.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -48,34 +48,34 @@ Function find(const char* symbol) {
     return reinterpret_cast<Function>(found);
 }
 
-cuda::GroupKind kind_of(CommKind comm) {
+device::GroupKind kind_of(job::CommKind comm) {
     switch (comm) {
-        case CommKind::automatic:
-            return cuda::GroupKind::automatic;
-        case CommKind::local:
-            return cuda::GroupKind::local;
-        case CommKind::nccl:
-            return cuda::GroupKind::nccl;
-        case CommKind::mpi:  // load_job refuses them
-        case CommKind::gloo:
-        case CommKind::tcp:
+        case job::CommKind::automatic:
+            return device::GroupKind::automatic;
+        case job::CommKind::local:
+            return device::GroupKind::local;
+        case job::CommKind::nccl:
+            return device::GroupKind::nccl;
+        case job::CommKind::mpi:  // load_job refuses them
+        case job::CommKind::gloo:
+        case job::CommKind::tcp:
             break;
     }
-    return cuda::GroupKind::automatic;
+    return device::GroupKind::automatic;
 }
 
 }  // namespace
 
-cuda::Gpus find_gpus() {
-    cuda::Gpus gpus;
+device::Gpus find_gpus() {
+    device::Gpus gpus;
     std::string why;
-    if (!find<cuda::FindGpus>(cuda::kFindGpusSymbol)(kVersion, gpus, why)) throw DeviceError(why);
+    if (!find<device::FindGpus>(device::kFindGpusSymbol)(kVersion, gpus, why)) throw DeviceError(why);
     return gpus;
 }
 
-std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks) {
-    const Job& job = request.program.job();
-    cuda::DeviceSettings settings;
+std::unique_ptr<device::Device> open_cuda_device(const DeviceRequest& request, device::WorkMarks* marks) {
+    const job::Job& job = request.program.job();
+    device::DeviceSettings settings;
     settings.version = kVersion;
     settings.mesh = request.program.mesh();
     settings.group = kind_of(job.run.comm);
@@ -83,15 +83,16 @@ std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::Wor
     settings.timeout_s = job.run.timeout;
     settings.marks = marks;
     if (request.processes) {
-        World& world = *request.processes->world;
+        world::World& world = *request.processes->world;
         settings.ranks = {world.rank()};
         settings.local_rank = world.place().local_rank;
         settings.bootstrap = std::make_shared<WorldBootstrap>(world);
     }
     std::string why;
-    std::unique_ptr<Device> device(find<cuda::OpenDevice>(cuda::kOpenDeviceSymbol)(settings, why));
+    std::unique_ptr<device::Device> device(
+        find<device::OpenDevice>(device::kOpenDeviceSymbol)(settings, why));
     if (!device) throw DeviceError(why);
     return device;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -7,12 +7,12 @@
 #include "trainer/device/cuda_interface.h"
 #include "trainer/executor/devices.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // The GPUs that run.device = "cuda" would use. Throws DeviceError: no module, no driver, no GPU.
-cuda::Gpus find_gpus();
+device::Gpus find_gpus();
 
 // `marks` may be null: nothing is recorded. Throws DeviceError.
-std::unique_ptr<Device> open_cuda_device(const DeviceRequest& request, cuda::WorkMarks* marks);
+std::unique_ptr<device::Device> open_cuda_device(const DeviceRequest& request, device::WorkMarks* marks);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

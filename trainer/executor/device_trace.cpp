@@ -2,12 +2,12 @@
 
 #include "profiler/recorder/cupti_source.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 DeviceTrace::DeviceTrace(profiler::Recorder* recorder) : recorder_(recorder) {}
 DeviceTrace::~DeviceTrace() = default;
 
-cuda::WorkMarks* DeviceTrace::open() {
+device::WorkMarks* DeviceTrace::open() {
     if (!recorder_) return nullptr;
     source_ = profiler::CuptiSource::open(*recorder_, problem_);
     return source_ ? this : nullptr;
@@ -25,4 +25,4 @@ void DeviceTrace::finish() {
     if (source_) source_->finish();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -12,16 +12,16 @@ class CuptiSource;
 class Recorder;
 }  // namespace shardscope::profiler
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
-class DeviceTrace final : public cuda::WorkMarks {
+class DeviceTrace final : public device::WorkMarks {
   public:
     explicit DeviceTrace(profiler::Recorder* recorder);  // null: nothing is recorded
     ~DeviceTrace() override;                             // calls finish()
 
     // Called before a device that CUPTI supports is used; returns the object that the device must notify.
     // Null: nothing is recorded, or recording is impossible; then problem() says why.
-    cuda::WorkMarks* open();
+    device::WorkMarks* open();
     const std::string& problem() const { return problem_; }  // one sentence; empty: none
 
     void begin(const profiler::DeviceWork& work) override;
@@ -36,4 +36,4 @@ class DeviceTrace final : public cuda::WorkMarks {
     std::string problem_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

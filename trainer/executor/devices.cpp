@@ -16,7 +16,7 @@
 #include "trainer/kernels/blas.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -25,33 +25,33 @@ namespace {
 constexpr std::int64_t kBlasBuffer = std::int64_t{136} << 20;
 
 // Carries out every collective of this process's rank, over the job's wire.
-std::unique_ptr<ProcessGroup> make_group(const DeviceRequest& request) {
-    const Program& program = request.program;
-    World& world = *request.processes->world;
-    CollectiveGroupOptions options;
+std::unique_ptr<comm::ProcessGroup> make_group(const DeviceRequest& request) {
+    const sharding::Program& program = request.program;
+    world::World& world = *request.processes->world;
+    comm::CollectiveGroupOptions options;
     options.mesh = program.mesh();
-    options.sums = program.job().run.sums == SumOrder::ring ? Sums::ring : Sums::ordered;
+    options.sums = program.job().run.sums == job::SumOrder::ring ? comm::Sums::ring : comm::Sums::ordered;
     options.timeout_s = program.job().run.timeout;
     options.unit_name = [&program](int unit) {
         const auto& units = program.units();
         const auto u = static_cast<std::size_t>(unit);
         return unit >= 0 && u < units.size() ? units[u].name : "";
     };
-    options.on_trouble = [&world](const CollectiveTrouble& trouble) {
+    options.on_trouble = [&world](const comm::CollectiveTrouble& trouble) {
         std::string reason = trouble.reason;
         if (trouble.rank >= 0) {
-            const Member& member = world.members()[static_cast<std::size_t>(trouble.rank)];
+            const world::Member& member = world.members()[static_cast<std::size_t>(trouble.rank)];
             reason = fmt::format("(process {} on host {}) {}", member.pid, member.host, reason);
         }
         world.fail({trouble.rank, reason, trouble.lost});
     };
-    options.inquiry = make_world_inquiry(world);
+    options.inquiry = comm::make_world_inquiry(world);
     options.delays = &request.delays;
     return make_collective_group(request.processes->open_wire(), options);
 }
 
-std::unique_ptr<Device> make_cpu_device(const DeviceRequest& request) {
-    const Job& job = request.program.job();
+std::unique_ptr<device::Device> make_cpu_device(const DeviceRequest& request) {
+    const job::Job& job = request.program.job();
     kernels::Blas::get().set_threads(job.run.blas_threads);
     CpuDeviceOptions options;
     options.workers = worker_count(job, request.processes);
@@ -67,24 +67,24 @@ std::unique_ptr<Device> make_cpu_device(const DeviceRequest& request) {
 
 }  // namespace
 
-int worker_count(const Job& job, const Processes* processes) {
+int worker_count(const job::Job& job, const Processes* processes) {
     if (job.run.workers > 0) return job.run.workers;
     const int mine = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // usable cores
     const bool bound = mine < ::sysconf(_SC_NPROCESSORS_ONLN);
     return bound || !processes ? mine : std::max(1, mine / processes->world->place().local_ranks);
 }
 
-std::unique_ptr<Device> make_device(const DeviceRequest& request) {
+std::unique_ptr<device::Device> make_device(const DeviceRequest& request) {
     switch (request.program.job().run.device) {
-        case DeviceKind::cuda:
+        case job::DeviceKind::cuda:
             return open_cuda_device(request, request.trace.open());
-        case DeviceKind::sim:
+        case job::DeviceKind::sim:
             throw DeviceError(
                 "a simulated device computes nothing; set run.device to \"cpu\" or \"cuda\" for this");
-        case DeviceKind::cpu:
+        case job::DeviceKind::cpu:
             break;
     }
     return make_cpu_device(request);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -9,16 +9,22 @@
 #include "trainer/device/device.h"
 #include "trainer/executor/test_settings.h"
 
+namespace shardscope::trainer::sharding {
+class Program;
+}
+
+namespace shardscope::trainer::job {
+struct Job;
+}
+
 namespace shardscope::profiler {
 class Recorder;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 class DeviceTrace;
 struct Processes;
-class Program;
-struct Job;
 
 // The requested device is not available; the message is one sentence: what is missing, what to do.
 class DeviceError : public std::runtime_error {
@@ -27,20 +33,20 @@ class DeviceError : public std::runtime_error {
 };
 
 struct DeviceRequest {
-    const Program& program;
+    const sharding::Program& program;
     profiler::Recorder* recorder;  // null: nothing is recorded
     const TestSettings& test;
-    Delays& delays;
+    collective::Delays& delays;
     DeviceTrace& trace;
     Processes* processes = nullptr;  // of one rank each; null: all ranks are in this process
 };
-using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceRequest&)>;
+using MakeDevice = std::function<std::unique_ptr<device::Device>(const DeviceRequest&)>;
 
 // Makes the device that run.device names. Throws DeviceError.
-std::unique_ptr<Device> make_device(const DeviceRequest& request);
+std::unique_ptr<device::Device> make_device(const DeviceRequest& request);
 
 // The number of this process's CPU workers: the job's setting, else the cores that the process may run on,
 // divided among the processes of its host where they may run on all cores. `processes` may be null.
-int worker_count(const Job& job, const Processes* processes);
+int worker_count(const job::Job& job, const Processes* processes);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

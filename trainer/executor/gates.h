@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Every rank passes the gate before each step. Once a stop is requested, no rank begins a step that no rank
 // has begun, so that all end after the same one. Ranks of other processes have gates of their own: then `ask`
@@ -104,4 +104,4 @@ class HostBarrier {
     bool failed_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -27,4 +27,4 @@ void give_back_host_memory(std::byte* data) noexcept {
     std::free(data);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

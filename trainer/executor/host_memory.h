@@ -5,10 +5,10 @@
 
 #include <cstddef>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Allocates memory aligned to a page. Null: none is available.
 std::byte* take_host_memory(std::size_t bytes);
 void give_back_host_memory(std::byte* data) noexcept;
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -5,33 +5,35 @@
 #include "trainer/executor/nccl_payloads.h"
 #include "trainer/executor/program_rows.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
-Instruments::Instruments(profiler::Recorder& recorder, const Program& program, const char* engine,
-                         const std::vector<const Plan*>& more)
+Instruments::Instruments(profiler::Recorder& recorder, const sharding::Program& program, const char* engine,
+                         const std::vector<const plan::Plan*>& more)
     : recorder_(recorder) {
     using namespace trace_names;
-    for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = recorder.name(kRuntimeFunctionNames[i]);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+        calls[i] = recorder.name(trace_names::kRuntimeFunctionNames[i]);
     for (std::size_t i = 0; i < traces::schema::kOperations; ++i) {
         const auto operation = static_cast<traces::schema::Operation>(i);
         collective_kernel[i] = recorder.name(trace_names::collective_kernel(operation, engine));
         collective_call[i] = recorder.name(trace_names::collective_call(operation));
     }
-    nccl_domain = recorder.name(kNcclDomain);
-    active_bytes = recorder.name(kActiveBytes);
-    reserved_bytes = recorder.name(kReservedBytes);
-    device_bytes = recorder.name(kDeviceBytes);
-    for (const Plan* plan : program.plans()) add(*plan);
-    for (const Plan* plan : more) add(*plan);
+    nccl_domain = recorder.name(trace_names::kNcclDomain);
+    active_bytes = recorder.name(trace_names::kActiveBytes);
+    reserved_bytes = recorder.name(trace_names::kReservedBytes);
+    device_bytes = recorder.name(trace_names::kDeviceBytes);
+    for (const plan::Plan* plan : program.plans()) add(*plan);
+    for (const plan::Plan* plan : more) add(*plan);
 }
 
-void Instruments::add(const Plan& plan) {
+void Instruments::add(const plan::Plan& plan) {
     PlanNames& names = plans_[&plan];
     for (const std::string& name : plan.names) names.names.push_back(recorder_.name(name));
-    for (const Buffer& buffer : plan.buffers) names.buffers.push_back(recorder_.name(buffer.name));
+    for (const plan::Buffer& buffer : plan.buffers) names.buffers.push_back(recorder_.name(buffer.name));
 }
 
-void describe_program(profiler::Recorder& recorder, const Program& program, const std::vector<int>& ranks) {
+void describe_program(profiler::Recorder& recorder, const sharding::Program& program,
+                      const std::vector<int>& ranks) {
     const auto add = [&](auto row) { recorder.describe(std::move(row)); };
     add_configuration_rows(program, add);
     recorder.describe_with([](traces::store::EventSink& sink) {
@@ -39,11 +41,11 @@ void describe_program(profiler::Recorder& recorder, const Program& program, cons
     });
     add_module_rows(program, add);
     add_unit_rows(program, add);
-    const MemoryPrediction prediction = program.predict();
+    const sharding::MemoryPrediction prediction = program.predict();
     for (const int rank : ranks) {
         add_stream_rows(rank, add);
         add_prediction_rows(prediction, rank, true, add);
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

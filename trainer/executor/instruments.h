@@ -11,15 +11,17 @@
 #include "trainer/executor/trace_names.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::sharding {
 class Program;
+}
+
+namespace shardscope::trainer::executor {
 
 class Instruments {
   public:
     // `engine`: Device::engine(). `more`: Plans in addition to the program's.
-    Instruments(profiler::Recorder& recorder, const Program& program, const char* engine,
-                const std::vector<const Plan*>& more = {});
+    Instruments(profiler::Recorder& recorder, const sharding::Program& program, const char* engine,
+                const std::vector<const plan::Plan*>& more = {});
 
     profiler::Recorder& recorder() { return recorder_; }
 
@@ -27,7 +29,7 @@ class Instruments {
         std::vector<profiler::NameId> names;    // by Op::name
         std::vector<profiler::NameId> buffers;  // by BufferId
     };
-    const PlanNames& of(const Plan& plan) const { return plans_.at(&plan); }
+    const PlanNames& of(const plan::Plan& plan) const { return plans_.at(&plan); }
 
     std::array<profiler::NameId, trace_names::kRuntimeFunctionNames.size()> calls;  // by RuntimeFunction
     profiler::NameId call(trace_names::RuntimeFunction function) const {
@@ -37,12 +39,13 @@ class Instruments {
     profiler::NameId nccl_domain, active_bytes, reserved_bytes, device_bytes;
 
   private:
-    void add(const Plan& plan);
+    void add(const plan::Plan& plan);
     profiler::Recorder& recorder_;
-    std::unordered_map<const Plan*, PlanNames> plans_;
+    std::unordered_map<const plan::Plan*, PlanNames> plans_;
 };
 
 // Rows that describe the run: configuration, modules, units; streams and prediction of the ranks that record.
-void describe_program(profiler::Recorder& recorder, const Program& program, const std::vector<int>& ranks);
+void describe_program(profiler::Recorder& recorder, const sharding::Program& program,
+                      const std::vector<int>& ranks);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

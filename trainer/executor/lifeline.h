@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 template <class T>
 class Lifeline {
@@ -37,4 +37,4 @@ class Lifeline {
     std::shared_ptr<End> end_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

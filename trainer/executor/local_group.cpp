@@ -13,11 +13,11 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/streaming.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
-using Calls = std::vector<CollectiveCall>;
+using Calls = std::vector<collective::CollectiveCall>;
 
 void move_bytes(const void* from, void* to, std::int64_t bytes, bool streams) {
     if (from == to || bytes <= 0) return;
@@ -29,16 +29,16 @@ void move_bytes(const void* from, void* to, std::int64_t bytes, bool streams) {
 }
 
 // Whether what `writers` of the members write in a collective bypasses the caches.
-bool past(std::size_t cache_bytes, const CollectiveCall& call, std::size_t writers) {
+bool past(std::size_t cache_bytes, const collective::CollectiveCall& call, std::size_t writers) {
     return static_cast<std::size_t>(call.full_elements * size_of(call.dtype)) * writers > cache_bytes;
 }
 
 void all_gather(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
-    const CollectiveCall& own = calls[place];
+    const collective::CollectiveCall& own = calls[place];
     const std::int64_t size = size_of(own.dtype);
     const bool streams = past(cache_bytes, own, calls.size());
     for (std::size_t from = 0; from < calls.size(); ++from) {
-        const ElementRange range = piece_of(own.full_elements, calls.size(), from);
+        const collective::ElementRange range = collective::piece_of(own.full_elements, calls.size(), from);
         move_bytes(calls[from].input, static_cast<std::byte*>(own.output) + range.begin * size,
                    range.count() * size, streams);
     }
@@ -49,14 +49,15 @@ template <class T>
 std::vector<const T*> inputs_at(const Calls& calls, std::int64_t first) {
     std::vector<const T*> inputs;
     inputs.reserve(calls.size());
-    for (const CollectiveCall& call : calls) inputs.push_back(static_cast<const T*>(call.input) + first);
+    for (const collective::CollectiveCall& call : calls)
+        inputs.push_back(static_cast<const T*>(call.input) + first);
     return inputs;
 }
 
 template <class T>
 void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
-    const CollectiveCall& own = calls[place];
-    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    const collective::CollectiveCall& own = calls[place];
+    const collective::ElementRange range = collective::piece_of(own.full_elements, calls.size(), place);
     const bool streams = past(cache_bytes, own, 1);
     const auto inputs = inputs_at<T>(calls, range.begin);
     const auto ranks = static_cast<int>(inputs.size());
@@ -72,15 +73,15 @@ template <class T>
 void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     constexpr std::int64_t kBlock = 4096;
     std::array<T, kBlock> block;
-    const CollectiveCall& own = calls[place];
-    const ElementRange range = piece_of(own.full_elements, calls.size(), place);
+    const collective::CollectiveCall& own = calls[place];
+    const collective::ElementRange range = collective::piece_of(own.full_elements, calls.size(), place);
     const bool streams = past(cache_bytes, own, calls.size());
     for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
         const auto count = static_cast<std::size_t>(std::min(kBlock, range.end - first));
         const auto inputs = inputs_at<T>(calls, first);
         kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), block.data(), count,
                            1.0 / own.divisor);
-        for (const CollectiveCall& call : calls) {
+        for (const collective::CollectiveCall& call : calls) {
             move_bytes(block.data(), static_cast<T*>(call.output) + first,
                        static_cast<std::int64_t>(count * sizeof(T)), streams);
         }
@@ -89,34 +90,35 @@ void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
 
 template <class T>
 void reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
-    return calls[place].operation == Operation::all_reduce ? all_reduce<T>(calls, place, cache_bytes)
-                                                           : reduce_scatter<T>(calls, place, cache_bytes);
+    return calls[place].operation == plan::Operation::all_reduce
+               ? all_reduce<T>(calls, place, cache_bytes)
+               : reduce_scatter<T>(calls, place, cache_bytes);
 }
 
 // `cache_bytes`: what all members write stays in the last-level cache until it is read, if it is no larger
 // than this.
 void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
-    const CollectiveCall& own = calls[place];
+    const collective::CollectiveCall& own = calls[place];
     switch (own.operation) {
-        case Operation::all_gather:
+        case plan::Operation::all_gather:
             return all_gather(calls, place, cache_bytes);
-        case Operation::reduce_scatter:
-        case Operation::all_reduce:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_reduce:
             switch (own.dtype) {
-                case DType::fp32:
+                case plan::DType::fp32:
                     return reduce<float>(calls, place, cache_bytes);
-                case DType::bf16:
+                case plan::DType::bf16:
                     return reduce<kernels::Bf16>(calls, place, cache_bytes);
-                case DType::fp64:
+                case plan::DType::fp64:
                     return reduce<double>(calls, place, cache_bytes);
-                case DType::int32:
+                case plan::DType::int32:
                     break;
             }
             throw std::logic_error("the local process group does not sum integers");
-        case Operation::broadcast:
+        case plan::Operation::broadcast:
             return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype),
                               past(cache_bytes, own, calls.size()));
-        case Operation::barrier:
+        case plan::Operation::barrier:
             return;
         default:
             throw std::logic_error("the local process group has no such collective");
@@ -125,7 +127,8 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
 
 }  // namespace
 
-std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, const CollectiveCall& call) {
+std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence,
+                                          const collective::CollectiveCall& call) {
     const std::lock_guard lock(mutex_);
     Open& open = open_[sequence];
     if (!open.meeting) {
@@ -147,7 +150,8 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, cons
     return meeting;
 }
 
-LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay, Delays* delays) {
+LocalGroups::LocalGroups(const plan::Mesh& mesh, std::chrono::microseconds transfer_delay,
+                         collective::Delays* delays) {
     // In the order of Mesh::id: the world, then the shard groups by replica, then the replicate groups by
     // place.
     std::vector<int> members = {mesh.ranks};
@@ -158,4 +162,4 @@ LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_de
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

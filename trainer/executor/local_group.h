@@ -18,31 +18,32 @@
 #include "trainer/kernels/streaming.h"
 #include "trainer/plan/mesh.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 class LocalGroup {
   public:
     // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one;
     // `cache_bytes`: collectives that write more bytes than this bypass the caches.
-    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {}, Delays* delays = nullptr,
+    explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {},
+                        collective::Delays* delays = nullptr,
                         std::size_t cache_bytes = kernels::cached_bytes())
         : members_(members), transfer_delay_(transfer_delay), delays_(delays), cache_bytes_(cache_bytes) {}
     int members() const { return members_; }
 
     // Joins the `sequence`-th collective (from 0) of the member at `place`. Thread safe. Throws
     // std::logic_error if the members disagree on the operation, its type or its size.
-    std::shared_ptr<Meeting> join(int place, std::int64_t sequence, const CollectiveCall& call);
+    std::shared_ptr<Meeting> join(int place, std::int64_t sequence, const collective::CollectiveCall& call);
 
   private:
     struct Open {
         std::shared_ptr<Meeting> meeting;
-        std::shared_ptr<std::vector<CollectiveCall>> calls;
-        CollectiveCall first;  // what the others must agree with
+        std::shared_ptr<std::vector<collective::CollectiveCall>> calls;
+        collective::CollectiveCall first;  // what the others must agree with
         int joined = 0;
     };
     int members_;
     std::chrono::microseconds transfer_delay_;
-    Delays* delays_;
+    collective::Delays* delays_;
     std::size_t cache_bytes_;
     std::mutex mutex_;
     std::map<std::int64_t, Open> open_;  // by sequence; a meeting is removed when all members have joined
@@ -51,8 +52,8 @@ class LocalGroup {
 // Every communicator of a run.
 class LocalGroups {
   public:
-    explicit LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay = {},
-                         Delays* delays = nullptr);
+    explicit LocalGroups(const plan::Mesh& mesh, std::chrono::microseconds transfer_delay = {},
+                         collective::Delays* delays = nullptr);
     // `id`: Mesh::id.
     LocalGroup& of(int id) { return *groups_[static_cast<std::size_t>(id)]; }
 
@@ -60,4 +61,4 @@ class LocalGroups {
     std::vector<std::unique_ptr<LocalGroup>> groups_;  // by id
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 LossBoard::LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step)
     : ranks_(static_cast<std::size_t>(ranks)),
@@ -46,4 +46,4 @@ BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     return total;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

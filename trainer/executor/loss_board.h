@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // The loss of a step over all ranks.
 struct BoardLoss {
@@ -44,4 +44,4 @@ class LossBoard {
     std::vector<std::int64_t> latest_;  // step submitted, by rank
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

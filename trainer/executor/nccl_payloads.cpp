@@ -8,7 +8,7 @@
 #include "traces/schema/rows.h"
 #include "traces/store/sink.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace {
 
 using traces::schema::Operation;
@@ -41,16 +41,18 @@ constexpr std::array<Schema, 4> kSchemas = {{
 
 }  // namespace
 
-NcclPayload nccl_payload(Operation operation, std::int64_t communicator, int ranks, std::int64_t full_bytes,
-                         int divisor) {
+NcclPayload nccl_payload(plan::Operation operation, std::int64_t communicator, int ranks,
+                         std::int64_t full_bytes, int divisor) {
     NcclPayload payload;
     for (const Schema& schema : kSchemas) {
         if (schema.operation != operation) continue;
         payload.schema = schema.id;
         payload.size = schema.size;
     }
-    const bool in_parts = operation == Operation::all_gather || operation == Operation::reduce_scatter;
-    const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce_scatter;
+    const bool in_parts =
+        operation == plan::Operation::all_gather || operation == plan::Operation::reduce_scatter;
+    const bool reduces =
+        operation == plan::Operation::all_reduce || operation == plan::Operation::reduce_scatter;
     payload.value.communicator = static_cast<std::uint64_t>(communicator);
     payload.value.bytes = static_cast<std::uint64_t>(in_parts ? full_bytes / ranks : full_bytes);
     if (reduces) payload.value.argument = divisor == ranks && ranks > 1 ? kAverage : kSum;
@@ -96,4 +98,4 @@ void describe_nccl_payloads(traces::store::EventSink& sink, traces::schema::Stri
     sink.add(reductions);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -14,7 +14,7 @@ namespace shardscope::traces::store {
 class EventSink;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 struct NcclPayload {
     std::uint64_t schema = 0;  // 0: NCCL has none for the operation (a barrier)
@@ -40,4 +40,4 @@ traces::schema::PayloadEnumRow nccl_reductions();
 // Adds rows of both.
 void describe_nccl_payloads(traces::store::EventSink& sink, traces::schema::StringId domain);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

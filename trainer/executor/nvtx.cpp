@@ -8,7 +8,7 @@
 
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 namespace {
 
 nvtxEventAttributes_t attributes() {
@@ -35,22 +35,23 @@ Nvtx::Name add_name(void* of_domain, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<Nvtx> Nvtx::open(const Program& program, const std::vector<const Plan*>& more) {
+std::unique_ptr<Nvtx> Nvtx::open(const sharding::Program& program,
+                                 const std::vector<const plan::Plan*>& more) {
     void* nccl = nvtxDomainCreateA("NCCL");  // null: no tool listens
     return std::unique_ptr<Nvtx>(nccl ? new Nvtx(program, more, nccl) : nullptr);
 }
 
-Nvtx::Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain)
+Nvtx::Nvtx(const sharding::Program& program, const std::vector<const plan::Plan*>& more, void* nccl_domain)
     : nccl_(nccl_domain) {
     for (std::size_t i = 0; i < traces::schema::kOperations; ++i) {
         collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::schema::kOperationNcclNames[i]));
     }
     describe_payloads();
-    for (const Plan* plan : program.plans()) add(*plan);
-    for (const Plan* plan : more) add(*plan);
+    for (const plan::Plan* plan : program.plans()) add(*plan);
+    for (const plan::Plan* plan : more) add(*plan);
 }
 
-void Nvtx::add(const Plan& plan) {
+void Nvtx::add(const plan::Plan& plan) {
     std::vector<Name>& names = plans_[&plan];
     for (const std::string& name : plan.names) names.push_back(add_name(nullptr, name));
 }
@@ -126,4 +127,4 @@ void Nvtx::name_thread(const std::string& name) const {
     nvtxNameOsThreadA(static_cast<std::uint32_t>(gettid()), name.c_str());
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -10,9 +10,11 @@
 #include "trainer/executor/nccl_payloads.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::sharding {
 class Program;
+}
+
+namespace shardscope::trainer::executor {
 
 class Nvtx {
   public:
@@ -21,10 +23,11 @@ class Nvtx {
 
     // Null: no tool listens, or NVTX's headers were missing at build time. NVTX chooses the tool once in a
     // process (NVTX_INJECTION64_PATH). `more`: Plans in addition to the program's.
-    static std::unique_ptr<Nvtx> open(const Program& program, const std::vector<const Plan*>& more = {});
+    static std::unique_ptr<Nvtx> open(const sharding::Program& program,
+                                      const std::vector<const plan::Plan*>& more = {});
 
     // The names of a Plan, by Op::name.
-    const std::vector<Name>& of(const Plan& plan) const { return plans_.at(&plan); }
+    const std::vector<Name>& of(const plan::Plan& plan) const { return plans_.at(&plan); }
 
     // Ranges nest per thread and domain. Any thread.
     void push(Name name) const;
@@ -38,13 +41,13 @@ class Nvtx {
     void name_thread(const std::string& name) const;
 
   private:
-    Nvtx(const Program& program, const std::vector<const Plan*>& more, void* nccl_domain);
-    void add(const Plan& plan);
+    Nvtx(const sharding::Program& program, const std::vector<const plan::Plan*>& more, void* nccl_domain);
+    void add(const plan::Plan& plan);
     void describe_payloads() const;
 
     void* nccl_;  // domain
     Name collectives_[traces::schema::kOperations] = {};
-    std::unordered_map<const Plan*, std::vector<Name>> plans_;
+    std::unordered_map<const plan::Plan*, std::vector<Name>> plans_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

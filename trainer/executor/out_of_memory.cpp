@@ -4,12 +4,12 @@
 
 #include "trainer/executor/run.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
-void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& shortage) {
-    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
+void throw_out_of_memory(const plan::Plan& plan, const plan::Op& op, const MemoryShortage& shortage) {
+    const plan::Buffer& buffer = plan.buffers[static_cast<std::size_t>(op.args[0].buffer)];
     std::string held;
-    const CategoryBytes& live = shortage.counter.live_by_category();
+    const plan::CategoryBytes& live = shortage.counter.live_by_category();
     for (std::size_t c = 0; c < live.size(); ++c) {
         if (live[c] == 0) continue;
         held += fmt::format("{}{} {}", held.empty() ? "" : ", ", live[c],
@@ -17,8 +17,8 @@ void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& s
     }
     std::string moment = std::string(traces::schema::name(op.phase));
     if (op.unit >= 0) {
-        const bool gathering = buffer.category == MemoryCategory::unsharded_parameters ||
-                               buffer.category == MemoryCategory::communication;
+        const bool gathering = buffer.category == plan::MemoryCategory::unsharded_parameters ||
+                               buffer.category == plan::MemoryCategory::communication;
         moment += fmt::format(", {} unit {} ({})", gathering ? "gathering" : "in", op.unit, shortage.unit);
     }
     const std::string sentence = fmt::format(
@@ -29,4 +29,4 @@ void throw_out_of_memory(const Plan& plan, const Op& op, const MemoryShortage& s
     throw OutOfMemory(sentence, shortage.room);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -4,13 +4,13 @@
 
 #include "trainer/world/message.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
 std::string text_of(const RunResult& own) {
-    const MemoryPeak& peak = own.peaks.front();
-    return MessageWriter()
+    const plan::MemoryPeak& peak = own.peaks.front();
+    return world::MessageWriter()
         .add(peak.bytes)
         .add_all(peak.at_peak)
         .add_all(peak.units)
@@ -22,8 +22,8 @@ std::string text_of(const RunResult& own) {
 }
 
 void append(RunResult& all, const std::string& text) {
-    MessageReader message(text);
-    MemoryPeak peak;
+    world::MessageReader message(text);
+    plan::MemoryPeak peak;
     peak.bytes = message.number<std::int64_t>();
     const auto categories = message.numbers<std::int64_t>();
     std::copy_n(categories.begin(), std::min(categories.size(), peak.at_peak.size()), peak.at_peak.begin());
@@ -37,7 +37,7 @@ void append(RunResult& all, const std::string& text) {
 
 }  // namespace
 
-void bring_together(World& world, RunResult& result) {
+void bring_together(world::World& world, RunResult& result) {
     const std::vector<std::string> texts = world.gather(text_of(result));
     if (world.rank() > 0) return;
     result.peaks.clear();
@@ -46,4 +46,4 @@ void bring_together(World& world, RunResult& result) {
     for (const std::string& text : texts) append(result, text);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -4,10 +4,10 @@
 #include "trainer/executor/run.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Collective among the world's processes, which have one rank each: afterwards `result` on rank 0 holds the
 // peaks of all, by rank.
-void bring_together(World& world, RunResult& result);
+void bring_together(world::World& world, RunResult& result);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

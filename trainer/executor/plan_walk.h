@@ -19,7 +19,7 @@
 #include "trainer/plan/account.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Backend is the class that derives from this one. It has
 //     open_range(op), close_range()            of push_range and pop_range
@@ -37,57 +37,57 @@ namespace shardscope::trainer {
 template <class Backend>
 class PlanWalk {
   public:
-    const MemoryPeak& peak() const { return counter_.peak(); }
+    const plan::MemoryPeak& peak() const { return counter_.peak(); }
     const Allocator& allocator() const { return allocator_; }
 
   protected:
-    PlanWalk(MemoryDevice& device, int rank, std::array<StreamIndex, kStreams> streams,
+    PlanWalk(device::MemoryDevice& device, int rank, std::array<device::StreamIndex, plan::kStreams> streams,
              const AllocatorOptions& options)
         : allocator_(device, rank, streams, options) {}
 
-    void begin_plan(const Plan& plan) {
+    void begin_plan(const plan::Plan& plan) {
         plan_ = &plan;
         blocks_.resize(std::max(blocks_.size(), plan.buffers.size()), nullptr);
         order_.begin(plan);
     }
     void end_plan() { order_.end(*plan_); }
 
-    void carry_out(const Op& op) {
+    void carry_out(const plan::Op& op) {
         switch (op.kind) {
-            case OpKind::allocate:
+            case plan::OpKind::allocate:
                 return allocate(op);
-            case OpKind::free:
+            case plan::OpKind::free:
                 return free(op);
-            case OpKind::push_range:
+            case plan::OpKind::push_range:
                 return backend().open_range(op);
-            case OpKind::pop_range:
+            case plan::OpKind::pop_range:
                 return backend().close_range();
-            case OpKind::host_wait:
+            case plan::OpKind::host_wait:
                 return backend().host_wait(op, order_.event(op.event()));
-            case OpKind::host_call:
+            case plan::OpKind::host_call:
                 return backend().host_call(op);
-            case OpKind::record_event: {
+            case plan::OpKind::record_event: {
                 [[maybe_unused]] const auto call = backend().runtime_call(op);
-                backend().hold(
-                    order_.record(op, [&](const Waits& waits) { return backend().mark(op.stream, waits); }));
+                backend().hold(order_.record(
+                    op, [&](const device::Waits& waits) { return backend().mark(op.stream, waits); }));
                 return;
             }
-            case OpKind::wait_event: {
+            case plan::OpKind::wait_event: {
                 [[maybe_unused]] const auto call = backend().runtime_call(op);
                 return order_.wait(op);
             }
-            case OpKind::kernel:
-            case OpKind::memcpy:
-            case OpKind::memset:
-            case OpKind::collective:
+            case plan::OpKind::kernel:
+            case plan::OpKind::memcpy:
+            case plan::OpKind::memset:
+            case plan::OpKind::collective:
                 return is_device_work(op) ? backend().launch(op) : backend().host_work(op);
         }
     }
 
     // Gives the device the work of an operation.
-    void enqueue(const Op& op) {
-        StreamEvent event;
-        if (op.kind == OpKind::collective) {
+    void enqueue(const plan::Op& op) {
+        device::StreamEvent event;
+        if (op.kind == plan::OpKind::collective) {
             const int communicator = backend().communicator(op.collective().group);
             auto& queue = order_.queue(communicator, op.stream);
             event = backend().start(op, order_.take_waits(op.stream), communicator, queue.sequence++);
@@ -95,7 +95,7 @@ class PlanWalk {
         } else {
             event = backend().start(op, order_.take_waits(op.stream));
         }
-        for (const Arg& arg : op.args) {
+        for (const plan::Arg& arg : op.args) {
             if (arg.buffer >= 0) allocator_.used(&block_of(arg.buffer), op.stream, event.sequence);
         }
         order_.started(op.stream, event);
@@ -105,36 +105,36 @@ class PlanWalk {
     void settle() { allocator_.settle(); }
     // Calls memory_changed with the byte counts of device memory; -1 for one that equals the last reported.
     void report_memory() {
-        const std::int64_t active = allocator_.active_bytes(MemorySpace::device);
-        const std::int64_t reserved = allocator_.reserved_bytes(MemorySpace::device);
+        const std::int64_t active = allocator_.active_bytes(plan::MemorySpace::device);
+        const std::int64_t reserved = allocator_.reserved_bytes(plan::MemorySpace::device);
         const bool new_active = std::exchange(last_active_, active) != active;
         const bool new_reserved = std::exchange(last_reserved_, reserved) != reserved;
         if (!new_active && !new_reserved) return;
         backend().memory_changed(new_active ? active : -1, new_reserved ? reserved : -1);
     }
 
-    const Plan& plan() const { return *plan_; }
-    const Buffer& buffer_of(const Op& op) const {
+    const plan::Plan& plan() const { return *plan_; }
+    const plan::Buffer& buffer_of(const plan::Op& op) const {
         return plan_->buffers[static_cast<std::size_t>(op.args[0].buffer)];
     }
     // Null while the buffer is not allocated, or is not one of a Plan that was walked.
-    const MemoryBlock* find_block(BufferId buffer) const {
+    const MemoryBlock* find_block(plan::BufferId buffer) const {
         const auto id = static_cast<std::size_t>(buffer);
         return buffer < 0 || id >= blocks_.size() ? nullptr : blocks_[id];
     }
-    MemoryBlock& block_of(BufferId buffer) const {
+    MemoryBlock& block_of(plan::BufferId buffer) const {
         MemoryBlock* block = blocks_[static_cast<std::size_t>(buffer)];
         if (!block) throw std::logic_error("the Plan uses a buffer that is not allocated");
         return *block;
     }
     std::int64_t take_peak() { return counter_.take_peak(); }
-    const StreamOrder<StreamEvent, Waits>& order() const { return order_; }
+    const StreamOrder<device::StreamEvent, device::Waits>& order() const { return order_; }
 
   private:
     Backend& backend() { return static_cast<Backend&>(*this); }
 
-    void allocate(const Op& op) {
-        const Buffer& buffer = buffer_of(op);
+    void allocate(const plan::Op& op) {
+        const plan::Buffer& buffer = buffer_of(op);
         MemoryBlock*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
         if (block) throw std::logic_error("the Plan allocates " + buffer.name + " twice");
         const auto since = backend().now();
@@ -142,7 +142,7 @@ class PlanWalk {
             block = allocator_.allocate(buffer.bytes, buffer.space, op.stream);
         } catch (const PoolExhausted& reason) {
             MemoryShortage shortage{.counter = counter_,
-                                    .reserved = allocator_.reserved_bytes(MemorySpace::device)};
+                                    .reserved = allocator_.reserved_bytes(plan::MemorySpace::device)};
             backend().explain(op, reason.by_limit(), shortage);
             throw_out_of_memory(*plan_, op, shortage);
         }
@@ -151,7 +151,7 @@ class PlanWalk {
         report_memory();
     }
 
-    void free(const Op& op) {
+    void free(const plan::Op& op) {
         MemoryBlock*& block = blocks_[static_cast<std::size_t>(op.args[0].buffer)];
         if (!block) {
             throw std::logic_error("the Plan frees " + buffer_of(op).name + ", which is not allocated");
@@ -163,11 +163,11 @@ class PlanWalk {
     }
 
     Allocator allocator_;
-    AllocationCounter counter_;
-    StreamOrder<StreamEvent, Waits> order_;
-    const Plan* plan_ = nullptr;
+    plan::AllocationCounter counter_;
+    StreamOrder<device::StreamEvent, device::Waits> order_;
+    const plan::Plan* plan_ = nullptr;
     std::vector<MemoryBlock*> blocks_;                    // by buffer; null while not allocated
     std::int64_t last_active_ = -1, last_reserved_ = -1;  // as last reported
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

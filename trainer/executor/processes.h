@@ -7,13 +7,13 @@
 #include "trainer/comm/wire.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 struct Processes {
-    World* world = nullptr;
+    world::World* world = nullptr;
     // Opens the wire that carries the bytes of collectives between processors; called at most once, by every
     // process at the same point.
-    std::function<std::unique_ptr<Wire>()> open_wire;
+    std::function<std::unique_ptr<comm::Wire>()> open_wire;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

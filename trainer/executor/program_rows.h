@@ -8,23 +8,23 @@
 #include "traces/schema/rows.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 template <class Add>
-void add_configuration_rows(const Program& program, const Add& add) {
+void add_configuration_rows(const sharding::Program& program, const Add& add) {
     for (const auto& [key, value] : describe(program.job())) add(traces::schema::RunInfoRow{key, value});
 }
 
 template <class Add>
-void add_module_rows(const Program& program, const Add& add) {
-    const ModuleTree& tree = program.modules();
+void add_module_rows(const sharding::Program& program, const Add& add) {
+    const model::ModuleTree& tree = program.modules();
     std::vector<int> unit_of_module(tree.modules.size(), -1);
-    for (const Parameter* parameter : tree.parameters) {
+    for (const model::Parameter* parameter : tree.parameters) {
         unit_of_module[static_cast<std::size_t>(tree.owners[static_cast<std::size_t>(parameter->id)])] =
             program.unit_of(*parameter);
     }
     for (std::size_t i = 0; i < tree.modules.size(); ++i) {
-        const Module& module = *tree.modules[i];
+        const model::Module& module = *tree.modules[i];
         traces::schema::ModuleRow row{static_cast<int>(i),
                                       tree.parents[i],
                                       module.name,
@@ -32,33 +32,33 @@ void add_module_rows(const Program& program, const Add& add) {
                                       module.path,
                                       unit_of_module[i],
                                       0};
-        for (const Parameter& parameter : module.parameters()) row.parameters += parameter.elements();
+        for (const model::Parameter& parameter : module.parameters()) row.parameters += parameter.elements();
         add(row);
     }
 }
 
 template <class Add>
-void add_unit_rows(const Program& program, const Add& add) {
+void add_unit_rows(const sharding::Program& program, const Add& add) {
     const auto& units = program.units();
     for (std::size_t u = 0; u < units.size(); ++u) {
-        add(traces::schema::UnitRow{static_cast<int>(u), units[u].module, units[u].name, units[u].elements,
-                                    units[u].padded_elements, units[u].shard_elements * size_of(DType::fp32),
-                                    units[u].gather_bytes});
+        add(traces::schema::UnitRow{
+            static_cast<int>(u), units[u].module, units[u].name, units[u].elements, units[u].padded_elements,
+            units[u].shard_elements * size_of(plan::DType::fp32), units[u].gather_bytes});
     }
 }
 
 template <class Add>
 void add_stream_rows(int rank, const Add& add) {
-    for (int stream = 0; stream < kStreams; ++stream) {
+    for (int stream = 0; stream < plan::kStreams; ++stream) {
         add(traces::schema::StreamRow{rank, stream,
-                                      std::string(kStreamNames[static_cast<std::size_t>(stream)])});
+                                      std::string(plan::kStreamNames[static_cast<std::size_t>(stream)])});
     }
 }
 
 // The memory account's prediction is the same for every rank. Without `parts`: only the peak with its
 // categories.
 template <class Add>
-void add_prediction_rows(const MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
+void add_prediction_rows(const sharding::MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
     traces::schema::PredictionRow row;
     row.rank = rank;
     row.peak_bytes = prediction.peak.bytes;
@@ -81,4 +81,4 @@ void add_prediction_rows(const MemoryPrediction& prediction, int rank, bool part
     add_parts(traces::schema::PredictionPart::step, prediction.steps, 0);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

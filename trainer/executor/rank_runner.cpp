@@ -11,14 +11,14 @@
 #include "trainer/job/job.h"
 #include "trainer/job/learning_rate.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
-std::array<StreamIndex, kStreams> add_streams(Device& device, int rank) {
-    std::array<StreamIndex, kStreams> streams{};
+std::array<device::StreamIndex, plan::kStreams> add_streams(device::Device& device, int rank) {
+    std::array<device::StreamIndex, plan::kStreams> streams{};
     for (std::size_t s = 0; s < streams.size(); ++s) {
-        streams[s] = device.add_stream(rank, static_cast<Stream>(s));
+        streams[s] = device.add_stream(rank, static_cast<plan::Stream>(s));
     }
     return streams;
 }
@@ -26,7 +26,7 @@ std::array<StreamIndex, kStreams> add_streams(Device& device, int rank) {
 AllocatorOptions allocator_options(Shared& shared, int rank) {
     AllocatorOptions options;
     options.device_limit = shared.job.run.memory_limit;
-    if (shared.poison) options.poison_stream = shared.device.add_stream(rank, Stream::compute);
+    if (shared.poison) options.poison_stream = shared.device.add_stream(rank, plan::Stream::compute);
     return options;
 }
 
@@ -43,23 +43,23 @@ RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls, const Streams&
       streams_(streams),
       trace_(rank, shared.device, shared.instruments, shared.nvtx) {}
 
-void RankRunner::run(const Plan& plan, std::int64_t step) {
-    const Job& job = shared_.job;
+void RankRunner::run(const plan::Plan& plan, std::int64_t step) {
+    const job::Job& job = shared_.job;
     step_ = step;
     lr_ = learning_rate(job.optimizer, batch_factor(job), job.run.steps, step);
     trace_.begin(plan);
     begin_plan(plan);
-    for (const Op& op : plan.ops) carry_out(op);
+    for (const plan::Op& op : plan.ops) carry_out(op);
     end_plan();
 }
 
 void RankRunner::drain() {
-    for (const StreamEvent event : order().last()) shared_.device.wait(event);
+    for (const device::StreamEvent event : order().last()) shared_.device.wait(event);
     settle();
     report_memory();
 }
 
-HostView RankRunner::contents(const Arg& arg) {
+plan::HostView RankRunner::contents(const plan::Arg& arg) {
     const MemoryBlock* block = find_block(arg.buffer);
     if (!block) return {};
     std::byte* data = address(arg);
@@ -67,7 +67,7 @@ HostView RankRunner::contents(const Arg& arg) {
         throw std::logic_error("a view reaches beyond its buffer");
     }
     const auto size = static_cast<std::size_t>(arg.bytes);
-    if (shared_.device.host_reads(block->space)) return HostView({data, size});
+    if (shared_.device.host_reads(block->space)) return plan::HostView({data, size});
     std::vector<std::byte> copy(size);
     shared_.device.copy(rank_, copy.data(), data, arg.bytes);
     return {std::move(copy), [this, data](std::span<const std::byte> bytes) {
@@ -75,14 +75,14 @@ HostView RankRunner::contents(const Arg& arg) {
             }};
 }
 
-std::byte* RankRunner::address(const Arg& arg) const {
+std::byte* RankRunner::address(const plan::Arg& arg) const {
     if (arg.buffer < 0) return nullptr;
     return block_of(arg.buffer).data + arg.offset + arg.stride * shared_.mesh.shard_index(rank_);
 }
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void RankRunner::allocated(const Op& op, const MemoryBlock& block, std::uint64_t since) {
+void RankRunner::allocated(const plan::Op& op, const MemoryBlock& block, std::uint64_t since) {
     if (op.args[0].buffer == shared_.product_workspaces) {
         shared_.device.use_product_workspaces(rank_, block.data, buffer_of(op).bytes / 2);
     }
@@ -90,12 +90,12 @@ void RankRunner::allocated(const Op& op, const MemoryBlock& block, std::uint64_t
     trace_.memory(op, block, true);
 }
 
-void RankRunner::freeing(const Op& op, const MemoryBlock& block) {
+void RankRunner::freeing(const plan::Op& op, const MemoryBlock& block) {
     shared_.delays.maybe_sleep();
     trace_.memory(op, block, false);
 }
 
-void RankRunner::explain(const Op& op, bool by_limit, MemoryShortage& shortage) const {
+void RankRunner::explain(const plan::Op& op, bool by_limit, MemoryShortage& shortage) const {
     const std::int64_t limit = shared_.job.run.memory_limit;
     shortage.step = step_;
     shortage.rank = rank_;
@@ -112,36 +112,36 @@ void RankRunner::explain(const Op& op, bool by_limit, MemoryShortage& shortage) 
 
 // --- the host's own part ---------------------------------------------------------------------------------
 
-void RankRunner::host_call(const Op& op) {
+void RankRunner::host_call(const plan::Op& op) {
     const auto data = [&](std::size_t i) { return i < op.args.size() ? address(op.args[i]) : nullptr; };
     switch (op.call()) {
-        case HostCall::none:
+        case plan::HostCall::none:
             break;
-        case HostCall::next_batch:
+        case plan::HostCall::next_batch:
             calls_.next_batch(data(0), data(1));
             break;
-        case HostCall::read_loss: {
+        case plan::HostCall::read_loss: {
             std::vector<double> losses(static_cast<std::size_t>(op.args[0].bytes) / sizeof(double));
             std::memcpy(losses.data(), data(0), losses.size() * sizeof(double));
             std::int32_t module = -1;
             if (data(1)) module = std::atomic_ref(*reinterpret_cast<std::int32_t*>(data(1))).load();
-            calls_.read_loss(plan().kind == PlanKind::finish ? step_ : step_ - 1, losses, module);
+            calls_.read_loss(plan().kind == plan::PlanKind::finish ? step_ : step_ - 1, losses, module);
             break;
         }
-        case HostCall::read_validation_loss: {
+        case plan::HostCall::read_validation_loss: {
             double loss = 0;
             std::memcpy(&loss, data(0), sizeof loss);
             calls_.read_validation_loss(loss);
             break;
         }
-        case HostCall::read_logits:
+        case plan::HostCall::read_logits:
             calls_.read_logits({reinterpret_cast<const float*>(data(0)),
                                 static_cast<std::size_t>(op.args[0].bytes) / sizeof(float)});
             break;
     }
 }
 
-void RankRunner::host_wait(const Op& op, StreamEvent event) {
+void RankRunner::host_wait(const plan::Op& op, device::StreamEvent event) {
     const std::uint64_t since = trace_.now();
     shared_.delays.maybe_sleep();
     shared_.device.wait(event);
@@ -151,7 +151,7 @@ void RankRunner::host_wait(const Op& op, StreamEvent event) {
 }
 
 // The Plan has already waited for the inputs.
-void RankRunner::host_work(const Op& op) {
+void RankRunner::host_work(const plan::Op& op) {
     shared_.delays.maybe_sleep();
     prepare(op);
     trace_.push_range(op);
@@ -161,11 +161,11 @@ void RankRunner::host_work(const Op& op) {
 
 // --- what it enqueues ------------------------------------------------------------------------------------
 
-void RankRunner::prepare(const Op& op) {
+void RankRunner::prepare(const plan::Op& op) {
     launch_.op = &op;
     launch_.data.clear();
-    for (const Arg& arg : op.args) launch_.data.push_back(address(arg));
-    const Job& job = shared_.job;
+    for (const plan::Arg& arg : op.args) launch_.data.push_back(address(arg));
+    const job::Job& job = shared_.job;
     launch_.context = {rank_,
                        shared_.mesh.ranks,
                        shared_.mesh.shard_index(rank_),
@@ -174,22 +174,23 @@ void RankRunner::prepare(const Op& op) {
                        step_ * job.train.accumulation + op.micro,
                        lr_,
                        {}};
-    if (op.kind != OpKind::kernel || op.kernel().segments < 0) return;
+    if (op.kind != plan::OpKind::kernel || op.kernel().segments < 0) return;
     launch_.context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
 }
 
-StreamEvent RankRunner::start(const Op& op, const Waits& waits) {
+device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits) {
     prepare(op);
     trace_.describe(op, launch_.work);
     const RuntimeCall call = trace_.runtime_call(op, launch_.work.correlation);
     return shared_.device.enqueue(index(op.stream), waits, launch_);
 }
 
-StreamEvent RankRunner::start(const Op& op, const Waits& waits, int communicator, std::int64_t sequence) {
-    CollectiveLaunch launch;
+device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits, int communicator,
+                                      std::int64_t sequence) {
+    device::CollectiveLaunch launch;
     launch.communicator = communicator;
-    const CollectiveOp& own = op.collective();
-    const Group group = communicator == 0 ? Group::world : own.group;
+    const plan::CollectiveOp& own = op.collective();
+    const plan::Group group = communicator == 0 ? plan::Group::world : own.group;
     launch.place = shared_.mesh.place(group, rank_);
     launch.members = shared_.mesh.size(group);
     launch.sequence = sequence;
@@ -205,7 +206,7 @@ StreamEvent RankRunner::start(const Op& op, const Waits& waits, int communicator
     shared_.delays.maybe_sleep();
     trace_.describe(op, launch);
     trace_.push_collective(op, launch);
-    StreamEvent event;
+    device::StreamEvent event;
     {
         const RuntimeCall call = trace_.runtime_call(op, launch.row.correlation);
         event = shared_.device.enqueue(index(op.stream), waits, launch);
@@ -215,4 +216,4 @@ StreamEvent RankRunner::start(const Op& op, const Waits& waits, int communicator
     return event;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

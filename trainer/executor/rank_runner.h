@@ -17,21 +17,23 @@
 #include "trainer/plan/host_view.h"
 #include "trainer/plan/mesh.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::job {
 struct Job;
+}
+
+namespace shardscope::trainer::executor {
 
 // State that all ranks of the process share.
 struct Shared {
-    Device& device;
-    Delays& delays;
-    Mesh mesh;
-    const Job& job;
-    bool poison = false;                  // see TestSettings
-    BufferId product_workspaces = -1;     // of each rank; -1: none
-    std::vector<std::string> unit_names;  // by unit, for messages
-    Instruments* instruments = nullptr;   // null: nothing is recorded
-    const Nvtx* nvtx = nullptr;           // null: no tool listens
+    device::Device& device;
+    collective::Delays& delays;
+    plan::Mesh mesh;
+    const job::Job& job;
+    bool poison = false;                     // see TestSettings
+    plan::BufferId product_workspaces = -1;  // of each rank; -1: none
+    std::vector<std::string> unit_names;     // by unit, for messages
+    Instruments* instruments = nullptr;      // null: nothing is recorded
+    const Nvtx* nvtx = nullptr;              // null: no tool listens
 };
 
 // The targets of a Plan's host calls, called on the rank's host thread.
@@ -50,52 +52,57 @@ class RankRunner : public PlanWalk<RankRunner> {
 
     // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step that
     // they are at. Throws OutOfMemory and what the host calls throw.
-    void run(const Plan& plan, std::int64_t step);
+    void run(const plan::Plan& plan, std::int64_t step);
     void drain();  // waits for the rank's streams
 
     const RankTrace& trace() const { return trace_; }
 
     // The contents of a view in any space, between Plans and after drain(); empty while it is not allocated.
-    HostView contents(const Arg& arg);
+    plan::HostView contents(const plan::Arg& arg);
 
   private:
     friend class PlanWalk<RankRunner>;
-    using Streams = std::array<StreamIndex, kStreams>;
+    using Streams = std::array<device::StreamIndex, plan::kStreams>;
 
     RankRunner(int rank, Shared& shared, HostCalls calls, const Streams& streams);
 
-    void open_range(const Op& op) { trace_.push_range(op); }
+    void open_range(const plan::Op& op) { trace_.push_range(op); }
     void close_range() { trace_.pop_range(); }
-    void host_call(const Op& op);
-    void host_wait(const Op& op, StreamEvent event);
-    void host_work(const Op& op);
-    void launch(const Op& op) { enqueue(op); }
-    StreamEvent start(const Op& op, const Waits& waits);
-    StreamEvent start(const Op& op, const Waits& waits, int communicator, std::int64_t sequence);
-    int communicator(Group group) const { return shared_.mesh.id(group, rank_); }
-    StreamEvent mark(Stream stream, const Waits& waits) { return shared_.device.mark(index(stream), waits); }
-    void hold(StreamEvent event) { shared_.device.hold(event); }
-    RuntimeCall runtime_call(const Op& op) const { return trace_.runtime_call(op); }
+    void host_call(const plan::Op& op);
+    void host_wait(const plan::Op& op, device::StreamEvent event);
+    void host_work(const plan::Op& op);
+    void launch(const plan::Op& op) { enqueue(op); }
+    device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
+    device::StreamEvent start(const plan::Op& op, const device::Waits& waits, int communicator,
+                              std::int64_t sequence);
+    int communicator(plan::Group group) const { return shared_.mesh.id(group, rank_); }
+    device::StreamEvent mark(plan::Stream stream, const device::Waits& waits) {
+        return shared_.device.mark(index(stream), waits);
+    }
+    void hold(device::StreamEvent event) { shared_.device.hold(event); }
+    RuntimeCall runtime_call(const plan::Op& op) const { return trace_.runtime_call(op); }
     std::uint64_t now() const { return trace_.now(); }
-    void allocated(const Op& op, const MemoryBlock& block, std::uint64_t since);
-    void freeing(const Op& op, const MemoryBlock& block);
+    void allocated(const plan::Op& op, const MemoryBlock& block, std::uint64_t since);
+    void freeing(const plan::Op& op, const MemoryBlock& block);
     void memory_changed(std::int64_t active, std::int64_t reserved) {
         trace_.memory_changed(active, reserved);
     }
-    void explain(const Op& op, bool by_limit, MemoryShortage& shortage) const;
+    void explain(const plan::Op& op, bool by_limit, MemoryShortage& shortage) const;
 
-    void prepare(const Op& op);
-    std::byte* address(const Arg& arg) const;
-    StreamIndex index(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
+    void prepare(const plan::Op& op);
+    std::byte* address(const plan::Arg& arg) const;
+    device::StreamIndex index(plan::Stream stream) const {
+        return streams_[static_cast<std::size_t>(stream)];
+    }
 
     int rank_;
     Shared& shared_;
     HostCalls calls_;
     const Streams streams_;
     RankTrace trace_;
-    Launch launch_;  // the latest launch
+    device::Launch launch_;  // the latest launch
     std::int64_t step_ = 0;
     double lr_ = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

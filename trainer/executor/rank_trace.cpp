@@ -2,9 +2,9 @@
 
 #include "trainer/executor/nccl_payloads.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
-void RankTrace::begin(const Plan& plan) {
+void RankTrace::begin(const plan::Plan& plan) {
     plan_ = &plan;
     if (instruments_) {
         names_ = &instruments_->of(plan);
@@ -13,7 +13,7 @@ void RankTrace::begin(const Plan& plan) {
     if (nvtx_) nvtx_names_ = &nvtx_->of(plan);
 }
 
-void RankTrace::push_range(const Op& op) const {
+void RankTrace::push_range(const plan::Op& op) const {
     const auto name = static_cast<std::size_t>(op.name);
     if (log_) log_->push(names_->names[name], op.range_module());
     if (nvtx_) nvtx_->push((*nvtx_names_)[name]);
@@ -33,7 +33,7 @@ void RankTrace::step(std::int64_t number, std::uint64_t since) const {
     if (log_) log_->step(rank_, number, since, now());
 }
 
-void RankTrace::waited(const Op& op, std::uint64_t since) {
+void RankTrace::waited(const plan::Op& op, std::uint64_t since) {
     if (!log_) return;
     const std::uint64_t end = now();
     const std::int64_t correlation = next_correlation();
@@ -43,27 +43,27 @@ void RankTrace::waited(const Op& op, std::uint64_t since) {
 
 // --- work on streams -------------------------------------------------------------------------------------
 
-void RankTrace::describe(const Op& op, profiler::DeviceWork& work) {
+void RankTrace::describe(const plan::Op& op, profiler::DeviceWork& work) {
     if (!log_) return;
     work = {};
     work.device = rank_;
     work.stream = static_cast<int>(op.stream);
     work.correlation = next_correlation();
     work.bytes = op.bytes;
-    if (op.kind == OpKind::kernel) {
+    if (op.kind == plan::OpKind::kernel) {
         work.name = names_->names[static_cast<std::size_t>(op.name)];
         return;
     }
-    const auto kind_of = [&](const Arg& arg) {
+    const auto kind_of = [&](const plan::Arg& arg) {
         return trace_names::memory_kind(plan_->buffers[static_cast<std::size_t>(arg.buffer)].space);
     };
     work.dst_kind = kind_of(op.args[0]);
-    if (op.kind == OpKind::memset) return;
+    if (op.kind == plan::OpKind::memset) return;
     work.src_kind = kind_of(op.args[1]);
     work.copy_kind = op.copy_kind();
 }
 
-void RankTrace::describe(const Op& op, CollectiveLaunch& launch) {
+void RankTrace::describe(const plan::Op& op, device::CollectiveLaunch& launch) {
     if (!log_) return;
     launch.recorded = true;
     profiler::CollectiveWork& row = launch.row;
@@ -84,7 +84,7 @@ void RankTrace::describe(const Op& op, CollectiveLaunch& launch) {
     kernel.correlation = row.correlation;
 }
 
-void RankTrace::push_collective(const Op& op, const CollectiveLaunch& launch) const {
+void RankTrace::push_collective(const plan::Op& op, const device::CollectiveLaunch& launch) const {
     if (!log_ && !tells_collectives()) return;
     const NcclPayload payload = nccl_payload(launch.call.operation, launch.communicator, launch.members,
                                              op.bytes, launch.call.divisor);
@@ -96,7 +96,7 @@ void RankTrace::push_collective(const Op& op, const CollectiveLaunch& launch) co
     if (tells_collectives()) nvtx_->push_collective(launch.call.operation, payload);
 }
 
-void RankTrace::pop_collective(const CollectiveLaunch& launch) const {
+void RankTrace::pop_collective(const device::CollectiveLaunch& launch) const {
     if (tells_collectives()) nvtx_->pop_collective();
     if (!log_) return;
     log_->pop();
@@ -105,14 +105,14 @@ void RankTrace::pop_collective(const CollectiveLaunch& launch) const {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void RankTrace::grew(MemorySpace space, std::uint64_t since) const {
+void RankTrace::grew(plan::MemorySpace space, std::uint64_t since) const {
     if (log_) log_->runtime(instruments_->call(trace_names::growth_call(space)), since, now(), 0);
 }
 
-void RankTrace::memory(const Op& op, const MemoryBlock& block, bool allocation) const {
+void RankTrace::memory(const plan::Op& op, const MemoryBlock& block, bool allocation) const {
     if (!log_) return;
     const auto id = static_cast<std::size_t>(op.args[0].buffer);
-    const Buffer& buffer = plan_->buffers[id];
+    const plan::Buffer& buffer = plan_->buffers[id];
     profiler::MemoryWork work;
     work.rank = rank_;
     work.address = reinterpret_cast<std::uintptr_t>(block.data);
@@ -136,4 +136,4 @@ void RankTrace::memory_changed(std::int64_t active, std::int64_t reserved) const
     if (used >= 0) log_->counter(rank_, instruments_->device_bytes, static_cast<double>(used));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -13,7 +13,7 @@
 #include "trainer/executor/instruments.h"
 #include "trainer/executor/nvtx.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // A runtime call on the host thread, recorded from construction to the end of the scope.
 class RuntimeCall {
@@ -37,34 +37,34 @@ class RuntimeCall {
 class RankTrace {
   public:
     // `instruments` and `nvtx` may be null.
-    RankTrace(int rank, Device& device, Instruments* instruments, const Nvtx* nvtx)
+    RankTrace(int rank, device::Device& device, Instruments* instruments, const Nvtx* nvtx)
         : rank_(rank), device_(device), instruments_(instruments), nvtx_(nvtx) {}
 
-    void begin(const Plan& plan);
+    void begin(const plan::Plan& plan);
     // The clock of the rows; 0 while nothing is recorded.
     std::uint64_t now() const { return log_ ? profiler::ticks() : 0; }
 
-    void push_range(const Op& op) const;
+    void push_range(const plan::Op& op) const;
     void push_range(const std::string& name) const;  // a range that spans several Plans
     void pop_range() const;
     void step(std::int64_t number, std::uint64_t since) const;
     // The call that the host makes for an operation, until the end of what is returned.
-    RuntimeCall runtime_call(const Op& op, std::int64_t correlation = 0) const {
+    RuntimeCall runtime_call(const plan::Op& op, std::int64_t correlation = 0) const {
         return {log_, log_ ? instruments_->call(*trace_names::call_of(op)) : profiler::NameId::none,
                 correlation};
     }
-    void waited(const Op& op, std::uint64_t since);
+    void waited(const plan::Op& op, std::uint64_t since);
 
     // Fill in what the device records of the work.
-    void describe(const Op& op, profiler::DeviceWork& work);
-    void describe(const Op& op, CollectiveLaunch& launch);
+    void describe(const plan::Op& op, profiler::DeviceWork& work);
+    void describe(const plan::Op& op, device::CollectiveLaunch& launch);
     // The range around a collective's call.
-    void push_collective(const Op& op, const CollectiveLaunch& launch) const;
-    void pop_collective(const CollectiveLaunch& launch) const;
+    void push_collective(const plan::Op& op, const device::CollectiveLaunch& launch) const;
+    void pop_collective(const device::CollectiveLaunch& launch) const;
 
     // `space`: the space whose pool has grown.
-    void grew(MemorySpace space, std::uint64_t since) const;
-    void memory(const Op& op, const MemoryBlock& block, bool allocation) const;
+    void grew(plan::MemorySpace space, std::uint64_t since) const;
+    void memory(const plan::Op& op, const MemoryBlock& block, bool allocation) const;
     void memory_changed(std::int64_t active, std::int64_t reserved) const;  // negative: unchanged
 
   private:
@@ -72,15 +72,15 @@ class RankTrace {
     std::int64_t next_correlation() { return (static_cast<std::int64_t>(rank_) << 32) | ++correlation_; }
 
     int rank_;
-    Device& device_;
+    device::Device& device_;
     Instruments* instruments_;
     const Nvtx* nvtx_;
     profiler::ThreadLog* log_ = nullptr;
     // Of the Plan that runs:
-    const Plan* plan_ = nullptr;
+    const plan::Plan* plan_ = nullptr;
     const Instruments::PlanNames* names_ = nullptr;
     const std::vector<Nvtx::Name>* nvtx_names_ = nullptr;
     std::int64_t correlation_ = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -13,12 +13,12 @@
 #include "traces/store/machine.h"
 #include "trainer/comm/process_group.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
-void describe_rank(profiler::Recorder& recorder, const Device& device, const Mesh& mesh, int rank,
-                   std::int64_t global_tid, const Processes* processes) {
+void describe_rank(profiler::Recorder& recorder, const device::Device& device, const plan::Mesh& mesh,
+                   int rank, std::int64_t global_tid, const Processes* processes) {
     traces::schema::RankRow row;
     row.rank = rank;
     row.device = rank;
@@ -35,14 +35,15 @@ void describe_rank(profiler::Recorder& recorder, const Device& device, const Mes
         recorder.describe(traces::schema::ProcessRow{row.global_pid, getpid(), "shardscope-train"});
 }
 
-Shared make_shared_state(Device& device, Delays& delays, const Program& program, const TestSettings& test) {
+Shared make_shared_state(device::Device& device, collective::Delays& delays, const sharding::Program& program,
+                         const TestSettings& test) {
     Shared shared{device, delays,  program.mesh(), program.job(), test.poison, program.product_workspaces(),
                   {},     nullptr, nullptr};
-    for (const UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
+    for (const sharding::UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
     return shared;
 }
 
-std::vector<int> ranks_here(const Mesh& mesh, const Processes* processes) {
+std::vector<int> ranks_here(const plan::Mesh& mesh, const Processes* processes) {
     if (processes) return {processes->world->rank()};
     std::vector<int> all(static_cast<std::size_t>(mesh.ranks));
     std::iota(all.begin(), all.end(), 0);
@@ -53,9 +54,9 @@ std::vector<int> ranks_here(const Mesh& mesh, const Processes* processes) {
 bool told_by_the_job(const std::exception_ptr& error) {
     try {
         std::rethrow_exception(error);
-    } catch (const CollectiveError&) {
+    } catch (const collective::CollectiveError&) {
         return true;
-    } catch (const WorldError&) {
+    } catch (const world::WorldError&) {
         return true;
     } catch (...) {
         return false;
@@ -81,7 +82,8 @@ std::string first_clause(const std::string& reason) {
 
 }  // namespace
 
-Ranks::Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of)
+Ranks::Ranks(const sharding::Program& program, RanksOptions options,
+             const std::function<HostCalls(int rank)>& calls_of)
     : options_(std::move(options)),
       here_(ranks_here(program.mesh(), options_.processes)),
       recorder_(options_.recorder),
@@ -105,7 +107,7 @@ Ranks::Ranks(const Program& program, RanksOptions options, const std::function<H
     }
     if (!options_.processes) return;
     options_.processes->world->on_failure(
-        lifeline_.guard([](Ranks& own, const Failure& failure) { own.hear(failure); }));
+        lifeline_.guard([](Ranks& own, const world::Failure& failure) { own.hear(failure); }));
 }
 
 Ranks::~Ranks() {
@@ -128,7 +130,7 @@ void Ranks::fail(const std::exception_ptr& error) {
         error_ = error;
     }
     if (options_.processes && !told_by_the_job(error)) {
-        World& world = *options_.processes->world;
+        world::World& world = *options_.processes->world;
         world.fail({world.rank(), ": " + text_of(error), false});
     }
     device_->fail(error);
@@ -138,7 +140,7 @@ void Ranks::fail(const std::exception_ptr& error) {
 
 // The collective in which this process's rank waits for a rank that is gone. If the rank is computing, it
 // soon begins that collective.
-std::string Ranks::waiting_after(const Failure& failure) {
+std::string Ranks::waiting_after(const world::Failure& failure) {
     using Clock = std::chrono::steady_clock;
     const auto goes_on = [&] {
         const std::lock_guard lock(error_mutex_);
@@ -153,7 +155,7 @@ std::string Ranks::waiting_after(const Failure& failure) {
 }
 
 // Called on the World's thread: a process of the job, perhaps this one, has failed.
-void Ranks::hear(const Failure& failure) {
+void Ranks::hear(const world::Failure& failure) {
     const std::string waiting = waiting_after(failure);
     {
         const std::lock_guard lock(error_mutex_);
@@ -172,7 +174,7 @@ void Ranks::hear(const Failure& failure) {
                                                     failure.lost, failure.reason, waiting});
     }
     heard_.notify_all();
-    fail(std::make_exception_ptr(WorldFailure(failure)));
+    fail(std::make_exception_ptr(world::WorldFailure(failure)));
 }
 
 void Ranks::attach_host(int rank) {
@@ -225,4 +227,4 @@ void Ranks::rethrow(const std::exception_ptr& error) {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

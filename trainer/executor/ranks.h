@@ -19,21 +19,22 @@
 #include "trainer/executor/run.h"
 #include "trainer/sharding/program.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 struct RanksOptions {
     profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
     TestSettings test;
-    MakeDevice make_device;               // empty: the device that the job asks for
-    Processes* processes = nullptr;       // null: all ranks are in this process
-    std::vector<const Plan*> more_plans;  // executed in addition to the program's
-    std::function<void()> on_failure;     // called once, on any thread; may be empty
+    MakeDevice make_device;                     // empty: the device that the job asks for
+    Processes* processes = nullptr;             // null: all ranks are in this process
+    std::vector<const plan::Plan*> more_plans;  // executed in addition to the program's
+    std::function<void()> on_failure;           // called once, on any thread; may be empty
 };
 
 class Ranks {
   public:
     // `calls_of(rank)`: the targets of the rank's host calls.
-    Ranks(const Program& program, RanksOptions options, const std::function<HostCalls(int rank)>& calls_of);
+    Ranks(const sharding::Program& program, RanksOptions options,
+          const std::function<HostCalls(int rank)>& calls_of);
     ~Ranks();
     Ranks(const Ranks&) = delete;
     Ranks& operator=(const Ranks&) = delete;
@@ -57,17 +58,17 @@ class Ranks {
     void run(const std::function<void(int rank, RankRunner& runner)>& host);
 
   private:
-    void hear(const Failure& failure);
-    std::string waiting_after(const Failure& failure);
+    void hear(const world::Failure& failure);
+    std::string waiting_after(const world::Failure& failure);
     [[noreturn]] void rethrow(const std::exception_ptr& error);
     void attach_host(int rank);
 
     RanksOptions options_;
     const std::vector<int> here_;
     profiler::Recorder* recorder_;
-    Delays delays_;
+    collective::Delays delays_;
     DeviceTrace device_trace_;
-    std::unique_ptr<Device> device_;
+    std::unique_ptr<device::Device> device_;
     std::optional<Instruments> instruments_;
     std::unique_ptr<Nvtx> nvtx_;
     Shared shared_;
@@ -80,4 +81,4 @@ class Ranks {
     Lifeline<Ranks> lifeline_{this};
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -18,7 +18,7 @@ namespace shardscope::profiler {
 class Recorder;
 }
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 class RankRunner;
 
@@ -70,8 +70,8 @@ struct RunHooks {
 };
 
 struct RunOptions {
-    profiler::Recorder* recorder = nullptr;  // null: nothing is recorded
-    const Dataset* validation = nullptr;     // the held-out data; null: no validation
+    profiler::Recorder* recorder = nullptr;     // null: nothing is recorded
+    const data::Dataset* validation = nullptr;  // the held-out data; null: no validation
     std::function<void(const StepReport&)> on_step;
     std::function<void(const ValidationReport&)> on_validation;
     // Called once on the caller's thread, before the first step, with one sentence on what the trace cannot
@@ -96,8 +96,8 @@ struct RunResult {
     double seconds = 0;                      // from the first step until the device was done
     // By rank, of device memory: peaks of allocated bytes (host program order), of active ones (freed blocks
     // count until their last stream use is over) and of what the pool holds.
-    std::vector<MemoryPeak> peaks;
+    std::vector<plan::MemoryPeak> peaks;
     std::vector<std::int64_t> active, reserved;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

@@ -6,7 +6,7 @@
 
 #include "profiler/base/clock.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start)
     : started_(workers) {
@@ -50,21 +50,23 @@ void Scheduler::stop() {
     workers_.clear();
 }
 
-StreamIndex Scheduler::add_stream(int home) {
+device::StreamIndex Scheduler::add_stream(int home) {
     const std::lock_guard lock(mutex_);
     queues_.emplace_back().home = home;
-    return static_cast<StreamIndex>(queues_.size() - 1);
+    return static_cast<device::StreamIndex>(queues_.size() - 1);
 }
 
-StreamEvent Scheduler::enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work) {
+device::StreamEvent Scheduler::enqueue(device::StreamIndex stream, Priority priority,
+                                       const device::Waits& waits, Work work) {
     return append(stream, {priority, waits, std::move(work), nullptr, 0, false});
 }
 
-StreamEvent Scheduler::enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin) {
+device::StreamEvent Scheduler::enqueue_elsewhere(device::StreamIndex stream, const device::Waits& waits,
+                                                 Work begin) {
     return append(stream, {Priority::communication, waits, std::move(begin), nullptr, 0, true});
 }
 
-void Scheduler::end_elsewhere(StreamIndex stream) {
+void Scheduler::end_elsewhere(device::StreamIndex stream) {
     std::size_t wakes = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -74,14 +76,14 @@ void Scheduler::end_elsewhere(StreamIndex stream) {
     wake(wakes);
 }
 
-StreamEvent Scheduler::enqueue_arrival(StreamIndex stream, const Waits& waits,
-                                       std::shared_ptr<Meeting> meeting, std::size_t part) {
+device::StreamEvent Scheduler::enqueue_arrival(device::StreamIndex stream, const device::Waits& waits,
+                                               std::shared_ptr<Meeting> meeting, std::size_t part) {
     return append(stream, {Priority::communication, waits, {}, std::move(meeting), part, false});
 }
 
-StreamEvent Scheduler::append(StreamIndex stream, Item item) {
+device::StreamEvent Scheduler::append(device::StreamIndex stream, Item item) {
     std::size_t wakes = 0;
-    StreamEvent event{stream, 0};
+    device::StreamEvent event{stream, 0};
     {
         const std::lock_guard lock(mutex_);
         if (error_) std::rethrow_exception(error_);
@@ -95,7 +97,7 @@ StreamEvent Scheduler::append(StreamIndex stream, Item item) {
     return event;
 }
 
-StreamEvent Scheduler::last(StreamIndex stream) const {
+device::StreamEvent Scheduler::last(device::StreamIndex stream) const {
     const std::lock_guard lock(mutex_);
     return {stream, queues_[static_cast<std::size_t>(stream)].enqueued};
 }
@@ -109,11 +111,11 @@ void Scheduler::make_ready(Priority priority, Ready ready) {
 }
 
 // Makes the head of a stream ready, or arrives, if nothing holds it back.
-void Scheduler::try_head(StreamIndex stream) {
+void Scheduler::try_head(device::StreamIndex stream) {
     Queue& queue = queues_[static_cast<std::size_t>(stream)];
     if (queue.head_taken || queue.items.empty()) return;
     Item& head = queue.items.front();
-    for (const StreamEvent& event : head.waits.events()) {
+    for (const device::StreamEvent& event : head.waits.events()) {
         if (!happened(event)) {
             queues_[static_cast<std::size_t>(event.stream)].blocked.push_back(stream);
             return;
@@ -132,7 +134,7 @@ void Scheduler::try_head(StreamIndex stream) {
 }
 
 // The head of a stream is done.
-void Scheduler::complete_head(StreamIndex stream) {
+void Scheduler::complete_head(device::StreamIndex stream) {
     Queue& queue = queues_[static_cast<std::size_t>(stream)];
     queue.items.pop_front();
     queue.head_taken = false;
@@ -144,8 +146,8 @@ void Scheduler::complete_head(StreamIndex stream) {
     });
     try_head(stream);
     if (queue.blocked.empty()) return;
-    const std::vector<StreamIndex> blocked = std::exchange(queue.blocked, {});
-    for (const StreamIndex waiting : blocked) try_head(waiting);
+    const std::vector<device::StreamIndex> blocked = std::exchange(queue.blocked, {});
+    for (const device::StreamIndex waiting : blocked) try_head(waiting);
 }
 
 // Whether the part belongs to another home for which a worker is at work, while the worker's own home has
@@ -290,12 +292,12 @@ void Scheduler::complete_meeting(std::unique_lock<std::mutex>& lock, Meeting& me
         }
     }
     lock.lock();
-    for (const StreamIndex stream : meeting.streams_) complete_head(stream);
+    for (const device::StreamIndex stream : meeting.streams_) complete_head(stream);
 }
 
 // --- hosts -----------------------------------------------------------------------------------------------
 
-void Scheduler::wait(StreamEvent event) {
+void Scheduler::wait(device::StreamEvent event) {
     if (happened(event)) return;
     std::unique_lock lock(mutex_);
     if (error_) std::rethrow_exception(error_);
@@ -310,15 +312,15 @@ void Scheduler::wait(StreamEvent event) {
 }
 
 void Scheduler::wait_all() {
-    std::vector<StreamEvent> all;
+    std::vector<device::StreamEvent> all;
     {
         const std::lock_guard lock(mutex_);
         if (error_) std::rethrow_exception(error_);
         for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
-            all.push_back({static_cast<StreamIndex>(stream), queues_[stream].enqueued});
+            all.push_back({static_cast<device::StreamIndex>(stream), queues_[stream].enqueued});
         }
     }
-    for (const StreamEvent event : all) wait(event);
+    for (const device::StreamEvent event : all) wait(event);
 }
 
 void Scheduler::fail(std::exception_ptr error) {
@@ -332,4 +334,4 @@ void Scheduler::fail(std::exception_ptr error) {
     work_available_.notify_all();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

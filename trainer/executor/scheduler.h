@@ -28,7 +28,7 @@
 
 #include "trainer/device/stream_event.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 enum class Priority : std::uint8_t { communication = 0, copy = 1, compute = 2 };
 inline constexpr std::size_t kPriorities = 3;
@@ -65,7 +65,7 @@ class Meeting {
         std::uint64_t arrived = 0, done = 0;
     };
     std::vector<Part> parts_;
-    std::vector<StreamIndex> streams_;
+    std::vector<device::StreamIndex> streams_;
     std::size_t finished_ = 0;
     std::chrono::microseconds transfer_delay_;
 };
@@ -83,21 +83,22 @@ class Scheduler {
     // priority a worker prefers the home that it worked for last; and where another worker is at work for the
     // home of a collective's part, it leaves the part to that worker if its own home has other work. So each
     // rank pays for its own parts, and none falls behind for having arrived last.
-    StreamIndex add_stream(int home = -1);
+    device::StreamIndex add_stream(int home = -1);
 
     // Appends an item that waits for `waits` at the head of its stream; returns its event.
-    StreamEvent enqueue(StreamIndex stream, Priority priority, const Waits& waits, Work work);
+    device::StreamEvent enqueue(device::StreamIndex stream, Priority priority, const device::Waits& waits,
+                                Work work);
     // Appends this rank's arrival at a meeting.
-    StreamEvent enqueue_arrival(StreamIndex stream, const Waits& waits, std::shared_ptr<Meeting> meeting,
-                                std::size_t part);
+    device::StreamEvent enqueue_arrival(device::StreamIndex stream, const device::Waits& waits,
+                                        std::shared_ptr<Meeting> meeting, std::size_t part);
     // Appends an item that `begin` only begins, on a worker: the stream continues after end_elsewhere(),
     // which any thread may call, once, also before `begin` has returned.
-    StreamEvent enqueue_elsewhere(StreamIndex stream, const Waits& waits, Work begin);
-    void end_elsewhere(StreamIndex stream);
+    device::StreamEvent enqueue_elsewhere(device::StreamIndex stream, const device::Waits& waits, Work begin);
+    void end_elsewhere(device::StreamIndex stream);
     // The event that happens when everything now in the stream is done.
-    StreamEvent last(StreamIndex stream) const;
+    device::StreamEvent last(device::StreamIndex stream) const;
 
-    bool happened(StreamEvent event) const {  // takes no lock
+    bool happened(device::StreamEvent event) const {  // takes no lock
         if (event.stream < 0 || event.sequence == 0) return true;
         const Queue& queue = queues_[static_cast<std::size_t>(event.stream)];
         return queue.completed.load(std::memory_order_acquire) >= event.sequence;
@@ -105,7 +106,7 @@ class Scheduler {
     // No item is ready or being run by a worker; takes no lock.
     bool resting() const { return active_.load(std::memory_order_relaxed) == 0; }
     // Blocks a host thread until the event has happened. Rethrows the first failure of any work.
-    void wait(StreamEvent event);
+    void wait(device::StreamEvent event);
     // Waits for everything that was enqueued before the call.
     void wait_all();
 
@@ -119,7 +120,7 @@ class Scheduler {
   private:
     struct Item {
         Priority priority = Priority::compute;
-        Waits waits;
+        device::Waits waits;
         Work work;
         std::shared_ptr<Meeting> meeting;
         std::size_t part = 0;
@@ -135,11 +136,11 @@ class Scheduler {
         int home = -1;
         std::uint64_t enqueued = 0;
         std::atomic<std::uint64_t> completed{0};
-        std::vector<StreamIndex> blocked;  // streams whose head waits for this one
-        std::vector<HostWait*> hosts;      // hosts that wait for an item of this one
+        std::vector<device::StreamIndex> blocked;  // streams whose head waits for this one
+        std::vector<HostWait*> hosts;              // hosts that wait for an item of this one
     };
     struct Ready {
-        StreamIndex stream = -1;           // an ordinary item: the head of this stream
+        device::StreamIndex stream = -1;   // an ordinary item: the head of this stream
         std::shared_ptr<Meeting> meeting;  // or a part of a meeting
         std::size_t part = 0;
         int home = -1;
@@ -150,10 +151,10 @@ class Scheduler {
         std::shared_ptr<Meeting> meeting;
     };
 
-    StreamEvent append(StreamIndex stream, Item item);
+    device::StreamEvent append(device::StreamIndex stream, Item item);
     void make_ready(Priority priority, Ready ready);
-    void try_head(StreamIndex stream);
-    void complete_head(StreamIndex stream);
+    void try_head(device::StreamIndex stream);
+    void complete_head(device::StreamIndex stream);
     bool take(Ready& next, int worker);
     bool leaves_to_another(const Ready& part, int home) const;
     bool take_due(std::shared_ptr<Meeting>& meeting);
@@ -181,4 +182,4 @@ class Scheduler {
     bool stop_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

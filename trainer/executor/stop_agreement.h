@@ -8,15 +8,15 @@
 #include "trainer/executor/lifeline.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 class StopAgreement {
   public:
     // Answers for `gate`, which must outlive this. Sets the World's handlers.
-    StopAgreement(World& world, StopGate& gate);
+    StopAgreement(world::World& world, StopGate& gate);
 
     // Called by a gate that is asked to stop.
-    static void ask(World& world) { world.tell(kAsk, ""); }
+    static void ask(world::World& world) { world.tell(kAsk, ""); }
 
   private:
     static constexpr const char *kAsk = "stop.ask", *kFreeze = "stop.freeze", *kBegun = "stop.begun",
@@ -25,7 +25,7 @@ class StopAgreement {
     void freeze();
     void begun(std::int64_t step);
 
-    World& world_;
+    world::World& world_;
     StopGate& gate_;
     // Used on rank 0 only, on the World's thread.
     bool asked_ = false;
@@ -34,4 +34,4 @@ class StopAgreement {
     Lifeline<StopAgreement> lifeline_{this};
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

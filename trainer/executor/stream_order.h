@@ -13,10 +13,10 @@
 #include "trainer/device/stream_event.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 // Whether the first precedes all later work of the second's stream anyway. `last`: the stream's latest event.
-inline bool precedes_without_wait(StreamEvent event, StreamEvent last) {
+inline bool precedes_without_wait(device::StreamEvent event, device::StreamEvent last) {
     return event.stream == last.stream;
 }
 
@@ -32,48 +32,50 @@ class StreamOrder {
         std::int64_t sequence = 0;  // of the next one
     };
 
-    void begin(const Plan& plan) {
+    void begin(const plan::Plan& plan) {
         events_.resize(std::max(events_.size(), static_cast<std::size_t>(plan.events)));
     }
-    void end(const Plan& plan) {
+    void end(const plan::Plan& plan) {
         for (const auto& [from, to] : plan.carry) event(to) = event(from);
     }
 
-    Event& event(EventId id) { return events_[static_cast<std::size_t>(id)]; }
-    const std::array<Event, kStreams>& last() const { return last_; }
+    Event& event(plan::EventId id) { return events_[static_cast<std::size_t>(id)]; }
+    const std::array<Event, plan::kStreams>& last() const { return last_; }
 
     // wait_event.
-    void wait(const Op& op) { wait(op.stream, event(op.event())); }
+    void wait(const plan::Op& op) { wait(op.stream, event(op.event())); }
     // record_event: the event that happens when everything now in the stream, its waits included, is done.
     // `mark`: appends an item that only waits, where the stream has nothing yet that waits.
     template <class Mark>
-    Event record(const Op& op, const Mark& mark) {
+    Event record(const plan::Op& op, const Mark& mark) {
         const auto s = static_cast<std::size_t>(op.stream);
         if (!waits_[s].empty()) last_[s] = mark(std::exchange(waits_[s], {}));
         return event(op.event()) = last_[s];
     }
 
     // An item of a stream: take_waits(), then started(); a collective's waits for its queue, too.
-    Pending take_waits(Stream stream) { return std::exchange(waits_[static_cast<std::size_t>(stream)], {}); }
-    Queue& queue(std::int64_t communicator, Stream stream) {
+    Pending take_waits(plan::Stream stream) {
+        return std::exchange(waits_[static_cast<std::size_t>(stream)], {});
+    }
+    Queue& queue(std::int64_t communicator, plan::Stream stream) {
         auto own = std::find_if(queues_.begin(), queues_.end(),
                                 [&](const Queue& queue) { return queue.communicator == communicator; });
         if (own == queues_.end()) own = queues_.insert(own, {communicator, {}, 0});
         wait(stream, own->last);
         return *own;
     }
-    void started(Stream stream, Event event) { last_[static_cast<std::size_t>(stream)] = event; }
+    void started(plan::Stream stream, Event event) { last_[static_cast<std::size_t>(stream)] = event; }
 
   private:
-    void wait(Stream stream, Event event) {
+    void wait(plan::Stream stream, Event event) {
         const auto s = static_cast<std::size_t>(stream);
         if (!precedes_without_wait(event, last_[s])) waits_[s].add(event);
     }
 
-    std::vector<Event> events_;            // by event slot
-    std::array<Event, kStreams> last_{};   // latest item of each stream
-    std::array<Pending, kStreams> waits_;  // for the next item of each stream
-    std::vector<Queue> queues_;            // of at most three groups
+    std::vector<Event> events_;                  // by event slot
+    std::array<Event, plan::kStreams> last_{};   // latest item of each stream
+    std::array<Pending, plan::kStreams> waits_;  // for the next item of each stream
+    std::vector<Queue> queues_;                  // of at most three groups
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

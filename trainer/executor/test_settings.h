@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 #ifdef SHARDSCOPE_SANITIZED
 inline constexpr bool kPoisonByDefault = true;
@@ -20,4 +20,4 @@ struct TestSettings {
     bool poison = kPoisonByDefault;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

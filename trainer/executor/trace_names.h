@@ -13,7 +13,7 @@
 #include "traces/schema/enums.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer::trace_names {
+namespace shardscope::trainer::executor::trace_names {
 
 // The runtime's functions that a rank's host thread calls.
 enum class RuntimeFunction : std::uint8_t {
@@ -37,25 +37,25 @@ inline constexpr std::string_view name(RuntimeFunction function) {
 
 // The call that the host makes for an operation; nullopt if it makes none. An allocation makes one only if
 // the pool grows.
-inline std::optional<RuntimeFunction> call_of(const Op& op) {
+inline std::optional<RuntimeFunction> call_of(const plan::Op& op) {
     switch (op.kind) {
-        case OpKind::record_event:
+        case plan::OpKind::record_event:
             return RuntimeFunction::event_record;
-        case OpKind::wait_event:
+        case plan::OpKind::wait_event:
             return RuntimeFunction::stream_wait_event;
-        case OpKind::host_wait:
+        case plan::OpKind::host_wait:
             return RuntimeFunction::event_synchronize;
-        case OpKind::collective:
+        case plan::OpKind::collective:
             return RuntimeFunction::launch_collective;
         default:
             if (!is_device_work(op)) return std::nullopt;
-            return op.kind == OpKind::kernel   ? RuntimeFunction::launch_kernel
-                   : op.kind == OpKind::memcpy ? RuntimeFunction::memcpy_async
-                                               : RuntimeFunction::memset_async;
+            return op.kind == plan::OpKind::kernel   ? RuntimeFunction::launch_kernel
+                   : op.kind == plan::OpKind::memcpy ? RuntimeFunction::memcpy_async
+                                                     : RuntimeFunction::memset_async;
     }
 }
-inline RuntimeFunction growth_call(MemorySpace space) {
-    return space == MemorySpace::device ? RuntimeFunction::malloc_device : RuntimeFunction::malloc_host;
+inline RuntimeFunction growth_call(plan::MemorySpace space) {
+    return space == plan::MemorySpace::device ? RuntimeFunction::malloc_device : RuntimeFunction::malloc_host;
 }
 
 inline constexpr std::string_view kNcclDomain = "NCCL";
@@ -84,4 +84,4 @@ inline int memory_kind(traces::schema::MemorySpace space) {
                                                           : traces::schema::kMemKindPageable;
 }
 
-}  // namespace shardscope::trainer::trace_names
+}  // namespace shardscope::trainer::executor::trace_names

@@ -21,7 +21,7 @@
 #include "trainer/executor/stop_agreement.h"
 #include "trainer/world/message.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
 namespace {
 
@@ -32,9 +32,9 @@ double seconds_since(Clock::time_point start) {
 }
 
 // A dataset that starts at a later sample.
-class From final : public Dataset {
+class From final : public data::Dataset {
   public:
-    From(const Dataset& all, std::int64_t first) : all_(all), first_(first) {}
+    From(const data::Dataset& all, std::int64_t first) : all_(all), first_(first) {}
     std::int64_t input_bytes() const override { return all_.input_bytes(); }
     std::int64_t target_bytes() const override { return all_.target_bytes(); }
     std::int64_t samples() const override { return all_.samples(); }
@@ -43,20 +43,20 @@ class From final : public Dataset {
     }
 
   private:
-    const Dataset& all_;
+    const data::Dataset& all_;
     std::int64_t first_;
 };
 
 // Training: what the host threads share, and what each of them does.
 class Training {
   public:
-    Training(const Program& program, const Dataset& dataset, const RunOptions& options);
+    Training(const sharding::Program& program, const data::Dataset& dataset, const RunOptions& options);
     RunResult run();
 
   private:
     // The state of one rank, used by its host thread.
     struct Rank {
-        std::unique_ptr<DataLoader> loader;
+        std::unique_ptr<data::DataLoader> loader;
         bool validating = false;
         std::int64_t validation_batch = 0;
         std::vector<double> validation_losses;
@@ -79,8 +79,8 @@ class Training {
     bool validates() const { return program_.evaluation() && options_.validation; }
     std::int64_t validation_batches() const;
 
-    const Program& program_;
-    const Job& job_;
+    const sharding::Program& program_;
+    const job::Job& job_;
     const RunOptions& options_;
     const From train_;
     const std::int64_t validation_batches_;  // of each rank
@@ -102,7 +102,7 @@ std::function<void()> asks(const RunOptions& options) {
     return [&world = *options.processes->world] { StopAgreement::ask(world); };
 }
 
-Training::Training(const Program& program, const Dataset& dataset, const RunOptions& options)
+Training::Training(const sharding::Program& program, const data::Dataset& dataset, const RunOptions& options)
     : program_(program),
       job_(program.job()),
       options_(options),
@@ -126,7 +126,7 @@ Training::Training(const Program& program, const Dataset& dataset, const RunOpti
 
 // Sets the handlers for the other processes' losses.
 void Training::listen() {
-    World& world = *options_.processes->world;
+    world::World& world = *options_.processes->world;
     agreement_.emplace(world, gate_);
     if (world.rank() > 0) return;
     world.on(kLoss, lifeline_.guard([](Training& own, int rank, std::string_view text) {
@@ -141,7 +141,8 @@ void Training::listen() {
 void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module) {
     if (options_.processes) {
-        options_.processes->world->tell(board, MessageWriter().add(step).add(module).add_all(losses).text());
+        options_.processes->world->tell(board,
+                                        world::MessageWriter().add(step).add(module).add_all(losses).text());
     } else {
         (board == kLoss ? losses_ : validation_).tell(rank, step, losses, module);
     }
@@ -150,7 +151,7 @@ void Training::tell(const char* board, int rank, std::int64_t step, std::span<co
 // Called on the World's thread.
 void Training::hear(LossBoard& board, int rank, std::string_view text) {
     try {
-        MessageReader message(text);
+        world::MessageReader message(text);
         const auto step = message.number<std::int64_t>();
         const auto module = message.number<std::int32_t>();
         board.tell(rank, step, message.numbers<double>(), module);
@@ -169,8 +170,8 @@ RunResult Training::run() {
     for (const int rank : ranks_.here()) {
         const RankRunner& runner = ranks_.runner(rank);
         result_.peaks.push_back(runner.peak());
-        result_.active.push_back(runner.allocator().peak_active_bytes(MemorySpace::device));
-        result_.reserved.push_back(runner.allocator().peak_reserved_bytes(MemorySpace::device));
+        result_.active.push_back(runner.allocator().peak_active_bytes(plan::MemorySpace::device));
+        result_.reserved.push_back(runner.allocator().peak_reserved_bytes(plan::MemorySpace::device));
     }
     // The losses that the others have sent have been received by then.
     if (options_.processes) bring_together(*options_.processes->world, result_);
@@ -182,13 +183,13 @@ void Training::host(int rank, RankRunner& runner) {
     runner.run(program_.setup(), first);
     runner.drain();
     if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
-    LoaderOptions loading;
+    data::LoaderOptions loading;
     loading.ranks = job_.run.ranks;
     loading.rank = rank;
     loading.batch = job_.data.batch;
     loading.workers = job_.data.workers;
     loading.end_micro_step = (steps - first) * job_.train.accumulation;
-    own(rank).loader = std::make_unique<DataLoader>(train_, loading);
+    own(rank).loader = std::make_unique<data::DataLoader>(train_, loading);
 
     const Clock::time_point begin = Clock::now();
     double aside = 0;  // seconds that are not training
@@ -270,8 +271,8 @@ HostCalls Training::calls_of(int rank) {
     calls.next_batch = [this, rank, &state](void* input, void* target) {
         if (!state.validating) return state.loader->next(input, target);
         const int batch = job_.data.batch;
-        options_.validation->fill(first_sample_of(state.validation_batch, job_.run.ranks, rank, batch), batch,
-                                  input, target);
+        options_.validation->fill(data::first_sample_of(state.validation_batch, job_.run.ranks, rank, batch),
+                                  batch, input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
         tell(kLoss, rank, step, losses, module);
@@ -303,7 +304,7 @@ std::string Training::not_finite(const BoardLoss& loss) const {
         sentence += fmt::format("the loss is not finite ({}); ", std::isnan(loss.loss) ? "nan" : "infinity");
     const auto& modules = program_.modules().modules;
     if (loss.module >= 0 && static_cast<std::size_t>(loss.module) < modules.size()) {
-        const Module& module = *modules[static_cast<std::size_t>(loss.module)];
+        const model::Module& module = *modules[static_cast<std::size_t>(loss.module)];
         sentence += fmt::format("the first output that is not finite is that of {}{}; ", module.name,
                                 module.path.empty() ? "" : " (" + module.path + ")");
     }
@@ -319,7 +320,8 @@ void tell_why(profiler::Recorder& recorder, const std::exception& error) {
 
 }  // namespace
 
-RunResult run_training(const Program& program, const Dataset& dataset, const RunOptions& options) {
+RunResult run_training(const sharding::Program& program, const data::Dataset& dataset,
+                       const RunOptions& options) {
     if (options.first_step >= program.job().run.steps) {
         throw RunError(
             fmt::format("{} steps are done already and run.steps is {}; raise run.steps to continue",
@@ -333,14 +335,16 @@ RunResult run_training(const Program& program, const Dataset& dataset, const Run
     }
 }
 
-void run_forward(const Program& program, const std::function<void(int rank, RankRunner&)>& after_setup,
+void run_forward(const sharding::Program& program,
+                 const std::function<void(int rank, RankRunner&)>& after_setup,
                  const std::function<void(std::span<std::byte> input)>& source,
                  const std::function<bool(std::span<const float> logits)>& on_logits) {
-    const Plan* plan = program.evaluation();
+    const plan::Plan* plan = program.evaluation();
     if (!plan) throw std::logic_error("the Program was not made to generate");
     std::int64_t input_bytes = 0;
-    for (const Op& op : plan->ops) {
-        if (op.kind == OpKind::host_call && op.call() == HostCall::next_batch) input_bytes = op.args[0].bytes;
+    for (const plan::Op& op : plan->ops) {
+        if (op.kind == plan::OpKind::host_call && op.call() == plan::HostCall::next_batch)
+            input_bytes = op.args[0].bytes;
     }
     bool go_on = true;
     HostCalls calls;
@@ -358,4 +362,4 @@ void run_forward(const Program& program, const std::function<void(int rank, Rank
     });
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

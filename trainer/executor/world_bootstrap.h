@@ -9,12 +9,12 @@
 #include "trainer/device/bootstrap.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::executor {
 
-class WorldBootstrap final : public cuda::Bootstrap {
+class WorldBootstrap final : public device::Bootstrap {
   public:
     // The World outlives it, and keeps the handlers that on() sets.
-    explicit WorldBootstrap(World& world) : world_(world) {}
+    explicit WorldBootstrap(world::World& world) : world_(world) {}
 
     int process() const override { return world_.rank(); }
     std::vector<std::string> gather(std::string_view mine) override { return world_.gather(mine); }
@@ -28,7 +28,7 @@ class WorldBootstrap final : public cuda::Bootstrap {
     }
 
   private:
-    World& world_;
+    world::World& world_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::executor

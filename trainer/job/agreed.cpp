@@ -7,7 +7,7 @@
 
 #include "trainer/job/keys.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -49,4 +49,4 @@ void check_agreed(const Job& job, std::string_view of_rank_0) {
     if (!differences.empty()) throw JobError(fmt::format("{}; give all ranks the same job", differences));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

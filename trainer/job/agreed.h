@@ -6,7 +6,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // Every key that must be the same on all ranks (not Key::own) with its value, one per line; for a
 // key that all ranks or none must set, whether it is set.
@@ -16,4 +16,4 @@ std::string agreed_values(const Job& job);
 // `of_rank_0`.
 void check_agreed(const Job& job, std::string_view of_rank_0);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

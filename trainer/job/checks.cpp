@@ -10,7 +10,7 @@
 #include "trainer/job/shapes.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -86,7 +86,7 @@ void Checks::shape() {
 
 void Checks::model() const {
     const ModelSection& model = job_.model;
-    if (model.fused_activation && model.activation == ActivationKind::squared_relu) {
+    if (model.fused_activation && model.activation == kernels::ActivationKind::squared_relu) {
         refuse("model.fused_activation", "model.activation",
                "cuBLASLt computes relu and gelu in a matmul, not squared_relu; omit one of the two keys");
     }
@@ -122,7 +122,7 @@ void Checks::model() const {
         }
         return;
     }
-    if (model.activation != ActivationKind::none) {
+    if (model.activation != kernels::ActivationKind::none) {
         refuse("model.activation", "model.type",
                "a llama's activation is the SiLU of its SwiGLU; omit the key or set model.type");
     }
@@ -414,4 +414,4 @@ void finish(Job& job, const std::string& file, const Origins& origins) {
     Checks(job, file, origins).run();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

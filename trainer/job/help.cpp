@@ -5,7 +5,7 @@
 
 #include "trainer/job/keys.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -47,4 +47,4 @@ std::string job_help() {
     return text;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -14,7 +14,7 @@
 #include "trainer/job/loading.h"
 #include "trainer/job/toml_depth.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -227,4 +227,4 @@ Job load_job(const std::string& path, const std::vector<Override>& overrides, co
     return parse_job(read_file(path), path, overrides, launched);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -13,7 +13,7 @@
 
 #include "trainer/kernels/activation_kinds.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // The message is one sentence for the user: where, which key, what is wrong, what to do. The tool exits
 // with 2.
@@ -153,7 +153,7 @@ struct ModelSection {
     double dropout = 0;
     bool tied_embeddings = false;
     // mlp, gpt, bert; none: ReLU in an mlp, GELU in the others
-    ActivationKind activation = ActivationKind::none;
+    kernels::ActivationKind activation = kernels::ActivationKind::none;
     bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it too
     AttentionKind attention = AttentionKind::automatic;
 };
@@ -302,4 +302,4 @@ std::vector<std::pair<std::string, std::string>> describe(const Job& job);
 // All sections and keys with type, default and meaning, for --help.
 std::string job_help();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

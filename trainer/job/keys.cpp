@@ -12,7 +12,7 @@
 #include "trainer/job/nearest.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -232,7 +232,7 @@ std::vector<Key> make_keys() {
                       "gpt, llama, bert: the head uses the token embedding's weight"),
         model.choice(
             "activation", &ModelSection::activation,
-            {std::begin(kActivationNames), std::end(kActivationNames)},
+            {std::begin(kernels::kActivationNames), std::end(kernels::kActivationNames)},
             "mlp, gpt, bert: the function between two matmuls; gelu is its tanh form, squared_relu is "
             "max(x, 0)^2; auto: relu in an mlp, gelu in the others"),
         model.boolean("fused_activation", &ModelSection::fused_activation,
@@ -526,4 +526,4 @@ std::string unknown_key(std::string_view full_name) {
                : unknown_section(section);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -11,7 +11,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/value.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 struct Key {
     std::string_view section, name, help;
@@ -62,4 +62,4 @@ std::string unknown_section(std::string_view section);
 std::string unknown_key(std::string_view section, std::string_view name);
 std::string unknown_key(std::string_view full_name);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

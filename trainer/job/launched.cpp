@@ -6,7 +6,7 @@
 #include "trainer/job/loading.h"
 #include "trainer/job/strategy.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -63,4 +63,4 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 double batch_factor(const Job& job) {
     const std::int64_t batch = job.optimizer.lr_batch > 0 ? job.optimizer.lr_batch : job.data.batch;
@@ -51,4 +51,4 @@ double learning_rate(const OptimizerSection& optimizer, double factor, std::int6
     return full;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -5,7 +5,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // The samples of a step (all ranks and micro-batches) divided by those that optimizer.lr is meant for:
 // optimizer.lr_batch or, if that is 0, data.batch (the factor is then ranks times micro-batches).
@@ -29,4 +29,4 @@ double scaled_learning_rate(const OptimizerSection& optimizer, double factor);
 // 0 <= step < steps.
 double learning_rate(const OptimizerSection& optimizer, double factor, std::int64_t steps, std::int64_t step);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

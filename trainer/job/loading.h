@@ -6,7 +6,7 @@
 #include "trainer/job/job.h"
 #include "trainer/job/keys.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // Stores a value of the key's type in the job; a JobError that begins with `where` if it is not allowed.
 void set_key(Job& job, const Key& key, const Value& value, const std::string& where, Origins& origins);
@@ -21,4 +21,4 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins);
 // fails.
 void finish(Job& job, const std::string& file, const Origins& origins);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

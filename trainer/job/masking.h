@@ -2,7 +2,7 @@
 // over them needs no sum over ranks.
 #pragma once
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // 15 % (Devlin et al., arXiv:1810.04805, section 3.1), rounded, at least one.
 constexpr int masked_tokens(int context) {
@@ -10,4 +10,4 @@ constexpr int masked_tokens(int context) {
     return share > 0 ? share : 1;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 int edit_distance(std::string_view a, std::string_view b) {
     const auto same = [](char x, char y) {
@@ -44,4 +44,4 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
                                                                                    : std::string_view{};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

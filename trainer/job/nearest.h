@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 // The number of insertions, deletions, replacements and swaps of adjacent letters that turn `a` into `b`;
 // case is ignored.
@@ -15,4 +15,4 @@ int edit_distance(std::string_view a, std::string_view b);
 // (more than a third of its letters, and more than two, would have to change).
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

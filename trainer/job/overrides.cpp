@@ -3,7 +3,7 @@
 
 #include "trainer/job/loading.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -77,4 +77,4 @@ void apply(Job& job, const Override& override, Origins& origins) {
     set_key(job, *key, *value, where, origins);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -9,7 +9,7 @@
 #include "traces/schema/joined.h"
 #include "trainer/job/nearest.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string unknown_shape(std::string_view name) {
                        traces::schema::joined(names, ", "));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

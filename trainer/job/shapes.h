@@ -6,7 +6,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 struct NamedShape {
     std::string_view name;
@@ -28,4 +28,4 @@ const NamedShape* find_shape(std::string_view name);
 // The error for an unknown name such as "gpt-2", with the name that was probably meant.
 std::string unknown_shape(std::string_view name);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

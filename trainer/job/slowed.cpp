@@ -7,7 +7,7 @@
 #include "traces/schema/text.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::string to_text(const std::vector<SlowLink>& links) {
     return pieces.empty() ? "none" : traces::schema::joined(pieces, ",");
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

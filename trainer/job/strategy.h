@@ -7,7 +7,7 @@
 
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 struct StrategyTraits {
     std::string_view name;   // PyTorch's
@@ -39,4 +39,4 @@ inline bool gathers(const Job& job) {
     return job.parallel.mode == ParallelMode::fsdp && traits(job.fsdp.sharding_strategy).shards;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

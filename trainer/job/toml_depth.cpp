@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -66,4 +66,4 @@ int line_too_deep(std::string_view text) {
     return 0;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -8,7 +8,7 @@
 #include "traces/schema/joined.h"
 #include "traces/schema/text.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::string toml_text(std::string_view text) {
     return out + "\"";
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

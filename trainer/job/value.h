@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 enum class ValueType : std::uint8_t { boolean, integer, number, text, numbers };
 
@@ -31,4 +31,4 @@ std::string to_text(const Value& value);
 // The text in quotes, as a TOML basic string.
 std::string toml_text(std::string_view text);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -9,7 +9,7 @@
 #include "traces/schema/text.h"
 #include "trainer/job/job.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::job {
 
 namespace {
 
@@ -167,4 +167,4 @@ std::string to_text(const UnitRules& rules) {
     return text;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::job

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::kernels {
 
 enum class ActivationKind : std::uint8_t {
     none,
@@ -26,4 +26,4 @@ constexpr std::string_view name_of(ActivationKind kind) {
     return kActivationNames[static_cast<std::size_t>(kind)];
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::kernels

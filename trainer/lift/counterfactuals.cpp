@@ -19,7 +19,7 @@ namespace shardscope::trainer::lift {
 namespace {
 
 using Values = std::vector<std::string>;
-using Changes = std::vector<Override>;
+using Changes = std::vector<job::Override>;
 
 constexpr std::size_t kMostReplays = 5000;
 
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 5> kOthers = {"run.ranks", "data.batch", 
                                                      "train.accumulation_sync",
                                                      "memory.activation_checkpointing"};
 
-bool may_vary(const Key& key, std::string_view name) {
+bool may_vary(const job::Key& key, std::string_view name) {
     return key.section == "parallel" || key.section == "fsdp" || key.section == "ddp" ||
            std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
@@ -69,14 +69,14 @@ class Tries {
     // Whether every FSDP row uses fully_shard.
     bool of_fully_shard() const {
         const Values* layouts = given("fsdp.layout");
-        if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp2;
+        if (!layouts) return recorded_.fsdp.layout == job::FsdpLayout::fsdp2;
         return std::all_of(layouts->begin(), layouts->end(),
                            [](const std::string& layout) { return layout == "fsdp2"; });
     }
     // Unsharded units exist neither in fully_shard nor in the layout "lean".
     bool may_keep_whole() const {
         const Values* layouts = given("fsdp.layout");
-        if (!layouts) return recorded_.fsdp.layout == FsdpLayout::fsdp1;
+        if (!layouts) return recorded_.fsdp.layout == job::FsdpLayout::fsdp1;
         return std::find(layouts->begin(), layouts->end(), "fsdp1") != layouts->end();
     }
     void add(Changes changes);
@@ -85,21 +85,21 @@ class Tries {
 
     const Lifted& lifted_;
     const std::vector<planner::Given>& given_;
-    const Job recorded_;
+    const job::Job recorded_;
     std::vector<Changes> out_;
 };
 
 // Omits the changes that equal the recorded settings.
 void Tries::add(Changes changes) {
     Changes differing;
-    for (Override& change : changes) {
+    for (job::Override& change : changes) {
         const bool units = change.key == "fsdp.wrap" && lifted_.units;
         if (units ? change.value.empty() : text_of(recorded_, change.key) == change.value) continue;
         differing.push_back(std::move(change));
     }
     if (std::find(out_.begin(), out_.end(), differing) == out_.end()) out_.push_back(std::move(differing));
     if (out_.size() > kMostReplays) {
-        throw JobError(fmt::format(
+        throw job::JobError(fmt::format(
             "command line: more than {} replays; give fewer values of the keys that are not in question",
             kMostReplays));
     }
@@ -139,13 +139,13 @@ void Tries::fsdp() {
         wraps = *own;
     } else {
         if (lifted_.units) wraps.emplace_back();  // as recorded
-        if (!lifted_.units && recorded_.parallel.mode == ParallelMode::fsdp)
+        if (!lifted_.units && recorded_.parallel.mode == job::ParallelMode::fsdp)
             planner::add_once(wraps, lifted_.wrap);
         for (const std::string& wrap : wraps_of(lifted_.step)) planner::add_once(wraps, wrap);
     }
     Values all = {"FULL_SHARD", "SHARD_GRAD_OP"};
     if (may_keep_whole()) all.emplace_back("NO_SHARD");
-    const Values strategies = recorded_.parallel.mode == ParallelMode::fsdp
+    const Values strategies = recorded_.parallel.mode == job::ParallelMode::fsdp
                                   ? values("fsdp.sharding_strategy", all)
                               : given("fsdp.sharding_strategy") ? *given("fsdp.sharding_strategy")
                                                                 : all;
@@ -154,9 +154,9 @@ void Tries::fsdp() {
 
 std::vector<Changes> Tries::all() {
     for (const planner::Given& own : given_) {
-        const Key* key = find_key(own.key);
+        const job::Key* key = job::find_key(own.key);
         if (!key || !may_vary(*key, own.key)) {
-            throw JobError(
+            throw job::JobError(
                 fmt::format("command line: --{}: a recorded run can be replayed under other keys of "
                             "[parallel], [fsdp] and "
                             "[ddp], under {}, and with --bandwidth or --cluster; the rest of the model, and "
@@ -165,14 +165,14 @@ std::vector<Changes> Tries::all() {
                             own.key, traces::schema::joined(kOthers, ", ")));
         }
         if (own.key == "data.batch" && lifted_.batch == 0) {
-            throw JobError(
+            throw job::JobError(
                 "command line: --data.batch: the trace does not show how many samples a batch has; record "
                 "with "
                 "record_shapes=True");
         }
         for (const std::string& value : own.values) {
             if (lifted_.ours || value.find("path:") == std::string::npos) continue;
-            throw JobError(fmt::format(
+            throw job::JobError(fmt::format(
                 "command line: --{}={}: PyTorch's traces name modules by class and number, not by path; "
                 "use module:NAME or every:K,NAME",
                 own.key, value));
@@ -187,7 +187,7 @@ std::vector<Changes> Tries::all() {
     if (!asks && !asks_ddp) {
         planner::add_once(modes, "fsdp");
         // DDP keeps its parameters in fp32: a run recorded with another precision cannot predict it.
-        if (recorded_.precision.param == Precision::fp32) planner::add_once(modes, "ddp");
+        if (recorded_.precision.param == job::Precision::fp32) planner::add_once(modes, "ddp");
     } else {
         modes = {};
         if (asks) modes.emplace_back("fsdp");
@@ -212,7 +212,7 @@ std::vector<Changes> Tries::all() {
 
 // --- a replay ---------------------------------------------------------------------------------------------
 
-void add_memory(const Program& program, Replay& out) {
+void add_memory(const sharding::Program& program, Replay& out) {
     out.peak = program.predict().peak;
     const std::vector<std::int64_t>& units = out.peak.units;
     if (units.size() < 2) return;
@@ -261,29 +261,30 @@ void mark_front(std::vector<Replay>& rows) {
 
 }  // namespace
 
-Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number) {
+Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<job::Override> changes,
+              int number) {
     Replay out;
     out.number = number;
     out.changes = std::move(changes);
     try {
         out.job = job_of(lifted, out.changes);
-        const Program program = program_of(lifted, out.job);
-        for (const UnitInfo& unit : program.units()) out.units += unit.elements > 0;
+        const sharding::Program program = program_of(lifted, out.job);
+        for (const sharding::UnitInfo& unit : program.units()) out.units += unit.elements > 0;
         // In DDP only the first step has a single bucket: count those of a steady step.
-        if (out.job.parallel.mode == ParallelMode::ddp && !program.units().empty()) {
+        if (out.job.parallel.mode == job::ParallelMode::ddp && !program.units().empty()) {
             out.units = 0;
-            for (const Op& op : program.step(program.warm_up_steps()).ops)
-                out.units +=
-                    op.kind == OpKind::collective && op.collective().operation == Operation::all_reduce;
+            for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
+                out.units += op.kind == plan::OpKind::collective &&
+                             op.collective().operation == plan::Operation::all_reduce;
         }
         add_memory(program, out);
-        for (const Op& op : program.step(program.warm_up_steps()).ops)
-            if (op.kind == OpKind::collective) out.moved_bytes += op.bytes;
+        for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
+            if (op.kind == plan::OpKind::collective) out.moved_bytes += op.bytes;
         sim::SimOptions options;
         const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), options);
         out.reserved_bytes = result.classes.front().reserved;
         take_times(result.classes.front().steps, out);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         // All settings, even the recorded ones, are passed as a command line's; the user gave few of them.
         std::string_view reason = error.what();
         if (constexpr std::string_view kLine = "command line: "; reason.starts_with(kLine))
@@ -320,12 +321,12 @@ sim::Cluster asked_cluster(const Lifted& lifted, const Question& question) {
     return cluster;
 }
 
-std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question) {
+std::vector<std::vector<job::Override>> changes_to_try(const Lifted& lifted, const Question& question) {
     return Tries(lifted, question).all();
 }
 
 std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
-                               const std::vector<std::vector<Override>>& changes, int threads,
+                               const std::vector<std::vector<job::Override>>& changes, int threads,
                                const std::atomic<bool>& stop,
                                const std::function<void(std::size_t, std::size_t)>& progress) {
     std::vector<Replay> rows(changes.size());

@@ -22,12 +22,12 @@ struct Question {
 
 struct Replay {
     int number = 0;
-    std::vector<Override> changes;  // differences from the recorded run; empty: none
-    Job job;                        // not set if the replay is impossible
-    std::string impossible;         // the reason, a sentence; empty: possible
-    std::size_t units = 0;          // FSDP units, or DDP's buckets
-    MemoryPeak peak;                // allocated bytes, by the memory account
-    std::string peak_unit;          // unit that holds most of the peak; empty: none
+    std::vector<job::Override> changes;  // differences from the recorded run; empty: none
+    job::Job job;                        // not set if the replay is impossible
+    std::string impossible;              // the reason, a sentence; empty: possible
+    std::size_t units = 0;               // FSDP units, or DDP's buckets
+    plan::MemoryPeak peak;               // allocated bytes, by the memory account
+    std::string peak_unit;               // unit that holds most of the peak; empty: none
     std::int64_t peak_unit_bytes = 0;
     std::int64_t moved_bytes = 0;        // by collectives of a steady step, as full buffers
     std::int64_t reserved_bytes = 0;     // the most that the caching allocator reserved
@@ -46,13 +46,14 @@ Replay replay_unmodified(const Lifted& lifted);
 sim::Cluster asked_cluster(const Lifted& lifted, const Question& question);
 
 // Replays one set of changes.
-Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<Override> changes, int number);
+Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<job::Override> changes,
+              int number);
 
 // All configurations worth trying, or the requested ones; the first is the recorded run. Throws JobError if a
 // key cannot be varied, ClusterError.
-std::vector<std::vector<Override>> changes_to_try(const Lifted& lifted, const Question& question);
+std::vector<std::vector<job::Override>> changes_to_try(const Lifted& lifted, const Question& question);
 std::vector<Replay> replay_all(const Lifted& lifted, const sim::Cluster& cluster,
-                               const std::vector<std::vector<Override>>& changes, int threads,
+                               const std::vector<std::vector<job::Override>>& changes, int threads,
                                const std::atomic<bool>& stop,
                                const std::function<void(std::size_t, std::size_t)>& progress);
 

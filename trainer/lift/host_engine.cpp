@@ -20,22 +20,22 @@ constexpr double kOverheadsPerParameter = 18, kOverheadsPerDispatch = 8;
 // The part of the latter that operators of small DTensors do not show.
 constexpr std::int64_t kUnseenPerDispatch = 3;
 
-bool is_fsdp(const Job& job) {
-    return job.parallel.mode == ParallelMode::fsdp;
+bool is_fsdp(const job::Job& job) {
+    return job.parallel.mode == job::ParallelMode::fsdp;
 }
 
-bool has_distributed_tensors(const Job& job) {
-    return is_fsdp(job) && job.fsdp.layout == FsdpLayout::fsdp2;
+bool has_distributed_tensors(const job::Job& job) {
+    return is_fsdp(job) && job.fsdp.layout == job::FsdpLayout::fsdp2;
 }
 
 // What the work of FSDP and DDP grows with: parameters that are moved, and calls of collectives.
-double shares_of(const Program& program) {
+double shares_of(const sharding::Program& program) {
     const bool fsdp = is_fsdp(program.job());
     std::int64_t elements = 0;
-    for (const UnitInfo& unit : program.units()) elements += unit.elements;
+    for (const sharding::UnitInfo& unit : program.units()) elements += unit.elements;
     double calls = 0, moved = 0;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective) continue;
+    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != plan::OpKind::collective) continue;
         if (fsdp && op.unit >= 0)
             moved += static_cast<double>(program.units()[static_cast<std::size_t>(op.unit)].elements);
         calls += !fsdp || op.unit >= 0;
@@ -50,7 +50,7 @@ double shares_of(const Program& program) {
 
 }  // namespace
 
-EngineFigures with_dispatch_on_host(EngineFigures engine, const Job& job, std::int64_t operator_ns) {
+EngineFigures with_dispatch_on_host(EngineFigures engine, const job::Job& job, std::int64_t operator_ns) {
     if (!has_distributed_tensors(job)) return engine;
     const std::int64_t unseen =
         std::min(kUnseenPerDispatch * operator_ns * engine.optimizer_launches, engine.optimizer_ns / 2);
@@ -60,7 +60,8 @@ EngineFigures with_dispatch_on_host(EngineFigures engine, const Job& job, std::i
     return engine;
 }
 
-HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std::int64_t operator_ns) {
+HostEngine::HostEngine(const sharding::Program& recorded, const EngineFigures& engine,
+                       std::int64_t operator_ns) {
     const auto overhead = static_cast<double>(operator_ns), host = static_cast<double>(engine.host_ns);
     const double shares = shares_of(recorded);
     // One rank under DDP has next to no such work.
@@ -77,7 +78,7 @@ HostEngine::HostEngine(const Program& recorded, const EngineFigures& engine, std
     }
 }
 
-std::int64_t HostEngine::step_ns(const Program& program) const {
+std::int64_t HostEngine::step_ns(const sharding::Program& program) const {
     const double optimizer =
         has_distributed_tensors(program.job()) ? distributed_optimizer_ns_ : plain_optimizer_ns_;
     return std::llround(optimizer + shares_of(program) * share_ns_);

@@ -12,17 +12,17 @@ namespace shardscope::trainer::lift {
 
 // The figures of a recorded run under `job`, in which what an optimizer of DTensors spends on their dispatch
 // counts as the host's, not as work that grows with the bytes.
-EngineFigures with_dispatch_on_host(EngineFigures engine, const Job& job, std::int64_t operator_ns);
+EngineFigures with_dispatch_on_host(EngineFigures engine, const job::Job& job, std::int64_t operator_ns);
 
 class HostEngine {
   public:
     HostEngine() = default;
     // `recorded`: the replay of the recorded settings. `engine`: its times per step. `operator_ns`: the
     // overhead of a typical operator, which scales what is assumed.
-    HostEngine(const Program& recorded, const EngineFigures& engine, std::int64_t operator_ns);
+    HostEngine(const sharding::Program& recorded, const EngineFigures& engine, std::int64_t operator_ns);
 
     // Nanoseconds per step of a job.
-    std::int64_t step_ns(const Program& program) const;
+    std::int64_t step_ns(const sharding::Program& program) const;
 
   private:
     double share_ns_ = 0;                  // of a parameter that FSDP gathers or reduces

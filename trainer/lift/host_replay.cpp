@@ -18,12 +18,12 @@ constexpr double kShared = 1.1;
 constexpr double kColdCopies = 4;
 
 // The time of work in a replay as a multiple of the recorded one's.
-double crowding(const Lifted& lifted, const Job& job) {
+double crowding(const Lifted& lifted, const job::Job& job) {
     return (job.run.ranks > 1 ? kShared : 1) / (lifted.ranks > 1 ? kShared : 1);
 }
 
-bool blocks(const Lifted& lifted, const Job& job) {
-    return lifted.blocking && job.parallel.mode == ParallelMode::fsdp;
+bool blocks(const Lifted& lifted, const job::Job& job) {
+    return lifted.blocking && job.parallel.mode == job::ParallelMode::fsdp;
 }
 
 // What a rank waits for the others in a step in which they meet at these shares of its work.
@@ -34,37 +34,37 @@ double waiting_ns(const Lifted& lifted, const std::vector<double>& shares, doubl
 
 }  // namespace
 
-sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job) {
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const job::Job& job) {
     // DDP's reductions run beside the backward even where FSDP's collectives stop the host.
     cluster.collectives.blocking = blocks(lifted, job);
     if (!lifted.hosts) return cluster;
     const double crowd = crowding(lifted, job);
     cluster.host.launch *= crowd;
     cluster.device.memory_bandwidth /= crowd;
-    const bool fsdp = job.parallel.mode == ParallelMode::fsdp;
+    const bool fsdp = job.parallel.mode == job::ParallelMode::fsdp;
     if (fsdp != lifted.fsdp) {
-        sim::ClassRates& copies = cluster.device.classes[static_cast<std::size_t>(KernelClass::copy)];
+        sim::ClassRates& copies = cluster.device.classes[static_cast<std::size_t>(plan::KernelClass::copy)];
         copies.bandwidth_share.points = {{1, fsdp ? 1 / kColdCopies : kColdCopies}};
     }
     if (job.run.ranks == 1) {
         // PyTorch requests nothing then, and copies nothing in or out.
         cluster.collectives.inside = sim::Algorithm::shared_memory;
         for (auto& own : cluster.collectives.measured) own = {.latency = 0, .bandwidth = 1};
-        sim::ClassRates free = cluster.device.rates(KernelClass::copy);
+        sim::ClassRates free = cluster.device.rates(plan::KernelClass::copy);
         free.bandwidth_share.points = {{1, 1e12}};
-        for (const Kernel kernel : {Kernel::chunk_split, Kernel::chunk_cat})
+        for (const plan::Kernel kernel : {plan::Kernel::chunk_split, plan::Kernel::chunk_cat})
             cluster.device.kernels[kernel] = free;
     }
     return cluster;
 }
 
-double host_overlap_seconds(const Lifted& lifted, const Program& program) {
-    const Job& job = program.job();
-    if (job.parallel.mode != ParallelMode::ddp || job.run.ranks < 2) return 0;
+double host_overlap_seconds(const Lifted& lifted, const sharding::Program& program) {
+    const job::Job& job = program.job();
+    if (job.parallel.mode != job::ParallelMode::ddp || job.run.ranks < 2) return 0;
     double all = 0, last = 0;
     std::int32_t micro = -1;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::collective) continue;
+    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != plan::OpKind::collective) continue;
         if (op.micro != micro) last = 0;
         const auto& line =
             lifted.cluster.collectives.measured[static_cast<std::size_t>(op.collective().operation)];
@@ -77,17 +77,17 @@ double host_overlap_seconds(const Lifted& lifted, const Program& program) {
     return all;
 }
 
-LiftedCosts host_costs(const Lifted& lifted, LiftedCosts costs, const Program& program) {
-    const Job& job = program.job();
-    const Plan& plan = program.step(program.warm_up_steps());
+LiftedCosts host_costs(const Lifted& lifted, LiftedCosts costs, const sharding::Program& program) {
+    const job::Job& job = program.job();
+    const plan::Plan& plan = program.step(program.warm_up_steps());
     const double crowd = crowding(lifted, job);
     costs.host_factor = crowd;
     costs.kernel_factor = crowd;
     costs.step_ns = static_cast<std::int64_t>(static_cast<double>(lifted.engine.step_ns(program)) * crowd);
     double work = static_cast<double>(costs.step_ns), kernels = 0;
-    for (const Op& op : plan.ops) {
+    for (const plan::Op& op : plan.ops) {
         work += static_cast<double>(op.recorded_ns);
-        if (op.kind == OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
+        if (op.kind == plan::OpKind::kernel) kernels += static_cast<double>(op.recorded_ns);
     }
     if (kernels <= 0) return costs;
     double more = (host_overlap_seconds(lifted, program) - lifted.host_overlap_s) / kNs;

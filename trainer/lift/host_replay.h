@@ -7,13 +7,13 @@
 namespace shardscope::trainer::lift {
 
 // The cluster on which a job is replayed; of other traces `cluster` as it is.
-sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const Job& job);
+sim::Cluster cluster_for(const Lifted& lifted, sim::Cluster cluster, const job::Job& job);
 
 // `costs`, and what else the replay's host does. `program`: the job's with `costs`.
-LiftedCosts host_costs(const Lifted& lifted, LiftedCosts costs, const Program& program);
+LiftedCosts host_costs(const Lifted& lifted, LiftedCosts costs, const sharding::Program& program);
 
 // The seconds per step for which cores carry out transfers beside operators (DDP's reductions but the last of
 // the backward, without their latency, in which nothing runs).
-double host_overlap_seconds(const Lifted& lifted, const Program& program);
+double host_overlap_seconds(const Lifted& lifted, const sharding::Program& program);
 
 }  // namespace shardscope::trainer::lift

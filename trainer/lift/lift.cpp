@@ -69,8 +69,8 @@ class Lifting {
     void know_costs();
     void know_hosts(RecordedFigures figures);
     std::vector<traces::analysis::Interval> middle_windows() const;
-    void know_unseen_waiting(const Program& recorded);
-    void know_host_peak(const Program& recorded);
+    void know_unseen_waiting(const sharding::Program& recorded);
+    void know_host_peak(const sharding::Program& recorded);
     void spread_waiting();
     void tell_what_is_missing();
     StepLifterOptions options() const;
@@ -205,7 +205,7 @@ void Lifting::know_settings() {
         out_.settings.push_back({"ddp.first_bucket_mb", "0.001"});
     }
     const auto mode = std::find_if(out_.settings.begin(), out_.settings.end(),
-                                   [](const Override& o) { return o.key == "parallel.mode"; });
+                                   [](const job::Override& o) { return o.key == "parallel.mode"; });
     const bool fsdp = mode != out_.settings.end() && mode->value == "fsdp";
     out_.fsdp = fsdp;
     if (base.element_bytes == 2 && fsdp) {
@@ -229,7 +229,7 @@ void Lifting::know_settings() {
         return;
     }
     const auto wrap = std::find_if(out_.settings.begin(), out_.settings.end(),
-                                   [](const Override& o) { return o.key == "fsdp.wrap"; });
+                                   [](const job::Override& o) { return o.key == "fsdp.wrap"; });
     if (wrap != out_.settings.end()) {
         out_.wrap = wrap->value;
         return;
@@ -257,16 +257,16 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     const std::int64_t cap =
         closed.size() < 2 ? 2 * recorded.back() : *std::min_element(closed.begin() + 1, closed.end());
     const auto settings_of_caps = [&](const std::string& first_mb, const std::string& cap_mb) {
-        return std::vector<Override>{{"ddp.first_bucket_mb", first_mb}, {"ddp.bucket_cap_mb", cap_mb}};
+        return std::vector<job::Override>{{"ddp.first_bucket_mb", first_mb}, {"ddp.bucket_cap_mb", cap_mb}};
     };
-    std::vector<Override> best;
+    std::vector<job::Override> best;
     double least = -1;
-    for (const std::vector<Override>& caps :
+    for (const std::vector<job::Override>& caps :
          {settings_of_caps("1", "25"), settings_of_caps("25", "25"), settings_of_caps(mb(first), mb(cap))}) {
-        const Program program = program_of(out_, job_of(out_, caps));
+        const sharding::Program program = program_of(out_, job_of(out_, caps));
         std::vector<std::int64_t> made;
-        for (const Op& op : program.step(program.warm_up_steps()).ops)
-            if (op.kind == OpKind::collective && op.collective().operation == Operation::all_reduce)
+        for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
+            if (op.kind == plan::OpKind::collective && op.collective().operation == Operation::all_reduce)
                 made.push_back(op.bytes);
         double off = 0;
         for (std::size_t b = 0; b < std::max(made.size(), recorded.size()); ++b) {
@@ -300,7 +300,7 @@ void Lifting::know_costs() {
     out_.cluster = cluster_of(trace_, sim::load_cluster(base_cluster_of(trace_, out_.hosts)), figures, cores_,
                               out_.notes, out_.hosts);
     if (out_.hosts) return know_hosts(figures);
-    const Program program = program_of(out_, job_of(out_, {}));
+    const sharding::Program program = program_of(out_, job_of(out_, {}));
     const EngineHost host = calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.costs.operation_ns = host.operation_ns;
     if (host.step_ns > 0)
@@ -328,13 +328,13 @@ void Lifting::know_hosts(RecordedFigures figures) {
             overheads.push_back(trace_.runtime.end[c] - trace_.runtime.start[c]);
     for (const std::size_t s : middle_) numbers.push_back(steps_[s].number);
     const std::int64_t overhead = median(std::move(overheads));
-    const Program program = program_of(out_, job_of(out_, {}));
+    const sharding::Program program = program_of(out_, job_of(out_, {}));
     figures.engine = with_dispatch_on_host(figures.engine, program.job(), overhead);
     calibrate_engine(program.step(program.warm_up_steps()), figures, out_.cluster);
     out_.cluster.host.operation = 0;
     out_.engine = HostEngine(program, figures.engine, overhead);
     out_.host_overlap_s = host_overlap_seconds(out_, program);
-    if (program.job().parallel.mode != ParallelMode::fsdp) {
+    if (program.job().parallel.mode != job::ParallelMode::fsdp) {
         out_.notes.emplace_back(
             "The trace has no work of FSDP's hooks: under FSDP each parameter and collective is assumed to "
             "cost as much, next to DDP's hooks or to small operators, as was measured with PyTorch 2.15.");
@@ -347,8 +347,8 @@ void Lifting::know_hosts(RecordedFigures figures) {
 // PyTorch counts memory of the host from the profiler's start, without parameters and optimizer state: the
 // recorded peak is the step's rise above what the Plan has at a step's start. The median step's, since a free
 // that PyTorch misses makes a rise too high.
-void Lifting::know_host_peak(const Program& recorded) {
-    MemoryAccount account;
+void Lifting::know_host_peak(const sharding::Program& recorded) {
+    plan::MemoryAccount account;
     account.walk(recorded.setup());
     for (std::size_t s = 0; s <= recorded.warm_up_steps(); ++s) account.walk(recorded.step(s));
     std::vector<std::int64_t> rises;
@@ -370,14 +370,14 @@ void Lifting::know_host_peak(const Program& recorded) {
 }
 
 // The ranks' skew does not explain all waiting: threads of Gloo's wait, too, in each collective.
-void Lifting::know_unseen_waiting(const Program& recorded) {
+void Lifting::know_unseen_waiting(const sharding::Program& recorded) {
     const std::vector<traces::analysis::Interval> windows = middle_windows();
     const auto length = static_cast<double>(traces::analysis::length(windows));
     const auto waiting = static_cast<double>(exposed_waiting(trace_, rank_, windows, cores_));
     const double collectives = static_cast<double>(transfer_inside(trace_, rank_, windows));
     const double work = length - waiting - collectives;
     if (work <= 0) return;
-    const bool blocking = out_.blocking && recorded.job().parallel.mode == ParallelMode::fsdp;
+    const bool blocking = out_.blocking && recorded.job().parallel.mode == job::ParallelMode::fsdp;
     const auto shares = meeting_shares(recorded.step(recorded.warm_up_steps()), blocking);
     out_.waiting_s = waiting / static_cast<double>(middle_.size()) * kNs;
     const double unseen = waiting - work * out_.skew.waiting(shares);
@@ -470,11 +470,11 @@ Lifted lift(const Trace& trace) {
     return Lifting(converted, true).run();
 }
 
-Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
-    std::vector<Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
+job::Job job_of(const Lifted& lifted, const std::vector<job::Override>& changes) {
+    std::vector<job::Override> settings = {{"run.device", "sim"}, {"run.steps", "12"}};
     settings.insert(settings.end(), lifted.settings.begin(), lifted.settings.end());
     // Recorded settings that the new mode or strategy does not support are reset.
-    for (const Override& change : changes) {
+    for (const job::Override& change : changes) {
         if (change.key == "parallel.mode" && change.value != "fsdp")
             settings.push_back({"fsdp.cpu_offload", "false"});
         if (change.key == "fsdp.sharding_strategy" && change.value.find("HYBRID") == std::string::npos)
@@ -484,7 +484,7 @@ Job job_of(const Lifted& lifted, const std::vector<Override>& changes) {
     return parse_job("", lifted.file, settings);
 }
 
-Program program_of(const Lifted& lifted, const Job& job) {
+sharding::Program program_of(const Lifted& lifted, const job::Job& job) {
     const bool units = lifted.units && !job.origins.contains("fsdp.wrap");
     const double batch =
         lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
@@ -492,7 +492,8 @@ Program program_of(const Lifted& lifted, const Job& job) {
     costs.optimizer_bytes = lifted.optimizer.of(lifted.step, job);
     if (lifted.hosts) {
         // What the host does beside the model, and where it waits, depend on the Plan.
-        costs = host_costs(lifted, costs, Program(job, workload_of(lifted.step, costs, units, batch)));
+        costs =
+            host_costs(lifted, costs, sharding::Program(job, workload_of(lifted.step, costs, units, batch)));
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

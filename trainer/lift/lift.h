@@ -33,10 +33,10 @@ struct Lifted {
     std::string file;
     LiftedStep step;
     LiftedCosts costs;
-    sim::Cluster cluster;            // with figures from the trace
-    std::vector<Override> settings;  // the recorded run's
-    bool units = false;              // no wrap policy reproduces its units: they are wrapped as recorded
-    std::string wrap;                // "module:Block", "root", or "as recorded"
+    sim::Cluster cluster;                 // with figures from the trace
+    std::vector<job::Override> settings;  // the recorded run's
+    bool units = false;                   // no wrap policy reproduces its units: they are wrapped as recorded
+    std::string wrap;                     // "module:Block", "root", or "as recorded"
 
     int rank = 0, ranks = 1;      // rank index of the step, number of ranks
     int steps = 0;                // steps analysed
@@ -64,8 +64,8 @@ struct Lifted {
 Lifted lift(const traces::store::Trace& trace);
 
 // The job of the recorded run, with `changes` applied after its own settings. Throws JobError.
-Job job_of(const Lifted& lifted, const std::vector<Override>& changes);
+job::Job job_of(const Lifted& lifted, const std::vector<job::Override>& changes);
 // `lifted` must outlive the result. Throws JobError.
-Program program_of(const Lifted& lifted, const Job& job);
+sharding::Program program_of(const Lifted& lifted, const job::Job& job);
 
 }  // namespace shardscope::trainer::lift

@@ -15,11 +15,11 @@ struct Local {
 
 // The parts of the parameters that a rank updates. One of FSDP1's flat shards holds most of its parameters
 // whole.
-Local local_parameters(const LiftedStep& step, const Job& job) {
-    const bool shards =
-        job.parallel.mode == ParallelMode::fsdp && job.fsdp.sharding_strategy != ShardingStrategy::no_shard;
+Local local_parameters(const LiftedStep& step, const job::Job& job) {
+    const bool shards = job.parallel.mode == job::ParallelMode::fsdp &&
+                        job.fsdp.sharding_strategy != job::ShardingStrategy::no_shard;
     const double ranks = !shards ? 1 : job.fsdp.shard_group > 0 ? job.fsdp.shard_group : job.run.ranks;
-    const bool each = shards && job.fsdp.layout == FsdpLayout::fsdp2;
+    const bool each = shards && job.fsdp.layout == job::FsdpLayout::fsdp2;
     Local local;
     for (const LiftedParameter& parameter : step.parameters) {
         if (!parameter.trained) continue;
@@ -33,14 +33,14 @@ Local local_parameters(const LiftedStep& step, const Job& job) {
 
 }  // namespace
 
-OptimizerMemory::OptimizerMemory(std::int64_t rise, const LiftedStep& step, const Job& job) {
+OptimizerMemory::OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job) {
     const Local local = local_parameters(step, job);
     if (rise <= 0 || local.largest <= 0) return;
     all_ = static_cast<double>(rise) > kMostBuffers * local.largest;
     share_ = static_cast<double>(rise) / (all_ ? local.all : local.largest);
 }
 
-std::int64_t OptimizerMemory::of(const LiftedStep& step, const Job& job) const {
+std::int64_t OptimizerMemory::of(const LiftedStep& step, const job::Job& job) const {
     if (share_ == 0) return 0;
     const Local local = local_parameters(step, job);
     return std::llround(share_ * (all_ ? local.all : local.largest));

@@ -14,10 +14,10 @@ class OptimizerMemory {
   public:
     OptimizerMemory() = default;
     // `rise`: bytes by which the recorded step of `job` rises above its start inside the optimizer.
-    OptimizerMemory(std::int64_t rise, const LiftedStep& step, const Job& job);
+    OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job);
 
     // Bytes on one rank.
-    std::int64_t of(const LiftedStep& step, const Job& job) const;
+    std::int64_t of(const LiftedStep& step, const job::Job& job) const;
 
   private:
     double share_ = 0;  // of what it is proportional to

@@ -92,19 +92,19 @@ struct UnitClasses {
     }
 };
 
-bool is_by_path(const ModuleSelection& modules) {
-    return modules.kind == ModuleSelection::Kind::path;
+bool is_by_path(const job::ModuleSelection& modules) {
+    return modules.kind == job::ModuleSelection::Kind::path;
 }
 
-UnitClasses unit_classes(const Lifted& lifted, const Job& job) {
+UnitClasses unit_classes(const Lifted& lifted, const job::Job& job) {
     const bool as_recorded = lifted.units && !job.origins.contains("fsdp.wrap");
     const auto units = as_recorded ? recorded_units(lifted) : job.fsdp.wrap.modules.names;
     std::set<std::string> all;
-    const auto also = [&](const ModuleSelection& modules) {
+    const auto also = [&](const job::ModuleSelection& modules) {
         if (!is_by_path(modules)) all.insert(modules.names.begin(), modules.names.end());
     };
     also(job.fsdp.exclude);
-    for (const UnitRule& rule : job.fsdp.unit) also(rule.units);
+    for (const job::UnitRule& rule : job.fsdp.unit) also(rule.units);
     UnitClasses out;
     for (const std::string& name : units) {
         out.names.push_back(python_class(name));
@@ -138,7 +138,7 @@ std::string expression_of(std::string_view pattern) {
 }
 
 // A Python list of the modules.
-std::string list_of(const ModuleSelection& modules) {
+std::string list_of(const job::ModuleSelection& modules) {
     std::string list;
     if (is_by_path(modules)) {
         for (const std::string& pattern : modules.names)
@@ -154,33 +154,34 @@ std::string list_of(const ModuleSelection& modules) {
 }
 
 // Whether a class alone does not say which modules are units, or how they are treated.
-bool chosen_singly(const FsdpSection& fsdp) {
+bool chosen_singly(const job::FsdpSection& fsdp) {
     return fsdp.wrap.modules.every > 1 || is_by_path(fsdp.wrap.modules) || !fsdp.exclude.names.empty() ||
            !fsdp.unit.empty();
 }
 
 // Whether units are freed after their forward where fsdp.unit says nothing.
-bool frees(const FsdpSection& fsdp) {
-    return traits(fsdp.sharding_strategy).frees_after_forward && fsdp.reshard_after_forward != Reshard::no;
+bool frees(const job::FsdpSection& fsdp) {
+    return traits(fsdp.sharding_strategy).frees_after_forward &&
+           fsdp.reshard_after_forward != job::Reshard::no;
 }
 
 // Lists the modules that are excluded, and which ones rules of their own free; `all` begins the latter.
-void add_singles(std::vector<std::string>& lines, const FsdpSection& fsdp, std::string all) {
+void add_singles(std::vector<std::string>& lines, const job::FsdpSection& fsdp, std::string all) {
     bool paths = is_by_path(fsdp.exclude);
-    for (const UnitRule& rule : fsdp.unit) paths = paths || is_by_path(rule.units);
+    for (const job::UnitRule& rule : fsdp.unit) paths = paths || is_by_path(rule.units);
     if (paths && !is_by_path(fsdp.wrap.modules)) lines.emplace_back("import re");
     if (!fsdp.exclude.names.empty()) lines.push_back("excluded = " + list_of(fsdp.exclude));
     if (fsdp.unit.empty()) return;
     lines.push_back(std::move(all));
-    for (const UnitRule& rule : fsdp.unit) {
+    for (const job::UnitRule& rule : fsdp.unit) {
         lines.push_back(fmt::format("reshard.update(dict.fromkeys({}, {}))", list_of(rule.units),
                                     rule.reshard_after_forward ? "True" : "False"));
     }
 }
 
 // Lists the units, and with rules of single ones whether each is freed after its forward.
-void add_units(std::vector<std::string>& lines, const FsdpSection& fsdp, const UnitClasses& classes) {
-    const ModuleSelection& modules = fsdp.wrap.modules;
+void add_units(std::vector<std::string>& lines, const job::FsdpSection& fsdp, const UnitClasses& classes) {
+    const job::ModuleSelection& modules = fsdp.wrap.modules;
     const bool listed = modules.every > 1 || is_by_path(modules);
     if (is_by_path(modules)) lines.emplace_back("import re");
     lines.push_back("units = " + (listed ? list_of(modules)
@@ -196,8 +197,8 @@ void add_imports(std::vector<std::string>& lines, bool torch, bool nn) {
     if (nn) lines.emplace_back("from torch import nn");
 }
 
-std::string reduce_dtype(const Job& job) {
-    return job.precision.reduce == Precision::bf16 ? "torch.bfloat16" : "torch.float32";
+std::string reduce_dtype(const job::Job& job) {
+    return job.precision.reduce == job::Precision::bf16 ? "torch.bfloat16" : "torch.float32";
 }
 
 // Adds comments on what a trace does not show, so that all lines can be pasted.
@@ -213,11 +214,11 @@ void add_what_is_missing(std::vector<std::string>& lines, const UnitClasses& cla
         fmt::format("# a trace does not show {}: take yours over from the present call", arguments));
 }
 
-PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
-    const FsdpSection& fsdp = job.fsdp;
+PytorchLines fsdp2(const Lifted& lifted, const job::Job& job) {
+    const job::FsdpSection& fsdp = job.fsdp;
     const UnitClasses classes = unit_classes(lifted, job);
-    const bool by_size = classes.names.empty() && fsdp.wrap.kind == Wrap::Kind::size;
-    const bool half = job.precision.param == Precision::bf16;
+    const bool by_size = classes.names.empty() && fsdp.wrap.kind == job::Wrap::Kind::size;
+    const bool half = job.precision.param == job::Precision::bf16;
     std::string import = "from torch.distributed.fsdp import fully_shard", options;
     PytorchLines out{"FSDP2", {}};
     add_imports(out.lines, half, classes.of_torch || by_size);
@@ -269,19 +270,19 @@ PytorchLines fsdp2(const Lifted& lifted, const Job& job) {
         out.lines.emplace_back("    return 0");
         out.lines.emplace_back("for child in model.children(): shard_large(child)");
     }
-    const bool frees_root = fsdp.reshard_after_forward == Reshard::yes;
+    const bool frees_root = fsdp.reshard_after_forward == job::Reshard::yes;
     out.lines.push_back(
         fmt::format("fully_shard(model{}{})", options, frees_root ? ", reshard_after_forward=True" : ""));
     return out;
 }
 
-PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
-    const FsdpSection& fsdp = job.fsdp;
+PytorchLines fsdp1(const Lifted& lifted, const job::Job& job) {
+    const job::FsdpSection& fsdp = job.fsdp;
     const UnitClasses classes = unit_classes(lifted, job);
-    const bool half = job.precision.param == Precision::bf16;
+    const bool half = job.precision.param == job::Precision::bf16;
     std::string import =
         "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, ShardingStrategy";
-    const bool kept = fsdp.reshard_after_forward == Reshard::no;
+    const bool kept = fsdp.reshard_after_forward == job::Reshard::no;
     std::string line = fmt::format("model = FSDP(model, sharding_strategy=ShardingStrategy.{}",
                                    !kept                  ? traits(fsdp.sharding_strategy).name
                                    : fsdp.shard_group > 0 ? "_HYBRID_SHARD_ZERO2"
@@ -305,20 +306,20 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
         policy = "from torch.distributed.fsdp.wrap import ModuleWrapPolicy";
         line += fmt::format(", auto_wrap_policy=ModuleWrapPolicy({{{}}})",
                             traces::schema::joined(classes.names, ", "));
-    } else if (fsdp.wrap.kind == Wrap::Kind::size) {
+    } else if (fsdp.wrap.kind == job::Wrap::Kind::size) {
         out.lines.emplace_back("import functools");
         policy = "from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy";
         line += fmt::format(
             ", auto_wrap_policy=functools.partial(size_based_auto_wrap_policy, min_num_params={})",
             fsdp.wrap.threshold);
     }
-    if (fsdp.backward_prefetch == BackwardPrefetch::none) {
+    if (fsdp.backward_prefetch == job::BackwardPrefetch::none) {
         line += ", backward_prefetch=None";
     } else {
         import += ", BackwardPrefetch";
-        line +=
-            fmt::format(", backward_prefetch=BackwardPrefetch.{}",
-                        fsdp.backward_prefetch == BackwardPrefetch::pre ? "BACKWARD_PRE" : "BACKWARD_POST");
+        line += fmt::format(
+            ", backward_prefetch=BackwardPrefetch.{}",
+            fsdp.backward_prefetch == job::BackwardPrefetch::pre ? "BACKWARD_PRE" : "BACKWARD_POST");
     }
     if (fsdp.forward_prefetch) line += ", forward_prefetch=True";
     line += fmt::format(", limit_all_gathers={}", fsdp.limit_all_gathers ? "True" : "False");
@@ -344,13 +345,13 @@ PytorchLines fsdp1(const Lifted& lifted, const Job& job) {
 
 }  // namespace
 
-std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
-    if (job.parallel.mode == ParallelMode::ddp) {
+std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const job::Job& job) {
+    if (job.parallel.mode == job::ParallelMode::ddp) {
         // Buckets that were lifted as single parameters keep their recorded sizes.
         const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
         // Without bucket_cap_mb the cap is 25 MB, 1 MB for the first bucket; an explicit value applies to
         // all.
-        const DdpSection defaults;
+        const job::DdpSection defaults;
         const bool as_default = job.ddp.bucket_cap_mb == defaults.bucket_cap_mb &&
                                 job.ddp.first_bucket_mb == defaults.first_bucket_mb;
         const std::string buckets =
@@ -360,15 +361,15 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job) {
                  {"from torch.nn.parallel import DistributedDataParallel as DDP",
                   fmt::format("model = DDP(model{}{})", buckets, view)}}};
     }
-    if (job.parallel.mode != ParallelMode::fsdp) return {};
+    if (job.parallel.mode != job::ParallelMode::fsdp) return {};
     std::vector<PytorchLines> both;
     // fully_shard always shards, and gathers the next unit before computing a unit's gradients.
-    if (gathers(job) && job.fsdp.backward_prefetch == BackwardPrefetch::pre)
+    if (gathers(job) && job.fsdp.backward_prefetch == job::BackwardPrefetch::pre)
         both.push_back(fsdp2(lifted, job));
     // FSDP1 keeps the root's parameters, and its policy by size knows no single units.
     const bool singles = !job.fsdp.exclude.names.empty() || !job.fsdp.unit.empty();
-    const bool only_fully =
-        job.fsdp.reshard_after_forward == Reshard::yes || (job.fsdp.wrap.kind == Wrap::Kind::size && singles);
+    const bool only_fully = job.fsdp.reshard_after_forward == job::Reshard::yes ||
+                            (job.fsdp.wrap.kind == job::Wrap::Kind::size && singles);
     if (both.empty() || !only_fully) both.push_back(fsdp1(lifted, job));
     return both;
 }

@@ -15,6 +15,6 @@ struct PytorchLines {
 };
 
 // For FSDP, one entry for fully_shard and one for FullyShardedDataParallel; otherwise one entry.
-std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const Job& job);
+std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const job::Job& job);
 
 }  // namespace shardscope::trainer::lift

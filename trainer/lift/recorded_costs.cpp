@@ -180,26 +180,28 @@ struct EngineWork {
     std::int64_t ranges = 0, optimizer_ranges = 0, optimizer_launches = 0;
 };
 
-EngineWork work_of(const Plan& plan) {
+EngineWork work_of(const plan::Plan& plan) {
     EngineWork sums;
-    for (const Op& op : plan.ops) {
-        if (op.kind == OpKind::push_range) {
+    for (const plan::Op& op : plan.ops) {
+        if (op.kind == plan::OpKind::push_range) {
             const std::string_view name = plan.names[static_cast<std::size_t>(op.name)];
             const bool lifted = (name.starts_with("nn.Module: ") && name.find("Parallel_") == name.npos) ||
                                 name == "loss (backward)";
             const bool optimizer = name.starts_with("Optimizer.") || name == "clip_grad_norm_";
             if (!lifted) ++(optimizer ? sums.optimizer_ranges : sums.ranges);
         }
-        const bool launches = op.kind == OpKind::kernel || op.kind == OpKind::memset;
-        sums.optimizer_launches += launches && op.phase == Phase::optimizer;
-        if (op.stream == Stream::host) continue;
+        const bool launches = op.kind == plan::OpKind::kernel || op.kind == plan::OpKind::memset;
+        sums.optimizer_launches += launches && op.phase == plan::Phase::optimizer;
+        if (op.stream == plan::Stream::host) continue;
         const auto bytes = static_cast<double>(op.bytes);
-        if (op.kind == OpKind::kernel && op.kernel().kernel != Kernel::none) {
-            (kernel_info(op.kernel().kernel).kernel_class == KernelClass::optimizer ? sums.optimizer
-                                                                                    : sums.others) += bytes;
-        } else if ((op.kind == OpKind::memcpy && op.copy_kind() == traces::schema::kCopyDeviceToDevice) ||
-                   op.kind == OpKind::memset) {
-            if (op.recorded_ns == 0) sums.others += (op.kind == OpKind::memcpy ? 2 : 1) * bytes;
+        if (op.kind == plan::OpKind::kernel && op.kernel().kernel != plan::Kernel::none) {
+            (kernel_info(op.kernel().kernel).kernel_class == plan::KernelClass::optimizer ? sums.optimizer
+                                                                                          : sums.others) +=
+                bytes;
+        } else if ((op.kind == plan::OpKind::memcpy &&
+                    op.copy_kind() == traces::schema::kCopyDeviceToDevice) ||
+                   op.kind == plan::OpKind::memset) {
+            if (op.recorded_ns == 0) sums.others += (op.kind == plan::OpKind::memcpy ? 2 : 1) * bytes;
         }
     }
     return sums;
@@ -274,13 +276,13 @@ sim::Cluster cluster_of(const Trace& trace, const sim::Cluster& base, const Reco
     return cluster;
 }
 
-std::vector<double> meeting_shares(const Plan& plan, bool blocking) {
+std::vector<double> meeting_shares(const plan::Plan& plan, bool blocking) {
     std::vector<double> meetings;
     double work = 0;
     std::int32_t micro = -1;
-    for (const Op& op : plan.ops) {
+    for (const plan::Op& op : plan.ops) {
         work += static_cast<double>(op.recorded_ns);
-        if (op.kind != OpKind::collective) continue;
+        if (op.kind != plan::OpKind::collective) continue;
         if (!blocking && op.micro == micro) meetings.pop_back();
         meetings.push_back(work);
         micro = op.micro;
@@ -289,15 +291,15 @@ std::vector<double> meeting_shares(const Plan& plan, bool blocking) {
     return meetings;
 }
 
-EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster) {
+EngineHost calibrate_engine(const plan::Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster) {
     const EngineWork planned = work_of(plan);
     const double others_s = static_cast<double>(figures.engine.kernels_ns) * kNs,
                  optimizer_s = static_cast<double>(figures.engine.optimizer_ns) * kNs;
     if (others_s > 0 && planned.others > 0) cluster.device.memory_bandwidth = planned.others / others_s;
     if (optimizer_s > 0 && planned.optimizer > 0) {
         const double share = planned.optimizer / optimizer_s / cluster.device.memory_bandwidth;
-        cluster.device.classes[static_cast<std::size_t>(KernelClass::optimizer)].bandwidth_share.points = {
-            {1, share}};
+        cluster.device.classes[static_cast<std::size_t>(plan::KernelClass::optimizer)]
+            .bandwidth_share.points = {{1, share}};
     }
     EngineHost host;
     const std::int64_t own = std::max<std::int64_t>(figures.engine.host_ns, 0);

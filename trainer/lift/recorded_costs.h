@@ -55,11 +55,11 @@ struct EngineHost {
 
 // The share of a Plan's recorded work that is done at each place where all ranks meet: each collective that
 // stops the host, or the last of a micro-batch's if none does (`blocking`).
-std::vector<double> meeting_shares(const Plan& plan, bool blocking);
+std::vector<double> meeting_shares(const plan::Plan& plan, bool blocking);
 
 // Sets the rates with which the engine's work in `plan`, the Plan of the recorded step, takes its recorded
 // time.
-EngineHost calibrate_engine(const Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
+EngineHost calibrate_engine(const plan::Plan& plan, const RecordedFigures& figures, sim::Cluster& cluster);
 
 // The nanoseconds that a rank waited for others in collectives within these windows (sorted, disjoint), while
 // none of its kernels ran and the shared cores were not all busy. Known only if the trace has several ranks.

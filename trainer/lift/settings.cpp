@@ -114,7 +114,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
     Settings settings;
     if (is_ours(trace)) {
         for (const auto& [key, value] : trace.config) {
-            if (is_wanted(key) && find_key(key)) settings.keys.push_back({key, value});
+            if (is_wanted(key) && job::find_key(key)) settings.keys.push_back({key, value});
         }
         return settings;
     }

@@ -23,7 +23,7 @@ bool is_fully_shard(const traces::store::Trace& trace);
 int shard_ranks_of(const traces::store::Trace& trace);
 
 struct Settings {
-    std::vector<Override> keys;
+    std::vector<job::Override> keys;
     std::vector<std::string> notes;  // what was inferred
 };
 

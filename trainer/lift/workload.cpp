@@ -41,15 +41,15 @@ class Player {
 
     const LiftedStep& step() const { return step_; }
     const Node& node(int id) const { return step_.nodes[static_cast<std::size_t>(id)]; }
-    void set_parameter(int id, const Parameter* parameter) {
+    void set_parameter(int id, const model::Parameter* parameter) {
         parameters_[static_cast<std::size_t>(id)] = parameter;
     }
-    const Parameter* parameter(int id) const { return parameters_[static_cast<std::size_t>(id)]; }
+    const model::Parameter* parameter(int id) const { return parameters_[static_cast<std::size_t>(id)]; }
 
     // Adds the host time of a range, which is not an item.
     void owes_range() { owed_ += costs_.operation_ns; }
 
-    void play(PlanBuilder& builder, ParameterStore* store, const std::vector<Item>& items) {
+    void play(plan::PlanBuilder& builder, model::ParameterStore* store, const std::vector<Item>& items) {
         if (builder.muted()) return;  // the rehearsal of a recomputation
         for (const Item& item : items) play(builder, store, item);
     }
@@ -66,11 +66,11 @@ class Player {
     std::size_t next_call(int node) { return calls_[static_cast<std::size_t>(node)]++; }
 
     // The last of `items` that stays live until the loop's variables go out of scope: probably the loss.
-    Tensor last_kept(const std::vector<Item>& items) const {
+    plan::Tensor last_kept(const std::vector<Item>& items) const {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
             const auto b = static_cast<std::size_t>(item->index);
-            const bool on_device = step_.buffers[b].space == MemorySpace::device;
+            const bool on_device = step_.buffers[b].space == plan::MemorySpace::device;
             if (on_device && !freed_[b] && live_[b] &&
                 live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
                 return live_[b];
@@ -86,13 +86,13 @@ class Player {
             live_[static_cast<std::size_t>(allocated[i])] = {};
     }
     void drop_all() {
-        for (Tensor& tensor : live_) tensor = {};
-        for (Tensor& tensor : gradients_) tensor = {};
+        for (plan::Tensor& tensor : live_) tensor = {};
+        for (plan::Tensor& tensor : gradients_) tensor = {};
     }
 
   private:
-    void play(PlanBuilder& builder, ParameterStore* store, const Item& item);
-    void host(PlanBuilder& builder, std::int64_t ns);
+    void play(plan::PlanBuilder& builder, model::ParameterStore* store, const Item& item);
+    void host(plan::PlanBuilder& builder, std::int64_t ns);
     // The buffers that a module's forward allocates, in order.
     void collect(int id, std::vector<int>& allocated) const {
         const Call& call = node(id).calls.front();
@@ -113,22 +113,22 @@ class Player {
     const LiftedStep& step_;
     const LiftedCosts costs_;
     const double batch_factor_;
-    std::vector<const Parameter*> parameters_;
-    std::vector<Tensor> gradients_;   // by parameter, from its allocation until it is ready
-    std::vector<Tensor> live_;        // by buffer
-    std::vector<bool> freed_;         // by buffer: freed before the step ends
-    std::vector<std::size_t> calls_;  // by node, in this micro-batch
+    std::vector<const model::Parameter*> parameters_;
+    std::vector<plan::Tensor> gradients_;  // by parameter, from its allocation until it is ready
+    std::vector<plan::Tensor> live_;       // by buffer
+    std::vector<bool> freed_;              // by buffer: freed before the step ends
+    std::vector<std::size_t> calls_;       // by node, in this micro-batch
     bool needs_gradients_ = false;
     std::int64_t owed_ = 0;  // host time of ranges, to subtract from that of later items
 };
 
-void Player::host(PlanBuilder& builder, std::int64_t ns) {
+void Player::host(plan::PlanBuilder& builder, std::int64_t ns) {
     const std::int64_t left = ns - owed_;
     owed_ = std::max<std::int64_t>(0, -left);
-    if (left > 0) builder.host_call(HostCall::none, "host", {}).recorded_ns = left;
+    if (left > 0) builder.host_call(plan::HostCall::none, "host", {}).recorded_ns = left;
 }
 
-void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item) {
+void Player::play(plan::PlanBuilder& builder, model::ParameterStore* store, const Item& item) {
     host(builder, std::llround(static_cast<double>(item.host_ns) * costs_.host_factor));
     const auto i = static_cast<std::size_t>(item.index);
     const std::int64_t took =
@@ -136,27 +136,29 @@ void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item)
     switch (item.kind) {
         case Item::Kind::allocate: {
             const LiftedBuffer& buffer = step_.buffers[i];
-            const bool on_device = buffer.space == MemorySpace::device;
-            const BufferId id = builder.new_buffer({buffer.name, buffer.category, buffer.space,
-                                                    scaled(buffer.bytes), builder.unit(), builder.module()});
-            builder.allocate(id, on_device ? Stream::compute : Stream::host);
-            live_[i] = {std::make_shared<Storage>(builder, id), builder.whole(id), -1, DType::fp32};
+            const bool on_device = buffer.space == plan::MemorySpace::device;
+            const plan::BufferId id =
+                builder.new_buffer({buffer.name, buffer.category, buffer.space, scaled(buffer.bytes),
+                                    builder.unit(), builder.module()});
+            builder.allocate(id, on_device ? plan::Stream::compute : plan::Stream::host);
+            live_[i] = {std::make_shared<plan::Storage>(builder, id), builder.whole(id), -1,
+                        plan::DType::fp32};
             return;
         }
         case Item::Kind::free:
             live_[i] = {};
             return;
         case Item::Kind::kernel:
-            builder.kernel(Kernel::none, item.name, {}, {}).recorded_ns = took;
+            builder.kernel(plan::Kernel::none, item.name, {}, {}).recorded_ns = took;
             return;
         case Item::Kind::memcpy: {
-            Op& op = builder.memcpy({}, {}, item.copy_kind);
+            plan::Op& op = builder.memcpy({}, {}, item.copy_kind);
             op.bytes = scaled(item.bytes);
             op.recorded_ns = took;
             return;
         }
         case Item::Kind::memset: {
-            Op& op = builder.memset({});
+            plan::Op& op = builder.memset({});
             op.bytes = item.bytes;
             op.recorded_ns = took;
             return;
@@ -168,8 +170,8 @@ void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item)
             if (store) store->gradient_ready(*parameters_[i], std::exchange(gradients_[i], {}));
             return;
         case Item::Kind::wait: {
-            const EventId event = builder.new_event();
-            builder.record(event, Stream::compute);
+            const plan::EventId event = builder.new_event();
+            builder.record(event, plan::Stream::compute);
             builder.host_wait(event);
             return;
         }
@@ -178,10 +180,12 @@ void Player::play(PlanBuilder& builder, ParameterStore* store, const Item& item)
     }
 }
 
-class LiftedModule final : public Module {
+class LiftedModule final : public model::Module {
   public:
     LiftedModule(Player& player, int node)
-        : Module(player.node(node).class_name, player.node(node).attribute), player_(player), node_(node) {
+        : model::Module(player.node(node).class_name, player.node(node).attribute),
+          player_(player),
+          node_(node) {
         const Node& own = player.node(node);
         for (const int p : own.parameters) {
             const LiftedParameter& parameter = player.step().parameters[static_cast<std::size_t>(p)];
@@ -196,13 +200,13 @@ class LiftedModule final : public Module {
         for (const int child : own.children) add_child(std::make_unique<LiftedModule>(player, child));
     }
 
-    std::vector<const Parameter*> shared_parameters() const override {
-        std::vector<const Parameter*> shared;
+    std::vector<const model::Parameter*> shared_parameters() const override {
+        std::vector<const model::Parameter*> shared;
         for (const int p : player_.node(node_).shared) shared.push_back(player_.parameter(p));
         return shared;
     }
 
-    Tensor forward(Graph& graph, const Tensor& input) override {
+    plan::Tensor forward(model::Graph& graph, const plan::Tensor& input) override {
         hand_on(graph, input.value);
         const Node& own = player_.node(node_);
         const std::size_t number = std::min(player_.next_call(node_), own.calls.size() - 1);
@@ -212,7 +216,7 @@ class LiftedModule final : public Module {
         for (std::size_t c = 0; c < recorded.children.size(); ++c) {
             const auto at = std::find(own.children.begin(), own.children.end(), recorded.children[c]) -
                             own.children.begin();
-            Tensor between;
+            plan::Tensor between;
             if (graph.tape.recording() && player_.needs_gradients()) between.value = graph.tape.new_value();
             hand_on(graph, call(graph, child(static_cast<std::size_t>(at)), between).value);
             segment(graph, recorded.own[c + 1]);
@@ -225,16 +229,16 @@ class LiftedModule final : public Module {
 
   private:
     // What the recorded backward hands on has no identity; a checkpointed module asks for its gradients.
-    static void hand_on(Graph& graph, int value) {
+    static void hand_on(model::Graph& graph, int value) {
         if (value >= 0)
             graph.tape.node(
                 "", [&tape = graph.tape, value] { tape.accumulate(value, {}); }, false);
     }
-    void segment(Graph& graph, const Segment& own) {
+    void segment(model::Graph& graph, const Segment& own) {
         player_.play(graph.builder, nullptr, own.forward);
         if (own.backward.empty()) return;
         graph.tape.node("", [this, &graph, &own] {
-            const PlanBuilder::Range range(graph.builder, "nn.Module: " + name + " (backward)", id);
+            const plan::PlanBuilder::Range range(graph.builder, "nn.Module: " + name + " (backward)", id);
             player_.owes_range();
             player_.play(graph.builder, &graph.store, own.backward);
         });
@@ -245,61 +249,62 @@ class LiftedModule final : public Module {
 };
 
 // Wraps the units of the recorded run that are inside the root.
-void wrap_units(Module& module, const LiftedStep& step, int node) {
+void wrap_units(model::Module& module, const LiftedStep& step, int node) {
     const std::vector<int>& children = step.nodes[static_cast<std::size_t>(node)].children;
     for (std::size_t c = 0; c < children.size(); ++c) {
-        std::unique_ptr<Module>& slot = module.children()[c];
+        std::unique_ptr<model::Module>& slot = module.children()[c];
         wrap_units(*slot, step, children[c]);
         if (step.nodes[static_cast<std::size_t>(children[c])].unit)
-            slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
+            slot = std::make_unique<sharding::FullyShardedDataParallel>(std::move(slot));
     }
 }
 
-class LiftedWorkload final : public Workload {
+class LiftedWorkload final : public sharding::Workload {
   public:
     LiftedWorkload(const LiftedStep& step, LiftedCosts costs, bool units, double batch_factor)
         : player_(step, costs, batch_factor), costs_(costs), units_(units) {}
 
-    std::unique_ptr<Module> model(const Job& job) override {
+    std::unique_ptr<model::Module> model(const job::Job& job) override {
         auto model = std::make_unique<LiftedModule>(player_, 0);
         checkpoint_modules(*model, job.memory.activation_checkpointing,
                            where(job, "memory.activation_checkpointing"));
         return model;
     }
-    std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job) override {
-        if (!units_) return Workload::wrap(std::move(model), job);
+    std::unique_ptr<model::Module> wrap(std::unique_ptr<model::Module> model, const job::Job& job) override {
+        if (!units_) return sharding::Workload::wrap(std::move(model), job);
         wrap_units(*model, player_.step(), 0);
-        return std::make_unique<FullyShardedDataParallel>(std::move(model));
+        return std::make_unique<sharding::FullyShardedDataParallel>(std::move(model));
     }
-    Batch load_batch(PlanBuilder& builder, const Job& /*job*/) override {
+    Batch load_batch(plan::PlanBuilder& builder, const job::Job& /*job*/) override {
         player_.begin_micro_batch();
         player_.play(builder, nullptr, player_.step().data);
         return {};
     }
-    Tensor loss(Graph& graph, const Job& /*job*/, const Tensor& /*output*/,
-                const Tensor& /*target*/) override {
+    plan::Tensor loss(model::Graph& graph, const job::Job& /*job*/, const plan::Tensor& /*output*/,
+                      const plan::Tensor& /*target*/) override {
         const Segment& loss = player_.step().loss;
         player_.play(graph.builder, nullptr, loss.forward);
         if (!loss.backward.empty()) {
             graph.tape.node("", [this, &graph, &loss] {
-                const PlanBuilder::Range range(graph.builder, "loss (backward)");
+                const plan::PlanBuilder::Range range(graph.builder, "loss (backward)");
                 player_.owes_range();
                 player_.play(graph.builder, &graph.store, loss.backward);
             });
         }
         return player_.last_kept(loss.forward);
     }
-    void after_optimizer(PlanBuilder& builder) override {
+    void after_optimizer(plan::PlanBuilder& builder) override {
         if (costs_.optimizer_bytes > 0) {
-            const BufferId id =
+            const plan::BufferId id =
                 builder.new_buffer({"optimizer's own", traces::schema::MemoryCategory::other,
                                     traces::schema::MemorySpace::device, costs_.optimizer_bytes,
                                     builder.unit(), builder.module()});
-            builder.allocate(id, Stream::compute);
-            const Storage own(builder, id);  // gone at once
+            builder.allocate(id, plan::Stream::compute);
+            const plan::Storage own(builder, id);  // gone at once
         }
         player_.play(builder, nullptr, player_.step().tail);
-        if (costs_.step_ns > 0) builder.host_call(HostCall::none, "host", {}).recorded_ns = costs_.step_ns;
+        if (costs_.step_ns > 0)
+            builder.host_call(plan::HostCall::none, "host", {}).recorded_ns = costs_.step_ns;
     }
     void end_variables() override { player_.drop_all(); }
 
@@ -311,8 +316,8 @@ class LiftedWorkload final : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
-                                      double batch_factor) {
+std::unique_ptr<sharding::Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
+                                                double batch_factor) {
     return std::make_unique<LiftedWorkload>(step, costs, units, batch_factor);
 }
 

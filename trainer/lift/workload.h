@@ -19,7 +19,7 @@ struct LiftedCosts {
 
 // `step` must outlive the result. `units`: the model is wrapped as recorded, regardless of the job's policy.
 // `batch_factor`: the job's batch as a multiple of the recorded one.
-std::unique_ptr<Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
-                                      double batch_factor = 1);
+std::unique_ptr<sharding::Workload> workload_of(const LiftedStep& step, LiftedCosts costs, bool units,
+                                                double batch_factor = 1);
 
 }  // namespace shardscope::trainer::lift

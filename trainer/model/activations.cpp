@@ -8,28 +8,28 @@
 #include "trainer/model/layers.h"
 #include "trainer/plan/kernel_table.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
 // What a Plan needs to know about an activation.
 struct ActivationRow {
     const char *module, *range, *backward_range;
-    Kernel forward, backward;
+    plan::Kernel forward, backward;
     kernels::Cost (*forward_cost)(kernels::Count);
     kernels::Cost (*backward_cost)(kernels::Count);
     bool keeps_result;
 };
 
-const ActivationRow& row_of(ActivationKind kind) {
+const ActivationRow& row_of(kernels::ActivationKind kind) {
     static constexpr ActivationRow kRows[] = {
         {},  // none
 #define ACTIVATION(name, Formula, module, kept, ...) \
     {#module,                                        \
      "aten::" #name,                                 \
      #Formula "Backward0",                           \
-     Kernel::name##_forward,                         \
-     Kernel::name##_backward,                        \
+     plan::Kernel::name##_forward,                   \
+     plan::Kernel::name##_backward,                  \
      kernels::name##_forward_cost,                   \
      kernels::name##_backward_cost,                  \
      std::string_view(#kept) == "y"},
@@ -41,26 +41,26 @@ const ActivationRow& row_of(ActivationKind kind) {
 
 }  // namespace
 
-Activation::Activation(std::string attribute, ActivationKind kind)
+Activation::Activation(std::string attribute, kernels::ActivationKind kind)
     : Module(row_of(kind).module, std::move(attribute)), kind_(kind) {}
 
-Tensor Activation::forward(Graph& graph, const Tensor& x) {
+plan::Tensor Activation::forward(Graph& graph, const plan::Tensor& x) {
     const ActivationRow& row = row_of(kind_);
     const std::int64_t n = x.elements();
-    Tensor y = take_activated(graph, x);
+    plan::Tensor y = take_activated(graph, x);
     if (y) {
         y.value = wants(graph, x) ? graph.tape.new_value() : -1;
     } else {
         y = output_of(graph, path + ".output", n, wants(graph, x));
-        const PlanBuilder::Range range(graph.builder, row.range);
+        const plan::PlanBuilder::Range range(graph.builder, row.range);
         check_output(graph, graph.kernel(row.forward, kernel_info(row.forward).name, {y, x}, {n},
                                          row.forward_cost(n).flops));
     }
     if (y.value < 0) return y;
     graph.tape.node(row.backward_range, [this, &graph, &row, kept = row.keeps_result ? y : x, n,
                                          from = x.value, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dx = graph.activation(path + ".input.grad", n);
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dx = graph.activation(path + ".input.grad", n);
         graph.kernel(row.backward, kernel_info(row.backward).name, {dx, dy, kept}, {n},
                      row.backward_cost(n).flops);
         graph.tape.accumulate(from, std::move(dx));
@@ -68,20 +68,21 @@ Tensor Activation::forward(Graph& graph, const Tensor& x) {
     return y;
 }
 
-Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const Tensor& up) {
+plan::Tensor silu_mul(Graph& graph, const std::string& path, const plan::Tensor& gate,
+                      const plan::Tensor& up) {
     const std::int64_t n = gate.elements();
-    Tensor y = output_of(graph, path + ".activation", n, wants(graph, gate) || wants(graph, up));
+    plan::Tensor y = output_of(graph, path + ".activation", n, wants(graph, gate) || wants(graph, up));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::silu_mul");
-        check_output(graph, graph.kernel(Kernel::silu_mul_forward, "silu_mul_forward", {y, gate, up}, {n},
-                                         kernels::silu_mul_forward_cost(n).flops));
+        const plan::PlanBuilder::Range range(graph.builder, "aten::silu_mul");
+        check_output(graph, graph.kernel(plan::Kernel::silu_mul_forward, "silu_mul_forward", {y, gate, up},
+                                         {n}, kernels::silu_mul_forward_cost(n).flops));
     }
     if (y.value < 0) return y;
     graph.tape.node("SiluMulBackward0", [&graph, path, gate, up, n, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dgate = graph.activation(path + ".gate.grad", n);
-        Tensor dup = graph.activation(path + ".up.grad", n);
-        graph.kernel(Kernel::silu_mul_backward, "silu_mul_backward", {dgate, dup, dy, gate, up}, {n},
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dgate = graph.activation(path + ".gate.grad", n);
+        plan::Tensor dup = graph.activation(path + ".up.grad", n);
+        graph.kernel(plan::Kernel::silu_mul_backward, "silu_mul_backward", {dgate, dup, dy, gate, up}, {n},
                      kernels::silu_mul_backward_cost(n).flops);
         graph.tape.accumulate(gate.value, std::move(dgate));
         graph.tape.accumulate(up.value, std::move(dup));
@@ -89,25 +90,25 @@ Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const
     return y;
 }
 
-Tensor Dropout::forward(Graph& graph, const Tensor& x) {
+plan::Tensor Dropout::forward(Graph& graph, const plan::Tensor& x) {
     if (!graph.training || p_ == 0) return x;
     const std::int64_t n = x.elements();
     const auto key = static_cast<std::int64_t>(kernels::stream_of(path));
-    Tensor y = output_of(graph, path + ".output", n, wants(graph, x));
+    plan::Tensor y = output_of(graph, path + ".output", n, wants(graph, x));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::dropout");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::dropout");
         graph
-            .kernel(Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key},
+            .kernel(plan::Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key},
                     kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
     }
     if (y.value < 0) return y;
     graph.tape.node("NativeDropoutBackward0", [this, &graph, n, key, from = x.value, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dx = graph.activation(path + ".input.grad", n);
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dx = graph.activation(path + ".input.grad", n);
         graph
-            .kernel(Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key},
+            .kernel(plan::Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key},
                     kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
@@ -116,4 +117,4 @@ Tensor Dropout::forward(Graph& graph, const Tensor& x) {
     return y;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -8,7 +8,7 @@
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -18,33 +18,34 @@ constexpr float kProjectionStd = 0.02F;  // of the weights of queries, keys and 
 
 // --- rotary embedding ----------------------------------------------------------------------------------
 
-Tensor Rotary::make(Graph& graph) const {
-    const PlanBuilder::Range range(graph.builder, "rotary_table");
-    Tensor table = graph.builder.new_tensor("rotary table", MemoryCategory::other, context_ * head_width_,
-                                            graph.buffer_dtype);
-    Op& op = graph.kernel(Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
+plan::Tensor Rotary::make(Graph& graph) const {
+    const plan::PlanBuilder::Range range(graph.builder, "rotary_table");
+    plan::Tensor table = graph.builder.new_tensor("rotary table", plan::MemoryCategory::other,
+                                                  context_ * head_width_, graph.buffer_dtype);
+    plan::Op& op = graph.kernel(plan::Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
     op.kernel().dtype = graph.buffer_dtype;
     op.kernel().scalars = {base_};
     return table;
 }
 
-Tensor Rotary::turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) const {
+plan::Tensor Rotary::turn(Graph& graph, const std::string& path, const plan::Tensor& x, int turned,
+                          int heads) const {
     const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
-    const Tensor angles = graph.shared;
+    const plan::Tensor angles = graph.shared;
     const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
                                               heads, head_width_, input_dim(angles.dtype)};
     const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;
-    Tensor y = output_of(graph, path + ".rotated", x.elements(), wants(graph, x));
+    plan::Tensor y = output_of(graph, path + ".rotated", x.elements(), wants(graph, x));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::rotary");
-        graph.kernel(Kernel::rotary_forward, "rotary_forward", {y, x, angles}, dims, flops);
+        const plan::PlanBuilder::Range range(graph.builder, "aten::rotary");
+        graph.kernel(plan::Kernel::rotary_forward, "rotary_forward", {y, x, angles}, dims, flops);
     }
     if (y.value < 0) return y;
     graph.tape.node("RotaryBackward0", [&graph, path, angles, dims, flops, n = x.elements(), from = x.value,
                                         value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dx = graph.activation(path + ".rotated.grad", n);
-        graph.kernel(Kernel::rotary_backward, "rotary_backward", {dx, dy, angles}, dims, flops);
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dx = graph.activation(path + ".rotated.grad", n);
+        graph.kernel(plan::Kernel::rotary_backward, "rotary_backward", {dx, dy, angles}, dims, flops);
         graph.tape.accumulate(from, std::move(dx));
     });
     return y;
@@ -62,42 +63,42 @@ SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
-Tensor SelfAttention::forward(Graph& graph, const Tensor& x) {
+plan::Tensor SelfAttention::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t batch = x.elements() / (std::int64_t{shape_.width} * shape_.context);
-    Tensor qkv = call(graph, child(0), x);
+    plan::Tensor qkv = call(graph, child(0), x);
     if (shape_.rotary) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);
     }
-    Tensor y = shape_.fused ? attend_fused(graph, qkv, batch) : attend(graph, qkv, batch);
+    plan::Tensor y = shape_.fused ? attend_fused(graph, qkv, batch) : attend(graph, qkv, batch);
     qkv = {};
     y = call(graph, child(1), y);
     return shape_.dropout > 0 ? call(graph, child(2), y) : y;
 }
 
-Tensor SelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+plan::Tensor SelfAttention::attend(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) {
     const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
     const std::array<std::int64_t, 6> dims = {batch, context,         heads,
                                               width, shape_.kv_heads, shape_.causal ? 0 : 1};
-    Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
-    const PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
-    Tensor probabilities = graph.activation(path + ".probabilities", batch * heads * context * context);
+    plan::Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
+    const plan::PlanBuilder::Range range(graph.builder, "aten::scaled_dot_product_attention");
+    plan::Tensor probabilities = graph.activation(path + ".probabilities", batch * heads * context * context);
     check_output(
         graph,
-        graph.kernel(Kernel::attention_forward, "attention_forward", {y, probabilities, qkv}, dims,
+        graph.kernel(plan::Kernel::attention_forward, "attention_forward", {y, probabilities, qkv}, dims,
                      kernels::attention_forward_cost(batch, context, width, heads, shape_.causal).flops));
     if (y.value < 0) return y;
     graph.tape.node("ScaledDotProductAttentionBackward0", [this, &graph, qkv, probabilities, dims,
                                                            value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
         const std::size_t floats = kernels::attention_backward_scratch(
             {static_cast<int>(dims[0]), shape_.context, shape_.width, shape_.heads, shape_.kv_heads});
-        Tensor scratch =
-            graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), DType::fp32);
+        plan::Tensor scratch =
+            graph.activation(path + ".scores.grad", static_cast<std::int64_t>(floats), plan::DType::fp32);
         graph.kernel(
-            Kernel::attention_backward, "attention_backward", {dqkv, scratch, dy, qkv, probabilities}, dims,
-            kernels::attention_backward_cost(dims[0], dims[1], dims[3], dims[2], shape_.causal).flops);
+            plan::Kernel::attention_backward, "attention_backward", {dqkv, scratch, dy, qkv, probabilities},
+            dims, kernels::attention_backward_cost(dims[0], dims[1], dims[3], dims[2], shape_.causal).flops);
         scratch = {};
         graph.tape.accumulate(qkv.value, std::move(dqkv));
     });
@@ -105,24 +106,26 @@ Tensor SelfAttention::attend(Graph& graph, const Tensor& qkv, std::int64_t batch
 }
 
 // The names are those of PyTorch's flash attention.
-Tensor SelfAttention::attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch) {
+plan::Tensor SelfAttention::attend_fused(Graph& graph, const plan::Tensor& qkv, std::int64_t batch) {
     const std::int64_t context = shape_.context, heads = shape_.heads, width = shape_.width;
     const std::array<std::int64_t, 6> dims = {batch, context,         heads,
                                               width, shape_.kv_heads, shape_.causal ? 0 : 1};
-    Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
-    const PlanBuilder::Range range(graph.builder, "aten::_scaled_dot_product_flash_attention");
-    Tensor lse = graph.activation(path + ".logsumexp", batch * heads * context, DType::fp32);
+    plan::Tensor y = output_of(graph, path + ".attention", batch * context * width, wants(graph, qkv));
+    const plan::PlanBuilder::Range range(graph.builder, "aten::_scaled_dot_product_flash_attention");
+    plan::Tensor lse = graph.activation(path + ".logsumexp", batch * heads * context, plan::DType::fp32);
     check_output(
         graph, graph.kernel(
-                   Kernel::fused_attention_forward, "flash_forward", {y, lse, qkv}, dims,
+                   plan::Kernel::fused_attention_forward, "flash_forward", {y, lse, qkv}, dims,
                    kernels::fused_attention_forward_cost(batch, context, width, heads, shape_.causal).flops));
     if (y.value < 0) return y;
     graph.tape.node("ScaledDotProductFlashAttentionBackward0", [this, &graph, qkv, lse, dims, saved = y] {
-        Tensor dy = graph.tape.take_gradient(saved.value);
-        Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
-        Tensor delta = graph.activation(path + ".delta", dims[0] * dims[1] * dims[2], DType::fp32);
+        plan::Tensor dy = graph.tape.take_gradient(saved.value);
+        plan::Tensor dqkv = graph.activation(path + ".qkv.grad", qkv.elements());
+        plan::Tensor delta =
+            graph.activation(path + ".delta", dims[0] * dims[1] * dims[2], plan::DType::fp32);
         graph.kernel(
-            Kernel::fused_attention_backward, "flash_backward", {dqkv, delta, dy, qkv, saved, lse}, dims,
+            plan::Kernel::fused_attention_backward, "flash_backward", {dqkv, delta, dy, qkv, saved, lse},
+            dims,
             kernels::fused_attention_backward_cost(dims[0], dims[1], dims[3], dims[2], shape_.causal).flops);
         delta = {};
         graph.tape.accumulate(qkv.value, std::move(dqkv));
@@ -130,4 +133,4 @@ Tensor SelfAttention::attend_fused(Graph& graph, const Tensor& qkv, std::int64_t
     return y;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -5,7 +5,7 @@
 
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 // The table of the rotary position embedding (Su et al., RoFormer: arXiv 2104.09864): cosine and sine of
 // position * base^(-2 i / head width), [context, head width / 2] each, of graph.buffer_dtype. A model
@@ -15,11 +15,12 @@ class Rotary {
     Rotary(int context, int head_width, double base)
         : context_(context), head_width_(head_width), base_(base) {}
 
-    Tensor make(Graph& graph) const;
+    plan::Tensor make(Graph& graph) const;
 
     // Rotates the first `turned` of the `heads` heads of each row of x [batch * context, heads * head width]
     // by their position and copies the others.
-    Tensor turn(Graph& graph, const std::string& path, const Tensor& x, int turned, int heads) const;
+    plan::Tensor turn(Graph& graph, const std::string& path, const plan::Tensor& x, int turned,
+                      int heads) const;
 
   private:
     std::int64_t context_, head_width_;
@@ -45,13 +46,13 @@ struct AttentionShape {
 class SelfAttention final : public Module {
   public:
     SelfAttention(std::string attribute, const AttentionShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
-    Tensor attend(Graph& graph, const Tensor& qkv, std::int64_t batch);
-    Tensor attend_fused(Graph& graph, const Tensor& qkv, std::int64_t batch);
+    plan::Tensor attend(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
+    plan::Tensor attend_fused(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
 
     AttentionShape shape_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

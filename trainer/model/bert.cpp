@@ -6,7 +6,7 @@
 #include "trainer/model/attention.h"
 #include "trainer/model/gpt.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -35,8 +35,8 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
 }
 
-Tensor BertLayer::forward(Graph& graph, const Tensor& input) {
-    const Tensor x = call(graph, child(1), add(graph, input, call(graph, child(0), input)));
+plan::Tensor BertLayer::forward(Graph& graph, const plan::Tensor& input) {
+    const plan::Tensor x = call(graph, child(1), add(graph, input, call(graph, child(0), input)));
     return call(graph, child(3), add(graph, x, call(graph, child(2), x)));
 }
 
@@ -56,8 +56,8 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));
 }
 
-Tensor Bert::forward(Graph& graph, const Tensor& tokens) {
+plan::Tensor Bert::forward(Graph& graph, const plan::Tensor& tokens) {
     return call_in_order(graph, *this, tokens);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -9,7 +9,7 @@
 
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 struct BertShape {
     int layers = 0, heads = 0, width = 0;
@@ -18,21 +18,21 @@ struct BertShape {
     double dropout = 0;
     bool tied = false;             // the head's weight is the token embedding's
     bool fused_attention = false;  // scores are never stored as a whole
-    ActivationKind activation = ActivationKind::gelu;
+    kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before a layer's activation computes it too
 };
 
 class BertLayer final : public Module {
   public:
     BertLayer(std::string attribute, const BertShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class Bert final : public Module {
   public:
     explicit Bert(const BertShape& shape);
     // int32 tokens [batch * context] to logits [batch * context, vocabulary].
-    Tensor forward(Graph& graph, const Tensor& tokens) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -5,35 +5,35 @@
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 Sequential::Sequential(std::string attribute, std::vector<std::unique_ptr<Module>> modules)
     : Module("Sequential", std::move(attribute)) {
     children() = std::move(modules);
 }
 
-Tensor Sequential::forward(Graph& graph, const Tensor& input) {
+plan::Tensor Sequential::forward(Graph& graph, const plan::Tensor& input) {
     return call_in_order(graph, *this, input);
 }
 
-Tensor call_in_order(Graph& graph, Module& parent, const Tensor& input) {
-    Tensor x = input;
+plan::Tensor call_in_order(Graph& graph, Module& parent, const plan::Tensor& input) {
+    plan::Tensor x = input;
     for (const auto& module : parent.children()) x = call(graph, *module, x);
     return x;
 }
 
-Tensor add(Graph& graph, const Tensor& a, const Tensor& b) {
+plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b) {
     const std::int64_t n = a.elements();
-    Tensor y = output_of(graph, "residual", n, wants(graph, a) || wants(graph, b));
+    plan::Tensor y = output_of(graph, "residual", n, wants(graph, a) || wants(graph, b));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::add");
-        graph.kernel(Kernel::add, "elementwise_add", {y, a, b}, {n}, kernels::add_cost(n).flops);
+        const plan::PlanBuilder::Range range(graph.builder, "aten::add");
+        graph.kernel(plan::Kernel::add, "elementwise_add", {y, a, b}, {n}, kernels::add_cost(n).flops);
     }
     if (y.value < 0) return y;
     graph.tape.node(
         "AddBackward0",
         [&graph, left = a.value, right = b.value, value = y.value] {
-            Tensor dy = graph.tape.take_gradient(value);  // one tensor, shared by both operands
+            plan::Tensor dy = graph.tape.take_gradient(value);  // one tensor, shared by both operands
             graph.tape.accumulate(right, dy);
             graph.tape.accumulate(left, std::move(dy));
         },
@@ -43,21 +43,22 @@ Tensor add(Graph& graph, const Tensor& a, const Tensor& b) {
 
 namespace {
 
-Tensor cast(Graph& graph, const Tensor& from, DType dtype, std::string name) {
+plan::Tensor cast(Graph& graph, const plan::Tensor& from, plan::DType dtype, std::string name) {
     const std::int64_t n = from.elements();
-    Tensor to = graph.activation(std::move(name), n, dtype);
-    const Kernel kernel = dtype == DType::bf16 ? Kernel::cast_to_bf16 : Kernel::cast_to_fp32;
+    plan::Tensor to = graph.activation(std::move(name), n, dtype);
+    const plan::Kernel kernel =
+        dtype == plan::DType::bf16 ? plan::Kernel::cast_to_bf16 : plan::Kernel::cast_to_fp32;
     graph.kernel(kernel, "cast", {to, from}, {n});
     return to;
 }
 
 }  // namespace
 
-Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype) {
+plan::Tensor to_dtype(Graph& graph, const plan::Tensor& tensor, plan::DType dtype) {
     if (tensor.dtype == dtype) return tensor;
-    Tensor converted;
+    plan::Tensor converted;
     {
-        const PlanBuilder::Range range(graph.builder, "aten::_to_copy");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::_to_copy");
         converted = cast(graph, tensor, dtype, "cast");
     }
     if (!wants(graph, tensor)) return converted;
@@ -65,11 +66,11 @@ Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype) {
     graph.tape.node(
         "ToCopyBackward0",
         [&graph, to = tensor.value, dtype_of = tensor.dtype, value = converted.value] {
-            const Tensor gradient = graph.tape.take_gradient(value);
+            const plan::Tensor gradient = graph.tape.take_gradient(value);
             graph.tape.accumulate(to, cast(graph, gradient, dtype_of, "cast.grad"));
         },
         false);
     return converted;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

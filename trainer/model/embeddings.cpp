@@ -4,7 +4,7 @@
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -17,21 +17,21 @@ Embedding::Embedding(std::string attribute, int entries, int width)
     add_parameter("weight", entries, width, kTableInit);
 }
 
-Tensor Embedding::forward(Graph& graph, const Tensor& tokens) {
-    const std::int64_t rows = tokens.bytes() / size_of(DType::int32);
+plan::Tensor Embedding::forward(Graph& graph, const plan::Tensor& tokens) {
+    const std::int64_t rows = tokens.bytes() / size_of(plan::DType::int32);
     const bool wanted = graph.tape.recording() && parameters()[kWeight].trained;
-    Tensor y = output_of(graph, path + ".output", rows * width_, wanted);
+    plan::Tensor y = output_of(graph, path + ".output", rows * width_, wanted);
     {
-        const PlanBuilder::Range range(graph.builder, "aten::embedding");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::embedding");
         check_output(graph,
-                     graph.kernel(Kernel::embedding_forward, "embedding_forward",
+                     graph.kernel(plan::Kernel::embedding_forward, "embedding_forward",
                                   {y, tokens, graph.store.parameter(parameters()[kWeight])}, {rows, width_}));
     }
     if (!wanted) return y;
     graph.tape.node("EmbeddingBackward0", [this, &graph, tokens, rows, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dtable = graph.gradient(parameters()[kWeight]);
-        graph.kernel(Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
+        graph.kernel(plan::Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
                      {rows, width_, entries_},
                      kernels::embedding_backward_cost(rows, entries_, width_).flops);
         dy = {};
@@ -45,26 +45,27 @@ PositionEmbedding::PositionEmbedding(std::string attribute, int context, int wid
     add_parameter("weight", context, width, kTableInit);
 }
 
-Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
+plan::Tensor PositionEmbedding::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t rows = x.elements() / width_;
     const std::int64_t batch = rows / context_;
-    Tensor y = output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
+    plan::Tensor y =
+        output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::embedding");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::embedding");
         check_output(
             graph,
-            graph.kernel(Kernel::position_forward, "position_forward",
+            graph.kernel(plan::Kernel::position_forward, "position_forward",
                          {y, x, graph.store.parameter(parameters()[kWeight])}, {batch, context_, width_},
                          kernels::position_embedding_forward_cost(rows, context_, width_).flops));
     }
     if (y.value < 0) return y;
     const bool train = parameters()[kWeight].trained;
     graph.tape.node("EmbeddingBackward0", [this, &graph, batch, train, from = x.value, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dtable;
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dtable;
         if (train) {
             dtable = graph.gradient(parameters()[kWeight]);
-            graph.kernel(Kernel::position_backward, "position_backward", {dtable, dy},
+            graph.kernel(plan::Kernel::position_backward, "position_backward", {dtable, dy},
                          {batch, context_, width_, context_},
                          kernels::position_embedding_backward_cost(batch * context_, context_, width_).flops);
         }
@@ -74,4 +75,4 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
     return y;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

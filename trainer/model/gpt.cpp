@@ -7,7 +7,7 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/attention.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -21,14 +21,15 @@ float residual_std(int layers) {
 
 FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
     : Module("FeedForward", std::move(attribute)) {
-    add_child(std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
-                                       shape.fused_activation ? shape.activation : ActivationKind::none));
+    add_child(
+        std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
+                                 shape.fused_activation ? shape.activation : kernels::ActivationKind::none));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
-Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
+plan::Tensor FeedForward::forward(Graph& graph, const plan::Tensor& input) {
     return call_in_order(graph, *this, input);
 }
 
@@ -52,8 +53,8 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .fused_activation = shape.fused_activation}));
 }
 
-Tensor GptBlock::forward(Graph& graph, const Tensor& input) {
-    Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
+plan::Tensor GptBlock::forward(Graph& graph, const plan::Tensor& input) {
+    plan::Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
     return add(graph, x, call(graph, child(3), call(graph, child(2), x)));
 }
 
@@ -70,38 +71,39 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
 }
 
-Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {
+plan::Tensor Gpt::forward(Graph& graph, const plan::Tensor& tokens) {
     return call_in_order(graph, *this, tokens);
 }
 
-Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets, std::int64_t counted) {
-    const std::int64_t rows = targets.bytes() / size_of(DType::int32);
+plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
+                                std::int64_t counted) {
+    const std::int64_t rows = targets.bytes() / size_of(plan::DType::int32);
     const std::int64_t classes = logits.elements() / rows;
     const std::int64_t n = rows * classes;
-    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other, 1, DType::fp64);
-    Tensor probabilities = graph.activation("probabilities", n, DType::fp32);
+    plan::Tensor loss = graph.builder.new_tensor("loss", plan::MemoryCategory::other, 1, plan::DType::fp64);
+    plan::Tensor probabilities = graph.activation("probabilities", n, plan::DType::fp32);
     {
-        const PlanBuilder::Range range(graph.builder, "aten::cross_entropy_loss");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::cross_entropy_loss");
         graph
-            .kernel(Kernel::cross_entropy_forward, "cross_entropy_forward",
+            .kernel(plan::Kernel::cross_entropy_forward, "cross_entropy_forward",
                     {loss, probabilities, logits, targets}, {rows, classes, counted},
                     kernels::cross_entropy_forward_cost(rows, classes).flops)
             .kernel()
-            .dtype = DType::fp32;
+            .dtype = plan::DType::fp32;
     }
     if (!graph.tape.recording() || logits.value < 0) return loss;
     graph.tape.node("NllLossBackward0",
                     [&graph, probabilities, targets, rows, classes, counted, n, value = logits.value] {
-                        Tensor dlogits = graph.activation("logits.grad", n, DType::fp32);
+                        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
                         graph
-                            .kernel(Kernel::cross_entropy_backward, "cross_entropy_backward",
+                            .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
                                     {dlogits, probabilities, targets}, {rows, classes, counted},
                                     kernels::cross_entropy_backward_cost(rows, classes).flops)
                             .kernel()
-                            .dtype = DType::fp32;
+                            .dtype = plan::DType::fp32;
                         graph.tape.accumulate(value, std::move(dlogits));
                     });
     return loss;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -7,14 +7,14 @@
 
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 struct GptShape {
     int layers = 0, heads = 0, width = 0, context = 0, vocabulary = 0;
     double dropout = 0;
     bool tied = false;             // the head's weight is the token embedding's
     bool fused_attention = false;  // scores are never stored as a whole
-    ActivationKind activation = ActivationKind::gelu;
+    kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before an activation computes it too
 };
 
@@ -25,32 +25,32 @@ struct FeedForwardShape {
     int width = 0, hidden = 0;
     float projection_std = 0;  // of the weight that projects back to the width
     double dropout = 0;
-    ActivationKind activation = ActivationKind::gelu;
+    kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;
 };
 
 class FeedForward final : public Module {
   public:
     FeedForward(std::string attribute, const FeedForwardShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class GptBlock final : public Module {
   public:
     GptBlock(std::string attribute, const GptShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class Gpt final : public Module {
   public:
     explicit Gpt(const GptShape& shape);
     // int32 tokens [batch * context] to logits [batch * context, vocabulary].
-    Tensor forward(Graph& graph, const Tensor& tokens) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 };
 
 // Mean of -log p(target) over the `counted` positions whose target is not negative (0: over all positions);
 // fp32 logits, int32 targets.
-Tensor cross_entropy_loss(Graph& graph, const Tensor& logits, const Tensor& targets,
-                          std::int64_t counted = 0);
+plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
+                                std::int64_t counted = 0);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -7,44 +7,44 @@
 
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 // A module's own parameters are indexed by position: the weight first, the bias second.
 inline constexpr std::size_t kWeight = 0;
 inline constexpr std::size_t kBias = 1;
 
 // Whether what is computed from `x` needs a gradient (requires_grad in PyTorch).
-inline bool wants(const Graph& graph, const Tensor& x) {
+inline bool wants(const Graph& graph, const plan::Tensor& x) {
     return graph.tape.recording() && x.value >= 0;
 }
-inline bool wants(const Graph& graph, const Tensor& x, const Parameter& parameter) {
+inline bool wants(const Graph& graph, const plan::Tensor& x, const Parameter& parameter) {
     return graph.tape.recording() && (x.value >= 0 || parameter.trained);
 }
 
 // A new activation of graph.dtype, with an identity on the tape only if its gradient is wanted.
-inline Tensor output_of(Graph& graph, std::string name, std::int64_t elements, bool wanted) {
-    Tensor out = graph.activation(std::move(name), elements);
+inline plan::Tensor output_of(Graph& graph, std::string name, std::int64_t elements, bool wanted) {
+    plan::Tensor out = graph.activation(std::move(name), elements);
     if (wanted) out.value = graph.tape.new_value();
     return out;
 }
 
 // Makes the kernel check its first arg, a module's output, for values that are not finite
 // (KernelOp::checks_output).
-inline void check_output(const Graph& graph, Op& op) {
+inline void check_output(const Graph& graph, plan::Op& op) {
     if (graph.finite_flag.buffer < 0) return;
     op.kernel().checks_output = true;
     op.args.push_back(graph.finite_flag);
 }
 
 // The activation of `x` if the matmul before it computed that (Graph::activated), else nothing.
-inline Tensor take_activated(Graph& graph, const Tensor& x) {
+inline plan::Tensor take_activated(Graph& graph, const plan::Tensor& x) {
     if (graph.activated.of != x.view.buffer) return {};
     return std::exchange(graph.activated, {}).output;
 }
 
 // A matmul kernel's name by its element type: "sgemm_nt", "bgemm_nt".
 inline std::string matmul_name(const Graph& graph, std::string_view transposes) {
-    return (graph.dtype == DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
+    return (graph.dtype == plan::DType::bf16 ? "bgemm_" : "sgemm_") + std::string(transposes);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -9,7 +9,7 @@
 #include "trainer/kernels/activation_kinds.h"
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 class Linear final : public Module {
   public:
@@ -17,33 +17,33 @@ class Linear final : public Module {
     // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel also computes the activation
     // and leaves it in Graph::activated; the next module must be that activation, a ReLU or GELU.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
-           ActivationKind fused = ActivationKind::none);
+           kernels::ActivationKind fused = kernels::ActivationKind::none);
     // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
     Linear(std::string attribute, const Parameter& tied);
 
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
     std::vector<const Parameter*> shared_parameters() const override;
 
   private:
     const Parameter& weight() const { return tied_ ? *tied_ : parameters()[0]; }
-    Tensor output(Graph& graph, const Tensor& input, bool wanted);
-    Tensor activated_output(Graph& graph, const Tensor& input, bool wanted);
-    std::vector<Arg> with_parameters(const Graph& graph, std::vector<Arg> args) const;
+    plan::Tensor output(Graph& graph, const plan::Tensor& input, bool wanted);
+    plan::Tensor activated_output(Graph& graph, const plan::Tensor& input, bool wanted);
+    std::vector<plan::Arg> with_parameters(const Graph& graph, std::vector<plan::Arg> args) const;
 
     std::int64_t in_, out_;
     bool bias_;
-    ActivationKind fused_ = ActivationKind::none;
+    kernels::ActivationKind fused_ = kernels::ActivationKind::none;
     const Parameter* tied_ = nullptr;
 };
 
 // A module of the class that the activation's row names: ReLU, GELU.
 class Activation final : public Module {
   public:
-    Activation(std::string attribute, ActivationKind kind);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    Activation(std::string attribute, kernels::ActivationKind kind);
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
-    ActivationKind kind_;
+    kernels::ActivationKind kind_;
 };
 
 // Sets each feature to 0 with probability p while training and scales the others by 1 / (1 - p). The mask is
@@ -52,7 +52,7 @@ class Activation final : public Module {
 class Dropout final : public Module {
   public:
     Dropout(std::string attribute, double p) : Module("Dropout", std::move(attribute)), p_(p) {}
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     double p_;
@@ -62,7 +62,7 @@ class Dropout final : public Module {
 class LayerNorm final : public Module {
   public:
     LayerNorm(std::string attribute, int width);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     std::int64_t width_;
@@ -72,7 +72,7 @@ class LayerNorm final : public Module {
 class RMSNorm final : public Module {
   public:
     RMSNorm(std::string attribute, int width);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     std::int64_t width_;
@@ -82,7 +82,7 @@ class RMSNorm final : public Module {
 class Embedding final : public Module {
   public:
     Embedding(std::string attribute, int entries, int width);
-    Tensor forward(Graph& graph, const Tensor& tokens) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 
   private:
     std::int64_t entries_, width_;
@@ -93,7 +93,7 @@ class Embedding final : public Module {
 class PositionEmbedding final : public Module {
   public:
     PositionEmbedding(std::string attribute, int context, int width);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     std::int64_t context_, width_;
@@ -102,22 +102,23 @@ class PositionEmbedding final : public Module {
 class Sequential final : public Module {
   public:
     Sequential(std::string attribute, std::vector<std::unique_ptr<Module>> modules);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 // The following functions do not belong to a module.
 
 // Calls the children of `parent`, each with the output of the one before it.
-Tensor call_in_order(Graph& graph, Module& parent, const Tensor& input);
+plan::Tensor call_in_order(Graph& graph, Module& parent, const plan::Tensor& input);
 
 // a + b with both gradients: the residual.
-Tensor add(Graph& graph, const Tensor& a, const Tensor& b);
+plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b);
 
 // silu(gate) * up with both gradients, where silu(x) = x sigmoid(x). The result is named `path`.activation.
-Tensor silu_mul(Graph& graph, const std::string& path, const Tensor& gate, const Tensor& up);
+plan::Tensor silu_mul(Graph& graph, const std::string& path, const plan::Tensor& gate,
+                      const plan::Tensor& up);
 
 // The tensor as fp32 or bf16: itself if it already has that type, else a converted copy (Tensor.to in
 // PyTorch); the gradient is converted back.
-Tensor to_dtype(Graph& graph, const Tensor& tensor, DType dtype);
+plan::Tensor to_dtype(Graph& graph, const plan::Tensor& tensor, plan::DType dtype);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

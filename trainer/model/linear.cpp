@@ -5,9 +5,10 @@
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
-Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, ActivationKind fused)
+Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std,
+               kernels::ActivationKind fused)
     : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias), fused_(fused) {
     const float bound = 1.0F / std::sqrt(static_cast<float>(in));
     const bool normal = normal_std > 0;
@@ -26,92 +27,93 @@ std::vector<const Parameter*> Linear::shared_parameters() const {
     return {};
 }
 
-std::vector<Arg> Linear::with_parameters(const Graph& graph, std::vector<Arg> args) const {
+std::vector<plan::Arg> Linear::with_parameters(const Graph& graph, std::vector<plan::Arg> args) const {
     args.push_back(graph.store.parameter(weight()));
     if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
     return args;
 }
 
-Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
+plan::Tensor Linear::output(Graph& graph, const plan::Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
-    Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
-    const PlanBuilder::Range range(graph.builder, "aten::linear");
-    check_output(
-        graph, graph.kernel(Kernel::linear_forward, matmul_name(graph, "nt"), with_parameters(graph, {y, x}),
-                            {rows, in_, out_}, kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
+    plan::Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
+    const plan::PlanBuilder::Range range(graph.builder, "aten::linear");
+    check_output(graph, graph.kernel(plan::Kernel::linear_forward, matmul_name(graph, "nt"),
+                                     with_parameters(graph, {y, x}), {rows, in_, out_},
+                                     kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
     return y;
 }
 
 // The activation's module receives the sum if its backward reads that (GELU), else the activation itself:
 // ReLU's backward reads its result, and without a backward nothing reads the sum. Either tensor has the
 // sum's identity on the tape, because this module's backward takes the sum's gradient.
-Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
+plan::Tensor Linear::activated_output(Graph& graph, const plan::Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
-    const bool relu = fused_ == ActivationKind::relu;
+    const bool relu = fused_ == kernels::ActivationKind::relu;
     // A checkpointed Linear is called while the tape is paused, but its activation may be called while it
     // records.
     const bool keeps_sum = !relu && (wanted || checkpointed);
-    Tensor given = output_of(graph, path + ".output", rows * out_, wanted);
-    const Tensor y = keeps_sum ? graph.activation(path + ".activation", rows * out_) : given;
-    const PlanBuilder::Range range(graph.builder, "aten::_addmm_activation");
+    plan::Tensor given = output_of(graph, path + ".output", rows * out_, wanted);
+    const plan::Tensor y = keeps_sum ? graph.activation(path + ".activation", rows * out_) : given;
+    const plan::PlanBuilder::Range range(graph.builder, "aten::_addmm_activation");
     if (relu) {
-        check_output(graph, graph.kernel(Kernel::linear_relu_forward, matmul_name(graph, "nt_relu"),
+        check_output(graph, graph.kernel(plan::Kernel::linear_relu_forward, matmul_name(graph, "nt_relu"),
                                          with_parameters(graph, {y, x}), {rows, in_, out_},
                                          kernels::linear_relu_forward_cost(rows, in_, out_, bias_).flops));
     } else {
         check_output(
-            graph,
-            graph.kernel(Kernel::linear_gelu_forward, matmul_name(graph, "nt_gelu"),
-                         with_parameters(graph, {y, keeps_sum ? given.view : Arg{}, x}), {rows, in_, out_},
-                         kernels::linear_gelu_forward_cost(rows, in_, out_, bias_, keeps_sum).flops));
+            graph, graph.kernel(plan::Kernel::linear_gelu_forward, matmul_name(graph, "nt_gelu"),
+                                with_parameters(graph, {y, keeps_sum ? given.view : plan::Arg{}, x}),
+                                {rows, in_, out_},
+                                kernels::linear_gelu_forward_cost(rows, in_, out_, bias_, keeps_sum).flops));
     }
     graph.activated = {given.view.buffer, y};
     return given;
 }
 
-Tensor Linear::forward(Graph& graph, const Tensor& x) {
+plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t rows = x.elements() / in_;
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;
     const bool wanted = wants(graph, x, weight()) || (graph.tape.recording() && train_bias);
     // A checkpointed Linear that records is being recomputed for its own backward: no module would take the
     // activation.
-    const bool fuses = fused_ != ActivationKind::none && !(wanted && checkpointed);
+    const bool fuses = fused_ != kernels::ActivationKind::none && !(wanted && checkpointed);
     if (wanted) graph.tape.saves_inputs();
-    Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
+    plan::Tensor y = fuses ? activated_output(graph, x, wanted) : output(graph, x, wanted);
     if (!wanted) return y;
     // The input is kept only for the weight's gradient.
-    graph.tape.node("AddmmBackward0", [this, &graph, saved = train_weight ? x : Tensor{}, from = x.value,
-                                       rows, train_weight, train_bias, value = y.value]() mutable {
-        Tensor dy = graph.tape.take_gradient(value);
-        if (from >= 0) {
-            Tensor dx = graph.activation(path + ".input.grad", rows * in_);
-            graph.kernel(Kernel::linear_backward_input, matmul_name(graph, "nn"),
-                         {dx, dy, graph.store.parameter(weight())}, {rows, in_, out_},
-                         kernels::linear_backward_input_cost(rows, in_, out_).flops);
-            graph.tape.accumulate(from, std::move(dx));
-        }
-        Tensor dw, db;
-        if (train_weight) {
-            dw = graph.gradient(weight());
-            graph.kernel(Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
-                         {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
-        }
-        if (graph.tape.recomputed()) saved = {};
-        if (train_bias) {
-            db = graph.gradient(parameters()[kBias]);
-            graph.kernel(Kernel::linear_backward_bias, "column_sum", {db, dy}, {rows, out_},
-                         kernels::linear_backward_bias_cost(rows, out_).flops);
-        }
-        dy = {};
-        if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
-        // In autograd the weight's gradient is first transposed back, by a node of its own.
-        if (!train_weight) return;
-        graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
-            graph.store.gradient_ready(weight(), std::move(dw));
+    graph.tape.node(
+        "AddmmBackward0", [this, &graph, saved = train_weight ? x : plan::Tensor{}, from = x.value, rows,
+                           train_weight, train_bias, value = y.value]() mutable {
+            plan::Tensor dy = graph.tape.take_gradient(value);
+            if (from >= 0) {
+                plan::Tensor dx = graph.activation(path + ".input.grad", rows * in_);
+                graph.kernel(plan::Kernel::linear_backward_input, matmul_name(graph, "nn"),
+                             {dx, dy, graph.store.parameter(weight())}, {rows, in_, out_},
+                             kernels::linear_backward_input_cost(rows, in_, out_).flops);
+                graph.tape.accumulate(from, std::move(dx));
+            }
+            plan::Tensor dw, db;
+            if (train_weight) {
+                dw = graph.gradient(weight());
+                graph.kernel(plan::Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
+                             {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
+            }
+            if (graph.tape.recomputed()) saved = {};
+            if (train_bias) {
+                db = graph.gradient(parameters()[kBias]);
+                graph.kernel(plan::Kernel::linear_backward_bias, "column_sum", {db, dy}, {rows, out_},
+                             kernels::linear_backward_bias_cost(rows, out_).flops);
+            }
+            dy = {};
+            if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
+            // In autograd the weight's gradient is first transposed back, by a node of its own.
+            if (!train_weight) return;
+            graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
+                graph.store.gradient_ready(weight(), std::move(dw));
+            });
         });
-    });
     return y;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

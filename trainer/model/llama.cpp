@@ -6,7 +6,7 @@
 
 #include "trainer/model/gpt.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -29,10 +29,10 @@ SwiGLU::SwiGLU(std::string attribute, const LlamaShape& shape)
     if (dropout_) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
-Tensor SwiGLU::forward(Graph& graph, const Tensor& input) {
-    Tensor gate = call(graph, child(0), input);
-    Tensor up = call(graph, child(1), input);
-    Tensor x = silu_mul(graph, path, gate, up);
+plan::Tensor SwiGLU::forward(Graph& graph, const plan::Tensor& input) {
+    plan::Tensor gate = call(graph, child(0), input);
+    plan::Tensor up = call(graph, child(1), input);
+    plan::Tensor x = silu_mul(graph, path, gate, up);
     gate = up = {};
     x = call(graph, child(2), x);
     return dropout_ ? call(graph, child(3), x) : x;
@@ -55,8 +55,8 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, const Rot
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));
 }
 
-Tensor LlamaBlock::forward(Graph& graph, const Tensor& input) {
-    Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
+plan::Tensor LlamaBlock::forward(Graph& graph, const plan::Tensor& input) {
+    plan::Tensor x = add(graph, input, call(graph, child(1), call(graph, child(0), input)));
     return add(graph, x, call(graph, child(3), call(graph, child(2), x)));
 }
 
@@ -73,11 +73,11 @@ Llama::Llama(const LlamaShape& shape)
                          : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
 }
 
-Tensor Llama::forward(Graph& graph, const Tensor& tokens) {
+plan::Tensor Llama::forward(Graph& graph, const plan::Tensor& tokens) {
     graph.shared = rotary_.make(graph);
-    Tensor logits = call_in_order(graph, *this, tokens);
+    plan::Tensor logits = call_in_order(graph, *this, tokens);
     graph.shared = {};
     return logits;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -7,7 +7,7 @@
 #include "trainer/model/attention.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 struct LlamaShape {
     int layers = 0, heads = 0, kv_heads = 0, width = 0, context = 0, vocabulary = 0;
@@ -26,7 +26,7 @@ int llama_feed_forward(int width);
 class SwiGLU final : public Module {
   public:
     SwiGLU(std::string attribute, const LlamaShape& shape);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     bool dropout_;
@@ -35,17 +35,17 @@ class SwiGLU final : public Module {
 class LlamaBlock final : public Module {
   public:
     LlamaBlock(std::string attribute, const LlamaShape& shape, const Rotary& rotary);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 class Llama final : public Module {
   public:
     explicit Llama(const LlamaShape& shape);
     // int32 tokens [batch * context] to logits [batch * context, vocabulary].
-    Tensor forward(Graph& graph, const Tensor& tokens) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 
   private:
     Rotary rotary_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -6,54 +6,57 @@
 
 #include "trainer/kernels/cost.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
-std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, ActivationKind activation,
+std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, kernels::ActivationKind activation,
                                      bool fused) {
     std::vector<std::unique_ptr<Module>> net;
     for (int i = 0; i < layers; ++i) {
         if (i > 0) net.push_back(std::make_unique<Activation>(std::to_string(net.size()), activation));
         const bool is_activated = i + 1 < layers;
-        net.push_back(std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
-                                               fused && is_activated ? activation : ActivationKind::none));
+        net.push_back(
+            std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
+                                     fused && is_activated ? activation : kernels::ActivationKind::none));
     }
     return std::make_unique<Sequential>("net", std::move(net));
 }
 
 }  // namespace
 
-Mlp::Mlp(int layers, int width, bool bias, ActivationKind activation, bool fused) : Module("MLP", "") {
+Mlp::Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused)
+    : Module("MLP", "") {
     add_child(make_net(layers, width, bias, activation, fused));
 }
 
-Tensor Mlp::forward(Graph& graph, const Tensor& input) {
+plan::Tensor Mlp::forward(Graph& graph, const plan::Tensor& input) {
     return call(graph, child(0), to_dtype(graph, input, graph.dtype));
 }
 
-Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target) {
+plan::Tensor mse_loss(Graph& graph, const plan::Tensor& output, const plan::Tensor& target) {
     const std::int64_t n = output.elements();
-    Tensor loss = graph.builder.new_tensor("loss", MemoryCategory::other, std::max<std::int64_t>(n, 2));
+    plan::Tensor loss =
+        graph.builder.new_tensor("loss", plan::MemoryCategory::other, std::max<std::int64_t>(n, 2));
     {
-        const PlanBuilder::Range range(graph.builder, "aten::mse_loss");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::mse_loss");
         graph
-            .kernel(Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
+            .kernel(plan::Kernel::mse_forward, "mse_loss_forward", {loss, output, target}, {n},
                     kernels::mse_forward_cost(n).flops)
             .kernel()
-            .dtype = DType::fp32;
+            .dtype = plan::DType::fp32;
     }
     if (!graph.tape.recording() || output.value < 0) return loss;
     graph.tape.node("MseLossBackward0", [&graph, output, target, n] {
-        Tensor dout = graph.activation("output.grad", n, DType::fp32);
+        plan::Tensor dout = graph.activation("output.grad", n, plan::DType::fp32);
         graph
-            .kernel(Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
+            .kernel(plan::Kernel::mse_backward, "mse_loss_backward", {dout, output, target}, {n},
                     kernels::mse_backward_cost(n).flops)
             .kernel()
-            .dtype = DType::fp32;
+            .dtype = plan::DType::fp32;
         graph.tape.accumulate(output.value, std::move(dout));
     });
     return loss;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

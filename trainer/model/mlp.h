@@ -4,17 +4,17 @@
 
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 class Mlp final : public Module {
   public:
     // fused: each Linear before an activation computes it too.
-    Mlp(int layers, int width, bool bias, ActivationKind activation, bool fused);
+    Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused);
     // From fp32 [rows, width] to [rows, width] of the graph's element type.
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };
 
 // fp32 output and target.
-Tensor mse_loss(Graph& graph, const Tensor& output, const Tensor& target);
+plan::Tensor mse_loss(Graph& graph, const plan::Tensor& output, const plan::Tensor& target);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

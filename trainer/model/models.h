@@ -6,27 +6,30 @@
 
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
-
+namespace shardscope::trainer::job {
 struct Job;
+}
+
+namespace shardscope::trainer::model {
 
 // One rank's micro-batch: the bytes of the input and of the target, and their elements.
 struct BatchShape {
     std::int64_t input_bytes = 0, target_bytes = 0;
     std::int64_t samples = 0;
-    std::int64_t tokens = 0;    // 0: the model has no tokens
-    DType dtype = DType::fp32;  // int32: tokens
+    std::int64_t tokens = 0;                // 0: the model has no tokens
+    plan::DType dtype = plan::DType::fp32;  // int32: tokens
 };
 
 // The model of the job: the shape of [model], with train.freeze's classes frozen and the classes of
 // memory.activation_checkpointing checkpointed. Throws JobError for a class that the model does not have.
-std::unique_ptr<Module> make_model(const Job& job);
-BatchShape batch_shape(const Job& job);
-int vocabulary(const Job& job);  // tokens of a language model; bert: including the mask, which is the last
+std::unique_ptr<Module> make_model(const job::Job& job);
+BatchShape batch_shape(const job::Job& job);
+int vocabulary(
+    const job::Job& job);  // tokens of a language model; bert: including the mask, which is the last
 
 // Mean squared error or cross-entropy over the rank's rows, depending on the model, in fp32; records its tape
 // node. The result's first 8 bytes are the loss as a double. As in PyTorch a mean-squared-error scalar keeps
 // the storage of its unreduced form (rows x features), so it has the size of the output.
-Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target);
+plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output, const plan::Tensor& target);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -4,39 +4,43 @@
 #include <map>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
 // Pauses the tape until the end of the scope, like torch.no_grad.
 class Paused {
   public:
-    explicit Paused(Tape& tape) : tape_(tape), recording_(tape.recording()) { tape.set_recording(false); }
+    explicit Paused(plan::Tape& tape) : tape_(tape), recording_(tape.recording()) {
+        tape.set_recording(false);
+    }
     ~Paused() { tape_.set_recording(recording_); }
     Paused(const Paused&) = delete;
     Paused& operator=(const Paused&) = delete;
 
   private:
-    Tape& tape_;
+    plan::Tape& tape_;
     bool recording_;
 };
 
-Graph for_recomputation(const Graph& graph, Tape& tape, const Tensor& shared) {
+Graph for_recomputation(const Graph& graph, plan::Tape& tape, const plan::Tensor& shared) {
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     again.shared = shared;
     return again;
 }
 
-Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input, const Tensor& shared) {
-    Tape::Rehearsal rehearsal;
-    Tape tape(graph.builder);
+plan::Tape::Rehearsal rehearse(Graph& graph, Module& module, const plan::Tensor& input,
+                               const plan::Tensor& shared) {
+    plan::Tape::Rehearsal rehearsal;
+    plan::Tape tape(graph.builder);
     tape.rehearse(rehearsal);
     Graph again = for_recomputation(graph, tape, shared);
-    Tensor from = input;
+    plan::Tensor from = input;
     if (input.value >= 0) from.value = tape.new_value();
     graph.builder.mute(true);
     {
-        const PlanBuilder::Scope scope(graph.builder, Phase::recompute, module.id, graph.builder.unit());
+        const plan::PlanBuilder::Scope scope(graph.builder, plan::Phase::recompute, module.id,
+                                             graph.builder.unit());
         module.forward(again, from);
     }
     graph.builder.mute(false);
@@ -45,14 +49,14 @@ Tape::Rehearsal rehearse(Graph& graph, Module& module, const Tensor& input, cons
 
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
 // backward. Returns the input's gradient if one is wanted.
-Tensor recompute(Graph& graph, Module& module, const Tensor& input, const Tensor& shared,
-                 Tensor output_gradient) {
-    const Tape::Rehearsal rehearsal = rehearse(graph, module, input, shared);
+plan::Tensor recompute(Graph& graph, Module& module, const plan::Tensor& input, const plan::Tensor& shared,
+                       plan::Tensor output_gradient) {
+    const plan::Tape::Rehearsal rehearsal = rehearse(graph, module, input, shared);
     for (auto hook = rehearsal.hooks.rbegin(); hook != rehearsal.hooks.rend(); ++hook) (*hook)();
-    Tape tape(graph.builder, true);
+    plan::Tape tape(graph.builder, true);
     tape.stop_after(rehearsal.saves);
     Graph again = for_recomputation(graph, tape, shared);
-    Tensor from = input, input_gradient;
+    plan::Tensor from = input, input_gradient;
     if (input.value >= 0) {
         from.value = tape.new_value();
         tape.node("", [&tape, &input_gradient, value = from.value] {  // recorded first, so it runs last
@@ -60,9 +64,10 @@ Tensor recompute(Graph& graph, Module& module, const Tensor& input, const Tensor
         });
     }
     {
-        const PlanBuilder::Scope scope(graph.builder, Phase::recompute, module.id, graph.builder.unit());
-        const PlanBuilder::Range range(graph.builder, "recompute");
-        const Tensor output = module.forward(again, from);
+        const plan::PlanBuilder::Scope scope(graph.builder, plan::Phase::recompute, module.id,
+                                             graph.builder.unit());
+        const plan::PlanBuilder::Range range(graph.builder, "recompute");
+        const plan::Tensor output = module.forward(again, from);
         graph.builder.mute(false);
         tape.accumulate(output.value, std::move(output_gradient));
     }
@@ -72,8 +77,8 @@ Tensor recompute(Graph& graph, Module& module, const Tensor& input, const Tensor
 }
 
 // torch.utils.checkpoint (Chen et al.: arXiv 1604.06174).
-Tensor call_checkpointed(Graph& graph, Module& module, const Tensor& input) {
-    Tensor output;
+plan::Tensor call_checkpointed(Graph& graph, Module& module, const plan::Tensor& input) {
+    plan::Tensor output;
     {
         const Paused paused(graph.tape);
         output = module.forward(graph, input);
@@ -99,9 +104,10 @@ bool trains(const Module& module) {
                        [](const auto& child) { return trains(*child); });
 }
 
-Tensor call(Graph& graph, Module& module, const Tensor& input) {
-    const PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), module.id, graph.builder.unit());
-    const PlanBuilder::Range range(graph.builder, "nn.Module: " + module.name, module.id);
+plan::Tensor call(Graph& graph, Module& module, const plan::Tensor& input) {
+    const plan::PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), module.id,
+                                         graph.builder.unit());
+    const plan::PlanBuilder::Range range(graph.builder, "nn.Module: " + module.name, module.id);
     if (module.checkpointed && graph.tape.recording() && (input.value >= 0 || trains(module)))
         return call_checkpointed(graph, module, input);
     return module.forward(graph, input);
@@ -149,4 +155,4 @@ ModuleTree number_modules(std::unique_ptr<Module> root) {
     return tree;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -11,7 +11,7 @@
 #include "trainer/plan/builder.h"
 #include "trainer/plan/tape.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 enum class InitKind : std::uint8_t { constant, uniform, normal };
 
@@ -43,48 +43,50 @@ class ParameterStore {
   public:
     virtual ~ParameterStore() = default;
     // The parameter's values, for a kernel that is enqueued now.
-    virtual Arg parameter(const Parameter& parameter) = 0;
+    virtual plan::Arg parameter(const Parameter& parameter) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
-    virtual Tensor new_gradient(const Parameter& parameter) = 0;
+    virtual plan::Tensor new_gradient(const Parameter& parameter) = 0;
     // Called when that gradient has just been enqueued on the compute stream: twice in a backward pass for a
     // parameter that two modules share; the store adds the two.
-    virtual void gradient_ready(const Parameter& parameter, Tensor gradient) = 0;
+    virtual void gradient_ready(const Parameter& parameter, plan::Tensor gradient) = 0;
 };
 
 // An activation that the matmul before it computed along with the sum (model.fused_activation): `output` is
 // what the activation's module returns when called with the buffer `of`.
 struct Activated {
-    BufferId of = -1;
-    Tensor output;
+    plan::BufferId of = -1;
+    plan::Tensor output;
 };
 
 // The context of a forward(). `dtype`: the element type of activations, of the parameters that kernels read
 // and of their gradients. `training`: dropout is active. Gradients are wanted while the tape records.
 struct Graph {
-    PlanBuilder& builder;
-    Tape& tape;
+    plan::PlanBuilder& builder;
+    plan::Tape& tape;
     ParameterStore& store;
-    DType dtype = DType::fp32;
-    DType buffer_dtype = DType::fp32;  // of tables that a model computes once (rotary)
+    plan::DType dtype = plan::DType::fp32;
+    plan::DType buffer_dtype = plan::DType::fp32;  // of tables that a model computes once (rotary)
     bool training = true;
-    Arg finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
+    plan::Arg
+        finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
     Activated activated;  // empty once the activation's module has taken it
-    Tensor shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
+    plan::Tensor
+        shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
 
-    Tensor activation(std::string name, std::int64_t elements) const {
+    plan::Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);
     }
-    Tensor activation(std::string name, std::int64_t elements, DType type) const {
-        return builder.new_tensor(std::move(name), MemoryCategory::activations, elements, type);
+    plan::Tensor activation(std::string name, std::int64_t elements, plan::DType type) const {
+        return builder.new_tensor(std::move(name), plan::MemoryCategory::activations, elements, type);
     }
     // A kernel on the compute stream with T = dtype.
-    Op& kernel(Kernel kernel, std::string_view name, std::vector<Arg> args, std::array<std::int64_t, 6> dims,
-               std::int64_t flops = 0) const {
-        Op& op = builder.kernel(kernel, name, std::move(args), dims, flops);
+    plan::Op& kernel(plan::Kernel kernel, std::string_view name, std::vector<plan::Arg> args,
+                     std::array<std::int64_t, 6> dims, std::int64_t flops = 0) const {
+        plan::Op& op = builder.kernel(kernel, name, std::move(args), dims, flops);
         op.kernel().dtype = dtype;
         return op;
     }
-    Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }
+    plan::Tensor gradient(const Parameter& parameter) const { return store.new_gradient(parameter); }
 };
 
 class Module {
@@ -95,7 +97,7 @@ class Module {
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;
 
-    virtual Tensor forward(Graph& graph, const Tensor& input) = 0;
+    virtual plan::Tensor forward(Graph& graph, const plan::Tensor& input) = 0;
 
     const std::string& class_name() const { return class_name_; }
     const std::string& attribute() const { return attribute_; }  // its name in the parent: "net", "0"
@@ -137,7 +139,7 @@ bool trains(const Module& module);
 
 // Calls a module as nn.Module.__call__ does, inside its range. For a checkpointed module only the input is
 // kept; its backward first recomputes its forward, in the phase `recompute`.
-Tensor call(Graph& graph, Module& module, const Tensor& input);
+plan::Tensor call(Graph& graph, Module& module, const plan::Tensor& input);
 
 // The numbered tree: modules in the order of their first call, classes counted from 0 as PyTorch's profiler
 // counts them, parameters in the same order.
@@ -153,4 +155,4 @@ struct ModuleTree {
 
 ModuleTree number_modules(std::unique_ptr<Module> root);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -4,7 +4,7 @@
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 LayerNorm::LayerNorm(std::string attribute, int width)
     : Module("LayerNorm", std::move(attribute)), width_(width) {
@@ -12,24 +12,25 @@ LayerNorm::LayerNorm(std::string attribute, int width)
     add_parameter("bias", width, 1, {});
 }
 
-Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
+plan::Tensor LayerNorm::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t rows = x.elements() / width_;
     const bool train = parameters()[kWeight].trained;  // weight and bias are frozen together
-    Tensor y = output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
-    Tensor mean = graph.activation(path + ".mean", rows, DType::fp32);
-    Tensor rstd = graph.activation(path + ".rstd", rows, DType::fp32);
+    plan::Tensor y =
+        output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
+    plan::Tensor mean = graph.activation(path + ".mean", rows, plan::DType::fp32);
+    plan::Tensor rstd = graph.activation(path + ".rstd", rows, plan::DType::fp32);
     {
-        const PlanBuilder::Range range(graph.builder, "aten::layer_norm");
+        const plan::PlanBuilder::Range range(graph.builder, "aten::layer_norm");
         check_output(graph,
-                     graph.kernel(Kernel::layer_norm_forward, "layer_norm_forward",
+                     graph.kernel(plan::Kernel::layer_norm_forward, "layer_norm_forward",
                                   {y, mean, rstd, x, graph.store.parameter(parameters()[kWeight]),
                                    graph.store.parameter(parameters()[kBias])},
                                   {rows, width_}, kernels::layer_norm_forward_cost(rows, width_).flops));
     }
     if (y.value < 0) return y;
     graph.tape.node("NativeLayerNormBackward0", [this, &graph, x, mean, rstd, rows, train, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dx, dgamma, dbeta;
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dx, dgamma, dbeta;
         if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * width_);
         if (train) {
             dgamma = graph.gradient(parameters()[kWeight]);
@@ -38,7 +39,7 @@ Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
         const kernels::Cost cost =
             (dx ? kernels::layer_norm_backward_input_cost(rows, width_) : kernels::Cost{}) +
             (train ? kernels::layer_norm_backward_parameters_cost(rows, width_) : kernels::Cost{});
-        graph.kernel(Kernel::layer_norm_backward, "layer_norm_backward",
+        graph.kernel(plan::Kernel::layer_norm_backward, "layer_norm_backward",
                      {dx, dgamma, dbeta, dy, x, graph.store.parameter(parameters()[kWeight]), mean, rstd},
                      {rows, width_}, cost.flops);
         dy = {};
@@ -54,24 +55,25 @@ RMSNorm::RMSNorm(std::string attribute, int width) : Module("RMSNorm", std::move
     add_parameter("weight", width, 1, {InitKind::constant, 1, 0});
 }
 
-Tensor RMSNorm::forward(Graph& graph, const Tensor& x) {
+plan::Tensor RMSNorm::forward(Graph& graph, const plan::Tensor& x) {
     const std::int64_t rows = x.elements() / width_;
     const bool train = parameters()[kWeight].trained;
-    Tensor y = output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
-    Tensor rstd = graph.activation(path + ".rstd", rows, DType::fp32);
+    plan::Tensor y =
+        output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
+    plan::Tensor rstd = graph.activation(path + ".rstd", rows, plan::DType::fp32);
     {
-        const PlanBuilder::Range range(graph.builder, "aten::rms_norm");
-        check_output(graph, graph.kernel(Kernel::rms_norm_forward, "rms_norm_forward",
+        const plan::PlanBuilder::Range range(graph.builder, "aten::rms_norm");
+        check_output(graph, graph.kernel(plan::Kernel::rms_norm_forward, "rms_norm_forward",
                                          {y, rstd, x, graph.store.parameter(parameters()[kWeight])},
                                          {rows, width_}, kernels::rms_norm_forward_cost(rows, width_).flops));
     }
     if (y.value < 0) return y;
     graph.tape.node("RmsNormBackward0", [this, &graph, x, rstd, rows, train, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dx, dgamma;
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        plan::Tensor dx, dgamma;
         if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * width_);
         if (train) dgamma = graph.gradient(parameters()[kWeight]);
-        graph.kernel(Kernel::rms_norm_backward, "rms_norm_backward",
+        graph.kernel(plan::Kernel::rms_norm_backward, "rms_norm_backward",
                      {dx, dgamma, dy, x, graph.store.parameter(parameters()[kWeight]), rstd}, {rows, width_},
                      kernels::rms_norm_backward_cost(rows, width_).flops);
         dy = {};
@@ -81,4 +83,4 @@ Tensor RMSNorm::forward(Graph& graph, const Tensor& x) {
     return y;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

@@ -9,7 +9,7 @@
 
 #include "traces/schema/joined.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::model {
 
 namespace {
 
@@ -58,9 +58,9 @@ class Walk {
     std::map<std::string, int> counts_;
 };
 
-[[noreturn]] void refuse_name(const Module& root, const ModuleSelection& modules, const std::string& name,
-                              const std::string& where, std::string_view key) {
-    const bool by_path = modules.kind == ModuleSelection::Kind::path;
+[[noreturn]] void refuse_name(const Module& root, const job::ModuleSelection& modules,
+                              const std::string& name, const std::string& where, std::string_view key) {
+    const bool by_path = modules.kind == job::ModuleSelection::Kind::path;
     std::set<std::string> classes;
     std::vector<std::string> paths;
     std::size_t more = 0;
@@ -73,11 +73,11 @@ class Walk {
             ++more;
     });
     walk(root);
-    throw JobError(by_path ? fmt::format("{}{}: no module has a path like {}; paths are {}{}", where, key,
-                                         name, traces::schema::joined(paths, ", "),
-                                         more > 0 ? fmt::format(" and {} more", more) : "")
-                           : fmt::format("{}{}: the model has no module of class {}; its classes are {}",
-                                         where, key, name, traces::schema::joined(classes, ", ")));
+    throw job::JobError(by_path ? fmt::format("{}{}: no module has a path like {}; paths are {}{}", where,
+                                              key, name, traces::schema::joined(paths, ", "),
+                                              more > 0 ? fmt::format(" and {} more", more) : "")
+                                : fmt::format("{}{}: the model has no module of class {}; its classes are {}",
+                                              where, key, name, traces::schema::joined(classes, ", ")));
 }
 
 void for_each(Module& module, const std::function<void(Module&)>& visit) {
@@ -87,13 +87,13 @@ void for_each(Module& module, const std::function<void(Module&)>& visit) {
 
 }  // namespace
 
-std::set<const Module*> selected(const Module& root, const ModuleSelection& modules, const std::string& where,
-                                 std::string_view key) {
+std::set<const Module*> selected(const Module& root, const job::ModuleSelection& modules,
+                                 const std::string& where, std::string_view key) {
     std::set<const Module*> chosen;
     std::vector<bool> found(modules.names.size(), false);
     Walk walk([&](const Module& module, const std::string& path, int number) {
         for (std::size_t i = 0; i < modules.names.size(); ++i) {
-            const bool named = modules.kind == ModuleSelection::Kind::path
+            const bool named = modules.kind == job::ModuleSelection::Kind::path
                                    ? matches(path, modules.names[i])
                                    : module.class_name() == modules.names[i];
             if (!named) continue;
@@ -107,10 +107,10 @@ std::set<const Module*> selected(const Module& root, const ModuleSelection& modu
     return chosen;
 }
 
-void freeze(Module& root, const ModuleSelection& modules, const std::string& where) {
+void freeze(Module& root, const job::ModuleSelection& modules, const std::string& where) {
     std::set<const Parameter*> frozen;
     for (const std::string& name : modules.names) {  // one by one: they may overlap
-        ModuleSelection single = modules;
+        job::ModuleSelection single = modules;
         single.names = {name};
         const auto chosen = selected(root, single, where, "train.freeze");
         bool has_parameters = false;
@@ -124,8 +124,9 @@ void freeze(Module& root, const ModuleSelection& modules, const std::string& whe
             });
         });
         if (has_parameters) continue;
-        throw JobError(fmt::format("{}train.freeze: modules of {} {} have no parameters; omit it", where,
-                                   modules.kind == ModuleSelection::Kind::path ? "path" : "class", name));
+        throw job::JobError(fmt::format("{}train.freeze: modules of {} {} have no parameters; omit it", where,
+                                        modules.kind == job::ModuleSelection::Kind::path ? "path" : "class",
+                                        name));
     }
     for_each(root, [&](Module& module) {
         for (Parameter& parameter : module.parameters()) {
@@ -133,16 +134,16 @@ void freeze(Module& root, const ModuleSelection& modules, const std::string& whe
         }
     });
     if (!trains(root)) {
-        throw JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer modules",
-                                   where, to_text(modules)));
+        throw job::JobError(fmt::format("{}train.freeze: {} leaves no parameter to train; name fewer modules",
+                                        where, to_text(modules)));
     }
 }
 
-void checkpoint_modules(Module& root, const ModuleSelection& modules, const std::string& where) {
+void checkpoint_modules(Module& root, const job::ModuleSelection& modules, const std::string& where) {
     const auto chosen = selected(root, modules, where, "memory.activation_checkpointing");
     for_each(root, [&](Module& module) {
         if (chosen.contains(&module)) module.checkpointed = true;
     });
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::model

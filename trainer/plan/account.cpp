@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 namespace {
 
@@ -38,4 +38,4 @@ void MemoryAccount::walk(const Plan& plan) {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -9,7 +9,7 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 using CategoryBytes = std::array<std::int64_t, traces::schema::kMemoryCategories>;
 
@@ -58,4 +58,4 @@ class MemoryAccount {
     AllocationCounter counter_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -7,7 +7,7 @@
 
 #include "trainer/plan/kernel_table.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 namespace {
 
@@ -197,4 +197,4 @@ Plan PlanBuilder::take() {
     return std::move(plan_);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

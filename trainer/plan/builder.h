@@ -16,7 +16,7 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 class PlanBuilder;
 
@@ -156,4 +156,4 @@ class PlanBuilder {
     std::exception_ptr failure_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

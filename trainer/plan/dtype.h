@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 enum class DType : std::uint8_t { fp32, bf16, fp64, int32 };
 inline constexpr std::array<std::string_view, 4> kDTypeNames = {"fp32", "bf16", "fp64", "int32"};
@@ -15,4 +15,4 @@ constexpr std::int64_t size_of(DType type) {
     return kBytes[static_cast<std::size_t>(type)];
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

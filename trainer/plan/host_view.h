@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 class HostView {
   public:
@@ -33,4 +33,4 @@ class HostView {
     std::function<void(std::span<const std::byte>)> write_back_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 namespace {
 
@@ -131,4 +131,4 @@ std::string misfit(const Op& op) {
     return {};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

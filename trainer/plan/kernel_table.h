@@ -10,7 +10,7 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 // Groups of kernels that are limited by the same resources.
 enum class KernelClass : std::uint8_t {
@@ -58,4 +58,4 @@ const std::vector<KernelInfo>& kernel_table();  // indexed by Kernel
 // of args, by an arg that has no buffer or no room for an element, or by an extra dim. Empty if it matches.
 std::string misfit(const Op& op);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

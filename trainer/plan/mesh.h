@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 // The ranks that take part in a collective.
 enum class Group : std::uint8_t { world, shard, replicate };
@@ -42,4 +42,4 @@ struct Mesh {
     }
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -18,7 +18,7 @@
 #include "trainer/plan/dtype.h"
 #include "trainer/plan/mesh.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 using traces::schema::MemoryCategory;
 using traces::schema::MemorySpace;
@@ -203,4 +203,4 @@ inline std::string_view range_of(const Plan& plan, const Op& op) {
                                                              : std::string_view();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

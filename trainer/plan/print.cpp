@@ -4,7 +4,7 @@
 
 #include "trainer/plan/kernel_table.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t&
     return out;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -8,7 +8,7 @@
 
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 // Names for the ids in operations: of units (indexed by unit) and of modules (indexed by module).
 struct PlanLabels {
@@ -22,4 +22,4 @@ std::string print_plan(const Plan& plan, const PlanLabels& labels, std::int64_t&
 // "113,348,608".
 std::string with_thousands(std::int64_t value);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

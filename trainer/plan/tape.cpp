@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 void Tape::node(std::string name, std::function<void()> run, bool saves) {
     if (!recording_) return;
@@ -88,4 +88,4 @@ void Tape::backward() {
     gradients_.clear();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

@@ -11,7 +11,7 @@
 
 #include "trainer/plan/builder.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::plan {
 
 class Tape {
   public:
@@ -85,4 +85,4 @@ class Tape {
     bool recording_ = true, running_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::plan

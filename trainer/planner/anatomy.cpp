@@ -10,35 +10,36 @@ namespace {
 
 constexpr double kFp32 = 4;
 
-std::int64_t elements(const Module& module) {
+std::int64_t elements(const model::Module& module) {
     std::int64_t total = 0;
-    for (const Parameter& parameter : module.parameters()) total += parameter.elements();
+    for (const model::Parameter& parameter : module.parameters()) total += parameter.elements();
     for (const auto& child : module.children()) total += elements(*child);
     return total;
 }
 
-int stage_of(const Job& job) {
-    if (job.parallel.mode == ParallelMode::ddp) return job.ddp.shard_optimizer ? 1 : 0;
-    if (job.parallel.mode == ParallelMode::none) return 0;
+int stage_of(const job::Job& job) {
+    if (job.parallel.mode == job::ParallelMode::ddp) return job.ddp.shard_optimizer ? 1 : 0;
+    if (job.parallel.mode == job::ParallelMode::none) return 0;
     return traits(job.fsdp.sharding_strategy).zero_stage;
 }
 
 // The number of values that an optimizer keeps for each parameter.
-int states_of(const OptimizerSection& optimizer) {
+int states_of(const job::OptimizerSection& optimizer) {
     switch (optimizer.type) {
-        case OptimizerType::adam:
-        case OptimizerType::adamw:
-        case OptimizerType::lamb:
+        case job::OptimizerType::adam:
+        case job::OptimizerType::adamw:
+        case job::OptimizerType::lamb:
             return 2;
         default:
             return optimizer.momentum > 0 ? 1 : 0;
     }
 }
 
-double activations(const Job& job, double k) {
-    const ModelSection& model = job.model;
+double activations(const job::Job& job, double k) {
+    const job::ModelSection& model = job.model;
     const double s = model.context, b = job.data.batch, h = model.width, layers = model.layers;
-    const double scores = model.attention == AttentionKind::fused ? 0 : (2 * k + 1) * model.heads * s / h;
+    const double scores =
+        model.attention == job::AttentionKind::fused ? 0 : (2 * k + 1) * model.heads * s / h;
     const double block = s * b * h * (16 * k + 2 + scores);
     const bool checkpointed = !job.memory.activation_checkpointing.names.empty();
     return checkpointed ? k * s * b * h * layers + block : block * layers;
@@ -47,15 +48,15 @@ double activations(const Job& job, double k) {
 }  // namespace
 
 Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
-    const Job job = sim::placed_on(row.job, cluster);
-    const double k = job.precision.param == Precision::bf16 ? 2 : kFp32;
+    const job::Job job = sim::placed_on(row.job, cluster);
+    const double k = job.precision.param == job::Precision::bf16 ? 2 : kFp32;
     Anatomy out;
     out.stage = stage_of(job);
     const bool sharded = out.stage > 0;
-    const bool groups = job.parallel.mode == ParallelMode::fsdp && job.fsdp.shard_group > 0;
+    const bool groups = job.parallel.mode == job::ParallelMode::fsdp && job.fsdp.shard_group > 0;
     out.devices = !sharded ? 1 : groups ? job.fsdp.shard_group : job.run.ranks;
     out.offloaded = job.fsdp.cpu_offload;
-    out.parameters = elements(*make_model(job));
+    out.parameters = elements(*model::make_model(job));
     const auto p = static_cast<double>(out.parameters);
     const double d = groups ? job.fsdp.shard_group : job.run.ranks;
     const double state = kFp32 * (states_of(job.optimizer) + (k < kFp32 ? 1 : 0));
@@ -88,8 +89,8 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     last.name = "activations";
     last.simulated = at_peak(MemoryCategory::activations, MemoryCategory::other);
     last.categories = "activations, other";
-    last.known = job.model.type == ModelType::gpt ||
-                 job.model.type == ModelType::bert;  // the formula applies to such blocks
+    last.known = job.model.type == job::ModelType::gpt ||
+                 job.model.type == job::ModelType::bert;  // the formula applies to such blocks
     if (last.known) last.here = activations(job, k);
     last.bytes.fill(last.here);
     return out;

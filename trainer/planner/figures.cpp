@@ -21,8 +21,8 @@ int largest(const std::vector<std::int64_t>& by_id) {
     return *most > 0 ? static_cast<int>(most - by_id.begin()) - 1 : -1;
 }
 
-MostExposed most_exposed(const Program& program, const std::vector<sim::UnitExposure>& exposures) {
-    std::map<std::pair<Operation, Phase>, MostExposed> kinds;
+MostExposed most_exposed(const sharding::Program& program, const std::vector<sim::UnitExposure>& exposures) {
+    std::map<std::pair<plan::Operation, plan::Phase>, MostExposed> kinds;
     for (const sim::UnitExposure& own : exposures) {
         MostExposed& kind = kinds[{own.operation, own.phase}];
         kind.operation = std::string(traces::schema::name(own.operation));
@@ -40,45 +40,49 @@ MostExposed most_exposed(const Program& program, const std::vector<sim::UnitExpo
 
 }  // namespace
 
-double model_flops(const Program& program) {
+double model_flops(const sharding::Program& program) {
     double flops = 0;
-    for (const Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != OpKind::kernel || (op.phase != Phase::forward && op.phase != Phase::backward))
+    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
+        if (op.kind != plan::OpKind::kernel ||
+            (op.phase != plan::Phase::forward && op.phase != plan::Phase::backward))
             continue;
-        const KernelClass c = kernel_info(op.kernel().kernel).kernel_class;
-        if (c == KernelClass::matmul || c == KernelClass::attention) flops += static_cast<double>(op.flops);
+        const plan::KernelClass c = kernel_info(op.kernel().kernel).kernel_class;
+        if (c == plan::KernelClass::matmul || c == plan::KernelClass::attention)
+            flops += static_cast<double>(op.flops);
     }
     return flops;
 }
 
-double peak_rate(const Job& job, const sim::Cluster& cluster) {
+double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
     sim::Arithmetic arithmetic = sim::Arithmetic::fp32;
-    if (job.precision.param == Precision::bf16) {
+    if (job.precision.param == job::Precision::bf16) {
         arithmetic = sim::Arithmetic::bf16;
     } else if (job.precision.tf32) {
         arithmetic = sim::Arithmetic::tf32;
     }
-    const double rate = cluster.device.rates(KernelClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
+    const double rate =
+        cluster.device.rates(plan::KernelClass::matmul).flops[static_cast<std::size_t>(arithmetic)];
     if (cluster.device.cores == 0) return rate;
     const int nodes = cluster.node_of(job.run.ranks - 1) + 1;
     return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);
 }
 
-void add_memory(const Program& program, Row& row) {
+void add_memory(const sharding::Program& program, Row& row) {
     row.peak = program.predict().peak;
     if (const int unit = largest(row.peak.units); unit >= 0) {
         row.peak_unit = program.units()[static_cast<std::size_t>(unit)].name;
         row.peak_unit_bytes = row.peak.units[static_cast<std::size_t>(unit) + 1];
     }
     if (const int module = largest(row.peak.modules); module >= 0) {
-        const Module& most = *program.modules().modules[static_cast<std::size_t>(module)];
+        const model::Module& most = *program.modules().modules[static_cast<std::size_t>(module)];
         row.peak_module = most.path.empty() ? most.name : most.path;
         row.peak_module_bytes = row.peak.modules[static_cast<std::size_t>(module) + 1];
     }
 }
 
-void add_times(const Program& program, const sim::Cluster& cluster, const sim::SimResult& result, Row& row) {
-    const Job& job = program.job();
+void add_times(const sharding::Program& program, const sim::Cluster& cluster, const sim::SimResult& result,
+               Row& row) {
+    const job::Job& job = program.job();
     row.timed = true;
     row.nodes = cluster.node_of(job.run.ranks - 1) + 1;
     row.reserved = 0;
@@ -90,7 +94,7 @@ void add_times(const Program& program, const sim::Cluster& cluster, const sim::S
     row.exposed = most_exposed(program, first.exposures);
     const double step = result.average_step_s;
     if (step <= 0) return;
-    const BatchShape shape = batch_shape(job);
+    const model::BatchShape shape = model::batch_shape(job);
     const double global = static_cast<double>(job.run.ranks) * job.train.accumulation;
     row.samples_per_s = global * static_cast<double>(shape.samples) / step;
     row.tokens_per_s = global * static_cast<double>(shape.tokens) / step;

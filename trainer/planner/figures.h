@@ -15,13 +15,14 @@
 namespace shardscope::trainer::planner {
 
 // For one rank, in a steady step.
-double model_flops(const Program& program);
+double model_flops(const sharding::Program& program);
 // Operations per second of one rank's device.
-double peak_rate(const Job& job, const sim::Cluster& cluster);
+double peak_rate(const job::Job& job, const sim::Cluster& cluster);
 
 // Fills in the row's peak, with the unit and the module that hold most of it.
-void add_memory(const Program& program, Row& row);
+void add_memory(const sharding::Program& program, Row& row);
 // Fills in the timed figures.
-void add_times(const Program& program, const sim::Cluster& cluster, const sim::SimResult& result, Row& row);
+void add_times(const sharding::Program& program, const sim::Cluster& cluster, const sim::SimResult& result,
+               Row& row);
 
 }  // namespace shardscope::trainer::planner

@@ -21,7 +21,7 @@ std::string time_text(double seconds) {
                            : fmt::format("{:.0f} us", seconds * 1e6);
 }
 
-std::size_t largest_category(const CategoryBytes& bytes) {
+std::size_t largest_category(const plan::CategoryBytes& bytes) {
     return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
@@ -66,7 +66,7 @@ std::string slower_words(const Row& row, const Row& by) {
 }
 
 std::string larger_words(const Row& row, const Row& by) {
-    CategoryBytes more{};
+    plan::CategoryBytes more{};
     for (std::size_t c = 0; c < more.size(); ++c) more[c] = row.peak.at_peak[c] - by.peak.at_peak[c];
     const std::size_t c = largest_category(more);
     return fmt::format("{} more at the peak (+{} {})", bytes_text(row.peak.bytes - by.peak.bytes),
@@ -76,7 +76,7 @@ std::string larger_words(const Row& row, const Row& by) {
 // The number of keys whose values differ between two rows.
 int changes_between(const Row& first, const Row& row) {
     int same = 0;
-    for (const Override& own : row.settings)
+    for (const job::Override& own : row.settings)
         same += std::find(first.settings.begin(), first.settings.end(), own) != first.settings.end();
     return static_cast<int>(std::max(first.settings.size(), row.settings.size())) - same;
 }

@@ -7,23 +7,24 @@
 
 namespace shardscope::trainer::planner {
 
-std::string job_file(const Job& job, std::string_view comment) {
+std::string job_file(const job::Job& job, std::string_view comment) {
     std::string out;
     while (!comment.empty()) {
         const auto end = comment.find('\n');
         out += fmt::format("# {}\n", comment.substr(0, end));
         comment.remove_prefix(end == std::string_view::npos ? comment.size() : end + 1);
     }
-    const Job defaults;
-    for (const Section& section : sections()) {
+    const job::Job defaults;
+    for (const job::Section& section : job::sections()) {
         std::string lines;
-        for (const Key& key : keys()) {
+        for (const job::Key& key : job::keys()) {
             if (key.section != section.name || is_of_the_trace(key)) continue;
-            const Value value = key.get(job);
+            const job::Value value = key.get(job);
             // Some defaults depend on other keys, so a key that was given may equal the plain default.
             if (value == key.get(defaults) && !job.origins.contains(key.full_name())) continue;
-            lines += fmt::format("{} = {}\n", key.name,
-                                 key.type == ValueType::text ? toml_text(to_text(value)) : to_text(value));
+            lines += fmt::format(
+                "{} = {}\n", key.name,
+                key.type == job::ValueType::text ? job::toml_text(job::to_text(value)) : job::to_text(value));
         }
         if (!lines.empty()) out += fmt::format("{}[{}]\n{}", out.empty() ? "" : "\n", section.name, lines);
     }

@@ -15,27 +15,27 @@ namespace shardscope::trainer::planner {
 
 namespace {
 
-std::int64_t count_classes(const Module& module, Classes& classes) {
+std::int64_t count_classes(const model::Module& module, Classes& classes) {
     std::int64_t elements = 0;
-    for (const Parameter& parameter : module.parameters()) elements += parameter.elements();
+    for (const model::Parameter& parameter : module.parameters()) elements += parameter.elements();
     for (const auto& child : module.children()) elements += count_classes(*child, classes);
     classes[module.class_name()].count(elements, !module.children().empty());
     return elements;
 }
 
-std::unique_ptr<Module> plain_model(const Job& job) {
-    Job plain = job;
+std::unique_ptr<model::Module> plain_model(const job::Job& job) {
+    job::Job plain = job;
     plain.memory.activation_checkpointing.names.clear();
     plain.train.freeze.names.clear();
-    return make_model(plain);
+    return model::make_model(plain);
 }
 
-std::int64_t count_classes(const Job& job, Classes& classes) {
+std::int64_t count_classes(const job::Job& job, Classes& classes) {
     return count_classes(*plain_model(job), classes);
 }
 
 // The path of the last module of the class; empty if there is none.
-std::string last_of(const Module& module, const std::string& class_name, const std::string& path) {
+std::string last_of(const model::Module& module, const std::string& class_name, const std::string& path) {
     std::string last = module.class_name() == class_name ? path : "";
     for (const auto& child : module.children()) {
         const std::string& own = child->attribute();
@@ -65,7 +65,7 @@ void ClassFacts::count(std::int64_t elements, bool has_children) {
     leaf = leaf && !has_children;
 }
 
-std::vector<std::string> wraps_for(const Job& job) {
+std::vector<std::string> wraps_for(const job::Job& job) {
     Classes classes;
     const std::int64_t elements = count_classes(job, classes);
     return wraps_of(classes, elements);
@@ -81,9 +81,9 @@ std::vector<std::string> wraps_of(const Classes& classes, std::int64_t elements)
     return wraps;
 }
 
-std::optional<Loop> loop_for(const Job& job) {
+std::optional<Loop> loop_for(const job::Job& job) {
     Classes classes;
-    const std::unique_ptr<Module> model = plain_model(job);
+    const std::unique_ptr<model::Module> model = plain_model(job);
     const std::int64_t elements = count_classes(*model, classes);
     const auto repeated = repeated_of(classes, elements);
     if (repeated.empty()) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<Loop> loop_for(const Job& job) {
                 fmt::format("path:{}=false", last_of(*model, largest, ""))};
 }
 
-std::vector<std::string> checkpointings_for(const Job& job) {
+std::vector<std::string> checkpointings_for(const job::Job& job) {
     Classes classes;
     const std::int64_t elements = count_classes(job, classes);
     std::vector<std::string> all = {"none"};

@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // An axis is one decision: its alternative values, each with the keys that it changes.
-using Value = std::vector<Override>;
+using Value = std::vector<job::Override>;
 using Axis = std::vector<Value>;
 // The index of the value on each axis, from 1; 0: the job's own.
 using Choice = std::vector<std::size_t>;
@@ -41,14 +41,14 @@ bool holds(const Choice& whole, const Choice& part) {
     return true;
 }
 
-Axis wraps(const Job& job) {
+Axis wraps(const job::Job& job) {
     Axis axis;
     for (const std::string& wrap : wraps_for(job))
         if (wrap != to_text(job.fsdp.wrap)) axis.push_back({{"fsdp.wrap", wrap}});
     return axis;
 }
 
-Axis checkpointings(const Job& job) {
+Axis checkpointings(const job::Job& job) {
     Axis axis;
     const std::string own = to_text(job.memory.activation_checkpointing);
     for (const std::string& classes : checkpointings_for(job))
@@ -58,24 +58,24 @@ Axis checkpointings(const Job& job) {
 }
 
 // Strategies that shard more.
-Axis strategies(const Job& job) {
+Axis strategies(const job::Job& job) {
     const bool alone = job.run.ranks == 1;
-    if (job.parallel.mode != ParallelMode::fsdp) {
+    if (job.parallel.mode != job::ParallelMode::fsdp) {
         Axis axis;
-        if (!alone && job.parallel.mode == ParallelMode::ddp && !job.ddp.shard_optimizer)
+        if (!alone && job.parallel.mode == job::ParallelMode::ddp && !job.ddp.shard_optimizer)
             axis.push_back({{"ddp.shard_optimizer", "true"}});
         // One rank has nothing to shard, but FSDP can offload.
         axis.push_back({{"parallel.mode", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}});
         return axis;
     }
-    if (job.fsdp.sharding_strategy == ShardingStrategy::full_shard) return {};
+    if (job.fsdp.sharding_strategy == job::ShardingStrategy::full_shard) return {};
     Value full = {{"fsdp.sharding_strategy", "FULL_SHARD"}};
     if (job.fsdp.shard_group > 0) full.push_back({"fsdp.shard_group", "0"});
     return {full};
 }
 
 // The same samples per step in smaller micro-batches.
-Axis batches(const Job& job) {
+Axis batches(const job::Job& job) {
     Axis axis;
     std::set<int> seen;
     for (const int parts : {2, 4, job.data.batch}) {
@@ -87,23 +87,23 @@ Axis batches(const Job& job) {
 }
 
 // The unit buffers of fully_shard, which has no limiter.
-Axis layouts(const Job& job) {
-    if (job.parallel.mode != ParallelMode::fsdp || job.fsdp.layout != FsdpLayout::fsdp1) return {};
+Axis layouts(const job::Job& job) {
+    if (job.parallel.mode != job::ParallelMode::fsdp || job.fsdp.layout != job::FsdpLayout::fsdp1) return {};
     Value fully = {{"fsdp.layout", "fsdp2"}};
     if (job.origins.contains("fsdp.limit_all_gathers") && job.fsdp.limit_all_gathers)
         fully.push_back({"fsdp.limit_all_gathers", "false"});
     return {fully};
 }
 
-std::vector<Axis> axes_of(const Job& job) {
-    const bool fsdp = job.parallel.mode == ParallelMode::fsdp;
+std::vector<Axis> axes_of(const job::Job& job) {
+    const bool fsdp = job.parallel.mode == job::ParallelMode::fsdp;
     std::vector<Axis> axes = {wraps(job), checkpointings(job), strategies(job), batches(job)};
     if (!job.fsdp.cpu_offload) axes.push_back({{{"fsdp.cpu_offload", "true"}}});
-    if (job.model.attention == AttentionKind::plain) axes.push_back({{{"model.attention", "fused"}}});
-    if (fsdp && job.fsdp.backward_prefetch != BackwardPrefetch::none)
+    if (job.model.attention == job::AttentionKind::plain) axes.push_back({{{"model.attention", "fused"}}});
+    if (fsdp && job.fsdp.backward_prefetch != job::BackwardPrefetch::none)
         axes.push_back({{{"fsdp.backward_prefetch", "NONE"}}});
     if (fsdp && job.fsdp.forward_prefetch) axes.push_back({{{"fsdp.forward_prefetch", "false"}}});
-    if (fsdp && !job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2)
+    if (fsdp && !job.fsdp.limit_all_gathers && job.fsdp.layout != job::FsdpLayout::fsdp2)
         axes.push_back({{{"fsdp.limit_all_gathers", "true"}}});
     axes.push_back(layouts(job));
     std::erase_if(axes, [](const Axis& axis) { return axis.empty(); });
@@ -112,22 +112,22 @@ std::vector<Axis> axes_of(const Job& job) {
 
 // Seconds per sample by the cost model, with `limit` bytes of memory (0: unlimited); nothing if it does not
 // fit.
-std::optional<double> seconds_per_sample(const Program& program, const sim::Cluster& cluster,
+std::optional<double> seconds_per_sample(const sharding::Program& program, const sim::Cluster& cluster,
                                          std::int64_t limit) {
-    const Job& job = program.job();
+    const job::Job& job = program.job();
     sim::SimOptions options;
     options.memory_limit = limit;
     try {
         const double step = sim::simulate(program, cluster, options).average_step_s;
         return step / (static_cast<double>(job.data.batch) * job.train.accumulation);
-    } catch (const OutOfMemory&) {
+    } catch (const executor::OutOfMemory&) {
         return std::nullopt;
     }
 }
 
 class NearestSearch {
   public:
-    NearestSearch(const Job& job, std::int64_t limit, const sim::Cluster& cluster,
+    NearestSearch(const job::Job& job, std::int64_t limit, const sim::Cluster& cluster,
                   const NearestOptions& options)
         : text_(job_file(plain(job))),
           limit_(limit),
@@ -147,15 +147,15 @@ class NearestSearch {
     };
 
     // A few steps show as much as many, and the job's own limit is replaced by `limit`.
-    static Job plain(Job job) {
+    static job::Job plain(job::Job job) {
         job.run.steps = std::min<std::int64_t>(job.run.steps, 6);
         job.run.memory_limit = 0;
         return job;
     }
     bool late() const { return Clock::now() > until_; }
-    std::vector<Override> changes_of(const Choice& choice) const;
+    std::vector<job::Override> changes_of(const Choice& choice) const;
     const Known& look_at(const Choice& choice);
-    void compare_times(Known& known, const Program& program);
+    void compare_times(Known& known, const sharding::Program& program);
     Choice descend();
     void try_all(std::size_t steps);
     void try_from(std::size_t axis, std::size_t steps, Choice& choice);
@@ -176,8 +176,8 @@ class NearestSearch {
 };
 
 // If several values set a key, the last one counts.
-std::vector<Override> NearestSearch::changes_of(const Choice& choice) const {
-    std::vector<Override> changes;
+std::vector<job::Override> NearestSearch::changes_of(const Choice& choice) const {
+    std::vector<job::Override> changes;
     for (std::size_t a = 0; a < choice.size(); ++a) {
         if (choice[a] == 0) continue;
         const Value& value = axes_[a][choice[a] - 1];
@@ -193,18 +193,18 @@ const NearestSearch::Known& NearestSearch::look_at(const Choice& choice) {
     known.fit.changes = changes_of(choice);
     known.fit.steps = steps_of(choice);
     try {
-        const Program program(parse_job(text_, "the job", known.fit.changes));
+        const sharding::Program program(parse_job(text_, "the job", known.fit.changes));
         known.fit.peak = program.predict().peak;
         known.can_be = true;
         known.fits = known.fit.peak.bytes <= limit_;
         if (known.fits || known.fit.steps == 0) compare_times(known, program);
-    } catch (const JobError&) {  // these values are incompatible
+    } catch (const job::JobError&) {  // these values are incompatible
     }
     return known;
 }
 
 // Also decides whether it fits: the allocator may have to reserve more than is allocated.
-void NearestSearch::compare_times(Known& known, const Program& program) {
+void NearestSearch::compare_times(Known& known, const sharding::Program& program) {
     try {
         if (known.fit.steps == 0) {
             own_seconds_ = seconds_per_sample(program, cluster_, 0);
@@ -309,7 +309,7 @@ NearestFits NearestSearch::run() {
 
 }  // namespace
 
-NearestFits nearest_fits(const Job& job, std::int64_t limit, const sim::Cluster& cluster,
+NearestFits nearest_fits(const job::Job& job, std::int64_t limit, const sim::Cluster& cluster,
                          const NearestOptions& options) {
     return NearestSearch(job, limit, cluster, options).run();
 }

@@ -24,10 +24,10 @@ struct NearestOptions {
 };
 
 struct NearestFit {
-    std::vector<Override> changes;  // to the job, in the form of a command line
-    std::size_t steps = 0;          // keys or groups of keys that change together
-    MemoryPeak peak;                // allocated
-    double slower = 0;              // time per sample over the job's own, by the cost model; 0: unknown
+    std::vector<job::Override> changes;  // to the job, in the form of a command line
+    std::size_t steps = 0;               // keys or groups of keys that change together
+    plan::MemoryPeak peak;               // allocated
+    double slower = 0;                   // time per sample over the job's own, by the cost model; 0: unknown
 };
 
 struct NearestFits {
@@ -39,7 +39,7 @@ struct NearestFits {
 
 // `limit`: bytes of device memory that a rank may reserve. `cluster`: cost model to compare times with;
 // memory does not depend on it. The job may be for any device; nothing is trained, no data is opened.
-NearestFits nearest_fits(const Job& job, std::int64_t limit, const sim::Cluster& cluster,
+NearestFits nearest_fits(const job::Job& job, std::int64_t limit, const sim::Cluster& cluster,
                          const NearestOptions& options = {});
 
 }  // namespace shardscope::trainer::planner

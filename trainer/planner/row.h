@@ -43,15 +43,15 @@ struct Times {
 };
 
 struct Row {
-    int number = 0;                  // number of the candidate, from 1: the same in every search of a space
-    std::vector<Override> settings;  // all differences from the job file
-    Job job;                         // as loaded; not set if the configuration is impossible
+    int number = 0;  // number of the candidate, from 1: the same in every search of a space
+    std::vector<job::Override> settings;  // all differences from the job file
+    job::Job job;                         // as loaded; not set if the configuration is impossible
     Outcome outcome = Outcome::not_run;
     std::string reason;  // a sentence, if it is impossible or too large
 
     std::int64_t limit = 0;              // device memory that a rank may reserve
     std::string limit_of;                // "into the 100 bytes of run.memory_limit"
-    MemoryPeak peak;                     // allocated bytes of every rank, by the memory account
+    plan::MemoryPeak peak;               // allocated bytes of every rank, by the memory account
     std::string peak_unit, peak_module;  // those that hold most of the peak; empty: none
     std::int64_t peak_unit_bytes = 0, peak_module_bytes = 0;
 

@@ -14,7 +14,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
     try {
         row.job = make_job(row.settings);
         const sim::Cluster& cluster = cluster_of(row.job);
-        const Program program(sim::placed_on(row.job, cluster));
+        const sharding::Program program(sim::placed_on(row.job, cluster));
         add_memory(program, row);
         sim::SimOptions options = sim::options_of(program.job(), cluster);
         row.limit = options.memory_limit;
@@ -24,7 +24,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
             try {
                 add_times(program, cluster, sim::simulate(program, cluster, options), row);
                 return;
-            } catch (const OutOfMemory& error) {
+            } catch (const executor::OutOfMemory& error) {
                 row.outcome = Outcome::too_large;
                 row.reason = error.what();
             }
@@ -32,7 +32,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
         if (!time_all) return;
         options.memory_limit = 0;
         add_times(program, cluster, sim::simulate(program, cluster, options), row);
-    } catch (const JobError& error) {
+    } catch (const job::JobError& error) {
         row.outcome = Outcome::impossible;
         row.reason = error.what();
     } catch (const sim::ClusterError& error) {

@@ -24,7 +24,7 @@ Values first_of_all(const std::string& first, const Values& others) {
 
 // A way to place the parameters, and which other keys matter with it.
 struct Strategy {
-    std::vector<Override> settings;
+    std::vector<job::Override> settings;
     bool units = false;    // it has units, which may hold parameters in bf16
     bool shards = false;   // it shards parameters, which may be offloaded
     bool gathers = false;  // it gathers: prefetch and limiter matter
@@ -59,11 +59,11 @@ bool is_decided(const std::string& key) {
 // The search space of one job, whose keys outside kDecided are fixed.
 class Space {
   public:
-    Space(const Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
+    Space(const job::Job& job, const sim::Cluster& cluster, const std::vector<Given>& given)
         : job_(job), cluster_(cluster), given_(given) {}
 
-    std::vector<std::vector<Override>> combinations() const;
-    std::vector<std::vector<Override>> last_resorts() const;
+    std::vector<std::vector<job::Override>> combinations() const;
+    std::vector<std::vector<job::Override>> last_resorts() const;
 
   private:
     const Values* given(const std::string& key) const { return find_given(given_, key); }
@@ -87,13 +87,14 @@ class Space {
     Values layouts(const Strategy& strategy) const;
     bool can_be_fully() const;
     Values limiters(const std::string& layout, const Values& others) const;
-    std::vector<std::vector<Override>> halves() const;
-    void add_loops(const Strategy& strategy, std::vector<std::vector<Override>>& all) const;
-    void combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const;
-    void combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
-                 std::vector<std::vector<Override>>& into) const;
+    std::vector<std::vector<job::Override>> halves() const;
+    void add_loops(const Strategy& strategy, std::vector<std::vector<job::Override>>& all) const;
+    void combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const;
+    void combine(const Strategy& strategy, const std::string& layout,
+                 const std::vector<job::Override>& instead,
+                 std::vector<std::vector<job::Override>>& into) const;
 
-    const Job& job_;
+    const job::Job& job_;
     const sim::Cluster& cluster_;
     const std::vector<Given>& given_;
 };
@@ -173,29 +174,31 @@ Values Space::limiters(const std::string& layout, const Values& others) const {
 }
 
 // The same samples per step in micro-batches of half the size.
-std::vector<std::vector<Override>> Space::halves() const {
+std::vector<std::vector<job::Override>> Space::halves() const {
     if (given(kBatch) || given(kAccumulation) || job_.data.batch % 2 != 0) return {};
     return {{{kBatch, std::to_string(job_.data.batch / 2)},
              {kAccumulation, std::to_string(job_.train.accumulation * 2)}}};
 }
 
-void Space::combine(const Strategy& strategy, std::vector<std::vector<Override>>& into) const {
+void Space::combine(const Strategy& strategy, std::vector<std::vector<job::Override>>& into) const {
     const Values all_layouts = layouts(strategy);
     for (const std::string& layout : all_layouts) combine(strategy, layout, {}, into);
-    for (const std::vector<Override>& half : halves()) combine(strategy, all_layouts.front(), half, into);
+    for (const std::vector<job::Override>& half : halves())
+        combine(strategy, all_layouts.front(), half, into);
 }
 
 // `instead`: settings that replace the job's batch; keys that make little difference then keep one value.
-void Space::combine(const Strategy& strategy, const std::string& layout, const std::vector<Override>& instead,
-                    std::vector<std::vector<Override>>& into) const {
+void Space::combine(const Strategy& strategy, const std::string& layout,
+                    const std::vector<job::Override>& instead,
+                    std::vector<std::vector<job::Override>>& into) const {
     const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
                       limiter = text_of(job_, kLimiter);
     // fully_shard gathers the next unit before computing a unit's gradients, and has no limiter. A
     // fully_shard job that is tried in another layout gets that layout's defaults.
     const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
-    const FsdpSection defaults;
+    const job::FsdpSection defaults;
     const std::string first_limiter =
-        job_.fsdp.layout == FsdpLayout::fsdp2 && defaults.limit_all_gathers ? "true" : limiter;
+        job_.fsdp.layout == job::FsdpLayout::fsdp2 && defaults.limit_all_gathers ? "true" : limiter;
     Values prefetches = only(kPrefetch, fully ? "BACKWARD_PRE" : prefetch),
            all_limiters = limiters(layout, {first_limiter});
     if (strategy.gathers && !fixed) {
@@ -215,7 +218,7 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
         {kParam, strategy.units ? values(kParam, {"bf16", "fp32"}) : only(kParam, "fp32")},
         {kBatch, instead.empty() ? values(kBatch, {}) : Values{instead.front().value}},
     };
-    std::vector<std::vector<Override>> all = {strategy.settings};
+    std::vector<std::vector<job::Override>> all = {strategy.settings};
     all.front().push_back({kLayout, layout});
     if (!instead.empty()) all.front().push_back(instead.back());
     if (!strategy.units && !given(kReduce)) all.front().push_back({kReduce, "fp32"});
@@ -226,15 +229,15 @@ void Space::combine(const Strategy& strategy, const std::string& layout, const s
 
 // Adds, for each combination that makes a unit of each block, those of which fewer are units or the last one
 // is kept.
-void Space::add_loops(const Strategy& strategy, std::vector<std::vector<Override>>& all) const {
+void Space::add_loops(const Strategy& strategy, std::vector<std::vector<job::Override>>& all) const {
     const auto loop = loop_for(job_);
     if (!loop) return;
     const bool keeps = strategy.frees && job_.fsdp.unit.empty() && !given(kUnit) &&
                        job_.fsdp.exclude.names.empty() && !given("fsdp.exclude");
     for (std::size_t i = 0, before = all.size(); i < before; ++i) {
-        const auto wrap = std::find(all[i].begin(), all[i].end(), Override{kWrap, loop->wrap});
+        const auto wrap = std::find(all[i].begin(), all[i].end(), job::Override{kWrap, loop->wrap});
         if (wrap == all[i].end()) continue;
-        std::vector<Override> every = all[i], kept = all[i];
+        std::vector<job::Override> every = all[i], kept = all[i];
         if (!loop->every.empty()) {
             every[static_cast<std::size_t>(wrap - all[i].begin())].value = loop->every;
             all.push_back(std::move(every));
@@ -247,13 +250,13 @@ void Space::add_loops(const Strategy& strategy, std::vector<std::vector<Override
 
 // The last options if nothing fits: everything sharded, in each layout, with as little other memory as
 // possible.
-std::vector<std::vector<Override>> Space::last_resorts() const {
+std::vector<std::vector<job::Override>> Space::last_resorts() const {
     const Values* modes = given(kMode);
     if (modes && std::find(modes->begin(), modes->end(), "fsdp") == modes->end()) return {};
     std::vector<Strategy> strategies;
     for (const std::string& name : only(kSharding, "FULL_SHARD")) add_sharded(name, strategies);
     std::erase_if(strategies, [](const Strategy& strategy) { return !strategy.shards; });
-    std::vector<std::vector<Override>> batches;
+    std::vector<std::vector<job::Override>> batches;
     for (const std::string& batch : values(kBatch, {})) batches.push_back({{kBatch, batch}});
     if (!given(kBatch) && !given(kAccumulation)) {
         for (int parts = 2; parts <= job_.data.batch; ++parts) {
@@ -265,8 +268,8 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
     // Fused attention keeps less; for BERT "auto" means plain.
     const bool plain =
         !given(kAttention) &&
-        (job_.model.attention == AttentionKind::plain ||
-         (job_.model.type == ModelType::bert && job_.model.attention == AttentionKind::automatic));
+        (job_.model.attention == job::AttentionKind::plain ||
+         (job_.model.type == job::ModelType::bert && job_.model.attention == job::AttentionKind::automatic));
     const std::vector<std::pair<std::string, Values>> axes = {
         {kWrap, values(kWrap, given(kWrap) ? Values{} : wraps_for(job_))},
         {kOffload, only_or(kOffload, {"true", "false"})},
@@ -274,10 +277,10 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
         {kPrefetch, only(kPrefetch, "NONE")},
         {kParam, values(kParam, {"bf16", "fp32"})},
     };
-    std::vector<std::vector<Override>> started;
+    std::vector<std::vector<job::Override>> started;
     for (const Strategy& strategy : strategies) {
-        for (const std::vector<Override>& batch : batches) {
-            std::vector<Override> settings = strategy.settings;
+        for (const std::vector<job::Override>& batch : batches) {
+            std::vector<job::Override> settings = strategy.settings;
             settings.insert(settings.end(), batch.begin(), batch.end());
             if (job_.fsdp.forward_prefetch && !given(kForwardPrefetch))
                 settings.push_back({kForwardPrefetch, "false"});
@@ -287,10 +290,10 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
             started.push_back(std::move(settings));
         }
     }
-    std::vector<std::vector<Override>> all;
+    std::vector<std::vector<job::Override>> all;
     for (const std::string& layout :
          only_or(kLayout, can_be_fully() ? Values{"fsdp1", "fsdp2", "lean"} : Values{"fsdp1", "lean"})) {
-        std::vector<std::vector<Override>> some = started;
+        std::vector<std::vector<job::Override>> some = started;
         multiply(some, kLayout, {layout});
         multiply(some, kLimiter, limiters(layout, {"true"}));
         for (const auto& [key, key_values] : axes) multiply(some, key, key_values);
@@ -299,16 +302,16 @@ std::vector<std::vector<Override>> Space::last_resorts() const {
     return all;
 }
 
-std::vector<std::vector<Override>> Space::combinations() const {
-    std::vector<std::vector<Override>> all;
+std::vector<std::vector<job::Override>> Space::combinations() const {
+    std::vector<std::vector<job::Override>> all;
     for (const Strategy& strategy : strategies()) combine(strategy, all);
     return all;
 }
 
 // A later setting of a key replaces an earlier one.
-void set(std::vector<Override>& settings, const Override& setting) {
+void set(std::vector<job::Override>& settings, const job::Override& setting) {
     const auto found = std::find_if(settings.begin(), settings.end(),
-                                    [&](const Override& own) { return own.key == setting.key; });
+                                    [&](const job::Override& own) { return own.key == setting.key; });
     if (found == settings.end()) {
         settings.push_back(setting);
     } else {
@@ -317,51 +320,51 @@ void set(std::vector<Override>& settings, const Override& setting) {
 }
 
 // The job whose own values come first. If it is impossible as it is, it is made an FSDP job.
-Job job_of(std::vector<Override> settings, const JobMaker& make_job) {
+job::Job job_of(std::vector<job::Override> settings, const JobMaker& make_job) {
     try {
         return make_job(settings);
-    } catch (const JobError&) {
+    } catch (const job::JobError&) {
         settings.push_back({kMode, "fsdp"});
         try {
             return make_job(settings);
-        } catch (const JobError&) {  // report the first error
+        } catch (const job::JobError&) {  // report the first error
         }
         throw;
     }
 }
 
-using Combinations = std::vector<std::vector<Override>> (Space::*)() const;
+using Combinations = std::vector<std::vector<job::Override>> (Space::*)() const;
 
 std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                       const ClusterMaker& cluster_of, Combinations combinations) {
     // The keys that this file does not decide form the outer combinations: each is a job with its own space.
-    std::vector<std::vector<Override>> outer(1);
+    std::vector<std::vector<job::Override>> outer(1);
     for (const Given& key : given) {
         if (!is_decided(key.key)) multiply(outer, key.key, key.values);
     }
     std::vector<Candidate> all;
-    std::optional<JobError> problem;
+    std::optional<job::JobError> problem;
     for (const auto& settings : outer) {
         try {
-            const Job job = job_of(settings, make_job);
+            const job::Job job = job_of(settings, make_job);
             const Space space(job, cluster_of(job), given);
             for (const auto& more : (space.*combinations)()) {
                 Candidate& candidate = all.emplace_back(Candidate{settings});
-                for (const Override& setting : more) set(candidate.settings, setting);
+                for (const job::Override& setting : more) set(candidate.settings, setting);
             }
-        } catch (const JobError& error) {
+        } catch (const job::JobError& error) {
             if (outer.size() == 1) throw;
             problem = error;
             all.push_back({settings});  // becomes a row with the reason
         }
         if (all.size() > kMostCandidates) {
-            throw JobError(fmt::format(
+            throw job::JobError(fmt::format(
                 "command line: more than {} configurations; give fewer values, or fix keys that are not in "
                 "question with --section.key=value",
                 kMostCandidates));
         }
     }
-    if (all.size() == outer.size() && problem) throw JobError(*problem);  // none is possible
+    if (all.size() == outer.size() && problem) throw job::JobError(*problem);  // none is possible
     return all;
 }
 
@@ -376,8 +379,8 @@ void add_once(Values& values, const std::string& value) {
     if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-void multiply(std::vector<std::vector<Override>>& all, const std::string& key, const Values& values) {
-    std::vector<std::vector<Override>> longer;
+void multiply(std::vector<std::vector<job::Override>>& all, const std::string& key, const Values& values) {
+    std::vector<std::vector<job::Override>> longer;
     for (const auto& settings : all) {
         for (const std::string& value : values) {
             longer.push_back(settings);

@@ -26,17 +26,17 @@ const std::vector<std::string>* find_given(const std::vector<Given>& given, std:
 void add_once(std::vector<std::string>& values, const std::string& value);
 
 // Combines each of `all` with each value of the key.
-void multiply(std::vector<std::vector<Override>>& all, const std::string& key,
+void multiply(std::vector<std::vector<job::Override>>& all, const std::string& key,
               const std::vector<std::string>& values);
 
 struct Candidate {
-    std::vector<Override> settings;  // each key once, including those from the command line
+    std::vector<job::Override> settings;  // each key once, including those from the command line
 };
 
 // Makes the job with these settings. Throws JobError if it is impossible.
-using JobMaker = std::function<Job(const std::vector<Override>&)>;
+using JobMaker = std::function<job::Job(const std::vector<job::Override>&)>;
 // The cluster that a job names. Throws ClusterError.
-using ClusterMaker = std::function<const sim::Cluster&(const Job&)>;
+using ClusterMaker = std::function<const sim::Cluster&(const job::Job&)>;
 
 inline constexpr std::size_t kMostCandidates = 20000;
 

@@ -7,29 +7,30 @@
 
 #include "trainer/sharding/values.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
-Mesh with_shards(Mesh mesh, bool shard_optimizer) {
+plan::Mesh with_shards(plan::Mesh mesh, bool shard_optimizer) {
     mesh.shard = shard_optimizer ? mesh.ranks : 1;
     return mesh;
 }
 
 }  // namespace
 
-DistributedDataParallel::DistributedDataParallel(std::unique_ptr<Module> inner)
-    : Module("DistributedDataParallel", "") {
+DistributedDataParallel::DistributedDataParallel(std::unique_ptr<model::Module> inner)
+    : model::Module("DistributedDataParallel", "") {
     add_child(std::move(inner));
 }
 
-Tensor DistributedDataParallel::forward(Graph& graph, const Tensor& input) {
-    const PlanBuilder::Range range(graph.builder, "DistributedDataParallel.forward");
+plan::Tensor DistributedDataParallel::forward(model::Graph& graph, const plan::Tensor& input) {
+    const plan::PlanBuilder::Range range(graph.builder, "DistributedDataParallel.forward");
     static_cast<Ddp&>(graph.store).pre_forward();
     return call(graph, child(0), input);
 }
 
-Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<const Parameter*>& order)
+Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
+         const std::vector<const model::Parameter*>& order)
     : Replicated(job, with_shards(mesh, job.ddp.shard_optimizer), tree, job.ddp.shard_optimizer),
       options_(job.ddp),
       counts_only_(job.ddp.static_graph),
@@ -38,36 +39,37 @@ Ddp::Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<co
       offset_of_(tree.parameters.size(), 0) {
     if (options_.gradient_as_bucket_view) {
         if (options_.shard_optimizer) {
-            throw JobError(where(job, "ddp.gradient_as_bucket_view") +
-                           "ddp.gradient_as_bucket_view: a sharded optimizer keeps its gradients in one "
-                           "buffer of its own; set one of the two to false");
+            throw job::JobError(where(job, "ddp.gradient_as_bucket_view") +
+                                "ddp.gradient_as_bucket_view: a sharded optimizer keeps its gradients in one "
+                                "buffer of its own; set one of the two to false");
         }
         optimizer_.keep_gradients();
     }
-    for (const Parameter* p : tree.parameters) own_gradients_.push_back(gradient_arg(*p));
-    std::vector<const Parameter*> reversed = trained();
+    for (const model::Parameter* p : tree.parameters) own_gradients_.push_back(gradient_arg(*p));
+    std::vector<const model::Parameter*> reversed = trained();
     std::reverse(reversed.begin(), reversed.end());
     use({declare_bucket("bucket of the first step", 0, reversed)});
     if (!order.empty()) next_buckets_ = declare_buckets(order);
 }
 
 Ddp::Bucket Ddp::declare_bucket(const std::string& name, int unit,
-                                const std::vector<const Parameter*>& parameters) {
+                                const std::vector<const model::Parameter*>& parameters) {
     Bucket bucket;
     bucket.parameters = parameters;
     bucket.unit = unit;
-    for (const Parameter* p : parameters) bucket.elements += p->elements();
-    const MemoryCategory category =
-        options_.gradient_as_bucket_view ? MemoryCategory::gradients : MemoryCategory::communication;
-    bucket.buffer = declare({name, category, MemorySpace::device, bucket.elements * kFloat, unit, 0});
+    for (const model::Parameter* p : parameters) bucket.elements += p->elements();
+    const plan::MemoryCategory category = options_.gradient_as_bucket_view
+                                              ? plan::MemoryCategory::gradients
+                                              : plan::MemoryCategory::communication;
+    bucket.buffer = declare({name, category, plan::MemorySpace::device, bucket.elements * kFloat, unit, 0});
     units_.push_back({0, name, bucket.elements, bucket.elements, bucket.elements, bucket.elements * kFloat});
     return bucket;
 }
 
 // A bucket is closed once it has reached its limit, which is smaller for the first.
-std::vector<Ddp::Bucket> Ddp::declare_buckets(const std::vector<const Parameter*>& order) {
+std::vector<Ddp::Bucket> Ddp::declare_buckets(const std::vector<const model::Parameter*>& order) {
     std::vector<Bucket> buckets;
-    std::vector<const Parameter*> bucket;
+    std::vector<const model::Parameter*> bucket;
     std::int64_t bytes = 0;
     const auto close = [&] {
         buckets.push_back(declare_bucket(fmt::format("bucket {}", buckets.size()),
@@ -75,7 +77,7 @@ std::vector<Ddp::Bucket> Ddp::declare_buckets(const std::vector<const Parameter*
         bucket.clear();
         bytes = 0;
     };
-    for (const Parameter* p : order) {
+    for (const model::Parameter* p : order) {
         bucket.push_back(p);
         bytes += bytes_of(*p);
         const double limit =
@@ -90,7 +92,7 @@ void Ddp::use(std::vector<Bucket> buckets) {
     buckets_ = std::move(buckets);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
         std::int64_t offset = 0;
-        for (const Parameter* p : buckets_[b].parameters) {
+        for (const model::Parameter* p : buckets_[b].parameters) {
             bucket_of_[static_cast<std::size_t>(p->id)] = static_cast<int>(b);
             offset_of_[static_cast<std::size_t>(p->id)] = offset;
             offset += bytes_of(*p);
@@ -98,27 +100,28 @@ void Ddp::use(std::vector<Bucket> buckets) {
     }
 }
 
-std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const Job& job) const {
+std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    return std::make_unique<Ddp>(job, Mesh{mesh_.ranks, 1}, tree_, ready_order_);
+    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1}, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
 void Ddp::place(const Bucket& bucket) {
-    builder().allocate(bucket.buffer, Stream::compute);
+    builder().allocate(bucket.buffer, plan::Stream::compute);
     if (!options_.gradient_as_bucket_view) return;
-    for (const Parameter* p : bucket.parameters) {
+    for (const model::Parameter* p : bucket.parameters) {
         gradient_arg(*p) = slot_in_bucket(*p);
         optimizer_.set_gradient(static_cast<std::size_t>(p->id), slot_in_bucket(*p));
     }
 }
 
 void Ddp::rebuild_buckets() {
-    const PlanBuilder::Scope scope(builder(), Phase::forward, 0, -1);  // the reducer does it there
-    const BufferId old = buckets_.front().buffer;
+    const plan::PlanBuilder::Scope scope(builder(), plan::Phase::forward, 0,
+                                         -1);  // the reducer does it there
+    const plan::BufferId old = buckets_.front().buffer;
     // Gradients that are views of the old bucket are moved.
-    std::vector<std::pair<const Parameter*, Arg>> moved;
-    for (const Parameter* p : ready_order_) {
+    std::vector<std::pair<const model::Parameter*, plan::Arg>> moved;
+    for (const model::Parameter* p : ready_order_) {
         if (!is_own(*p) && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
     }
     if (moved.empty()) builder().free(old);
@@ -126,33 +129,34 @@ void Ddp::rebuild_buckets() {
     // The reducer gives all ranks rank 0's buckets: the indices of their parameters with the number of
     // buckets, then their sizes.
     for (const std::size_t numbers : {ready_order_.size() + 1, buckets_.size()}) {
-        const Tensor indices = builder().new_tensor("bucket indices", MemoryCategory::communication,
-                                                    static_cast<std::int64_t>(numbers), DType::int32);
+        const plan::Tensor indices =
+            builder().new_tensor("bucket indices", plan::MemoryCategory::communication,
+                                 static_cast<std::int64_t>(numbers), plan::DType::int32);
         builder().memset(indices);
-        builder().order(Stream::compute, Stream::post_backward);
-        builder().collective({.operation = Operation::broadcast, .dtype = DType::int32}, indices, indices,
-                             indices.bytes(), Stream::post_backward);
-        builder().order(Stream::post_backward, Stream::compute);
+        builder().order(plan::Stream::compute, plan::Stream::post_backward);
+        builder().collective({.operation = plan::Operation::broadcast, .dtype = plan::DType::int32}, indices,
+                             indices, indices.bytes(), plan::Stream::post_backward);
+        builder().order(plan::Stream::post_backward, plan::Stream::compute);
     }
     for (const Bucket& made : buckets_) {
-        const PlanBuilder::Scope of_bucket(builder(), Phase::forward, 0, made.unit);
+        const plan::PlanBuilder::Scope of_bucket(builder(), plan::Phase::forward, 0, made.unit);
         place(made);
     }
     for (const auto& [parameter, from] : moved)
-        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
+        builder().kernel(plan::Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
     if (!moved.empty()) builder().free(old);
 }
 
-Arg Ddp::slot_in_bucket(const Parameter& p) const {
+plan::Arg Ddp::slot_in_bucket(const model::Parameter& p) const {
     const auto id = static_cast<std::size_t>(p.id);
     return {buckets_[static_cast<std::size_t>(bucket_of_[id])].buffer, offset_of_[id], bytes_of(p)};
 }
 
-Ddp::Bucket& Ddp::bucket_of(const Parameter& p) {
+Ddp::Bucket& Ddp::bucket_of(const model::Parameter& p) {
     return buckets_[static_cast<std::size_t>(bucket_of_[static_cast<std::size_t>(p.id)])];
 }
 
-int Ddp::unit_of(const Parameter& p) const {
+int Ddp::unit_of(const model::Parameter& p) const {
     const int bucket = bucket_of_[static_cast<std::size_t>(p.id)];
     return bucket < 0 ? -1 : buckets_[static_cast<std::size_t>(bucket)].unit;
 }
@@ -163,29 +167,31 @@ std::string Ddp::state_key() const {
            (ready_order_.empty() ? "" : ", ordered");
 }
 
-void Ddp::setup(PlanBuilder& builder) {
+void Ddp::setup(plan::PlanBuilder& builder) {
     Replicated::setup(builder);
     // Every rank gets rank 0's values: one coalesced broadcast, as in DDP's constructor.
     std::int64_t elements = 0;
-    std::vector<Arg> parameters;
-    for (const Parameter* p : tree_.parameters) {
+    std::vector<plan::Arg> parameters;
+    for (const model::Parameter* p : tree_.parameters) {
         parameters.push_back(parameter_arg(*p));
         elements += p->elements();
     }
-    const PlanBuilder::Range range(builder, "_sync_module_states");
-    const Tensor flat = builder.new_tensor("broadcast_coalesced", MemoryCategory::communication, elements);
-    std::vector<Arg> args = parameters;
+    const plan::PlanBuilder::Range range(builder, "_sync_module_states");
+    const plan::Tensor flat =
+        builder.new_tensor("broadcast_coalesced", plan::MemoryCategory::communication, elements);
+    std::vector<plan::Arg> args = parameters;
     args.insert(args.begin(), flat);
-    builder.kernel(Kernel::cat, "flatten", args, {});
-    builder.order(Stream::compute, Stream::post_backward);
-    builder.collective({.operation = Operation::broadcast}, flat, flat, flat.bytes(), Stream::post_backward);
-    builder.order(Stream::post_backward, Stream::compute);
-    builder.kernel(Kernel::split, "unflatten", args, {});
+    builder.kernel(plan::Kernel::cat, "flatten", args, {});
+    builder.order(plan::Stream::compute, plan::Stream::post_backward);
+    builder.collective({.operation = plan::Operation::broadcast}, flat, flat, flat.bytes(),
+                       plan::Stream::post_backward);
+    builder.order(plan::Stream::post_backward, plan::Stream::compute);
+    builder.kernel(plan::Kernel::split, "unflatten", args, {});
 }
 
-void Ddp::begin_step(PlanBuilder& builder) {
+void Ddp::begin_step(plan::PlanBuilder& builder) {
     Replicated::begin_step(builder);
-    const PlanBuilder::Scope scope(builder, Phase::none, 0, 0);
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, 0, 0);
     if (!std::exchange(placed_, true)) place(buckets_.front());
 }
 
@@ -203,44 +209,44 @@ void Ddp::pre_forward() {
     }
     // Without synchronization no bucket is prepared, so gradients have memory of their own until it is.
     if (micro_.first() && !synchronizes_) {
-        for (const Parameter* p : trained())
+        for (const model::Parameter* p : trained())
             gradient_arg(*p) = own_gradients_[static_cast<std::size_t>(p->id)];
     }
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
 }
 
-bool Ddp::is_own(const Parameter& parameter) const {
+bool Ddp::is_own(const model::Parameter& parameter) const {
     return gradient_arg(parameter).buffer == own_gradients_[static_cast<std::size_t>(parameter.id)].buffer;
 }
 
-Tensor Ddp::new_gradient(const Parameter& parameter) {
+plan::Tensor Ddp::new_gradient(const model::Parameter& parameter) {
     if (is_own(parameter)) return Replicated::new_gradient(parameter);
-    return builder().new_tensor(parameter.path + ".grad (new)", MemoryCategory::gradients,
+    return builder().new_tensor(parameter.path + ".grad (new)", plan::MemoryCategory::gradients,
                                 parameter.elements());
 }
 
 // Autograd cannot write into a view of a bucket; its gradients are copied, or added, into their place.
-void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
+void Ddp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) {
     if (!is_own(parameter) && !has_gradient(parameter)) {
-        builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
+        builder().kernel(plan::Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
     }
     Replicated::gradient_ready(parameter, std::move(gradient));
 }
 
-void Ddp::gradient_complete(const Parameter& parameter) {
+void Ddp::gradient_complete(const model::Parameter& parameter) {
     if (!synchronizes_ || counts_only_) return;
     if (!are_ordered()) ready_order_.push_back(&parameter);
     copy_to_bucket(parameter);
     launch_ready_buckets();
 }
 
-void Ddp::copy_to_bucket(const Parameter& parameter) {
+void Ddp::copy_to_bucket(const model::Parameter& parameter) {
     Bucket& bucket = bucket_of(parameter);
-    const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
-    const Arg slot = slot_in_bucket(parameter);
-    Arg& gradient = gradient_arg(parameter);
+    const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, builder().module(), bucket.unit);
+    const plan::Arg slot = slot_in_bucket(parameter);
+    plan::Arg& gradient = gradient_arg(parameter);
     if (gradient.buffer != slot.buffer || gradient.offset != slot.offset) {
-        builder().kernel(Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
+        builder().kernel(plan::Kernel::cat, "copy_to_bucket", {slot, gradient}, {});
         if (options_.gradient_as_bucket_view) {
             builder().free(gradient.buffer);
             gradient = slot;
@@ -252,12 +258,13 @@ void Ddp::copy_to_bucket(const Parameter& parameter) {
 void Ddp::launch_ready_buckets() {
     for (; next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0; ++next_bucket_) {
         const Bucket& bucket = buckets_[next_bucket_];
-        const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
-        const Arg buffer = builder().whole(bucket.buffer);
-        builder().order(Stream::compute, Stream::post_backward);
+        const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, builder().module(),
+                                             bucket.unit);
+        const plan::Arg buffer = builder().whole(bucket.buffer);
+        builder().order(plan::Stream::compute, plan::Stream::post_backward);
         const int divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
-        builder().collective({.operation = Operation::all_reduce, .divisor = divisor}, buffer, buffer,
-                             buffer.bytes, Stream::post_backward);
+        builder().collective({.operation = plan::Operation::all_reduce, .divisor = divisor}, buffer, buffer,
+                             buffer.bytes, plan::Stream::post_backward);
     }
 }
 
@@ -270,21 +277,23 @@ int Ddp::final_divisor() const {
 void Ddp::end_backward() {
     if (synchronizes_) {
         if (std::exchange(counts_only_, false)) {
-            const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::delay_all_reduce");
-            for (const Parameter* p : buckets_.front().parameters) copy_to_bucket(*p);
+            const plan::PlanBuilder::Range range(builder(),
+                                                 "torch.distributed.ddp.reducer::delay_all_reduce");
+            for (const model::Parameter* p : buckets_.front().parameters) copy_to_bucket(*p);
             launch_ready_buckets();
         }
-        builder().order(Stream::post_backward, Stream::compute);
+        builder().order(plan::Stream::post_backward, plan::Stream::compute);
         for (const Bucket& bucket : buckets_) {
             if (options_.gradient_as_bucket_view) break;
-            const PlanBuilder::Scope scope(builder(), Phase::backward, 0, bucket.unit);
-            const PlanBuilder::Range range(builder(), "torch.distributed.ddp.reducer::copy_bucket_to_grad");
-            std::vector<Arg> args = {builder().whole(bucket.buffer)};
-            for (const Parameter* p : bucket.parameters) args.push_back(gradient_arg(*p));
-            builder().kernel(Kernel::split, "copy_from_bucket", std::move(args), {});
+            const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, 0, bucket.unit);
+            const plan::PlanBuilder::Range range(builder(),
+                                                 "torch.distributed.ddp.reducer::copy_bucket_to_grad");
+            std::vector<plan::Arg> args = {builder().whole(bucket.buffer)};
+            for (const model::Parameter* p : bucket.parameters) args.push_back(gradient_arg(*p));
+            builder().kernel(plan::Kernel::split, "copy_from_bucket", std::move(args), {});
         }
     }
     Replicated::end_backward();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -7,59 +7,61 @@
 
 #include "trainer/sharding/replicated.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
-class DistributedDataParallel final : public Module {
+class DistributedDataParallel final : public model::Module {
   public:
-    explicit DistributedDataParallel(std::unique_ptr<Module> inner);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    explicit DistributedDataParallel(std::unique_ptr<model::Module> inner);
+    plan::Tensor forward(model::Graph& graph, const plan::Tensor& input) override;
     bool is_wrapper() const override { return true; }
 };
 
 class Ddp final : public Replicated {
   public:
     // `order`, if it is known: that in which gradients become ready.
-    Ddp(const Job& job, Mesh mesh, const ModuleTree& tree, const std::vector<const Parameter*>& order = {});
+    Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
+        const std::vector<const model::Parameter*>& order = {});
 
-    void setup(PlanBuilder& builder) override;
-    void begin_step(PlanBuilder& builder) override;
+    void setup(plan::PlanBuilder& builder) override;
+    void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
     void pre_forward();  // of the wrapper
     void end_backward() override;
-    int unit_of(const Parameter& parameter) const override;
+    int unit_of(const model::Parameter& parameter) const override;
     std::string state_key() const override;
     // Buckets are rebuilt within the first step if its first backward reduces; then they must be known
     // before.
-    std::unique_ptr<Parallelism> with_what_it_learned(const Job& job) const override;
+    std::unique_ptr<Parallelism> with_what_it_learned(const job::Job& job) const override;
 
-    Tensor new_gradient(const Parameter& parameter) override;
-    void gradient_ready(const Parameter& parameter, Tensor gradient) override;
+    plan::Tensor new_gradient(const model::Parameter& parameter) override;
+    void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
 
   protected:
-    void gradient_complete(const Parameter& parameter) override;
+    void gradient_complete(const model::Parameter& parameter) override;
     int final_divisor() const override;
 
   private:
     struct Bucket {
-        std::vector<const Parameter*> parameters;
-        BufferId buffer = -1;
+        std::vector<const model::Parameter*> parameters;
+        plan::BufferId buffer = -1;
         std::int64_t elements = 0;
         int unit = -1;
         std::size_t pending = 0;  // gradients of this backward that have not arrived yet
     };
-    Bucket declare_bucket(const std::string& name, int unit, const std::vector<const Parameter*>& parameters);
-    std::vector<Bucket> declare_buckets(const std::vector<const Parameter*>& order);
+    Bucket declare_bucket(const std::string& name, int unit,
+                          const std::vector<const model::Parameter*>& parameters);
+    std::vector<Bucket> declare_buckets(const std::vector<const model::Parameter*>& order);
     void use(std::vector<Bucket> buckets);
     bool are_ordered() const { return !ready_order_.empty() && ready_order_.size() == trained().size(); }
     void rebuild_buckets();
     void place(const Bucket& bucket);
-    void copy_to_bucket(const Parameter& parameter);
+    void copy_to_bucket(const model::Parameter& parameter);
     void launch_ready_buckets();
-    bool is_own(const Parameter& parameter) const;  // whether its gradient has memory of its own
-    Arg slot_in_bucket(const Parameter& parameter) const;
-    Bucket& bucket_of(const Parameter& parameter);
+    bool is_own(const model::Parameter& parameter) const;  // whether its gradient has memory of its own
+    plan::Arg slot_in_bucket(const model::Parameter& parameter) const;
+    Bucket& bucket_of(const model::Parameter& parameter);
 
-    DdpSection options_;
+    job::DdpSection options_;
     // The first backward of a static graph that synchronizes only counts what becomes ready; it reduces when
     // it has ended, and the order of the next one makes the buckets.
     bool counts_only_;
@@ -68,12 +70,12 @@ class Ddp final : public Replicated {
     bool first_buckets_ = true;  // one of everything
     bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
-    std::vector<Bucket> next_buckets_;           // those that follow the first, if the order is known
-    std::vector<Arg> own_gradients_;             // indexed by parameter id
-    std::vector<int> bucket_of_;                 // indexed by parameter id
-    std::vector<std::int64_t> offset_of_;        // bytes in its bucket, indexed by parameter id
-    std::vector<const Parameter*> ready_order_;  // order in the first backward
-    std::size_t next_bucket_ = 0;                // buckets are launched strictly in order
+    std::vector<Bucket> next_buckets_;                  // those that follow the first, if the order is known
+    std::vector<plan::Arg> own_gradients_;              // indexed by parameter id
+    std::vector<int> bucket_of_;                        // indexed by parameter id
+    std::vector<std::int64_t> offset_of_;               // bytes in its bucket, indexed by parameter id
+    std::vector<const model::Parameter*> ready_order_;  // order in the first backward
+    std::size_t next_bucket_ = 0;                       // buckets are launched strictly in order
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

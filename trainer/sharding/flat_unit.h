@@ -14,45 +14,48 @@
 
 #include "trainer/sharding/unit.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 class FlatUnit final : public FsdpUnit {
   public:
     // Declares the unit's persistent buffers and its slot.
     FlatUnit(const UnitOptions& options, Parallelism& owner, int module, std::string name, int id,
-             std::vector<const Parameter*> parameters);
+             std::vector<const model::Parameter*> parameters);
 
-    void setup(PlanBuilder& builder, bool sync_module_states) override;
+    void setup(plan::PlanBuilder& builder, bool sync_module_states) override;
     bool prepares() const override;
-    void prepare_gather(PlanBuilder& builder) override;
-    void gather(PlanBuilder& builder) override;
-    void wait_gathered(PlanBuilder& builder) override;
-    void release(PlanBuilder& builder) override;
-    Arg parameter(const Parameter& parameter) const override;
-    Tensor new_gradient(PlanBuilder& builder, const Parameter& parameter) override;
-    void gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) override;
-    void concatenate_gradients(PlanBuilder& builder) override;
-    void keep_gradients(PlanBuilder& builder) override;
-    void reduce(PlanBuilder& builder, int divisor) override;
+    void prepare_gather(plan::PlanBuilder& builder) override;
+    void gather(plan::PlanBuilder& builder) override;
+    void wait_gathered(plan::PlanBuilder& builder) override;
+    void release(plan::PlanBuilder& builder) override;
+    plan::Arg parameter(const model::Parameter& parameter) const override;
+    plan::Tensor new_gradient(plan::PlanBuilder& builder, const model::Parameter& parameter) override;
+    void gradient_ready(plan::PlanBuilder& builder, const model::Parameter& parameter,
+                        plan::Tensor gradient) override;
+    void concatenate_gradients(plan::PlanBuilder& builder) override;
+    void keep_gradients(plan::PlanBuilder& builder) override;
+    void reduce(plan::PlanBuilder& builder, int divisor) override;
 
   private:
     // NO_SHARD in fp32: kernels read the persistent parameter itself.
-    bool always_whole() const { return !options_.shards && options_.param == DType::fp32; }
+    bool always_whole() const { return !options_.shards && options_.param == plan::DType::fp32; }
     // The shard's place in the flat parameter; depends on the rank.
-    Arg own_part(BufferId full, DType type) const { return {full, 0, shard_bytes(type), shard_bytes(type)}; }
-    Arg flat_slice(const Parameter& parameter, BufferId flat, DType type) const;
-    Tensor new_flat_gradient(PlanBuilder& builder);
-    void all_reduce(PlanBuilder& builder, int divisor);
+    plan::Arg own_part(plan::BufferId full, plan::DType type) const {
+        return {full, 0, shard_bytes(type), shard_bytes(type)};
+    }
+    plan::Arg flat_slice(const model::Parameter& parameter, plan::BufferId flat, plan::DType type) const;
+    plan::Tensor new_flat_gradient(plan::PlanBuilder& builder);
+    void all_reduce(plan::PlanBuilder& builder, int divisor);
 
     std::vector<std::int64_t> offsets_;  // elements before each parameter
-    BufferId full_ = -1;
+    plan::BufferId full_ = -1;
     // Used while a Plan is written.
-    Tensor low_precision_, on_device_;  // what a gather reads, until it is enqueued
-    EventId prepared_ = -1, ready_ = -1;
-    std::vector<Tensor> gradients_;  // one per parameter, until they are concatenated
-    Tensor flat_gradient_;           // of this backward; with lean, of this and the earlier ones
-    Tensor added_;                   // what this backward added to the earlier ones'
-    Tensor kept_;                    // gradient of earlier micro-batches, unreduced
+    plan::Tensor low_precision_, on_device_;  // what a gather reads, until it is enqueued
+    plan::EventId prepared_ = -1, ready_ = -1;
+    std::vector<plan::Tensor> gradients_;  // one per parameter, until they are concatenated
+    plan::Tensor flat_gradient_;           // of this backward; with lean, of this and the earlier ones
+    plan::Tensor added_;                   // what this backward added to the earlier ones'
+    plan::Tensor kept_;                    // gradient of earlier micro-batches, unreduced
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

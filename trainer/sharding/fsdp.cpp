@@ -11,7 +11,7 @@
 #include "trainer/sharding/flat_unit.h"
 #include "trainer/sharding/values.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
@@ -19,34 +19,34 @@ constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 
 }  // namespace
 
-Mesh Fsdp::mesh_of(const Job& job) {
-    Mesh mesh{job.run.ranks, job.run.ranks};
+plan::Mesh Fsdp::mesh_of(const job::Job& job) {
+    plan::Mesh mesh{job.run.ranks, job.run.ranks};
     if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
     if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
     return mesh;
 }
 
-FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<Module> inner)
-    : Module("FullyShardedDataParallel", inner->attribute()) {
+FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<model::Module> inner)
+    : model::Module("FullyShardedDataParallel", inner->attribute()) {
     add_child(std::move(inner));
 }
 
-Tensor FullyShardedDataParallel::forward(Graph& graph, const Tensor& input) {
-    const PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), id, unit);
-    const PlanBuilder::Range range(graph.builder, "FullyShardedDataParallel.forward");
+plan::Tensor FullyShardedDataParallel::forward(model::Graph& graph, const plan::Tensor& input) {
+    const plan::PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), id, unit);
+    const plan::PlanBuilder::Range range(graph.builder, "FullyShardedDataParallel.forward");
     engine->pre_forward(graph, *this, input);
-    Tensor output = call(graph, inner(), input);
+    plan::Tensor output = call(graph, inner(), input);
     engine->post_forward(graph, *this, output);
     return output;
 }
 
-Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
+Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
     : Parallelism(job, mesh_of(job)),
       options_(job.fsdp),
       strategy_(traits(job.fsdp.sharding_strategy)),
       accumulation_sync_(job.train.accumulation_sync),
       // fully_shard has no limiter: its memory is reused in stream order.
-      limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != FsdpLayout::fsdp2),
+      limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != job::FsdpLayout::fsdp2),
       offload_(job.fsdp.cpu_offload),
       divisor_(job.run.ranks * job.train.accumulation),
       unit_of_(tree.parameters.size(), -1) {
@@ -57,10 +57,10 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
     options.reduce = dtype_of(job.precision.reduce);
     options.shards = strategy_.shards;
     options.offload = offload_;
-    options.lean = options_.layout == FsdpLayout::lean;
-    options.aligned = options_.layout == FsdpLayout::fsdp1;
-    options.keeps_replicas = options_.layout == FsdpLayout::fsdp2;
-    frees_copies_ = !options.shards && options.param != DType::fp32;
+    options.lean = options_.layout == job::FsdpLayout::lean;
+    options.aligned = options_.layout == job::FsdpLayout::fsdp1;
+    options.keeps_replicas = options_.layout == job::FsdpLayout::fsdp2;
+    frees_copies_ = !options.shards && options.param != plan::DType::fp32;
     const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);
     const std::vector<bool> frees = frees_after_forward(job, tree, wrapped);
     for (std::size_t w = 0; w < wrapped.size(); ++w) {
@@ -70,13 +70,13 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         if (parameters.empty()) continue;
         const int id = static_cast<int>(units_.size());
         wrapper->unit = id;
-        for (const Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
+        for (const model::Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
         const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
         State state;
         state.is_root = wrapper->is_root;
         state.frees_after_forward = frees[w];
         state.stays_after_forward = stays_after_forward(state);
-        if (options_.layout == FsdpLayout::fsdp2) {
+        if (options_.layout == job::FsdpLayout::fsdp2) {
             state.unit =
                 std::make_unique<GroupUnit>(options, *this, pending_, wrapper->id, name, id, parameters);
         } else {
@@ -87,7 +87,7 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
         units_.push_back(std::move(state));
     }
     // The program gives fully_shard the order (set_modules_to_forward_prefetch).
-    if (options_.layout == FsdpLayout::fsdp2) {
+    if (options_.layout == job::FsdpLayout::fsdp2) {
         for (std::size_t u = 0; u < units_.size(); ++u) pre_forward_order_.push_back(static_cast<int>(u));
         order_known_ = true;
     }
@@ -99,12 +99,12 @@ Fsdp::Fsdp(const Job& job, const ModuleTree& tree)
 }
 
 // For each wrapper what the strategy says, or the last rule of fsdp.unit that selects it.
-std::vector<bool> Fsdp::frees_after_forward(const Job& job, const ModuleTree& tree,
+std::vector<bool> Fsdp::frees_after_forward(const job::Job& job, const model::ModuleTree& tree,
                                             const std::vector<WrappedModule>& wrapped) const {
-    const bool kept = options_.reshard_after_forward == Reshard::no;
+    const bool kept = options_.reshard_after_forward == job::Reshard::no;
     std::vector<bool> frees(wrapped.size(), strategy_.frees_after_forward && !kept);
     const std::string place = where(job, "fsdp.unit");
-    for (const UnitRule& rule : options_.unit) {
+    for (const job::UnitRule& rule : options_.unit) {
         const auto chosen = selected(*tree.root, rule.units, place, "fsdp.unit");
         bool found = false;
         for (std::size_t w = 0; w < wrapped.size(); ++w) {
@@ -113,7 +113,7 @@ std::vector<bool> Fsdp::frees_after_forward(const Job& job, const ModuleTree& tr
             frees[w] = rule.reshard_after_forward;
         }
         if (found) continue;
-        throw JobError(
+        throw job::JobError(
             fmt::format("{}fsdp.unit: {} selects modules, but none of them is a unit; fsdp.wrap is {}", place,
                         to_text(rule.units), to_text(options_.wrap)));
     }
@@ -121,24 +121,24 @@ std::vector<bool> Fsdp::frees_after_forward(const Job& job, const ModuleTree& tr
 }
 
 bool Fsdp::stays_after_forward(const State& state) const {
-    const bool root_stays = state.is_root && options_.reshard_after_forward != Reshard::yes;
+    const bool root_stays = state.is_root && options_.reshard_after_forward != job::Reshard::yes;
     return !frees_copies_ && (root_stays || !state.frees_after_forward);
 }
 
 // Inside no_sync, a strategy that keeps parameters after the forward also keeps them after the backward, but
 // FSDP2 frees them after every backward.
 bool Fsdp::stays_after_backward(const State& state) const {
-    return options_.layout != FsdpLayout::fsdp2 && !frees_copies_ && !synchronizes_ &&
+    return options_.layout != job::FsdpLayout::fsdp2 && !frees_copies_ && !synchronizes_ &&
            !state.frees_after_forward;
 }
 
-int Fsdp::unit_of(const Parameter& parameter) const {
+int Fsdp::unit_of(const model::Parameter& parameter) const {
     return unit_of_[static_cast<std::size_t>(parameter.id)];
 }
 
 // A strategy that frees only in the backward leaves one free per unit to the next step.
-EventId Fsdp::lasting_events() const {
-    return static_cast<EventId>(units_.size() + kMaxInflightAllGathers);
+plan::EventId Fsdp::lasting_events() const {
+    return static_cast<plan::EventId>(units_.size() + kMaxInflightAllGathers);
 }
 
 std::string Fsdp::state_key() const {
@@ -146,14 +146,15 @@ std::string Fsdp::state_key() const {
                                                   options_.forward_prefetch && order_known_ ? " order" : "");
 }
 
-void Fsdp::setup(PlanBuilder& builder) {
+void Fsdp::setup(plan::PlanBuilder& builder) {
     for (std::size_t u = 0; u < units_.size(); ++u) {
-        const PlanBuilder::Scope scope(builder, Phase::setup, infos_[u].module, static_cast<int>(u));
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, infos_[u].module,
+                                             static_cast<int>(u));
         units_[u].unit->setup(builder, options_.sync_module_states);
     }
 }
 
-void Fsdp::begin_step(PlanBuilder& builder) {
+void Fsdp::begin_step(plan::PlanBuilder& builder) {
     Parallelism::begin_step(builder);
     for (State& state : units_) state.unit->begin_step();
 }
@@ -192,8 +193,8 @@ void Fsdp::carry_free_events() {
     if (free_events_.size() > static_cast<std::size_t>(lasting_events())) {
         throw std::logic_error("the all-gather limiter's queue has outgrown its event slots");
     }
-    EventId slot = 0;
-    for (EventId& event : free_events_) {
+    plan::EventId slot = 0;
+    for (plan::EventId& event : free_events_) {
         if (event != slot) builder().carry(event, slot);
         event = slot++;
     }
@@ -201,15 +202,15 @@ void Fsdp::carry_free_events() {
 
 // --- parameters and gradients, as kernels see them ---------------------------------------------------------
 
-Arg Fsdp::parameter(const Parameter& parameter) {
+plan::Arg Fsdp::parameter(const model::Parameter& parameter) {
     return unit_with(parameter).parameter(parameter);
 }
 
-Tensor Fsdp::new_gradient(const Parameter& parameter) {
+plan::Tensor Fsdp::new_gradient(const model::Parameter& parameter) {
     return unit_with(parameter).new_gradient(builder(), parameter);
 }
 
-void Fsdp::gradient_ready(const Parameter& parameter, Tensor gradient) {
+void Fsdp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) {
     unit_with(parameter).gradient_ready(builder(), parameter, std::move(gradient));
 }
 
@@ -217,15 +218,15 @@ void Fsdp::gradient_ready(const Parameter& parameter, Tensor gradient) {
 
 void Fsdp::rate_limiter() {
     if (!limits_ || evaluating_ || free_events_.size() < kMaxInflightAllGathers) return;
-    const PlanBuilder::Range range(builder(), "FullyShardedDataParallel.rate_limiter");
+    const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel.rate_limiter");
     builder().host_wait(free_events_.front());
     free_events_.pop_front();
 }
 
 void Fsdp::unshard(int id) {
     if (unit(id).gathered()) return;
-    const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
-    const PlanBuilder::Range range(builder(), "_unshard");
+    const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
+    const plan::PlanBuilder::Range range(builder(), "_unshard");
     unit(id).prepare_gather(builder());
     if (strategy_.shards) rate_limiter();
     unit(id).gather(builder());
@@ -234,50 +235,50 @@ void Fsdp::unshard(int id) {
 void Fsdp::reshard(int id) {
     unit(id).release(builder());
     if (!limits_ || evaluating_ || !strategy_.shards) return;
-    const EventId freed = builder().new_event();
-    builder().record(freed, Stream::compute);
+    const plan::EventId freed = builder().new_event();
+    builder().record(freed, plan::Stream::compute);
     free_events_.push_back(freed);
 }
 
 // --- forward -----------------------------------------------------------------------------------------------
 
-void Fsdp::pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& input) {
+void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& input) {
     if (builder().muted()) return;
-    const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
+    const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
     if (wrapper.is_root) {  // after the optimizer has written the shards
-        builder().order(Stream::compute, Stream::unshard);
-        if (prepares_) builder().order(Stream::compute, Stream::pre_unshard);
+        builder().order(plan::Stream::compute, plan::Stream::unshard);
+        if (prepares_) builder().order(plan::Stream::compute, plan::Stream::pre_unshard);
     }
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     if (!at(id).in_backward) {
-        const PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
+        const plan::PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
         unshard(id);
         unit(id).wait_gathered(builder());
     }
-    if (!order_known_ && !evaluating_ && builder().phase() == Phase::forward)
+    if (!order_known_ && !evaluating_ && builder().phase() == plan::Phase::forward)
         pre_forward_order_.push_back(id);
     // In a forward that will be recomputed the tape is paused: the recomputation leaves the nodes.
     if (graph.tape.recording() && !std::exchange(at(id).has_backward_nodes, false)) {
         // FSDP2's hook runs when the gradients of the inputs are ready; without any, it runs after the
         // backward.
-        at(id).ends_with_backward = options_.layout == FsdpLayout::fsdp2 && input.value < 0;
+        at(id).ends_with_backward = options_.layout == job::FsdpLayout::fsdp2 && input.value < 0;
         if (!at(id).ends_with_backward) leave_backward_nodes(graph, id);
     }
     if (const int next = std::exchange(at(id).leaves_nodes_of, -1); next >= 0) {
-        const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
+        const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
         leave_backward_nodes(graph, next);
     }
     // fully_shard also prefetches in a forward that is recomputed, unless the unit's backward has begun.
-    const bool first = builder().phase() == Phase::forward;
-    const bool again = options_.layout == FsdpLayout::fsdp2 && !at(id).in_backward;
+    const bool first = builder().phase() == plan::Phase::forward;
+    const bool again = options_.layout == job::FsdpLayout::fsdp2 && !at(id).in_backward;
     if (options_.forward_prefetch && order_known_ && !evaluating_ && (first || again))
         prefetch_forward(graph, id);
 }
 
 // The flat parameter is split into views here. The backward of that split concatenates their gradients once
 // all of them have arrived, and then the post-backward hook runs. A unit without gradients is only freed.
-void Fsdp::leave_backward_nodes(Graph& graph, int id) {
+void Fsdp::leave_backward_nodes(model::Graph& graph, int id) {
     graph.tape.node("", [this, id] { run_post_backward_hook(id); });
     if (!unit(id).trained()) return;
     graph.tape.node(
@@ -285,52 +286,52 @@ void Fsdp::leave_backward_nodes(Graph& graph, int id) {
 }
 
 void Fsdp::run_post_backward_hook(int id) {
-    const PlanBuilder::Range hook(builder(),
-                                  unit(id).trained()
-                                      ? "FullyShardedDataParallel._post_backward_hook"
-                                      : "FullyShardedDataParallel._post_backward_reshard_only_hook",
-                                  module_of(id));
+    const plan::PlanBuilder::Range hook(builder(),
+                                        unit(id).trained()
+                                            ? "FullyShardedDataParallel._post_backward_hook"
+                                            : "FullyShardedDataParallel._post_backward_reshard_only_hook",
+                                        module_of(id));
     post_backward(id);
 }
 
-void Fsdp::prefetch_forward(Graph& graph, int id) {
+void Fsdp::prefetch_forward(model::Graph& graph, int id) {
     const auto place = std::find(pre_forward_order_.begin(), pre_forward_order_.end(), id);
     if (place == pre_forward_order_.end() || std::next(place) == pre_forward_order_.end()) return;
-    const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward_prefetch");
+    const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward_prefetch");
     const int next = *std::next(place);
     unshard(next);
     // FSDP1's unshard makes the views, whose node is thus older than those of the module that runs now: the
     // unit's gradients are joined and reduced after that module's backward.
-    if (options_.layout != FsdpLayout::fsdp1) return;
+    if (options_.layout != job::FsdpLayout::fsdp1) return;
     at(next).has_backward_nodes = true;
     if (!graph.tape.recording()) {
         at(id).leaves_nodes_of = next;
         return;
     }
-    const PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
+    const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
     leave_backward_nodes(graph, next);
 }
 
-void Fsdp::post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output) {
+void Fsdp::post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output) {
     if (!builder().muted()) free_after_forward(wrapper);
     if (wrapper.unit < 0 || output.value < 0) return;
     graph.tape.hook([this, id = wrapper.unit] {
-        const PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
-                                      module_of(id));
+        const plan::PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
+                                            module_of(id));
         pre_backward(id);
     });
 }
 
 void Fsdp::free_after_forward(const FullyShardedDataParallel& wrapper) {
-    const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
+    const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
     if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
     if (wrapper.unit < 0) return;
     const int id = wrapper.unit;
     // fully_shard frees nothing in a forward that is recomputed: the backward needs it soon.
-    if (options_.layout == FsdpLayout::fsdp2 && builder().phase() == Phase::recompute) return;
+    if (options_.layout == job::FsdpLayout::fsdp2 && builder().phase() == plan::Phase::recompute) return;
     // The backward starts with the root, so the root's parameters stay.
     if (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward) reshard(id);
-    if (builder().phase() == Phase::forward) {
+    if (builder().phase() == plan::Phase::forward) {
         post_forward_order_.push_back(id);
         at(id).awaits_backward = true;
     }
@@ -343,8 +344,8 @@ void Fsdp::pre_backward(int id) {
     at(id).in_backward = true;
     unshard(id);
     unit(id).wait_gathered(builder());
-    if (options_.backward_prefetch == BackwardPrefetch::pre) {
-        const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_backward_prefetch");
+    if (options_.backward_prefetch == job::BackwardPrefetch::pre) {
+        const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_backward_prefetch");
         prefetch_backward(id);
     }
 }
@@ -361,8 +362,8 @@ void Fsdp::prefetch_backward(int id) {
 void Fsdp::post_backward(int id) {
     at(id).in_backward = false;
     if (unit(id).gathered() && !stays_after_backward(at(id))) reshard(id);
-    if (options_.backward_prefetch == BackwardPrefetch::post) {
-        const PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
+    if (options_.backward_prefetch == job::BackwardPrefetch::post) {
+        const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
         prefetch_backward(id);
     }
     if (!unit(id).trained()) return;
@@ -377,13 +378,14 @@ void Fsdp::end_backward() {
     // As fully_shard's final callback of the root does, in the order of the modules.
     for (std::size_t u = 0; u < units_.size(); ++u) {
         if (!std::exchange(units_[u].ends_with_backward, false)) continue;
-        const PlanBuilder::Scope scope(builder(), Phase::backward, infos_[u].module, static_cast<int>(u));
+        const plan::PlanBuilder::Scope scope(builder(), plan::Phase::backward, infos_[u].module,
+                                             static_cast<int>(u));
         run_post_backward_hook(static_cast<int>(u));
     }
-    if (synchronizes_) builder().order(Stream::post_backward, Stream::compute);
+    if (synchronizes_) builder().order(plan::Stream::post_backward, plan::Stream::compute);
     if (synchronizes_ && offload_) {  // the host's optimizer reads the copy
-        const EventId done = builder().new_event();
-        builder().record(done, Stream::compute);
+        const plan::EventId done = builder().new_event();
+        builder().record(done, plan::Stream::compute);
         builder().host_wait(done);
     }
     for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -393,4 +395,4 @@ void Fsdp::end_backward() {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -16,33 +16,33 @@
 #include "trainer/sharding/unit.h"
 #include "trainer/sharding/wrap.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 class Fsdp final : public Parallelism {
   public:
-    Fsdp(const Job& job, const ModuleTree& tree);
+    Fsdp(const job::Job& job, const model::ModuleTree& tree);
 
     const std::vector<UnitInfo>& units() const override { return infos_; }
-    int unit_of(const Parameter& parameter) const override;
-    void setup(PlanBuilder& builder) override;
-    void begin_step(PlanBuilder& builder) override;
+    int unit_of(const model::Parameter& parameter) const override;
+    void setup(plan::PlanBuilder& builder) override;
+    void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
     void end_backward() override;
     void end_step() override;
     void end_evaluation() override;
-    EventId lasting_events() const override;
+    plan::EventId lasting_events() const override;
     std::string state_key() const override;
 
-    Arg parameter(const Parameter& parameter) override;
-    Tensor new_gradient(const Parameter& parameter) override;
-    void gradient_ready(const Parameter& parameter, Tensor gradient) override;
+    plan::Arg parameter(const model::Parameter& parameter) override;
+    plan::Tensor new_gradient(const model::Parameter& parameter) override;
+    void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
 
     // Hooks of the wrapper modules.
-    void pre_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& input);
-    void post_forward(Graph& graph, FullyShardedDataParallel& wrapper, const Tensor& output);
+    void pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& input);
+    void post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output);
 
     // The ranks that share shards under this job.
-    static Mesh mesh_of(const Job& job);
+    static plan::Mesh mesh_of(const job::Job& job);
 
   private:
     struct State {
@@ -62,23 +62,23 @@ class Fsdp final : public Parallelism {
     void rate_limiter();
     void pre_backward(int unit);
     void post_backward(int unit);
-    void prefetch_forward(Graph& graph, int unit);
+    void prefetch_forward(model::Graph& graph, int unit);
     void free_after_forward(const FullyShardedDataParallel& wrapper);
     void prefetch_backward(int unit);
-    void leave_backward_nodes(Graph& graph, int unit);
+    void leave_backward_nodes(model::Graph& graph, int unit);
     void run_post_backward_hook(int unit);
     void carry_free_events();
-    std::vector<bool> frees_after_forward(const Job& job, const ModuleTree& tree,
+    std::vector<bool> frees_after_forward(const job::Job& job, const model::ModuleTree& tree,
                                           const std::vector<WrappedModule>& wrapped) const;
     bool stays_after_forward(const State& state) const;
     bool stays_after_backward(const State& state) const;
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
     State& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
     FsdpUnit& unit(int id) { return *at(id).unit; }
-    FsdpUnit& unit_with(const Parameter& parameter) { return unit(unit_of(parameter)); }
+    FsdpUnit& unit_with(const model::Parameter& parameter) { return unit(unit_of(parameter)); }
 
-    FsdpSection options_;
-    const StrategyTraits& strategy_;
+    job::FsdpSection options_;
+    const job::StrategyTraits& strategy_;
     bool accumulation_sync_;
     bool limits_ = false;       // whether the all-gather limiter is on
     bool synchronizes_ = true;  // whether this backward reduces
@@ -100,7 +100,7 @@ class Fsdp final : public Parallelism {
 
     // The all-gather limiter's queue: events of frees, oldest first. Before a gather, if two or more are
     // queued, the host waits for the oldest. Between Plans the queue is in event slots 0, 1, ...
-    std::deque<EventId> free_events_;
+    std::deque<plan::EventId> free_events_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

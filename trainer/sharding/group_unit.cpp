@@ -5,19 +5,20 @@
 
 #include "trainer/sharding/values.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
-void GroupPending::free_gathered(PlanBuilder& builder) {
+void GroupPending::free_gathered(plan::PlanBuilder& builder) {
     if (!gathered) return;
-    for (const Stream stream : {Stream::pre_unshard, Stream::unshard}) builder.wait(copied_at, stream);
+    for (const plan::Stream stream : {plan::Stream::pre_unshard, plan::Stream::unshard})
+        builder.wait(copied_at, stream);
     gathered = {};
 }
 
 GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
-                     std::string name, int id, std::vector<const Parameter*> parameters)
+                     std::string name, int id, std::vector<const model::Parameter*> parameters)
     : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)), pending_(pending) {
     const std::int64_t shards = options.mesh.shard;
-    for (const Parameter* p : parameters_) {
+    for (const model::Parameter* p : parameters_) {
         const std::int64_t rows = (p->rows + shards - 1) / shards;
         pieces_.push_back({info_.shard_elements, rows * p->width});
         info_.shard_elements += pieces_.back().elements;
@@ -27,15 +28,15 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
     info_.padded_elements = info_.shard_elements * shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(
-        buffer(" shards", MemoryCategory::parameters, shard_bytes(DType::fp32), options.space()));
-    gradient_ = owner.declare(
-        buffer(" shards.grad", MemoryCategory::gradients, shard_bytes(DType::fp32), options.space()));
+        buffer(" shards", plan::MemoryCategory::parameters, shard_bytes(plan::DType::fp32), options.space()));
+    gradient_ = owner.declare(buffer(" shards.grad", plan::MemoryCategory::gradients,
+                                     shard_bytes(plan::DType::fp32), options.space()));
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        const Parameter& p = *parameters_[i];
+        const model::Parameter& p = *parameters_[i];
         Piece& piece = pieces_[i];
-        piece.full =
-            owner.declare({p.path + " (unsharded)", MemoryCategory::unsharded_parameters, MemorySpace::device,
-                           piece.elements * shards * size_of(options.param), id, info_.module});
+        piece.full = owner.declare({p.path + " (unsharded)", plan::MemoryCategory::unsharded_parameters,
+                                    plan::MemorySpace::device,
+                                    piece.elements * shards * size_of(options.param), id, info_.module});
         OptimizerSlot slot;
         slot.name = p.path;
         slot.unit = id;
@@ -49,29 +50,29 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
     }
 }
 
-void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
-    const Stream stream = options_.stream();
+void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
+    const plan::Stream stream = options_.stream();
     builder.allocate(shard_, stream);
     if (options_.offload && trained_) builder.allocate(gradient_, stream);
     if (!sync_module_states) builder.memset(builder.whole(shard_), stream);  // padding stays zero
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const Piece& piece = pieces_[i];
-        const Arg own{shard_, piece.first * kFloat, piece.elements * kFloat};
+        const plan::Arg own{shard_, piece.first * kFloat, piece.elements * kFloat};
         if (!sync_module_states) {
             Parallelism::initialize(builder, *parameters_[i], own, 0, piece.elements, stream);
             continue;
         }
-        const PlanBuilder::Range range(builder, "_sync_module_states");
-        const Tensor whole =
-            builder.new_tensor(parameters_[i]->path + " module states", MemoryCategory::communication,
+        const plan::PlanBuilder::Range range(builder, "_sync_module_states");
+        const plan::Tensor whole =
+            builder.new_tensor(parameters_[i]->path + " module states", plan::MemoryCategory::communication,
                                piece.elements * options_.mesh.shard);
         builder.memset(whole);
         Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
-        builder.order(Stream::compute, Stream::unshard);
-        builder.collective({.operation = Operation::broadcast,
+        builder.order(plan::Stream::compute, plan::Stream::unshard);
+        builder.collective({.operation = plan::Operation::broadcast,
                             .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
-                           whole, whole, whole.bytes(), Stream::unshard);
-        builder.order(Stream::unshard, Stream::compute);
+                           whole, whole, whole.bytes(), plan::Stream::unshard);
+        builder.order(plan::Stream::unshard, plan::Stream::compute);
         builder.memcpy(
             own, {whole.view.buffer, 0, own.bytes, own.bytes},
             options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
@@ -82,26 +83,27 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
 
 // Converts this rank's pieces, where their type is not the gather's, then copies them into their place in its
 // buffer.
-void GroupUnit::prepare_gather(PlanBuilder& builder) {
-    constexpr Stream kStream = Stream::pre_unshard;
+void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
+    constexpr plan::Stream kStream = plan::Stream::pre_unshard;
     const std::int64_t n = info_.shard_elements;
-    Arg from = builder.whole(shard_);
-    Tensor on_device, converted;
-    if (options_.param != DType::fp32) {
+    plan::Arg from = builder.whole(shard_);
+    plan::Tensor on_device, converted;
+    if (options_.param != plan::DType::fp32) {
         if (options_.offload) {
-            on_device = builder.new_tensor(info_.name + " shards (on the device)", MemoryCategory::parameters,
-                                           n, DType::fp32, kStream);
+            on_device = builder.new_tensor(info_.name + " shards (on the device)",
+                                           plan::MemoryCategory::parameters, n, plan::DType::fp32, kStream);
             builder.memcpy(on_device, from, traces::schema::kCopyHostToDevice, kStream);
             from = on_device;
         }
-        converted = builder.new_tensor(info_.name + " shards (low precision)", MemoryCategory::communication,
-                                       n, options_.param, kStream);
-        builder.kernel(Kernel::cast_to_bf16, "_foreach_copy_", {converted, from}, {n}, 0, kStream);
+        converted = builder.new_tensor(info_.name + " shards (low precision)",
+                                       plan::MemoryCategory::communication, n, options_.param, kStream);
+        builder.kernel(plan::Kernel::cast_to_bf16, "_foreach_copy_", {converted, from}, {n}, 0, kStream);
         on_device = {};
         from = converted;
     }
-    gather_buffer_ = builder.new_tensor(info_.name + " all_gather output", MemoryCategory::communication,
-                                        info_.padded_elements, options_.param, kStream);
+    gather_buffer_ =
+        builder.new_tensor(info_.name + " all_gather output", plan::MemoryCategory::communication,
+                           info_.padded_elements, options_.param, kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
     const bool from_host = options_.offload && !converted;
     builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes}, from,
@@ -111,15 +113,15 @@ void GroupUnit::prepare_gather(PlanBuilder& builder) {
     builder.record(prepared_, kStream);
 }
 
-void GroupUnit::gather(PlanBuilder& builder) {
+void GroupUnit::gather(plan::PlanBuilder& builder) {
     gathered_ = true;
     copied_out_ = false;
-    constexpr Stream kStream = Stream::unshard;
+    constexpr plan::Stream kStream = plan::Stream::unshard;
     builder.wait(std::exchange(prepared_, -1), kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
-    builder.collective({.operation = Operation::all_gather,
+    builder.collective({.operation = plan::Operation::all_gather,
                         .dtype = options_.param,
-                        .group = Group::shard,
+                        .group = plan::Group::shard,
                         .padding = padding_bytes(options_.param)},
                        gather_buffer_, {gather_buffer_.view.buffer, 0, bytes, bytes}, gather_buffer_.bytes(),
                        kStream);
@@ -127,36 +129,37 @@ void GroupUnit::gather(PlanBuilder& builder) {
     builder.record(ready_, kStream);
 }
 
-std::vector<Segment> GroupUnit::piece_segments() const {
-    std::vector<Segment> segments;
+std::vector<plan::Segment> GroupUnit::piece_segments() const {
+    std::vector<plan::Segment> segments;
     for (std::size_t i = 0; i < pieces_.size(); ++i)
         segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
     return segments;
 }
 
-void GroupUnit::wait_gathered(PlanBuilder& builder) {
+void GroupUnit::wait_gathered(plan::PlanBuilder& builder) {
     if (copied_out_) return;
     copied_out_ = true;
     pending_.free_gathered(builder);
-    builder.wait(ready_, Stream::compute);
-    const PlanBuilder::Range range(builder, "FSDP::all_gather_copy_out");
-    std::vector<Arg> args = {gather_buffer_};
+    builder.wait(ready_, plan::Stream::compute);
+    const plan::PlanBuilder::Range range(builder, "FSDP::all_gather_copy_out");
+    std::vector<plan::Arg> args = {gather_buffer_};
     for (const Piece& piece : pieces_) {
-        builder.allocate(piece.full, Stream::compute);
+        builder.allocate(piece.full, plan::Stream::compute);
         args.push_back(builder.whole(piece.full));
     }
-    KernelOp& op =
-        builder.kernel(Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.mesh.shard})
-            .kernel();
+    plan::KernelOp& op = builder
+                             .kernel(plan::Kernel::chunk_split, "split_with_sizes_copy", std::move(args),
+                                     {options_.mesh.shard})
+                             .kernel();
     op.dtype = options_.param;
     op.segments = builder.add_segments(piece_segments());
     pending_.copied_at = builder.new_event();
-    builder.record(pending_.copied_at, Stream::compute);
+    builder.record(pending_.copied_at, plan::Stream::compute);
     pending_.gathered = std::exchange(gather_buffer_, {});
-    if (builder.phase() != Phase::forward) pending_.free_gathered(builder);
+    if (builder.phase() != plan::Phase::forward) pending_.free_gathered(builder);
 }
 
-void GroupUnit::release(PlanBuilder& builder) {
+void GroupUnit::release(plan::PlanBuilder& builder) {
     gathered_ = false;
     if (!copied_out_) {  // gathered ahead, but not used
         gather_buffer_ = {};
@@ -166,7 +169,7 @@ void GroupUnit::release(PlanBuilder& builder) {
     for (const Piece& piece : pieces_) builder.free(piece.full);
 }
 
-Arg GroupUnit::parameter(const Parameter& parameter) const {
+plan::Arg GroupUnit::parameter(const model::Parameter& parameter) const {
     return {pieces_[place_of(parameter)].full, 0, parameter.elements() * size_of(options_.param)};
 }
 
@@ -174,24 +177,25 @@ Arg GroupUnit::parameter(const Parameter& parameter) const {
 
 namespace {
 
-void add(PlanBuilder& builder, const Tensor& sum, const Tensor& more) {
+void add(plan::PlanBuilder& builder, const plan::Tensor& sum, const plan::Tensor& more) {
     const std::int64_t n = sum.elements();
-    builder.kernel(Kernel::accumulate, "elementwise_add", {sum, more}, {n, input_dim(more.dtype)}, n)
+    builder.kernel(plan::Kernel::accumulate, "elementwise_add", {sum, more}, {n, input_dim(more.dtype)}, n)
         .kernel()
         .dtype = sum.dtype;
 }
 
 }  // namespace
 
-Tensor GroupUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) {
-    return builder.new_tensor(parameter.path + ".grad", MemoryCategory::unsharded_gradients,
+plan::Tensor GroupUnit::new_gradient(plan::PlanBuilder& builder, const model::Parameter& parameter) {
+    return builder.new_tensor(parameter.path + ".grad", plan::MemoryCategory::unsharded_gradients,
                               parameter.elements(), options_.param);
 }
 
 // Once all uses of a parameter are summed, autograd adds the sum to the kept gradient, in place, whose type
 // may be wider. It converts the sum as it accumulates it if the reduction's type is narrower, or wider and
 // the gradient is to be kept; in a backward that reduces, the copy-in converts to a wider type.
-void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
+void GroupUnit::gradient_ready(plan::PlanBuilder& builder, const model::Parameter& parameter,
+                               plan::Tensor gradient) {
     Gradient& own = gradients_[place_of(parameter)];
     if (own.made) {
         add(builder, own.made, gradient);
@@ -210,37 +214,40 @@ void GroupUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter,
     }
 }
 
-Tensor GroupUnit::in_reduce_type(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) const {
+plan::Tensor GroupUnit::in_reduce_type(plan::PlanBuilder& builder, const model::Parameter& parameter,
+                                       plan::Tensor gradient) const {
     if (gradient.dtype == options_.reduce) return gradient;
     const std::int64_t n = gradient.elements();
-    Tensor converted = builder.new_tensor(parameter.path + ".grad (to reduce)",
-                                          MemoryCategory::unsharded_gradients, n, options_.reduce);
-    builder.kernel(options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16, "cast",
-                   {converted, gradient}, {n});
+    plan::Tensor converted = builder.new_tensor(
+        parameter.path + ".grad (to reduce)", plan::MemoryCategory::unsharded_gradients, n, options_.reduce);
+    builder.kernel(
+        options_.reduce == plan::DType::fp32 ? plan::Kernel::cast_to_fp32 : plan::Kernel::cast_to_bf16,
+        "cast", {converted, gradient}, {n});
     return converted;
 }
 
-void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
+void GroupUnit::reduce(plan::PlanBuilder& builder, int divisor) {
     if (pending_.reduced) {
-        builder.wait(pending_.reduced_at, Stream::compute);
+        builder.wait(pending_.reduced_at, plan::Stream::compute);
         pending_.reduced = {};
     }
     // Gradients of a single backward are converted by the copy-in.
-    std::vector<Tensor> gradients;
+    std::vector<plan::Tensor> gradients;
     gradients.reserve(gradients_.size());
     for (Gradient& own : gradients_) {
         if (own.kept && own.made) throw std::logic_error(info_.name + " has a gradient that is not summed");
         gradients.push_back(std::move(own.kept ? own.kept : own.made));
         own = {};
     }
-    Tensor input = builder.new_tensor(info_.name + " reduce_scatter input", MemoryCategory::communication,
-                                      info_.padded_elements, options_.reduce);
+    plan::Tensor input =
+        builder.new_tensor(info_.name + " reduce_scatter input", plan::MemoryCategory::communication,
+                           info_.padded_elements, options_.reduce);
     {
-        const PlanBuilder::Range range(builder, "FSDP::post_backward_rs_copy_in");
-        std::vector<Arg> args = {input};
-        std::vector<Segment> segments;
+        const plan::PlanBuilder::Range range(builder, "FSDP::post_backward_rs_copy_in");
+        std::vector<plan::Arg> args = {input};
+        std::vector<plan::Segment> segments;
         bool gaps = false;
-        DType type = options_.reduce;
+        plan::DType type = options_.reduce;
         for (std::size_t i = 0; i < pieces_.size(); ++i) {
             gaps = gaps || !gradients[i];
             if (!gradients[i]) continue;
@@ -249,10 +256,10 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
             segments.push_back({parameters_[i]->id, pieces_[i].first, pieces_[i].elements});
         }
         if (gaps) builder.memset(input);  // for frozen parameters
-        KernelOp& op = builder
-                           .kernel(Kernel::chunk_cat, "chunk_cat", std::move(args),
-                                   {options_.mesh.shard, input_dim(type)})
-                           .kernel();
+        plan::KernelOp& op = builder
+                                 .kernel(plan::Kernel::chunk_cat, "chunk_cat", std::move(args),
+                                         {options_.mesh.shard, input_dim(type)})
+                                 .kernel();
         op.dtype = options_.reduce;
         op.segments = builder.add_segments(std::move(segments));
     }
@@ -261,7 +268,7 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
     held_.clear();  // frees an offloaded shard's device copy immediately
     pending_.reduced = std::move(input);
     pending_.reduced_at = builder.new_event();
-    builder.record(pending_.reduced_at, Stream::post_backward);
+    builder.record(pending_.reduced_at, plan::Stream::post_backward);
 }
 
 void GroupUnit::end_backward() {
@@ -269,4 +276,4 @@ void GroupUnit::end_backward() {
     pending_ = {};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

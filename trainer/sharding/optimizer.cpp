@@ -6,99 +6,100 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/sharding/values.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
-bool scales_by_norms(OptimizerType type) {
-    return type == OptimizerType::lars || type == OptimizerType::lamb;
+bool scales_by_norms(job::OptimizerType type) {
+    return type == job::OptimizerType::lars || type == job::OptimizerType::lamb;
 }
 
-Stream stream_of(const OptimizerSlot& slot) {
-    return slot.space == MemorySpace::device ? Stream::compute : Stream::host;
+plan::Stream stream_of(const OptimizerSlot& slot) {
+    return slot.space == plan::MemorySpace::device ? plan::Stream::compute : plan::Stream::host;
 }
 
-Arg part_of(const Tensor& tensor, std::size_t first, std::size_t count) {
+plan::Arg part_of(const plan::Tensor& tensor, std::size_t first, std::size_t count) {
     return {tensor.view.buffer, static_cast<std::int64_t>(first) * kDouble,
             static_cast<std::int64_t>(count) * kDouble};
 }
 
 // One or more numbers per slot, in memory where the slots can write them.
-Tensor new_sums(PlanBuilder& builder, const char* name, std::size_t count, bool on_host) {
-    return builder.new_tensor(name, MemoryCategory::other, static_cast<std::int64_t>(count), DType::fp64,
-                              on_host ? Stream::host : Stream::compute,
-                              on_host ? MemorySpace::pinned : MemorySpace::device);
+plan::Tensor new_sums(plan::PlanBuilder& builder, const char* name, std::size_t count, bool on_host) {
+    return builder.new_tensor(name, plan::MemoryCategory::other, static_cast<std::int64_t>(count),
+                              plan::DType::fp64, on_host ? plan::Stream::host : plan::Stream::compute,
+                              on_host ? plan::MemorySpace::pinned : plan::MemorySpace::device);
 }
 
-void copy_to_host(PlanBuilder& builder, const Arg& to, const Arg& from) {
+void copy_to_host(plan::PlanBuilder& builder, const plan::Arg& to, const plan::Arg& from) {
     builder.memcpy(to, from, traces::schema::kCopyDeviceToHost);
-    const EventId copied = builder.new_event();
-    builder.record(copied, Stream::compute);
+    const plan::EventId copied = builder.new_event();
+    builder.record(copied, plan::Stream::compute);
     builder.host_wait(copied);
 }
 
 // Sums what the ranks of a shard group have computed for their parts.
-void reduce_sums(PlanBuilder& builder, const Tensor& sums, bool on_host, const Mesh& mesh) {
+void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, bool on_host, const plan::Mesh& mesh) {
     if (mesh.shard == 1) return;
-    Tensor device = sums;
+    plan::Tensor device = sums;
     if (on_host) {
         device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
         builder.memcpy(device, sums, traces::schema::kCopyHostToDevice);
     }
-    builder.order(Stream::compute, Stream::post_backward);
-    builder.collective({.operation = Operation::all_reduce, .dtype = DType::fp64, .group = Group::shard},
-                       device, device, device.bytes(), Stream::post_backward);
-    builder.order(Stream::post_backward, Stream::compute);
+    builder.order(plan::Stream::compute, plan::Stream::post_backward);
+    builder.collective(
+        {.operation = plan::Operation::all_reduce, .dtype = plan::DType::fp64, .group = plan::Group::shard},
+        device, device, device.bytes(), plan::Stream::post_backward);
+    builder.order(plan::Stream::post_backward, plan::Stream::compute);
     if (on_host) copy_to_host(builder, sums, device);
 }
 
 }  // namespace
 
 bool OptimizerSlot::trained() const {
-    return std::any_of(segments.begin(), segments.end(), [](const Segment& s) { return s.trained; });
+    return std::any_of(segments.begin(), segments.end(), [](const plan::Segment& s) { return s.trained; });
 }
 
 std::string OptimizerPlanner::class_name() const {
     switch (options_.type) {
-        case OptimizerType::sgd:
+        case job::OptimizerType::sgd:
             return "SGD";
-        case OptimizerType::adam:
+        case job::OptimizerType::adam:
             return "Adam";
-        case OptimizerType::adamw:
+        case job::OptimizerType::adamw:
             return "AdamW";
-        case OptimizerType::lars:
+        case job::OptimizerType::lars:
             return "LARS";
-        case OptimizerType::lamb:
+        case job::OptimizerType::lamb:
             break;
     }
     return "LAMB";
 }
 
 std::vector<std::string_view> OptimizerPlanner::state_names() const {
-    if (options_.type == OptimizerType::sgd && options_.momentum == 0) return {};
-    if (options_.type == OptimizerType::sgd || options_.type == OptimizerType::lars)
+    if (options_.type == job::OptimizerType::sgd && options_.momentum == 0) return {};
+    if (options_.type == job::OptimizerType::sgd || options_.type == job::OptimizerType::lars)
         return {"momentum_buffer"};
     return {"exp_avg", "exp_avg_sq"};
 }
 
-std::size_t OptimizerPlanner::add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot) {
-    const bool on_device = slot.space == MemorySpace::device;
+std::size_t OptimizerPlanner::add_slot(std::vector<plan::Buffer>& persistent, OptimizerSlot slot) {
+    const bool on_device = slot.space == plan::MemorySpace::device;
     if (slot.trained()) {
         for (const std::string_view state : state_names()) {
-            persistent.push_back({slot.name + "." + std::string(state), MemoryCategory::optimizer_state,
-                                  on_device ? MemorySpace::device : MemorySpace::host, slot.elements * kFloat,
-                                  slot.unit, slot.module});
-            slot.state.push_back(static_cast<BufferId>(persistent.size() - 1));
+            persistent.push_back({slot.name + "." + std::string(state), plan::MemoryCategory::optimizer_state,
+                                  on_device ? plan::MemorySpace::device : plan::MemorySpace::host,
+                                  slot.elements * kFloat, slot.unit, slot.module});
+            slot.state.push_back(static_cast<plan::BufferId>(persistent.size() - 1));
         }
     }
     slots_.push_back(std::move(slot));
     return slots_.size() - 1;
 }
 
-void OptimizerPlanner::allocate_state(PlanBuilder& builder) {
+void OptimizerPlanner::allocate_state(plan::PlanBuilder& builder) {
     for (const OptimizerSlot& slot : slots_) {
-        const PlanBuilder::Scope scope(builder, builder.phase(), slot.module, slot.unit);
-        for (const BufferId state : slot.state) {
+        const plan::PlanBuilder::Scope scope(builder, builder.phase(), slot.module, slot.unit);
+        for (const plan::BufferId state : slot.state) {
             builder.allocate(state, stream_of(slot));
             builder.memset(builder.whole(state), stream_of(slot));
         }
@@ -106,10 +107,10 @@ void OptimizerPlanner::allocate_state(PlanBuilder& builder) {
     has_state_ = true;
 }
 
-void OptimizerPlanner::zero_grad(PlanBuilder& builder) {
-    const PlanBuilder::Range range(builder, "Optimizer.zero_grad#" + class_name() + ".zero_grad");
+void OptimizerPlanner::zero_grad(plan::PlanBuilder& builder) {
+    const plan::PlanBuilder::Range range(builder, "Optimizer.zero_grad#" + class_name() + ".zero_grad");
     if (!has_gradients_ || keep_gradients_) return;
-    BufferId freed = -1;  // slots of one unit may share a buffer
+    plan::BufferId freed = -1;  // slots of one unit may share a buffer
     for (const OptimizerSlot& slot : slots_) {
         if (!slot.trained() || slot.gradient.buffer == freed) continue;
         freed = slot.gradient.buffer;
@@ -119,51 +120,52 @@ void OptimizerPlanner::zero_grad(PlanBuilder& builder) {
 }
 
 // torch.nn.utils.clip_grad_norm_ over all shards: one norm of all gradients, then one factor for them.
-void OptimizerPlanner::clip(PlanBuilder& builder) {
+void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
     if (clip_norm_ <= 0) return;
-    const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
-    const PlanBuilder::Range range(builder, "clip_grad_norm_");
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
+    const plan::PlanBuilder::Range range(builder, "clip_grad_norm_");
     std::vector<const OptimizerSlot*> trained;
     bool on_host = false;
     for (const OptimizerSlot& slot : slots_) {
         if (!slot.trained()) continue;
         trained.push_back(&slot);
-        on_host = on_host || slot.space != MemorySpace::device;
+        on_host = on_host || slot.space != plan::MemorySpace::device;
     }
-    const Tensor sums = new_sums(builder, "squares of gradients", trained.size(), on_host);
+    const plan::Tensor sums = new_sums(builder, "squares of gradients", trained.size(), on_host);
     for (std::size_t i = 0; i < trained.size(); ++i) {
         const OptimizerSlot& slot = *trained[i];
-        const PlanBuilder::Scope of_slot(builder, Phase::optimizer, slot.module, slot.unit);
-        builder.kernel(Kernel::sum_of_squares, "aten::_foreach_norm", {part_of(sums, i, 1), slot.gradient},
-                       {slot.elements}, 2 * slot.elements, stream_of(slot));
+        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
+        builder.kernel(plan::Kernel::sum_of_squares, "aten::_foreach_norm",
+                       {part_of(sums, i, 1), slot.gradient}, {slot.elements}, 2 * slot.elements,
+                       stream_of(slot));
     }
     reduce_sums(builder, sums, on_host, mesh_);
-    const Stream stream = on_host ? Stream::host : Stream::compute;
-    const MemorySpace space = on_host ? MemorySpace::pinned : MemorySpace::device;
-    const Tensor factor =
-        builder.new_tensor("clip factor", MemoryCategory::other, 1, DType::fp32, stream, space);
-    const Tensor norm =
-        builder.new_tensor("gradient norm", MemoryCategory::other, 1, DType::fp64, stream, space);
+    const plan::Stream stream = on_host ? plan::Stream::host : plan::Stream::compute;
+    const plan::MemorySpace space = on_host ? plan::MemorySpace::pinned : plan::MemorySpace::device;
+    const plan::Tensor factor =
+        builder.new_tensor("clip factor", plan::MemoryCategory::other, 1, plan::DType::fp32, stream, space);
+    const plan::Tensor norm =
+        builder.new_tensor("gradient norm", plan::MemoryCategory::other, 1, plan::DType::fp64, stream, space);
     const auto count = static_cast<std::int64_t>(trained.size());
-    builder.kernel(Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
+    builder.kernel(plan::Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
         .kernel()
         .scalars = {clip_norm_};
     for (const OptimizerSlot* slot : trained) {
-        const PlanBuilder::Scope of_slot(builder, Phase::optimizer, slot->module, slot->unit);
-        builder.kernel(Kernel::scale_by, "aten::_foreach_mul_", {slot->gradient, factor}, {slot->elements},
-                       slot->elements, stream_of(*slot));
+        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot->module, slot->unit);
+        builder.kernel(plan::Kernel::scale_by, "aten::_foreach_mul_", {slot->gradient, factor},
+                       {slot->elements}, slot->elements, stream_of(*slot));
     }
 }
 
-void OptimizerPlanner::step(PlanBuilder& builder) {
+void OptimizerPlanner::step(plan::PlanBuilder& builder) {
     clip(builder);
-    const PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
+    const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
     if (!has_state_) {
-        const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         allocate_state(builder);
     }
     // LARS and LAMB first compute norms of all parameters, over the shards of all ranks.
-    Tensor norms;
+    plan::Tensor norms;
     std::vector<std::size_t> first_norm(slots_.size(), 0);
     if (scales_by_norms(options_.type)) {
         std::size_t count = 0;
@@ -171,9 +173,9 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
         for (std::size_t i = 0; i < slots_.size(); ++i) {
             first_norm[i] = count;
             count += 2 * slots_[i].segments.size();
-            on_host = on_host || slots_[i].space != MemorySpace::device;
+            on_host = on_host || slots_[i].space != plan::MemorySpace::device;
         }
-        const PlanBuilder::Scope scope(builder, Phase::optimizer, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         norms = new_sums(builder, "norms of parameters", count, on_host);
         for (std::size_t i = 0; i < slots_.size(); ++i)
             compute_norms(builder, slots_[i], norms, first_norm[i]);
@@ -186,67 +188,69 @@ void OptimizerPlanner::step(PlanBuilder& builder) {
 }
 
 // What LARS and LAMB compute before they update: the norms of parameter and gradient, or of the update.
-void OptimizerPlanner::compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
-                                     std::size_t first) {
-    const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
-    const Stream stream = stream_of(slot);
-    const Arg out = part_of(norms, first, 2 * slot.segments.size());
+void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const OptimizerSlot& slot,
+                                     const plan::Tensor& norms, std::size_t first) {
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
+    const plan::Stream stream = stream_of(slot);
+    const plan::Arg out = part_of(norms, first, 2 * slot.segments.size());
     if (!slot.trained()) {
         builder.memset(out, stream);
         return;
     }
-    if (options_.type == OptimizerType::lars) {
-        Op& op = builder.kernel(Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
-                                {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
+    if (options_.type == job::OptimizerType::lars) {
+        plan::Op& op =
+            builder.kernel(plan::Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
+                           {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
         op.kernel().segments = builder.add_segments(slot.segments);
         return;
     }
-    std::vector<Arg> args = {out, slot.gradient, slot.parameter};
-    for (const BufferId state : slot.state) args.push_back(builder.whole(state));
-    Op& op = builder.kernel(Kernel::lamb_update, "lamb_update", std::move(args),
-                            {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
+    std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter};
+    for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
+    plan::Op& op =
+        builder.kernel(plan::Kernel::lamb_update, "lamb_update", std::move(args),
+                       {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
     op.kernel().segments = builder.add_segments(slot.segments);
     op.kernel().scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
 }
 
-void OptimizerPlanner::update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
-                              std::size_t first) {
-    const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
-    std::vector<Arg> args = {slot.parameter, slot.gradient};
-    Kernel kernel = Kernel::sgd;
+void OptimizerPlanner::update(plan::PlanBuilder& builder, const OptimizerSlot& slot,
+                              const plan::Tensor& norms, std::size_t first) {
+    const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
+    std::vector<plan::Arg> args = {slot.parameter, slot.gradient};
+    plan::Kernel kernel = plan::Kernel::sgd;
     const char* name = "sgd_step";
     std::array<double, 5> scalars{};
     const std::int64_t n = slot.elements;
     std::int64_t flops = kernels::adamw_cost(n).flops;
     switch (options_.type) {
-        case OptimizerType::sgd:
+        case job::OptimizerType::sgd:
             flops = kernels::sgd_cost(n, options_.momentum != 0).flops;
             scalars = {options_.momentum, options_.weight_decay, options_.nesterov ? 1.0 : 0.0};
             break;
-        case OptimizerType::adam:
-        case OptimizerType::adamw:
-            kernel = options_.type == OptimizerType::adam ? Kernel::adam : Kernel::adamw;
-            name = options_.type == OptimizerType::adam ? "adam_step" : "adamw_step";
+        case job::OptimizerType::adam:
+        case job::OptimizerType::adamw:
+            kernel = options_.type == job::OptimizerType::adam ? plan::Kernel::adam : plan::Kernel::adamw;
+            name = options_.type == job::OptimizerType::adam ? "adam_step" : "adamw_step";
             scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
             break;
-        case OptimizerType::lars:
-            kernel = Kernel::lars;
+        case job::OptimizerType::lars:
+            kernel = plan::Kernel::lars;
             name = "lars_step";
             flops = kernels::sgd_cost(n, options_.momentum != 0).flops + n;
             scalars = {options_.momentum, options_.weight_decay, options_.trust_coefficient,
                        options_.nesterov ? 1.0 : 0.0};
             break;
-        case OptimizerType::lamb:
-            kernel = Kernel::lamb;
+        case job::OptimizerType::lamb:
+            kernel = plan::Kernel::lamb;
             name = "lamb_step";
             flops = 2 * n;
             break;
     }
-    if (kernel != Kernel::lamb) {
-        for (const BufferId state : slot.state) args.push_back(builder.whole(state));
+    if (kernel != plan::Kernel::lamb) {
+        for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
     }
     if (norms) args.push_back(part_of(norms, first, 2 * slot.segments.size()));
-    Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
+    plan::Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
     op.kernel().scalars = scalars;
     op.kernel().segments = builder.add_segments(slot.segments);
 }
@@ -257,14 +261,15 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
     for (const OptimizerSlot& slot : slots_) {
         const std::int64_t begin = slot.per_rank > 0 ? place * slot.per_rank : 0;
         const std::int64_t end = begin + slot.elements;
-        for (const Segment& segment : slot.segments) {
+        for (const plan::Segment& segment : slot.segments) {
             // The part of the segment that lies in [first, last) of the sequence; `whole` begins at `first`.
-            const auto piece = [&](std::string_view state, const Arg& whole, std::int64_t first,
+            const auto piece = [&](std::string_view state, const plan::Arg& whole, std::int64_t first,
                                    std::int64_t last) {
                 const std::int64_t from = std::max(first, segment.first);
                 const std::int64_t to = std::min(last, segment.first + segment.elements);
                 if (from >= to) return;
-                const Arg where{whole.buffer, whole.offset + (from - first) * kFloat, (to - from) * kFloat};
+                const plan::Arg where{whole.buffer, whole.offset + (from - first) * kFloat,
+                                      (to - from) * kFloat};
                 out.push_back(
                     {segment.parameter, std::string(state), from - segment.first, to - from, where});
             };
@@ -282,4 +287,4 @@ std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
     return out;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -11,7 +11,7 @@
 #include "trainer/model/module.h"
 #include "trainer/plan/builder.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 // Consecutive parameters form a sequence of elements (`segments` gives the place of each). A rank holds all
 // of it (per_rank is 0), or the elements [place * per_rank, (place + 1) * per_rank), where `place` is the
@@ -20,11 +20,12 @@ struct OptimizerSlot {
     std::string name;
     std::int64_t elements = 0;  // elements that a rank holds
     std::int64_t per_rank = 0;
-    std::vector<Segment> segments;
+    std::vector<plan::Segment> segments;
     int unit = -1, module = -1;
-    MemorySpace space = MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
-    Arg parameter, gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
-    std::vector<BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
+    plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
+    plan::Arg parameter,
+        gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
+    std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
 
     bool trained() const;
 };
@@ -35,28 +36,28 @@ struct StatePiece {
     std::string state;
     std::int64_t first = 0;  // element of the parameter
     std::int64_t elements = 0;
-    Arg where;  // fp32; contiguous, without a stride
+    plan::Arg where;  // fp32; contiguous, without a stride
 };
 
 class OptimizerPlanner {
   public:
     // `mesh`: the ranks that hold the other parts of a slot's sequence.
-    OptimizerPlanner(const OptimizerSection& options, double clip_norm, Mesh mesh)
+    OptimizerPlanner(const job::OptimizerSection& options, double clip_norm, plan::Mesh mesh)
         : options_(options), clip_norm_(clip_norm), mesh_(mesh) {}
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
     // returns its index.
-    std::size_t add_slot(std::vector<Buffer>& persistent, OptimizerSlot slot);
+    std::size_t add_slot(std::vector<plan::Buffer>& persistent, OptimizerSlot slot);
     const OptimizerSlot& slot(std::size_t index) const { return slots_[index]; }
     const std::vector<OptimizerSlot>& slots() const { return slots_; }
     // Names of the state buffers, in the order of OptimizerSlot::state.
     std::vector<std::string_view> state_names() const;
 
     // The state exists from the start (a checkpoint is loaded): set-up allocates it.
-    void allocate_state(PlanBuilder& builder);
+    void allocate_state(plan::PlanBuilder& builder);
     // Frees the gradients of the previous step ("set to None"), except those that are stored elsewhere.
-    void zero_grad(PlanBuilder& builder);
-    void step(PlanBuilder& builder);
+    void zero_grad(plan::PlanBuilder& builder);
+    void step(plan::PlanBuilder& builder);
 
     // Where the elements of the parameters and of their state are, for the rank at `place` of its shard
     // group: everything that it keeps from step to step, including the parameters that others update for it.
@@ -68,22 +69,23 @@ class OptimizerPlanner {
     // Gradients are stored elsewhere (pinned host memory, views of buckets), so that zero_grad does not free
     // them.
     void keep_gradients() { keep_gradients_ = true; }
-    void set_gradient(std::size_t slot, const Arg& gradient) { slots_[slot].gradient = gradient; }
+    void set_gradient(std::size_t slot, const plan::Arg& gradient) { slots_[slot].gradient = gradient; }
 
     std::string class_name() const;
 
   private:
-    void clip(PlanBuilder& builder);
+    void clip(plan::PlanBuilder& builder);
     // `first`: where the slot's numbers begin in `norms`.
-    void compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
+    void compute_norms(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& norms,
                        std::size_t first);
-    void update(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms, std::size_t first);
+    void update(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& norms,
+                std::size_t first);
 
-    OptimizerSection options_;
+    job::OptimizerSection options_;
     double clip_norm_ = 0;
-    Mesh mesh_;
+    plan::Mesh mesh_;
     std::vector<OptimizerSlot> slots_;
     bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

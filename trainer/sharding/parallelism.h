@@ -11,7 +11,7 @@
 #include "trainer/model/module.h"
 #include "trainer/sharding/optimizer.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 // An FSDP unit or DDP bucket, as the trace describes it.
 struct UnitInfo {
@@ -28,24 +28,24 @@ struct MicroBatch {
     bool last() const { return index + 1 == count; }
 };
 
-class Parallelism : public ParameterStore {
+class Parallelism : public model::ParameterStore {
   public:
-    Parallelism(const Job& job, Mesh mesh);
+    Parallelism(const job::Job& job, plan::Mesh mesh);
 
-    const Mesh& mesh() const { return mesh_; }
+    const plan::Mesh& mesh() const { return mesh_; }
 
     virtual const std::vector<UnitInfo>& units() const = 0;
-    virtual int unit_of(const Parameter& parameter) const = 0;
+    virtual int unit_of(const model::Parameter& parameter) const = 0;
 
     // Called once: parameters and other persistent buffers, initial values.
-    virtual void setup(PlanBuilder& builder) = 0;
+    virtual void setup(plan::PlanBuilder& builder) = 0;
 
     std::size_t add_slot(OptimizerSlot slot) { return optimizer_.add_slot(persistent_, std::move(slot)); }
 
     // The Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
     // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
     // step; after_optimizer.
-    virtual void begin_step(PlanBuilder& builder) { builder_ = &builder; }
+    virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void end_backward() {}
     virtual void after_optimizer() {}
@@ -53,7 +53,7 @@ class Parallelism : public ParameterStore {
 
     // A Plan that only computes outputs is written between these two: it has no gradient and leaves nothing
     // behind.
-    virtual void begin_evaluation(PlanBuilder& builder) {
+    virtual void begin_evaluation(plan::PlanBuilder& builder) {
         evaluating_ = true;
         builder_ = &builder;
     }
@@ -64,19 +64,19 @@ class Parallelism : public ParameterStore {
 
     OptimizerPlanner& optimizer() { return optimizer_; }
     const OptimizerPlanner& optimizer() const { return optimizer_; }
-    const std::vector<Buffer>& persistent() const { return persistent_; }
+    const std::vector<plan::Buffer>& persistent() const { return persistent_; }
     // Adds a buffer that may live across Plans.
-    BufferId declare(Buffer buffer) {
+    plan::BufferId declare(plan::Buffer buffer) {
         persistent_.push_back(std::move(buffer));
-        return static_cast<BufferId>(persistent_.size() - 1);
+        return static_cast<plan::BufferId>(persistent_.size() - 1);
     }
 
     // Another one, for which all Plans are written again, if they depend on what the last Plan has shown;
     // else null.
-    virtual std::unique_ptr<Parallelism> with_what_it_learned(const Job&) const { return nullptr; }
+    virtual std::unique_ptr<Parallelism> with_what_it_learned(const job::Job&) const { return nullptr; }
 
     // Event slots [0, lasting_events) keep their meaning between Plans.
-    virtual EventId lasting_events() const { return 0; }
+    virtual plan::EventId lasting_events() const { return 0; }
 
     // The next Plan is the same if the keys are equal. The key changes while a run warms up.
     virtual std::string state_key() const {
@@ -86,25 +86,26 @@ class Parallelism : public ParameterStore {
     // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's
     // first element in the flat sequence, `to` is a piece of that sequence, and `per_rank` is the number of
     // elements of a piece (0: all).
-    static void initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
-                           std::int64_t first, std::int64_t per_rank, Stream stream = Stream::compute);
+    static void initialize(plan::PlanBuilder& builder, const model::Parameter& parameter, const plan::Arg& to,
+                           std::int64_t first, std::int64_t per_rank,
+                           plan::Stream stream = plan::Stream::compute);
 
   protected:
-    PlanBuilder& builder() { return *builder_; }
+    plan::PlanBuilder& builder() { return *builder_; }
     // Declares a buffer that lives from set-up on.
-    Arg declare_whole(Buffer buffer) {
+    plan::Arg declare_whole(plan::Buffer buffer) {
         const std::int64_t bytes = buffer.bytes;
         return {declare(std::move(buffer)), 0, bytes};
     }
 
-    Mesh mesh_;
+    plan::Mesh mesh_;
     OptimizerPlanner optimizer_;
-    std::vector<Buffer> persistent_;
+    std::vector<plan::Buffer> persistent_;
     MicroBatch micro_;
     bool evaluating_ = false;
 
   private:
-    PlanBuilder* builder_ = nullptr;
+    plan::PlanBuilder* builder_ = nullptr;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -9,14 +9,14 @@
 #include "trainer/sharding/values.h"
 #include "trainer/sharding/wrap.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
 // To generate text, one rank holds everything and reads one sample.
-Job job_for(Job job, Purpose purpose) {
+job::Job job_for(job::Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
-    job.parallel.mode = ParallelMode::none;
+    job.parallel.mode = job::ParallelMode::none;
     job.ddp.shard_optimizer = false;
     job.run.ranks = 1;
     job.data.batch = 1;
@@ -26,27 +26,27 @@ Job job_for(Job job, Purpose purpose) {
     return job;
 }
 
-std::unique_ptr<Module> wrap_model(const Job& job, Workload& workload) {
-    std::unique_ptr<Module> model = workload.model(job);
+std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workload) {
+    std::unique_ptr<model::Module> model = workload.model(job);
     switch (job.parallel.mode) {
-        case ParallelMode::fsdp:
+        case job::ParallelMode::fsdp:
             return workload.wrap(std::move(model), job);
-        case ParallelMode::ddp:
+        case job::ParallelMode::ddp:
             return std::make_unique<DistributedDataParallel>(std::move(model));
-        case ParallelMode::none:
+        case job::ParallelMode::none:
             break;
     }
     return model;
 }
 
-std::unique_ptr<Parallelism> make_parallelism(const Job& job, const ModuleTree& tree) {
-    const Mesh alone{job.run.ranks, 1};
+std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
+    const plan::Mesh alone{job.run.ranks, 1};
     switch (job.parallel.mode) {
-        case ParallelMode::fsdp:
+        case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
-        case ParallelMode::ddp:
+        case job::ParallelMode::ddp:
             return std::make_unique<Ddp>(job, alone, tree);
-        case ParallelMode::none:
+        case job::ParallelMode::none:
             break;
     }
     return std::make_unique<Replicated>(job, alone, tree);
@@ -54,9 +54,9 @@ std::unique_ptr<Parallelism> make_parallelism(const Job& job, const ModuleTree& 
 
 }  // namespace
 
-Program::Program(const Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
+Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
 
-Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
+Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
     : job_(job_for(job, purpose)),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
@@ -68,15 +68,15 @@ Program::Program(const Job& job, std::unique_ptr<Workload> workload, Purpose pur
 void Program::make_plans() {
     steps_.clear();
     loss_pending_ = false;
-    const auto declare = [&](const char* name, MemorySpace space, std::int64_t bytes) {
-        return parallelism_->declare({name, MemoryCategory::other, space, bytes, -1, -1});
+    const auto declare = [&](const char* name, plan::MemorySpace space, std::int64_t bytes) {
+        return parallelism_->declare({name, plan::MemoryCategory::other, space, bytes, -1, -1});
     };
     const std::int64_t losses = job_.train.accumulation * kDouble;
-    loss_host_ = declare("loss (host)", MemorySpace::pinned, losses);
-    finite_host_ = declare("non-finite flag", MemorySpace::pinned, sizeof(std::int32_t));
-    if (job_.train.accumulation > 1) losses_ = declare("losses", MemorySpace::device, losses);
+    loss_host_ = declare("loss (host)", plan::MemorySpace::pinned, losses);
+    finite_host_ = declare("non-finite flag", plan::MemorySpace::pinned, sizeof(std::int32_t));
+    if (job_.train.accumulation > 1) losses_ = declare("losses", plan::MemorySpace::device, losses);
     if (job_.memory.gemm_workspace_bytes > 0) {
-        workspace_ = declare("workspaces of matrix products", MemorySpace::device,
+        workspace_ = declare("workspaces of matrix products", plan::MemorySpace::device,
                              2 * job_.memory.gemm_workspace_bytes);
     }
     loss_event_ = parallelism_->lasting_events();
@@ -89,7 +89,7 @@ void Program::make_plans() {
     // A step's Plan depends on the state that the step before left; once a step leaves the state that it
     // found, all later Plans are the same.
     for (std::string before = state_key();; before = state_key()) {
-        steps_.push_back(make_step(steps_.empty() ? PlanKind::first : PlanKind::steady));
+        steps_.push_back(make_step(steps_.empty() ? plan::PlanKind::first : plan::PlanKind::steady));
         if (auto learned = parallelism_->with_what_it_learned(job_)) {
             parallelism_ = std::move(learned);
             return make_plans();
@@ -105,16 +105,16 @@ std::string Program::state_key() const {
     return parallelism_->state_key() + (loss_pending_ ? " loss" : "");
 }
 
-std::vector<const Plan*> Program::plans() const {
-    std::vector<const Plan*> all = {&setup_, &finish_};
-    for (const Plan& step : steps_) all.push_back(&step);
+std::vector<const plan::Plan*> Program::plans() const {
+    std::vector<const plan::Plan*> all = {&setup_, &finish_};
+    for (const plan::Plan& step : steps_) all.push_back(&step);
     if (evaluation_) all.push_back(&*evaluation_);
     return all;
 }
 
 MemoryPrediction Program::predict() const {
     MemoryPrediction prediction;
-    MemoryAccount account;
+    plan::MemoryAccount account;
     account.walk(setup_);
     account.take_peak();
     for (std::size_t i = 0; i <= steps_.size(); ++i) {  // the steady Plan twice
@@ -125,66 +125,67 @@ MemoryPrediction Program::predict() const {
     return prediction;
 }
 
-PlanBuilder Program::new_builder(PlanKind kind) const {
-    PlanBuilder builder(kind, parallelism_->persistent());
+plan::PlanBuilder Program::new_builder(plan::PlanKind kind) const {
+    plan::PlanBuilder builder(kind, parallelism_->persistent());
     builder.reserve_events(loss_event_ + 1);
     return builder;
 }
 
-Plan Program::make_setup() {
-    PlanBuilder builder = new_builder(PlanKind::setup);
+plan::Plan Program::make_setup() {
+    plan::PlanBuilder builder = new_builder(plan::PlanKind::setup);
     {
-        const PlanBuilder::Scope scope(builder, Phase::setup, -1, -1);
-        const PlanBuilder::Range range(builder, "setup");
-        builder.allocate(loss_host_, Stream::host);
-        builder.allocate(finite_host_, Stream::host);
-        builder.memset(builder.whole(finite_host_), Stream::host, 0xFF);  // -1: everything is finite
-        if (losses_ >= 0) builder.allocate(losses_, Stream::compute);
-        if (workspace_ >= 0) builder.allocate(workspace_, Stream::compute);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, -1, -1);
+        const plan::PlanBuilder::Range range(builder, "setup");
+        builder.allocate(loss_host_, plan::Stream::host);
+        builder.allocate(finite_host_, plan::Stream::host);
+        builder.memset(builder.whole(finite_host_), plan::Stream::host, 0xFF);  // -1: everything is finite
+        if (losses_ >= 0) builder.allocate(losses_, plan::Stream::compute);
+        if (workspace_ >= 0) builder.allocate(workspace_, plan::Stream::compute);
         parallelism_->setup(builder);
         // Set-up fills it from the checkpoint; without one, the first step makes it, as in PyTorch.
         if (!job_.checkpoint.load.empty() && purpose_ == Purpose::train)
             parallelism_->optimizer().allocate_state(builder);
         if (job_.run.ranks > 1) {
             // No rank starts before all are ready.
-            builder.order(Stream::compute, Stream::post_backward);
-            builder.collective({.operation = Operation::barrier}, {}, {}, 0, Stream::post_backward);
-            const EventId event = builder.new_event();
-            builder.record(event, Stream::post_backward);
+            builder.order(plan::Stream::compute, plan::Stream::post_backward);
+            builder.collective({.operation = plan::Operation::barrier}, {}, {}, 0,
+                               plan::Stream::post_backward);
+            const plan::EventId event = builder.new_event();
+            builder.record(event, plan::Stream::post_backward);
             builder.host_wait(event);
         }
     }
     return builder.take();
 }
 
-Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
-    Graph graph{builder, tape, *parallelism_};
+model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const {
+    model::Graph graph{builder, tape, *parallelism_};
     graph.dtype = dtype_of(job_.precision.param);
     graph.buffer_dtype = dtype_of(job_.precision.buffer);
     return graph;
 }
 
 // The forward and backward of one micro-batch.
-Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) {
+Program::Variables Program::micro_batch(plan::PlanBuilder& builder, MicroBatch micro) {
     builder.set_micro(micro.index);
     parallelism_->begin_micro_batch(micro);
-    Tape tape(builder);
-    Graph graph = new_graph(builder, tape);
+    plan::Tape tape(builder);
+    model::Graph graph = new_graph(builder, tape);
     graph.finite_flag = builder.whole(finite_host_);
     Workload::Batch batch;
     {
-        const PlanBuilder::Scope scope(builder, Phase::data, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::data, -1, -1);
         batch = workload_->load_batch(builder, job_);
     }
-    Tensor output, loss_value;
+    plan::Tensor output, loss_value;
     {
-        const PlanBuilder::Scope scope(builder, Phase::forward, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::forward, -1, -1);
         output = call(graph, *tree_.root, batch.input);
         loss_value = workload_->loss(graph, job_, output, batch.target);
     }
     tape.backward();
     {
-        const PlanBuilder::Scope scope(builder, Phase::backward, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, -1, -1);
         parallelism_->end_backward();
     }
     return {std::move(output), std::move(batch.input), std::move(batch.target), std::move(loss_value)};
@@ -192,11 +193,11 @@ Program::Variables Program::micro_batch(PlanBuilder& builder, MicroBatch micro) 
 
 // The loop of every PyTorch tutorial: zero_grad; for each micro-batch next batch, forward, loss, backward;
 // step. The loss is read one step late, so that the host is ahead of the device by at most one step.
-Plan Program::make_step(PlanKind kind) {
-    PlanBuilder builder = new_builder(kind);
+plan::Plan Program::make_step(plan::PlanKind kind) {
+    plan::PlanBuilder builder = new_builder(kind);
     parallelism_->begin_step(builder);
     {
-        const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);
         parallelism_->optimizer().zero_grad(builder);
     }
     const int count = job_.train.accumulation;
@@ -213,20 +214,20 @@ Plan Program::make_step(PlanKind kind) {
     parallelism_->optimizer().step(builder);
     parallelism_->after_optimizer();
     {
-        const PlanBuilder::Scope scope(builder, Phase::none, -1, -1);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);
         workload_->after_optimizer(builder);
-        const PlanBuilder::Range range(builder, "aten::item");
+        const plan::PlanBuilder::Range range(builder, "aten::item");
         if (loss_pending_) {
             builder.host_wait(loss_event_);
-            builder.host_call(HostCall::read_loss, "read_loss",
+            builder.host_call(plan::HostCall::read_loss, "read_loss",
                               {builder.whole(loss_host_), builder.whole(finite_host_)});
         }
         if (variables.loss) {
-            const Arg losses =
-                count > 1 ? builder.whole(losses_) : Arg{variables.loss.view.buffer, 0, kDouble};
+            const plan::Arg losses =
+                count > 1 ? builder.whole(losses_) : plan::Arg{variables.loss.view.buffer, 0, kDouble};
             builder.memcpy(builder.whole(loss_host_), losses, traces::schema::kCopyDeviceToHost);
         }
-        builder.record(loss_event_, Stream::compute);
+        builder.record(loss_event_, plan::Stream::compute);
     }
     loss_pending_ = true;
     parallelism_->end_step();
@@ -235,43 +236,44 @@ Plan Program::make_step(PlanKind kind) {
     return builder.take();
 }
 
-Plan Program::make_finish() {
-    PlanBuilder builder = new_builder(PlanKind::finish);
+plan::Plan Program::make_finish() {
+    plan::PlanBuilder builder = new_builder(plan::PlanKind::finish);
     builder.host_wait(loss_event_);
-    builder.host_call(HostCall::read_loss, "read_loss",
+    builder.host_call(plan::HostCall::read_loss, "read_loss",
                       {builder.whole(loss_host_), builder.whole(finite_host_)});
     return builder.take();
 }
 
 // A forward that leaves nothing behind, and its result: the loss of held-out samples, or the logits.
-Plan Program::make_evaluation() {
+plan::Plan Program::make_evaluation() {
     const bool generates = purpose_ == Purpose::generate;
-    PlanBuilder builder = new_builder(generates ? PlanKind::generation : PlanKind::validation);
+    plan::PlanBuilder builder =
+        new_builder(generates ? plan::PlanKind::generation : plan::PlanKind::validation);
     parallelism_->begin_evaluation(builder);
     {
-        const PlanBuilder::Scope scope(builder, Phase::validation, -1, -1);
-        Tape tape(builder);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::validation, -1, -1);
+        plan::Tape tape(builder);
         tape.set_recording(false);
-        Graph graph = new_graph(builder, tape);
+        model::Graph graph = new_graph(builder, tape);
         graph.training = false;
         const Workload::Batch batch = workload_->load_batch(builder, job_);
-        const Tensor output = call(graph, *tree_.root, batch.input);
-        const Tensor result = generates ? to_dtype(graph, output, DType::fp32)
-                                        : workload_->loss(graph, job_, output, batch.target);
+        const plan::Tensor output = call(graph, *tree_.root, batch.input);
+        const plan::Tensor result = generates ? to_dtype(graph, output, plan::DType::fp32)
+                                              : workload_->loss(graph, job_, output, batch.target);
         const std::int64_t bytes = generates ? result.bytes() : kDouble;
-        const Tensor on_host =
-            builder.new_tensor(generates ? "logits (host)" : "validation loss (host)", MemoryCategory::other,
-                               bytes / size_of(generates ? DType::fp32 : DType::fp64),
-                               generates ? DType::fp32 : DType::fp64, Stream::host, MemorySpace::pinned);
+        const plan::Tensor on_host = builder.new_tensor(
+            generates ? "logits (host)" : "validation loss (host)", plan::MemoryCategory::other,
+            bytes / size_of(generates ? plan::DType::fp32 : plan::DType::fp64),
+            generates ? plan::DType::fp32 : plan::DType::fp64, plan::Stream::host, plan::MemorySpace::pinned);
         builder.memcpy(on_host, {result.view.buffer, 0, bytes}, traces::schema::kCopyDeviceToHost);
-        const EventId copied = builder.new_event();
-        builder.record(copied, Stream::compute);
+        const plan::EventId copied = builder.new_event();
+        builder.record(copied, plan::Stream::compute);
         builder.host_wait(copied);
-        builder.host_call(generates ? HostCall::read_logits : HostCall::read_validation_loss,
+        builder.host_call(generates ? plan::HostCall::read_logits : plan::HostCall::read_validation_loss,
                           generates ? "read_logits" : "read_validation_loss", {on_host});
         parallelism_->end_evaluation();
     }
     return builder.take();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

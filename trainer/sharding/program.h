@@ -17,7 +17,7 @@
 #include "trainer/sharding/parallelism.h"
 #include "trainer/sharding/workload.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 // The purpose of a Program.
 enum class Purpose : std::uint8_t {
@@ -27,7 +27,7 @@ enum class Purpose : std::uint8_t {
 
 // The memory account of a run.
 struct MemoryPrediction {
-    MemoryPeak peak;
+    plan::MemoryPeak peak;
     std::vector<std::int64_t> steps;  // peak of step 0, 1, …; the last value holds for all later steps
 };
 
@@ -35,71 +35,71 @@ class Program {
   public:
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
     // optimizer's state exists from set-up on.
-    explicit Program(const Job& job, Purpose purpose = Purpose::train);
+    explicit Program(const job::Job& job, Purpose purpose = Purpose::train);
     // The same for a workload that a job file cannot describe.
-    Program(const Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
+    Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
 
-    const Job& job() const { return job_; }
-    const Mesh& mesh() const { return std::as_const(*parallelism_).mesh(); }
-    const ModuleTree& modules() const { return tree_; }
+    const job::Job& job() const { return job_; }
+    const plan::Mesh& mesh() const { return std::as_const(*parallelism_).mesh(); }
+    const model::ModuleTree& modules() const { return tree_; }
     const std::vector<UnitInfo>& units() const { return parallelism_->units(); }
-    int unit_of(const Parameter& parameter) const { return parallelism_->unit_of(parameter); }
+    int unit_of(const model::Parameter& parameter) const { return parallelism_->unit_of(parameter); }
 
     const OptimizerPlanner& optimizer() const { return std::as_const(*parallelism_).optimizer(); }
 
-    const Plan& setup() const { return setup_; }
+    const plan::Plan& setup() const { return setup_; }
     // The Plan of a step. The first steps can differ (no optimizer state yet, nothing queued); from
     // warm_up_steps() on it is always the same Plan.
-    const Plan& step(std::size_t step) const { return steps_[std::min(step, steps_.size() - 1)]; }
+    const plan::Plan& step(std::size_t step) const { return steps_[std::min(step, steps_.size() - 1)]; }
     std::size_t warm_up_steps() const { return steps_.size() - 1; }
     // Reads the last step's loss.
-    const Plan& finish() const { return finish_; }
+    const plan::Plan& finish() const { return finish_; }
 
     // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one
     // sample.
-    const Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
+    const plan::Plan* evaluation() const { return evaluation_ ? &*evaluation_ : nullptr; }
 
     // Predicts the memory of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
 
     // Every Plan that a run may execute.
-    std::vector<const Plan*> plans() const;
+    std::vector<const plan::Plan*> plans() const;
 
     // Device memory for the matmuls (memory.gemm_workspace_bytes, twice); -1 if none.
-    BufferId product_workspaces() const { return workspace_; }
+    plan::BufferId product_workspaces() const { return workspace_; }
 
   private:
     struct Variables {  // variables of a training loop: what they refer to lives until they are assigned
                         // again
-        Tensor output, input, target, loss;
+        plan::Tensor output, input, target, loss;
     };
     void make_plans();
-    PlanBuilder new_builder(PlanKind kind) const;
-    Graph new_graph(PlanBuilder& builder, Tape& tape) const;
-    Variables micro_batch(PlanBuilder& builder, MicroBatch micro);
-    Plan make_setup();
-    Plan make_step(PlanKind kind);
-    Plan make_finish();
-    Plan make_evaluation();
+    plan::PlanBuilder new_builder(plan::PlanKind kind) const;
+    model::Graph new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const;
+    Variables micro_batch(plan::PlanBuilder& builder, MicroBatch micro);
+    plan::Plan make_setup();
+    plan::Plan make_step(plan::PlanKind kind);
+    plan::Plan make_finish();
+    plan::Plan make_evaluation();
     std::string state_key() const;
 
-    Job job_;
+    job::Job job_;
     std::unique_ptr<Workload> workload_;
-    ModuleTree tree_;
+    model::ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
-    BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch
-    BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
-    BufferId losses_ = -1;       // device: the same losses during the step; -1 with one micro-batch
+    plan::BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch
+    plan::BufferId finite_host_ = -1;  // pinned: the flag that kernels write (see KernelOp::checks_output)
+    plan::BufferId losses_ = -1;       // device: the same losses during the step; -1 with one micro-batch
     // Device: workspaces of the matmul library's handles (memory.gemm_workspace_bytes).
-    BufferId workspace_ = -1;
-    EventId loss_event_ = -1;  // the copies have ended
+    plan::BufferId workspace_ = -1;
+    plan::EventId loss_event_ = -1;  // the copies have ended
     bool loss_pending_ = false;
-    Plan setup_, finish_;
-    std::optional<Plan> evaluation_;
-    std::vector<Plan> steps_;
+    plan::Plan setup_, finish_;
+    std::optional<plan::Plan> evaluation_;
+    std::vector<plan::Plan> steps_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -6,23 +6,26 @@
 #include "trainer/kernels/random.h"
 #include "trainer/sharding/values.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
-Parallelism::Parallelism(const Job& job, Mesh mesh)
+Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh)
     : mesh_(mesh), optimizer_(job.optimizer, job.train.clip_norm, mesh) {}
 
-void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, const Arg& to,
-                             std::int64_t first, std::int64_t per_rank, Stream stream) {
+void Parallelism::initialize(plan::PlanBuilder& builder, const model::Parameter& parameter,
+                             const plan::Arg& to, std::int64_t first, std::int64_t per_rank,
+                             plan::Stream stream) {
     const auto key = static_cast<std::int64_t>(kernels::stream_of(parameter.path));
-    const Kernel kernel = parameter.init.kind == InitKind::normal    ? Kernel::init_normal
-                          : parameter.init.kind == InitKind::uniform ? Kernel::init_uniform
-                                                                     : Kernel::init_constant;
-    Op& op =
+    const plan::Kernel kernel = parameter.init.kind == model::InitKind::normal ? plan::Kernel::init_normal
+                                : parameter.init.kind == model::InitKind::uniform
+                                    ? plan::Kernel::init_uniform
+                                    : plan::Kernel::init_constant;
+    plan::Op& op =
         builder.kernel(kernel, "initialize", {to}, {key, first, parameter.elements(), per_rank}, 0, stream);
     op.kernel().scalars = {parameter.init.a, parameter.init.b};
 }
 
-Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer)
+Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
+                       bool shard_optimizer)
     : Parallelism(job, mesh),
       tree_(tree),
       parameter_args_(tree.parameters.size()),
@@ -30,30 +33,30 @@ Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool s
       has_gradient_(tree.parameters.size(), false),
       uses_left_(tree.parameters.size(), 0),
       sums_(tree.parameters.size()) {
-    for (const Parameter* parameter : tree.parameters) {
+    for (const model::Parameter* parameter : tree.parameters) {
         if (parameter->trained) trained_.push_back(parameter);
     }
     if (shard_optimizer) {
         one_slot();
     } else {
-        for (const Parameter* p : tree.parameters) add_whole(*p);
+        for (const model::Parameter* p : tree.parameters) add_whole(*p);
     }
 }
 
 // A slot of one whole parameter, with buffers of its own.
-void Replicated::add_whole(const Parameter& p) {
+void Replicated::add_whole(const model::Parameter& p) {
     const int owner = tree_.owners[static_cast<std::size_t>(p.id)];
     OptimizerSlot slot;
     slot.name = p.path;
     slot.elements = p.elements();
     slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
     slot.module = owner;
-    slot.parameter =
-        declare_whole({p.path, MemoryCategory::parameters, MemorySpace::device, bytes_of(p), -1, owner});
+    slot.parameter = declare_whole(
+        {p.path, plan::MemoryCategory::parameters, plan::MemorySpace::device, bytes_of(p), -1, owner});
     parameter_arg(p) = slot.parameter;
     if (p.trained) {
-        slot.gradient = declare_whole(
-            {p.path + ".grad", MemoryCategory::gradients, MemorySpace::device, bytes_of(p), -1, owner});
+        slot.gradient = declare_whole({p.path + ".grad", plan::MemoryCategory::gradients,
+                                       plan::MemorySpace::device, bytes_of(p), -1, owner});
         gradient_arg(p) = slot.gradient;
     }
     optimizer_.add_slot(persistent_, std::move(slot));
@@ -64,17 +67,17 @@ void Replicated::one_slot() {
     slot.name = "flat";
     slot.module = 0;
     std::int64_t total = 0;
-    for (const Parameter* p : trained_) {
+    for (const model::Parameter* p : trained_) {
         slot.segments.push_back({p->id, total, p->elements(), true, !p->is_vector()});
         total += p->elements();
     }
     slot.elements = slot.per_rank = (total + mesh_.shard - 1) / mesh_.shard;
     const std::int64_t part = slot.per_rank * kFloat;
-    flat_parameters_ = declare(
-        {"flat parameters", MemoryCategory::parameters, MemorySpace::device, part * mesh_.shard, -1, 0});
-    flat_gradients_ = declare(
-        {"flat gradients", MemoryCategory::gradients, MemorySpace::device, part * mesh_.shard, -1, 0});
-    for (const Segment& segment : slot.segments) {
+    flat_parameters_ = declare({"flat parameters", plan::MemoryCategory::parameters,
+                                plan::MemorySpace::device, part * mesh_.shard, -1, 0});
+    flat_gradients_ = declare({"flat gradients", plan::MemoryCategory::gradients, plan::MemorySpace::device,
+                               part * mesh_.shard, -1, 0});
+    for (const plan::Segment& segment : slot.segments) {
         const auto p = static_cast<std::size_t>(segment.parameter);
         parameter_args_[p] = {flat_parameters_, segment.first * kFloat, segment.elements * kFloat};
         gradient_args_[p] = {flat_gradients_, segment.first * kFloat, segment.elements * kFloat};
@@ -82,27 +85,27 @@ void Replicated::one_slot() {
     slot.parameter = {flat_parameters_, 0, part, part};
     slot.gradient = {flat_gradients_, 0, part, part};
     optimizer_.add_slot(persistent_, std::move(slot));
-    for (const Parameter* p : tree_.parameters) {
+    for (const model::Parameter* p : tree_.parameters) {
         if (!p->trained) add_whole(*p);  // frozen ones get buffers of their own
     }
 }
 
-void Replicated::setup(PlanBuilder& builder) {
+void Replicated::setup(plan::PlanBuilder& builder) {
     if (flat_parameters_ >= 0) {
-        const PlanBuilder::Scope scope(builder, Phase::setup, 0, -1);
-        builder.allocate(flat_parameters_, Stream::compute);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, 0, -1);
+        builder.allocate(flat_parameters_, plan::Stream::compute);
         builder.memset(builder.whole(flat_parameters_));  // padding stays zero
     }
-    for (const Parameter* p : tree_.parameters) {
-        const PlanBuilder::Scope scope(builder, Phase::setup, tree_.owners[static_cast<std::size_t>(p->id)],
-                                       unit_of(*p));
+    for (const model::Parameter* p : tree_.parameters) {
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup,
+                                             tree_.owners[static_cast<std::size_t>(p->id)], unit_of(*p));
         if (parameter_arg(*p).buffer != flat_parameters_)
-            builder.allocate(parameter_arg(*p).buffer, Stream::compute);
+            builder.allocate(parameter_arg(*p).buffer, plan::Stream::compute);
         initialize(builder, *p, parameter_arg(*p), 0, 0);
     }
 }
 
-void Replicated::begin_step(PlanBuilder& builder) {
+void Replicated::begin_step(plan::PlanBuilder& builder) {
     Parallelism::begin_step(builder);
     has_gradient_.assign(has_gradient_.size(), false);
     flat_gradients_live_ = false;
@@ -110,43 +113,43 @@ void Replicated::begin_step(PlanBuilder& builder) {
 
 void Replicated::begin_micro_batch(MicroBatch micro) {
     Parallelism::begin_micro_batch(micro);
-    for (const Parameter* p : tree_.parameters) {
+    for (const model::Parameter* p : tree_.parameters) {
         uses_left_[static_cast<std::size_t>(p->id)] = p->users;
     }
 }
 
-Arg Replicated::parameter(const Parameter& parameter) {
+plan::Arg Replicated::parameter(const model::Parameter& parameter) {
     return parameter_arg(parameter);
 }
 
 // The first gradient of a step is written where the optimizer will read it; later ones are added to it.
-Tensor Replicated::new_gradient(const Parameter& parameter) {
+plan::Tensor Replicated::new_gradient(const model::Parameter& parameter) {
     if (has_gradient(parameter)) {
-        return builder().new_tensor(parameter.path + ".grad (new)", MemoryCategory::gradients,
+        return builder().new_tensor(parameter.path + ".grad (new)", plan::MemoryCategory::gradients,
                                     parameter.elements());
     }
-    const Arg& gradient = gradient_arg(parameter);
+    const plan::Arg& gradient = gradient_arg(parameter);
     if (gradient.buffer != flat_gradients_) {
-        builder().allocate(gradient.buffer, Stream::compute);
+        builder().allocate(gradient.buffer, plan::Stream::compute);
     } else if (!flat_gradients_live_) {
         flat_gradients_live_ = true;
-        builder().allocate(flat_gradients_, Stream::compute);
+        builder().allocate(flat_gradients_, plan::Stream::compute);
         const OptimizerSlot& slot = optimizer_.slot(0);
         const std::int64_t used = slot.segments.back().first + slot.segments.back().elements;
         const std::int64_t padding = slot.per_rank * mesh_.shard - used;
         if (padding > 0) builder().memset({flat_gradients_, used * kFloat, padding * kFloat});
     }
-    return {nullptr, gradient, -1, DType::fp32};
+    return {nullptr, gradient, -1, plan::DType::fp32};
 }
 
 // Gradients of several uses in one backward are summed first, then added to those of earlier micro-batches,
 // as autograd does.
-void Replicated::gradient_ready(const Parameter& parameter, Tensor gradient) {
+void Replicated::gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) {
     const auto id = static_cast<std::size_t>(parameter.id);
     const std::int64_t n = parameter.elements();
     const bool last = --uses_left_[id] == 0;
-    const auto add = [&](const Arg& to, const Arg& from) {
-        builder().kernel(Kernel::accumulate, "elementwise_add", {to, from}, {n}, n);
+    const auto add = [&](const plan::Arg& to, const plan::Arg& from) {
+        builder().kernel(plan::Kernel::accumulate, "elementwise_add", {to, from}, {n}, n);
     };
     if (!has_gradient_[id]) {
         has_gradient_[id] = true;
@@ -154,7 +157,7 @@ void Replicated::gradient_ready(const Parameter& parameter, Tensor gradient) {
         add(gradient_arg(parameter), gradient);
     } else {
         if (sums_[id]) add(sums_[id], gradient);
-        Tensor sum = sums_[id] ? std::exchange(sums_[id], {}) : std::move(gradient);
+        plan::Tensor sum = sums_[id] ? std::exchange(sums_[id], {}) : std::move(gradient);
         if (last) {
             add(gradient_arg(parameter), sum);
         } else {
@@ -171,7 +174,7 @@ void Replicated::end_backward() {
     for (const OptimizerSlot& slot : optimizer_.slots()) {
         if (!slot.trained()) continue;
         builder()
-            .kernel(Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
+            .kernel(plan::Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
             .kernel()
             .scalars = {1.0 / divisor};
     }
@@ -179,16 +182,17 @@ void Replicated::end_backward() {
 
 void Replicated::after_optimizer() {
     if (flat_parameters_ < 0 || mesh_.shard == 1) return;
-    const PlanBuilder::Scope scope(builder(), Phase::optimizer, 0, -1);
-    const PlanBuilder::Range range(builder(), "ZeroRedundancyOptimizer._sync_params");
+    const plan::PlanBuilder::Scope scope(builder(), plan::Phase::optimizer, 0, -1);
+    const plan::PlanBuilder::Range range(builder(), "ZeroRedundancyOptimizer._sync_params");
     const OptimizerSlot& slot = optimizer_.slot(0);
     const std::int64_t used = slot.segments.back().first + slot.segments.back().elements;
-    const Arg whole = builder().whole(flat_parameters_);
-    builder().order(Stream::compute, Stream::unshard);
-    builder().collective(
-        {.operation = Operation::all_gather, .group = Group::shard, .padding = whole.bytes - used * kFloat},
-        whole, slot.parameter, whole.bytes, Stream::unshard);
-    builder().order(Stream::unshard, Stream::compute);
+    const plan::Arg whole = builder().whole(flat_parameters_);
+    builder().order(plan::Stream::compute, plan::Stream::unshard);
+    builder().collective({.operation = plan::Operation::all_gather,
+                          .group = plan::Group::shard,
+                          .padding = whole.bytes - used * kFloat},
+                         whole, slot.parameter, whole.bytes, plan::Stream::unshard);
+    builder().order(plan::Stream::unshard, plan::Stream::compute);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -3,26 +3,28 @@
 #include <algorithm>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 FsdpUnit::FsdpUnit(const UnitOptions& options, UnitInfo info, int id,
-                   std::vector<const Parameter*> parameters)
+                   std::vector<const model::Parameter*> parameters)
     : options_(options), info_(std::move(info)), id_(id), parameters_(std::move(parameters)) {
-    trained_ =
-        std::any_of(parameters_.begin(), parameters_.end(), [](const Parameter* p) { return p->trained; });
+    trained_ = std::any_of(parameters_.begin(), parameters_.end(),
+                           [](const model::Parameter* p) { return p->trained; });
 }
 
-std::size_t FsdpUnit::place_of(const Parameter& parameter) const {
+std::size_t FsdpUnit::place_of(const model::Parameter& parameter) const {
     return static_cast<std::size_t>(std::find(parameters_.begin(), parameters_.end(), &parameter) -
                                     parameters_.begin());
 }
 
-Tensor FsdpUnit::to_reduce_type(PlanBuilder& builder, Tensor full) const {
+plan::Tensor FsdpUnit::to_reduce_type(plan::PlanBuilder& builder, plan::Tensor full) const {
     if (full.dtype == options_.reduce) return full;
-    Tensor converted = builder.new_tensor(info_.name + " gradients to reduce", MemoryCategory::communication,
-                                          full.elements(), options_.reduce, Stream::post_backward);
-    const Kernel kernel = options_.reduce == DType::fp32 ? Kernel::cast_to_fp32 : Kernel::cast_to_bf16;
-    builder.kernel(kernel, "cast", {converted, full}, {full.elements()}, 0, Stream::post_backward);
+    plan::Tensor converted =
+        builder.new_tensor(info_.name + " gradients to reduce", plan::MemoryCategory::communication,
+                           full.elements(), options_.reduce, plan::Stream::post_backward);
+    const plan::Kernel kernel =
+        options_.reduce == plan::DType::fp32 ? plan::Kernel::cast_to_fp32 : plan::Kernel::cast_to_bf16;
+    builder.kernel(kernel, "cast", {converted, full}, {full.elements()}, 0, plan::Stream::post_backward);
     return converted;
 }
 
@@ -30,53 +32,55 @@ Tensor FsdpUnit::to_reduce_type(PlanBuilder& builder, Tensor full) const {
 // shard, all-reduce among those that replicate, conversion to fp32, addition to the gradient of earlier
 // micro-batches, copy to the host. As in PyTorch's hook the gradient that was given, and its conversion, live
 // until the end.
-void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor) {
-    constexpr Stream kStream = Stream::post_backward;
+void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient, int divisor) {
+    constexpr plan::Stream kStream = plan::Stream::post_backward;
     const std::int64_t shard = info_.shard_elements;
-    builder.order(Stream::compute, kStream);
-    Tensor full = to_reduce_type(builder, options_.lean ? std::move(gradient) : gradient);
+    builder.order(plan::Stream::compute, kStream);
+    plan::Tensor full = to_reduce_type(builder, options_.lean ? std::move(gradient) : gradient);
     // The result goes directly to its place if no conversion, addition or copy is needed.
     const bool adds = has_gradient_;
-    const auto result = [&](DType type) {
-        if (type == DType::fp32 && !adds && !options_.offload) {
+    const auto result = [&](plan::DType type) {
+        if (type == plan::DType::fp32 && !adds && !options_.offload) {
             builder.allocate(gradient_, kStream);
-            return Tensor{nullptr, builder.whole(gradient_), -1, DType::fp32};
+            return plan::Tensor{nullptr, builder.whole(gradient_), -1, plan::DType::fp32};
         }
-        return builder.new_tensor(info_.name + " reduced gradients", MemoryCategory::gradients, shard, type,
-                                  kStream);
+        return builder.new_tensor(info_.name + " reduced gradients", plan::MemoryCategory::gradients, shard,
+                                  type, kStream);
     };
-    Tensor reduced = result(options_.reduce);
+    plan::Tensor reduced = result(options_.reduce);
     const bool replicates = options_.mesh.replicas() > 1;
-    builder.collective({.operation = Operation::reduce_scatter,
+    builder.collective({.operation = plan::Operation::reduce_scatter,
                         .dtype = options_.reduce,
-                        .group = Group::shard,
+                        .group = plan::Group::shard,
                         .divisor = replicates ? 1 : divisor,
                         .padding = padding_bytes(options_.reduce)},
                        reduced, full, full.bytes(), kStream);
     if (options_.lean) full = {};
     if (replicates) {
-        builder.collective({.operation = Operation::all_reduce,
+        builder.collective({.operation = plan::Operation::all_reduce,
                             .dtype = options_.reduce,
-                            .group = Group::replicate,
+                            .group = plan::Group::replicate,
                             .divisor = divisor},
                            reduced, reduced, reduced.bytes(), kStream);
         if (options_.keeps_replicas) all_reduced_.push_back(reduced);
     }
-    if (options_.reduce != DType::fp32) {
-        Tensor wide = result(DType::fp32);
-        builder.kernel(Kernel::cast_to_fp32, "cast", {wide, reduced}, {shard}, 0, kStream);
+    if (options_.reduce != plan::DType::fp32) {
+        plan::Tensor wide = result(plan::DType::fp32);
+        builder.kernel(plan::Kernel::cast_to_fp32, "cast", {wide, reduced}, {shard}, 0, kStream);
         reduced = std::move(wide);
     }
     if (adds && !options_.offload) {
-        builder.kernel(Kernel::accumulate, "elementwise_add", {builder.whole(gradient_), reduced}, {shard},
-                       shard, kStream);
+        builder.kernel(plan::Kernel::accumulate, "elementwise_add", {builder.whole(gradient_), reduced},
+                       {shard}, shard, kStream);
     }
     if (options_.offload) {
         if (adds) {
-            const Tensor saved = builder.new_tensor(info_.name + " gradients so far",
-                                                    MemoryCategory::gradients, shard, DType::fp32, kStream);
+            const plan::Tensor saved =
+                builder.new_tensor(info_.name + " gradients so far", plan::MemoryCategory::gradients, shard,
+                                   plan::DType::fp32, kStream);
             builder.memcpy(saved, builder.whole(gradient_), traces::schema::kCopyHostToDevice, kStream);
-            builder.kernel(Kernel::accumulate, "elementwise_add", {saved, reduced}, {shard}, shard, kStream);
+            builder.kernel(plan::Kernel::accumulate, "elementwise_add", {saved, reduced}, {shard}, shard,
+                           kStream);
             reduced = saved;
         }
         builder.memcpy(builder.whole(gradient_), reduced, traces::schema::kCopyDeviceToHost, kStream);
@@ -85,4 +89,4 @@ void FsdpUnit::reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor
     has_gradient_ = true;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

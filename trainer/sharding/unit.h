@@ -12,54 +12,58 @@
 
 #include "trainer/sharding/parallelism.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 // What all units of a job have in common.
 struct UnitOptions {
-    Mesh mesh;
-    DType param = DType::fp32, reduce = DType::fp32;
+    plan::Mesh mesh;
+    plan::DType param = plan::DType::fp32, reduce = plan::DType::fp32;
     bool shards = true;  // false with NO_SHARD
     bool offload = false;
     bool lean = false;     // see flat_unit.h
     bool aligned = false;  // the same
     // What was all-reduced between the replicas is kept until the backward has ended (fully_shard).
     bool keeps_replicas = false;
-    MemorySpace space() const { return offload ? MemorySpace::pinned : MemorySpace::device; }
-    Stream stream() const { return offload ? Stream::host : Stream::compute; }
+    plan::MemorySpace space() const {
+        return offload ? plan::MemorySpace::pinned : plan::MemorySpace::device;
+    }
+    plan::Stream stream() const { return offload ? plan::Stream::host : plan::Stream::compute; }
 };
 
 class FsdpUnit {
   public:
-    FsdpUnit(const UnitOptions& options, UnitInfo info, int id, std::vector<const Parameter*> parameters);
+    FsdpUnit(const UnitOptions& options, UnitInfo info, int id,
+             std::vector<const model::Parameter*> parameters);
     virtual ~FsdpUnit() = default;
     FsdpUnit(const FsdpUnit&) = delete;
     FsdpUnit& operator=(const FsdpUnit&) = delete;
 
     const UnitInfo& info() const { return info_; }
-    const std::vector<const Parameter*>& parameters() const { return parameters_; }
+    const std::vector<const model::Parameter*>& parameters() const { return parameters_; }
     bool trained() const { return trained_; }
 
-    virtual void setup(PlanBuilder& builder, bool sync_module_states) = 0;
+    virtual void setup(plan::PlanBuilder& builder, bool sync_module_states) = 0;
 
     // A gather has three parts: what the shard needs, on the pre_unshard stream; the collective, on the
     // unshard stream; and, when the parameters are needed, the compute stream's wait for it.
-    virtual void prepare_gather(PlanBuilder& builder) = 0;
-    virtual void gather(PlanBuilder& builder) = 0;
-    virtual void wait_gathered(PlanBuilder& builder) = 0;
-    virtual void release(PlanBuilder& builder) = 0;
+    virtual void prepare_gather(plan::PlanBuilder& builder) = 0;
+    virtual void gather(plan::PlanBuilder& builder) = 0;
+    virtual void wait_gathered(plan::PlanBuilder& builder) = 0;
+    virtual void release(plan::PlanBuilder& builder) = 0;
     bool gathered() const { return gathered_; }
     // Whether work on the pre_unshard stream precedes each gather.
-    virtual bool prepares() const { return options_.offload || options_.param != DType::fp32; }
+    virtual bool prepares() const { return options_.offload || options_.param != plan::DType::fp32; }
 
-    virtual Arg parameter(const Parameter& parameter) const = 0;
+    virtual plan::Arg parameter(const model::Parameter& parameter) const = 0;
 
     // In a backward, one or more gradients per parameter arrive; then they are put together, and reduced or
     // kept for the next micro-batch (no_sync). `divisor` divides the sum over ranks.
-    virtual Tensor new_gradient(PlanBuilder& builder, const Parameter& parameter) = 0;
-    virtual void gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) = 0;
-    virtual void concatenate_gradients(PlanBuilder& builder) = 0;
-    virtual void keep_gradients(PlanBuilder& builder) = 0;
-    virtual void reduce(PlanBuilder& builder, int divisor) = 0;
+    virtual plan::Tensor new_gradient(plan::PlanBuilder& builder, const model::Parameter& parameter) = 0;
+    virtual void gradient_ready(plan::PlanBuilder& builder, const model::Parameter& parameter,
+                                plan::Tensor gradient) = 0;
+    virtual void concatenate_gradients(plan::PlanBuilder& builder) = 0;
+    virtual void keep_gradients(plan::PlanBuilder& builder) = 0;
+    virtual void reduce(plan::PlanBuilder& builder, int divisor) = 0;
     // Called after the last reduction of the backward, once the compute stream waits for all of them.
     virtual void end_backward() {
         held_.clear();
@@ -71,35 +75,36 @@ class FsdpUnit {
     void begin_micro_batch(bool reduces) { reduces_ = reduces; }
 
   protected:
-    std::int64_t padded_bytes(DType type) const { return info_.padded_elements * size_of(type); }
-    std::int64_t shard_bytes(DType type) const { return info_.shard_elements * size_of(type); }
-    std::int64_t padding_bytes(DType type) const {
+    std::int64_t padded_bytes(plan::DType type) const { return info_.padded_elements * size_of(type); }
+    std::int64_t shard_bytes(plan::DType type) const { return info_.shard_elements * size_of(type); }
+    std::int64_t padding_bytes(plan::DType type) const {
         return (info_.padded_elements - info_.elements) * size_of(type);
     }
-    std::size_t place_of(const Parameter& parameter) const;
-    Buffer buffer(const std::string& what, MemoryCategory category, std::int64_t bytes,
-                  MemorySpace space = MemorySpace::device) const {
+    std::size_t place_of(const model::Parameter& parameter) const;
+    plan::Buffer buffer(const std::string& what, plan::MemoryCategory category, std::int64_t bytes,
+                        plan::MemorySpace space = plan::MemorySpace::device) const {
         return {info_.name + what, category, space, bytes, id_, info_.module};
     }
 
     // `full` in the type of the reduction; converted on the post_backward stream if it has another type.
-    Tensor to_reduce_type(PlanBuilder& builder, Tensor full) const;
+    plan::Tensor to_reduce_type(plan::PlanBuilder& builder, plan::Tensor full) const;
     // Reduces `full` (padded_elements of type `type`, written on the compute stream) into the gradient's
     // shard; adds to what earlier micro-batches left there.
-    void reduce_scatter(PlanBuilder& builder, Tensor gradient, int divisor);
+    void reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient, int divisor);
 
     UnitOptions options_;
     UnitInfo info_;
     int id_;
-    std::vector<const Parameter*> parameters_;
+    std::vector<const model::Parameter*> parameters_;
     bool trained_ = false;
     bool gathered_ = false;
-    BufferId shard_ = -1;     // fp32; persistent
-    BufferId gradient_ = -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
+    plan::BufferId shard_ = -1;  // fp32; persistent
+    plan::BufferId gradient_ =
+        -1;  // fp32; persistent if offloaded, else from the first reduction to zero_grad
     bool has_gradient_ = false;
     bool reduces_ = true;
-    std::vector<Tensor> all_reduced_;
-    std::vector<Tensor> held_;  // device memory that is referenced until the end of the backward
+    std::vector<plan::Tensor> all_reduced_;
+    std::vector<plan::Tensor> held_;  // device memory that is referenced until the end of the backward
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

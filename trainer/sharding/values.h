@@ -7,13 +7,13 @@
 #include "trainer/job/job.h"
 #include "trainer/plan/plan.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 inline constexpr std::int64_t kFloat = sizeof(float);
 inline constexpr std::int64_t kDouble = sizeof(double);
 
-constexpr DType dtype_of(Precision precision) {
-    return precision == Precision::bf16 ? DType::bf16 : DType::fp32;
+constexpr plan::DType dtype_of(job::Precision precision) {
+    return precision == job::Precision::bf16 ? plan::DType::bf16 : plan::DType::fp32;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -5,40 +5,41 @@
 #include "trainer/model/models.h"
 #include "trainer/sharding/wrap.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
 class JobWorkload final : public Workload {
   public:
-    std::unique_ptr<Module> model(const Job& job) override { return make_model(job); }
-    Batch load_batch(PlanBuilder& builder, const Job& job) override;
-    Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) override {
-        return trainer::loss(graph, job, output, target);
+    std::unique_ptr<model::Module> model(const job::Job& job) override { return model::make_model(job); }
+    Batch load_batch(plan::PlanBuilder& builder, const job::Job& job) override;
+    plan::Tensor loss(model::Graph& graph, const job::Job& job, const plan::Tensor& output,
+                      const plan::Tensor& target) override {
+        return model::loss(graph, job, output, target);
     }
 };
 
 // The next batch of samples: made on the host, copied to the device.
-Workload::Batch JobWorkload::load_batch(PlanBuilder& builder, const Job& job) {
-    const BatchShape shape = batch_shape(job);
+Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::Job& job) {
+    const model::BatchShape shape = model::batch_shape(job);
     const std::int64_t input = shape.input_bytes / size_of(shape.dtype);
     const std::int64_t target = shape.target_bytes / size_of(shape.dtype);
     const auto on_host = [&](const char* name, std::int64_t elements) {
-        return builder.new_tensor(name, MemoryCategory::activations, elements, shape.dtype, Stream::host,
-                                  MemorySpace::pinned);
+        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, shape.dtype,
+                                  plan::Stream::host, plan::MemorySpace::pinned);
     };
-    const Tensor host_input = on_host("input (host)", input);
-    const Tensor host_target = on_host("target (host)", target);
+    const plan::Tensor host_input = on_host("input (host)", input);
+    const plan::Tensor host_target = on_host("target (host)", target);
     {
-        const PlanBuilder::Range range(
+        const plan::PlanBuilder::Range range(
             builder, job.data.workers > 0 ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
                                           : "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-        builder.host_call(HostCall::next_batch, "next_batch", {host_input, host_target});
+        builder.host_call(plan::HostCall::next_batch, "next_batch", {host_input, host_target});
     }
-    const PlanBuilder::Range range(builder, "aten::to");
+    const plan::PlanBuilder::Range range(builder, "aten::to");
     Batch batch;
-    batch.input = builder.new_tensor("input", MemoryCategory::activations, input, shape.dtype);
-    batch.target = builder.new_tensor("target", MemoryCategory::activations, target, shape.dtype);
+    batch.input = builder.new_tensor("input", plan::MemoryCategory::activations, input, shape.dtype);
+    batch.target = builder.new_tensor("target", plan::MemoryCategory::activations, target, shape.dtype);
     builder.memcpy(batch.input, host_input, traces::schema::kCopyHostToDevice);
     builder.memcpy(batch.target, host_target, traces::schema::kCopyHostToDevice);
     return batch;
@@ -46,7 +47,7 @@ Workload::Batch JobWorkload::load_batch(PlanBuilder& builder, const Job& job) {
 
 }  // namespace
 
-std::unique_ptr<Module> Workload::wrap(std::unique_ptr<Module> model, const Job& job) {
+std::unique_ptr<model::Module> Workload::wrap(std::unique_ptr<model::Module> model, const job::Job& job) {
     return apply_wrap(std::move(model), job);
 }
 
@@ -54,4 +55,4 @@ std::unique_ptr<Workload> workload_of_job() {
     return std::make_unique<JobWorkload>();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -7,30 +7,31 @@
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 class Workload {
   public:
     struct Batch {
-        Tensor input, target;
+        plan::Tensor input, target;
     };
 
     virtual ~Workload() = default;
 
-    virtual std::unique_ptr<Module> model(const Job& job) = 0;
+    virtual std::unique_ptr<model::Module> model(const job::Job& job) = 0;
     // The model in its FSDP units: as the job's policy says, unless the workload knows them.
-    virtual std::unique_ptr<Module> wrap(std::unique_ptr<Module> model, const Job& job);
+    virtual std::unique_ptr<model::Module> wrap(std::unique_ptr<model::Module> model, const job::Job& job);
 
     // The calls of one micro-batch, in this order. The loss's first 8 bytes are a double; none: the loss is
     // not read.
-    virtual Batch load_batch(PlanBuilder& builder, const Job& job) = 0;
-    virtual Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& target) = 0;
+    virtual Batch load_batch(plan::PlanBuilder& builder, const job::Job& job) = 0;
+    virtual plan::Tensor loss(model::Graph& graph, const job::Job& job, const plan::Tensor& output,
+                              const plan::Tensor& target) = 0;
     // What the loop does after the optimizer's step, once per step.
-    virtual void after_optimizer(PlanBuilder& /*builder*/) {}
+    virtual void after_optimizer(plan::PlanBuilder& /*builder*/) {}
     // The loop's variables go out of scope: at the end of a step, and before each micro-batch.
     virtual void end_variables() {}
 };
 
 std::unique_ptr<Workload> workload_of_job();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

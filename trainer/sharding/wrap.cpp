@@ -8,44 +8,44 @@
 
 #include "trainer/model/selection.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 namespace {
 
-std::int64_t own_elements(const Module& module) {
+std::int64_t own_elements(const model::Module& module) {
     std::int64_t total = 0;
-    for (const Parameter& parameter : module.parameters()) total += parameter.elements();
+    for (const model::Parameter& parameter : module.parameters()) total += parameter.elements();
     return total;
 }
 
-std::int64_t all_elements(const Module& module) {
+std::int64_t all_elements(const model::Module& module) {
     std::int64_t total = own_elements(module);
     for (const auto& child : module.children()) total += all_elements(*child);
     return total;
 }
 
-std::int64_t largest_below(const Module& root) {
+std::int64_t largest_below(const model::Module& root) {
     std::int64_t largest = 0;
     for (const auto& child : root.children()) largest = std::max(largest, all_elements(*child));
     return largest;
 }
 
-void wrap_in_place(std::unique_ptr<Module>& slot) {
+void wrap_in_place(std::unique_ptr<model::Module>& slot) {
     slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
 }
 
 class Wrapping {
   public:
-    Wrapping(const Module& root, const Job& job) : wrap_(job.fsdp.wrap) {
-        if (wrap_.kind == Wrap::Kind::modules)
+    Wrapping(const model::Module& root, const job::Job& job) : wrap_(job.fsdp.wrap) {
+        if (wrap_.kind == job::Wrap::Kind::modules)
             chosen_ = selected(root, wrap_.modules, where(job, "fsdp.wrap"), "fsdp.wrap");
         excluded_ = selected(root, job.fsdp.exclude, where(job, "fsdp.exclude"), "fsdp.exclude");
     }
 
     // Wraps below `slot` (and, unless it is the root, also at `slot`); returns the number of elements that
     // units took.
-    std::int64_t below(std::unique_ptr<Module>& slot, bool is_root) const {
-        const bool by_size = wrap_.kind == Wrap::Kind::size;
+    std::int64_t below(std::unique_ptr<model::Module>& slot, bool is_root) const {
+        const bool by_size = wrap_.kind == job::Wrap::Kind::size;
         const std::int64_t all = all_elements(*slot);
         if (by_size && all < wrap_.threshold) return 0;
         std::int64_t taken = 0;
@@ -57,18 +57,18 @@ class Wrapping {
     }
 
   private:
-    const Wrap& wrap_;
-    std::set<const Module*> chosen_, excluded_;
+    const job::Wrap& wrap_;
+    std::set<const model::Module*> chosen_, excluded_;
 };
 
 }  // namespace
 
-std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job) {
-    const Wrap& wrap = job.fsdp.wrap;
+std::unique_ptr<model::Module> apply_wrap(std::unique_ptr<model::Module> root, const job::Job& job) {
+    const job::Wrap& wrap = job.fsdp.wrap;
     const Wrapping wrapping(*root, job);
-    const std::int64_t wrapped = wrap.kind == Wrap::Kind::root ? 0 : wrapping.below(root, true);
-    if (wrap.kind == Wrap::Kind::size && wrapped == 0) {
-        throw JobError(
+    const std::int64_t wrapped = wrap.kind == job::Wrap::Kind::root ? 0 : wrapping.below(root, true);
+    if (wrap.kind == job::Wrap::Kind::size && wrapped == 0) {
+        throw job::JobError(
             fmt::format("{}fsdp.wrap: no module inside the model has {} parameters of its own or its "
                         "children's, so nothing "
                         "would be wrapped; the largest has {}; use a smaller size, or root for one unit",
@@ -81,7 +81,7 @@ std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job)
 namespace {
 
 // The wrappers around a module, outermost first.
-std::vector<int> wrappers_around(const ModuleTree& tree, int module) {
+std::vector<int> wrappers_around(const model::ModuleTree& tree, int module) {
     std::vector<int> path;
     for (int id = module; id >= 0; id = tree.parents[static_cast<std::size_t>(id)]) {
         if (tree.modules[static_cast<std::size_t>(id)]->is_wrapper()) path.push_back(id);
@@ -90,7 +90,7 @@ std::vector<int> wrappers_around(const ModuleTree& tree, int module) {
     return path;
 }
 
-int nearest_common_wrapper(const ModuleTree& tree, const std::vector<int>& users) {
+int nearest_common_wrapper(const model::ModuleTree& tree, const std::vector<int>& users) {
     std::vector<int> common = wrappers_around(tree, users.front());
     for (const int user : users) {
         const std::vector<int> path = wrappers_around(tree, user);
@@ -102,25 +102,25 @@ int nearest_common_wrapper(const ModuleTree& tree, const std::vector<int>& users
 
 }  // namespace
 
-std::vector<WrappedModule> parameters_by_wrapper(const ModuleTree& tree) {
+std::vector<WrappedModule> parameters_by_wrapper(const model::ModuleTree& tree) {
     std::vector<WrappedModule> wrapped;
     std::vector<std::size_t> place(tree.modules.size(), 0);
-    for (Module* module : tree.modules) {
+    for (model::Module* module : tree.modules) {
         auto* wrapper = dynamic_cast<FullyShardedDataParallel*>(module);
         if (wrapper == nullptr) continue;
         place[static_cast<std::size_t>(module->id)] = wrapped.size();
         wrapped.push_back({wrapper, {}});
     }
-    for (const Parameter* parameter : tree.parameters) {
+    for (const model::Parameter* parameter : tree.parameters) {
         const int wrapper = nearest_common_wrapper(tree, tree.users[static_cast<std::size_t>(parameter->id)]);
         wrapped[place[static_cast<std::size_t>(wrapper)]].parameters.push_back(parameter);
     }
     return wrapped;
 }
 
-int last_to_end(const Module& root) {
+int last_to_end(const model::Module& root) {
     int last = -1;
-    const auto visit = [&](const auto& self, const Module& module) -> void {
+    const auto visit = [&](const auto& self, const model::Module& module) -> void {
         for (const auto& child : module.children()) self(self, *child);
         const auto* wrapper = dynamic_cast<const FullyShardedDataParallel*>(&module);
         if (wrapper != nullptr && wrapper->unit >= 0 && !wrapper->is_root) last = wrapper->unit;
@@ -129,4 +129,4 @@ int last_to_end(const Module& root) {
     return last;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

@@ -10,18 +10,18 @@
 #include "trainer/job/job.h"
 #include "trainer/model/module.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::sharding {
 
 // The nn.Module wrapper of one unit: calls the engine's hooks around the inner module. See fsdp.h.
 class Fsdp;
 
-class FullyShardedDataParallel final : public Module {
+class FullyShardedDataParallel final : public model::Module {
   public:
-    explicit FullyShardedDataParallel(std::unique_ptr<Module> inner);
-    Tensor forward(Graph& graph, const Tensor& input) override;
+    explicit FullyShardedDataParallel(std::unique_ptr<model::Module> inner);
+    plan::Tensor forward(model::Graph& graph, const plan::Tensor& input) override;
     bool is_wrapper() const override { return true; }
-    Module& inner() { return child(0); }
-    const Module& inner() const { return *children().front(); }
+    model::Module& inner() { return child(0); }
+    const model::Module& inner() const { return *children().front(); }
 
     Fsdp* engine = nullptr;  // set by the engine
     int unit = -1;           // -1: no parameter is left for it
@@ -29,17 +29,17 @@ class FullyShardedDataParallel final : public Module {
 };
 
 // Wraps by the job's policy, then wraps the root. Throws JobError if a policy by class matches nothing.
-std::unique_ptr<Module> apply_wrap(std::unique_ptr<Module> root, const Job& job);
+std::unique_ptr<model::Module> apply_wrap(std::unique_ptr<model::Module> root, const job::Job& job);
 
 // Every wrapper with its parameters, in the order of the tree: a parameter belongs to the nearest wrapper
 // that surrounds all modules that use it.
 struct WrappedModule {
     FullyShardedDataParallel* wrapper = nullptr;
-    std::vector<const Parameter*> parameters;
+    std::vector<const model::Parameter*> parameters;
 };
-std::vector<WrappedModule> parameters_by_wrapper(const ModuleTree& tree);
+std::vector<WrappedModule> parameters_by_wrapper(const model::ModuleTree& tree);
 
 // The unit whose forward ends last, except for the root's; -1 if there is none.
-int last_to_end(const Module& root);
+int last_to_end(const model::Module& root);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::sharding

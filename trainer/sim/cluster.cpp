@@ -42,29 +42,32 @@ void read_rates(FigureReader& read, const std::string& section, std::string_view
     read.curve(section, "bandwidth_share", rates.bandwidth_share);
 }
 
-void read_class(FigureReader& read, KernelClass c, Presence presence, ClassRates& rates) {
-    const std::string_view name = kKernelClassNames[static_cast<std::size_t>(c)];
+void read_class(FigureReader& read, plan::KernelClass c, Presence presence, ClassRates& rates) {
+    const std::string_view name = plan::kKernelClassNames[static_cast<std::size_t>(c)];
     read_rates(read, fmt::format("operators.{}", name), name, presence, rates);
 }
 
 void read_classes(FigureReader& read, DeviceModel& device) {
-    const auto rates = [&](KernelClass c) -> ClassRates& {
+    const auto rates = [&](plan::KernelClass c) -> ClassRates& {
         return device.classes[static_cast<std::size_t>(c)];
     };
-    read_class(read, KernelClass::matmul, Presence::required, rates(KernelClass::matmul));
-    read_class(read, KernelClass::elementwise, Presence::required, rates(KernelClass::elementwise));
-    for (const KernelClass c : {KernelClass::attention, KernelClass::norm, KernelClass::embedding,
-                                KernelClass::loss, KernelClass::optimizer, KernelClass::copy}) {
-        rates(c) = rates(c == KernelClass::attention ? KernelClass::matmul : KernelClass::elementwise);
+    read_class(read, plan::KernelClass::matmul, Presence::required, rates(plan::KernelClass::matmul));
+    read_class(read, plan::KernelClass::elementwise, Presence::required,
+               rates(plan::KernelClass::elementwise));
+    for (const plan::KernelClass c :
+         {plan::KernelClass::attention, plan::KernelClass::norm, plan::KernelClass::embedding,
+          plan::KernelClass::loss, plan::KernelClass::optimizer, plan::KernelClass::copy}) {
+        rates(c) = rates(c == plan::KernelClass::attention ? plan::KernelClass::matmul
+                                                           : plan::KernelClass::elementwise);
         read_class(read, c, Presence::optional, rates(c));
     }
 }
 
 // Kernels that have their own section, which omits what equals their class.
 void read_kernels(FigureReader& read, DeviceModel& device) {
-    for (const KernelInfo& info : kernel_table()) {
+    for (const plan::KernelInfo& info : plan::kernel_table()) {
         const std::string section = fmt::format("kernels.{}", info.name);
-        if (info.kernel == Kernel::none || !read.has(section)) continue;
+        if (info.kernel == plan::Kernel::none || !read.has(section)) continue;
         ClassRates& rates = device.kernels[info.kernel] = device.rates(info.kernel_class);
         read_rates(read, section, info.name, Presence::optional, rates);
     }
@@ -202,7 +205,7 @@ Cluster load_cluster(const std::string& name) {
     if (path) return parse_cluster(read_file(name), name);
     const std::vector<std::string> shipped = shipped_clusters();
     const std::vector<std::string_view> known(shipped.begin(), shipped.end());
-    const std::string_view guess = nearest(name, known);
+    const std::string_view guess = job::nearest(name, known);
     throw ClusterError(
         fmt::format("sim.cluster: there is no cost model \"{}\"; {}use the path of a .toml "
                     "file, or one of {}",

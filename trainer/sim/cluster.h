@@ -60,11 +60,11 @@ struct DeviceModel {
     int cores = 0;
     Curve busy_share;           // share of a core's speed, over the number of busy cores of the node
     double price_per_hour = 0;  // per device, in USD; 0: not given
-    std::array<ClassRates, kKernelClasses> classes;
-    std::map<Kernel, ClassRates> kernels;  // kernels with their own rates, which override their class's
+    std::array<ClassRates, plan::kKernelClasses> classes;
+    std::map<plan::Kernel, ClassRates> kernels;  // kernels with their own rates, which override their class's
 
-    const ClassRates& rates(KernelClass c) const { return classes[static_cast<std::size_t>(c)]; }
-    const ClassRates& rates(Kernel kernel) const {
+    const ClassRates& rates(plan::KernelClass c) const { return classes[static_cast<std::size_t>(c)]; }
+    const ClassRates& rates(plan::Kernel kernel) const {
         const auto own = kernels.find(kernel);
         return own != kernels.end() ? own->second : rates(kernel_info(kernel).kernel_class);
     }

@@ -68,22 +68,22 @@ double broadcast(Algorithm algorithm, const Terms& t) {
 
 }  // namespace
 
-double bus_share(Operation operation, double members) {
+double bus_share(plan::Operation operation, double members) {
     switch (operation) {
-        case Operation::all_reduce:
+        case plan::Operation::all_reduce:
             return 2 * (members - 1) / members;
-        case Operation::all_gather:
-        case Operation::reduce_scatter:
-        case Operation::all_to_all:
-        case Operation::gather:
-        case Operation::scatter:
+        case plan::Operation::all_gather:
+        case plan::Operation::reduce_scatter:
+        case plan::Operation::all_to_all:
+        case plan::Operation::gather:
+        case plan::Operation::scatter:
             return (members - 1) / members;
         default:
             return 1;
     }
 }
 
-double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
+double collective_seconds(const Cluster& cluster, const Spread& spread, plan::Operation operation,
                           std::int64_t bytes) {
     Terms t;
     t.n = static_cast<double>(bytes);
@@ -104,24 +104,24 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, Operatio
         own.bandwidth > 0)
         return own.latency + t.n * bus_share(operation, t.p) / own.bandwidth;
     switch (operation) {
-        case Operation::reduce_scatter:
+        case plan::Operation::reduce_scatter:
             return seconds + reduce_scatter(algorithm, t);
-        case Operation::all_gather:
-        case Operation::gather:
-        case Operation::scatter:
-        case Operation::all_to_all:
+        case plan::Operation::all_gather:
+        case plan::Operation::gather:
+        case plan::Operation::scatter:
+        case plan::Operation::all_to_all:
             return seconds + half(algorithm, t);
-        case Operation::all_reduce:
+        case plan::Operation::all_reduce:
             return seconds + all_reduce(algorithm, t);
-        case Operation::barrier:
+        case plan::Operation::barrier:
             t.n = 0;
             return seconds + all_reduce(algorithm, t);
-        case Operation::broadcast:
-        case Operation::reduce:
+        case plan::Operation::broadcast:
+        case plan::Operation::reduce:
             return seconds + broadcast(algorithm, t);
-        case Operation::send:
-        case Operation::recv:
-        case Operation::other:
+        case plan::Operation::send:
+        case plan::Operation::recv:
+        case plan::Operation::other:
             break;
     }
     return seconds + t.latency() + t.n / t.w();

@@ -49,10 +49,10 @@ struct Spread {
 };
 
 // Bytes on the busiest wire per byte of the full buffer (nccl-tests' bus bandwidth over algbw).
-double bus_share(Operation operation, double members);
+double bus_share(plan::Operation operation, double members);
 
 // The time without the members' waiting for each other.
-double collective_seconds(const Cluster& cluster, const Spread& spread, Operation operation,
+double collective_seconds(const Cluster& cluster, const Spread& spread, plan::Operation operation,
                           std::int64_t bytes);
 
 }  // namespace shardscope::trainer::sim

@@ -7,7 +7,7 @@
 namespace shardscope::trainer::sim {
 
 // The rate at which a kernel computes. `tf32`: see Costs.
-Arithmetic arithmetic_of(const Op& op, bool tf32);
+Arithmetic arithmetic_of(const plan::Op& op, bool tf32);
 
 class Costs {
   public:
@@ -16,13 +16,13 @@ class Costs {
 
     // A kernel, memcpy or memset on a stream of the device: its latency (kernel_latency; for a copy to or
     // from the host, the copy's) plus the longer of the times of its arithmetic and its bytes.
-    double on_device(const Plan& plan, const Op& op) const;
+    double on_device(const plan::Plan& plan, const plan::Op& op) const;
     // The same work on the host's thread; making a batch writes its bytes once.
-    double on_host(const Op& op) const;
+    double on_host(const plan::Op& op) const;
 
   private:
-    double kernel(const Op& op) const;
-    double copy(const Plan& plan, const Op& op) const;
+    double kernel(const plan::Op& op) const;
+    double copy(const plan::Plan& plan, const plan::Op& op) const;
     double on_device_bandwidth() const;
 
     const Cluster& cluster_;

@@ -67,10 +67,10 @@ struct FigureReader::Impl {
 
 FigureReader::FigureReader(const std::string& toml, std::string file) : impl_(std::make_unique<Impl>()) {
     impl_->file = std::move(file);
-    if (const int line = line_too_deep(toml); line > 0) {
+    if (const int line = job::line_too_deep(toml); line > 0) {
         throw ClusterError(
             fmt::format("{}:{}: a key of more than {} parts; see the files of samples/clusters", impl_->file,
-                        line, kMostKeyParts));
+                        line, job::kMostKeyParts));
     }
     try {
         impl_->root = toml::parse(toml, impl_->file);
@@ -205,7 +205,7 @@ void FigureReader::Impl::check_table(const toml::table& table, const std::string
         }
         if (asked.contains(name)) continue;
         std::vector<std::string_view> known(asked.begin(), asked.end());
-        const std::string_view guess = nearest(name, known);
+        const std::string_view guess = job::nearest(name, known);
         throw ClusterError(fmt::format(
             "{}:{}: there is no figure {}; {}", file, key.source().begin.line, name,
             guess.empty() ? std::string("omit the line") : fmt::format("did you mean {}?", guess)));

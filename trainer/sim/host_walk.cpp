@@ -12,23 +12,25 @@ namespace {
 
 // Thrown by an allocation that must first wait for a stream to complete an item.
 struct WouldWait {
-    StreamEvent event;
+    device::StreamEvent event;
 };
 
-std::array<StreamIndex, kStreams> streams_of(int rank_class) {
-    std::array<StreamIndex, kStreams> streams{};
-    for (int s = 0; s < kStreams; ++s)
-        streams[static_cast<std::size_t>(s)] = VirtualDevice::stream(rank_class, static_cast<Stream>(s));
+std::array<device::StreamIndex, plan::kStreams> streams_of(int rank_class) {
+    std::array<device::StreamIndex, plan::kStreams> streams{};
+    for (int s = 0; s < plan::kStreams; ++s)
+        streams[static_cast<std::size_t>(s)] =
+            VirtualDevice::stream(rank_class, static_cast<plan::Stream>(s));
     return streams;
 }
 
 }  // namespace
 
-void VirtualMemory::wait(StreamEvent event) {
+void VirtualMemory::wait(device::StreamEvent event) {
     if (!happened(event)) throw WouldWait{event};
 }
 
-std::byte* VirtualMemory::take(int /*rank*/, MemorySpace /*space*/, std::int64_t bytes, bool /*poisoned*/) {
+std::byte* VirtualMemory::take(int /*rank*/, plan::MemorySpace /*space*/, std::int64_t bytes,
+                               bool /*poisoned*/) {
     // Every block of a run has a different address; the memory there is never accessed.
     return reinterpret_cast<std::byte*>(
         std::exchange(next_address_, next_address_ + static_cast<std::uint64_t>(bytes)));
@@ -52,7 +54,7 @@ Time HostWalk::cost(double seconds) const {
 void HostWalk::begin(Stage stage) {
     stage_ = stage;
     next_op_ = 0;
-    const Plan* plan = nullptr;
+    const plan::Plan* plan = nullptr;
     if (stage_ == Stage::setup) {
         plan = walk_.script.setup;
         if (!plan) return begin(Stage::step);
@@ -62,7 +64,7 @@ void HostWalk::begin(Stage stage) {
         plan = &walk_.script.step(step_);
         steps_begun_ = step_ + 1;
         step_start_ = clock_;
-        open_range(trace_names::step_range(step_), -1);
+        open_range(executor::trace_names::step_range(step_), -1);
     }
     if (stage_ == Stage::finish) {
         plan = walk_.script.finish;
@@ -85,8 +87,8 @@ void HostWalk::plan_ended() {
 // Waits for all streams, which ends the stage.
 void HostWalk::drain() {
     drains_ = true;
-    Waits all;
-    for (const StreamEvent event : order().last()) all.add(event);
+    device::Waits all;
+    for (const device::StreamEvent event : order().last()) all.add(event);
     wait_for(all);
 }
 
@@ -128,7 +130,7 @@ void HostWalk::look() {
         clock_ = walk_.device.now();
         return;
     }
-    for (const StreamEvent event : wanted_.events()) {
+    for (const device::StreamEvent event : wanted_.events()) {
         if (!walk_.device.happened(event)) return;
     }
     waiting_ = false;
@@ -140,7 +142,7 @@ void HostWalk::look() {
     end_wait();
 }
 
-void HostWalk::open_range(const Op& op) {
+void HostWalk::open_range(const plan::Op& op) {
     open_range(range_of(plan(), op), op.range_module());
     clock_ += cost(walk_.cluster.host.operation);
 }
@@ -157,14 +159,15 @@ void HostWalk::close_range() {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void HostWalk::allocated(const Op& op, const MemoryBlock& block, Time since) {
+void HostWalk::allocated(const plan::Op& op, const executor::MemoryBlock& block, Time since) {
     clock_ += cost(walk_.cluster.host.allocate + (allocator().grew() ? walk_.cluster.host.grow : 0));
     if (allocator().grew())
-        walk_.observer.runtime_call(class_, since, clock_, trace_names::growth_call(block.space), 0);
+        walk_.observer.runtime_call(class_, since, clock_, executor::trace_names::growth_call(block.space),
+                                    0);
     walk_.observer.allocated(class_, clock_, plan(), op, block);
 }
 
-void HostWalk::freeing(const Op& op, const MemoryBlock& block) {
+void HostWalk::freeing(const plan::Op& op, const executor::MemoryBlock& block) {
     clock_ += cost(walk_.cluster.host.allocate);
     walk_.observer.freed(class_, clock_, plan(), op, block);
 }
@@ -173,7 +176,7 @@ void HostWalk::memory_changed(std::int64_t active, std::int64_t reserved) {
     walk_.observer.memory_counts(class_, clock_, active, reserved);
 }
 
-void HostWalk::explain(const Op& op, bool by_limit, MemoryShortage& shortage) const {
+void HostWalk::explain(const plan::Op& op, bool by_limit, executor::MemoryShortage& shortage) const {
     shortage.step = step_;
     shortage.rank = self().representative;
     if (op.unit >= 0) shortage.unit = walk_.script.unit_names[static_cast<std::size_t>(op.unit)];
@@ -185,22 +188,22 @@ void HostWalk::explain(const Op& op, bool by_limit, MemoryShortage& shortage) co
 // --- calls, and work enqueued on streams ------------------------------------------------------------------
 
 // A call that returns immediately.
-Time HostWalk::runtime_call(const Op& op) {
+Time HostWalk::runtime_call(const plan::Op& op) {
     const Time start = clock_;
     clock_ += cost(walk_.cluster.host.event);
-    walk_.observer.runtime_call(class_, start, clock_, *trace_names::call_of(op), 0);
+    walk_.observer.runtime_call(class_, start, clock_, *executor::trace_names::call_of(op), 0);
     return clock_;
 }
 
-StreamEvent HostWalk::mark(Stream stream, const Waits& waits) {
+device::StreamEvent HostWalk::mark(plan::Stream stream, const device::Waits& waits) {
     StreamItem mark;
     mark.waits = waits;
     return walk_.device.enqueue(VirtualDevice::stream(class_, stream), mark);
 }
 
 // The device receives the work when the launching call ends.
-void HostWalk::launch(const Op& op) {
-    if (op.kind == OpKind::collective) {
+void HostWalk::launch(const plan::Op& op) {
+    if (op.kind == plan::OpKind::collective) {
         walk_.observer.collective_opened(class_, clock_, op);
         clock_ += 1;
     }
@@ -218,21 +221,22 @@ void HostWalk::end_launch() {
 }
 
 // Whether the host waits for the end of what it has just launched.
-bool HostWalk::is_followed(const Op& op) const {
-    return op.kind == OpKind::collective ? walk_.cluster.collectives.blocking
-                                         : walk_.cluster.host.carries_out;
+bool HostWalk::is_followed(const plan::Op& op) const {
+    return op.kind == plan::OpKind::collective ? walk_.cluster.collectives.blocking
+                                               : walk_.cluster.host.carries_out;
 }
 
-StreamEvent HostWalk::start(const Op& op, const Waits& waits) {
+device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& waits) {
     StreamItem item;
     item.kind = StreamItem::Kind::work;
     item.waits = waits;
-    const double slowdown = op.kind == OpKind::kernel ? self().slowdown : 1;
+    const double slowdown = op.kind == plan::OpKind::kernel ? self().slowdown : 1;
     item.duration = cost(walk_.costs.on_device(plan(), op) * slowdown);
     return put(op, item);
 }
 
-StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, std::int64_t sequence) {
+device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& waits, int communicator,
+                                    std::int64_t sequence) {
     StreamItem item;
     item.kind = StreamItem::Kind::collective;
     item.waits = waits;
@@ -241,24 +245,24 @@ StreamEvent HostWalk::start(const Op& op, const Waits& waits, int communicator, 
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
     if (!walk_.cluster.collectives.blocking) item.beside_work = walk_.cluster.collectives.beside_work;
     item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
-    const StreamEvent event = put(op, item);
+    const device::StreamEvent event = put(op, item);
     close_range();
     return event;
 }
 
-StreamEvent HostWalk::put(const Op& op, StreamItem item) {
+device::StreamEvent HostWalk::put(const plan::Op& op, StreamItem item) {
     item.plan = &plan();
     item.op = &op;
     item.step = step_;
     item.correlation = ++correlation_;
-    const StreamEvent event = walk_.device.enqueue(VirtualDevice::stream(class_, op.stream), item);
-    walk_.observer.runtime_call(class_, since_, clock_, *trace_names::call_of(op), correlation_);
+    const device::StreamEvent event = walk_.device.enqueue(VirtualDevice::stream(class_, op.stream), item);
+    walk_.observer.runtime_call(class_, since_, clock_, *executor::trace_names::call_of(op), correlation_);
     return event;
 }
 
 // --- waits and the host's own work -----------------------------------------------------------------------
 
-void HostWalk::wait_for(Waits waits) {
+void HostWalk::wait_for(device::Waits waits) {
     since_ = clock_;
     wanted_ = waits;
     waiting_ = true;
@@ -267,7 +271,7 @@ void HostWalk::wait_for(Waits waits) {
 }
 
 void HostWalk::end_wait() {
-    if (!drains_ && op_->kind == OpKind::allocate) return;  // to be tried again
+    if (!drains_ && op_->kind == plan::OpKind::allocate) return;  // to be tried again
     if (std::exchange(follows_, false)) {
         settle();
         return report_memory();
@@ -279,13 +283,14 @@ void HostWalk::end_wait() {
     if (std::exchange(drains_, false)) end_stage();
 }
 
-void HostWalk::host_call(const Op& op) {
-    if (op.call() == HostCall::next_batch && !walk_.script.batches_ahead) return host_work(op);
-    clock_ += cost(op.call() == HostCall::none ? walk_.costs.on_host(op) : walk_.cluster.host.operation);
+void HostWalk::host_call(const plan::Op& op) {
+    if (op.call() == plan::HostCall::next_batch && !walk_.script.batches_ahead) return host_work(op);
+    clock_ +=
+        cost(op.call() == plan::HostCall::none ? walk_.costs.on_host(op) : walk_.cluster.host.operation);
 }
 
-void HostWalk::host_work(const Op& op) {
-    if (op.kind != OpKind::host_call) open_range(range_of(plan(), op), op.range_module());
+void HostWalk::host_work(const plan::Op& op) {
+    if (op.kind != plan::OpKind::host_call) open_range(range_of(plan(), op), op.range_module());
     works_ = true;
     waiting_ = true;
     walk_.device.begin_host_work(class_, cost(walk_.costs.on_host(op)));
@@ -293,7 +298,7 @@ void HostWalk::host_work(const Op& op) {
 
 void HostWalk::end_host_work() {
     works_ = false;
-    if (op_->kind != OpKind::host_call) close_range();
+    if (op_->kind != plan::OpKind::host_call) close_range();
 }
 
 }  // namespace shardscope::trainer::sim

@@ -29,21 +29,23 @@ struct Walk {
 };
 
 // Provides only addresses and the state of streams; an allocation that would have to wait is retried later.
-class VirtualMemory : public MemoryDevice {
+class VirtualMemory : public device::MemoryDevice {
   public:
     explicit VirtualMemory(const VirtualDevice& device) : device_(device) {}
-    bool happened(StreamEvent event) override { return device_.happened(event); }
-    void wait(StreamEvent event) override;
-    StreamEvent poison(StreamIndex, const Waits&, std::byte*, std::int64_t) override { return {}; }
-    std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) override;
-    void give_back(int, MemorySpace, std::byte*) noexcept override {}
+    bool happened(device::StreamEvent event) override { return device_.happened(event); }
+    void wait(device::StreamEvent event) override;
+    device::StreamEvent poison(device::StreamIndex, const device::Waits&, std::byte*, std::int64_t) override {
+        return {};
+    }
+    std::byte* take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) override;
+    void give_back(int, plan::MemorySpace, std::byte*) noexcept override {}
 
   private:
     const VirtualDevice& device_;
     std::uint64_t next_address_ = std::uint64_t{1} << 40;
 };
 
-class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
+class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
   public:
     HostWalk(Walk& walk, int rank_class);
 
@@ -63,7 +65,7 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     const std::vector<Step>& steps() const { return steps_; }
 
   private:
-    friend class PlanWalk<HostWalk>;
+    friend class executor::PlanWalk<HostWalk>;
     enum class Stage : std::uint8_t { setup, step, finish, ended };
 
     void begin(Stage stage);
@@ -72,30 +74,33 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     void end_stage();
 
     // Called by PlanWalk.
-    void open_range(const Op& op);
+    void open_range(const plan::Op& op);
     void close_range();
-    void host_call(const Op& op);
-    void host_wait(const Op&, StreamEvent event) { wait_for({event}); }
-    void host_work(const Op& op);
-    void launch(const Op& op);
-    StreamEvent start(const Op& op, const Waits& waits);
-    StreamEvent start(const Op& op, const Waits& waits, int communicator, std::int64_t sequence);
-    int communicator(Group group) const { return self().communicators[static_cast<std::size_t>(group)]; }
-    StreamEvent mark(Stream stream, const Waits& waits);
-    void hold(StreamEvent) {}
-    Time runtime_call(const Op& op);
+    void host_call(const plan::Op& op);
+    void host_wait(const plan::Op&, device::StreamEvent event) { wait_for({event}); }
+    void host_work(const plan::Op& op);
+    void launch(const plan::Op& op);
+    device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
+    device::StreamEvent start(const plan::Op& op, const device::Waits& waits, int communicator,
+                              std::int64_t sequence);
+    int communicator(plan::Group group) const {
+        return self().communicators[static_cast<std::size_t>(group)];
+    }
+    device::StreamEvent mark(plan::Stream stream, const device::Waits& waits);
+    void hold(device::StreamEvent) {}
+    Time runtime_call(const plan::Op& op);
     Time now() const { return clock_; }
-    void allocated(const Op& op, const MemoryBlock& block, Time since);
-    void freeing(const Op& op, const MemoryBlock& block);
+    void allocated(const plan::Op& op, const executor::MemoryBlock& block, Time since);
+    void freeing(const plan::Op& op, const executor::MemoryBlock& block);
     void memory_changed(std::int64_t active, std::int64_t reserved);
-    void explain(const Op& op, bool by_limit, MemoryShortage& shortage) const;
+    void explain(const plan::Op& op, bool by_limit, executor::MemoryShortage& shortage) const;
 
     void open_range(std::string_view name, int module);
     void end_launch();
-    bool is_followed(const Op& op) const;
+    bool is_followed(const plan::Op& op) const;
     void end_host_work();
-    StreamEvent put(const Op& op, StreamItem item);
-    void wait_for(Waits waits);
+    device::StreamEvent put(const plan::Op& op, StreamItem item);
+    void wait_for(device::Waits waits);
     void end_wait();
     Time cost(double seconds) const;
     const RankClass& self() const { return walk_.ranks.classes[static_cast<std::size_t>(class_)]; }
@@ -103,16 +108,16 @@ class HostWalk : private VirtualMemory, public PlanWalk<HostWalk> {
     Walk& walk_;
     int class_;
     Stage stage_ = Stage::setup;
-    std::size_t next_op_ = 0;  // index into the Plan
-    const Op* op_ = nullptr;   // the current one
+    std::size_t next_op_ = 0;       // index into the Plan
+    const plan::Op* op_ = nullptr;  // the current one
     Time clock_ = 0;
     Time since_ = 0;          // start of the current launch or wait
     bool launching_ = false;  // the launch of op_ has begun
     bool follows_ = false;    // the host waits for the work that op_ launched
     bool works_ = false;      // the host's own work of op_ is running
     bool waiting_ = false;
-    bool drains_ = false;  // waits for all streams at the end of a stage
-    Waits wanted_;         // while waiting
+    bool drains_ = false;   // waits for all streams at the end of a stage
+    device::Waits wanted_;  // while waiting
     Time step_start_ = 0;
     std::int64_t step_ = 0, steps_begun_ = 0;
     std::vector<Step> steps_;

@@ -19,19 +19,21 @@ class RunObserver {
     virtual ~RunObserver() = default;
 
     // Called first; `ranks` outlives the run.
-    virtual void begun(const Mesh& /*mesh*/, const RankClasses& /*ranks*/) {}
+    virtual void begun(const plan::Mesh& /*mesh*/, const RankClasses& /*ranks*/) {}
 
     // --- the host's thread -----------------------------------------------------------------------------
     virtual void range_opened(int /*rank_class*/, Time /*at*/, std::string_view /*name*/, int /*module*/) {}
     // The range of a collective's call, with the payload that NCCL's ranges carry.
-    virtual void collective_opened(int /*rank_class*/, Time /*at*/, const Op&) {}
+    virtual void collective_opened(int /*rank_class*/, Time /*at*/, const plan::Op&) {}
     virtual void range_closed(int /*rank_class*/, Time /*at*/) {}
-    virtual void runtime_call(int /*rank_class*/, Time /*start*/, Time /*end*/, trace_names::RuntimeFunction,
-                              std::int64_t /*correlation*/) {}
-    virtual void waited(int /*rank_class*/, Time /*start*/, Time /*end*/, EventId,
+    virtual void runtime_call(int /*rank_class*/, Time /*start*/, Time /*end*/,
+                              executor::trace_names::RuntimeFunction, std::int64_t /*correlation*/) {}
+    virtual void waited(int /*rank_class*/, Time /*start*/, Time /*end*/, plan::EventId,
                         std::int64_t /*correlation*/) {}
-    virtual void allocated(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
-    virtual void freed(int /*rank_class*/, Time /*at*/, const Plan&, const Op&, const MemoryBlock&) {}
+    virtual void allocated(int /*rank_class*/, Time /*at*/, const plan::Plan&, const plan::Op&,
+                           const executor::MemoryBlock&) {}
+    virtual void freed(int /*rank_class*/, Time /*at*/, const plan::Plan&, const plan::Op&,
+                       const executor::MemoryBlock&) {}
     // A negative count has not changed.
     virtual void memory_counts(int /*rank_class*/, Time /*at*/, std::int64_t /*active*/,
                                std::int64_t /*reserved*/) {}

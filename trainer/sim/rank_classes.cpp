@@ -8,12 +8,13 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::array<Group, 3> kGroups = {Group::world, Group::shard, Group::replicate};
+constexpr std::array<plan::Group, 3> kGroups = {plan::Group::world, plan::Group::shard,
+                                                plan::Group::replicate};
 
 // The remaining share of a link's bandwidth at a node.
-double share_left(const std::vector<SlowLink>& slow_links, bool between_nodes, int node) {
+double share_left(const std::vector<job::SlowLink>& slow_links, bool between_nodes, int node) {
     double share = 1;
-    for (const SlowLink& slow : slow_links) {
+    for (const job::SlowLink& slow : slow_links) {
         if (slow.between_nodes == between_nodes && (slow.node < 0 || slow.node == node)) share *= slow.share;
     }
     return share;
@@ -30,8 +31,8 @@ struct Communicators {
     std::vector<int> of_rank;
 };
 
-Communicators communicators_of(const Mesh& mesh, Group group, const Cluster& cluster,
-                               const std::vector<SlowLink>& slow_links) {
+Communicators communicators_of(const plan::Mesh& mesh, plan::Group group, const Cluster& cluster,
+                               const std::vector<job::SlowLink>& slow_links) {
     Communicators found;
     found.of_rank.resize(static_cast<std::size_t>(mesh.ranks), -1);
     for (int rank = 0; rank < mesh.ranks; ++rank) {
@@ -61,7 +62,7 @@ class Numbering {
     std::map<Key, int> numbers_;
 };
 
-using CommunicatorKey = std::tuple<Group, decltype(Spread().key()), std::vector<int>>;
+using CommunicatorKey = std::tuple<plan::Group, decltype(Spread().key()), std::vector<int>>;
 
 std::vector<int> classes_of_members(const Communicator& communicator, const std::vector<int>& class_of) {
     std::vector<int> classes;
@@ -75,14 +76,14 @@ std::vector<int> classes_of_members(const Communicator& communicator, const std:
 }
 
 // The group whose queue a group's collectives use: the world's, if the group contains all ranks.
-Group queue_of(const Mesh& mesh, Group group) {
-    return mesh.size(group) == mesh.ranks ? Group::world : group;
+plan::Group queue_of(const plan::Mesh& mesh, plan::Group group) {
+    return mesh.size(group) == mesh.ranks ? plan::Group::world : group;
 }
 
 }  // namespace
 
-Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster,
-                 const std::vector<SlowLink>& slow_links) {
+Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
+                 const std::vector<job::SlowLink>& slow_links) {
     std::map<int, int> members_on;  // by node
     for (int place = 0; place < mesh.size(group); ++place) {
         ++members_on[cluster.node_of(mesh.member(group, rank, place))];
@@ -106,13 +107,14 @@ Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster
     return spread;
 }
 
-RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector<SlowRank>& slow_ranks,
-                     const std::vector<SlowLink>& slow_links) {
+RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
+                     const std::vector<job::SlowRank>& slow_ranks,
+                     const std::vector<job::SlowLink>& slow_links) {
     const auto ranks = static_cast<std::size_t>(mesh.ranks);
     std::vector<double> slowdown(ranks, 1);
-    for (const SlowRank& slow : slow_ranks) slowdown[static_cast<std::size_t>(slow.rank)] *= slow.factor;
+    for (const job::SlowRank& slow : slow_ranks) slowdown[static_cast<std::size_t>(slow.rank)] *= slow.factor;
 
-    std::array<Group, kGroups.size()> queues{};
+    std::array<plan::Group, kGroups.size()> queues{};
     std::array<Communicators, kGroups.size()> groups;
     for (std::size_t g = 0; g < kGroups.size(); ++g) {
         queues[g] = queue_of(mesh, kGroups[g]);

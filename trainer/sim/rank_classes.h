@@ -20,8 +20,9 @@ namespace shardscope::trainer::sim {
 struct RankClass {
     int representative = 0;  // its lowest rank
     int ranks = 0;
-    double slowdown = 1;                                  // factor of its kernels' time
-    std::array<int, kGroupNames.size()> communicators{};  // by Group: index into RankClasses::communicators
+    double slowdown = 1;  // factor of its kernels' time
+    std::array<int, plan::kGroupNames.size()>
+        communicators{};  // by Group: index into RankClasses::communicators
 };
 
 // Communicators that look the same.
@@ -39,10 +40,11 @@ struct RankClasses {
 };
 
 // How the members of a rank's communicator are spread over the nodes, given the slow links.
-Spread spread_of(const Mesh& mesh, Group group, int rank, const Cluster& cluster,
-                 const std::vector<SlowLink>& slow_links);
+Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
+                 const std::vector<job::SlowLink>& slow_links);
 
-RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector<SlowRank>& slow_ranks,
-                     const std::vector<SlowLink>& slow_links);
+RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
+                     const std::vector<job::SlowRank>& slow_ranks,
+                     const std::vector<job::SlowLink>& slow_links);
 
 }  // namespace shardscope::trainer::sim

@@ -28,25 +28,25 @@ std::int64_t correlation_of(int rank, std::int64_t number) {
     return number == 0 ? 0 : (static_cast<std::int64_t>(rank) << 32) | number;
 }
 
-const Buffer& buffer_of(const Plan& plan, const Arg& arg) {
+const plan::Buffer& buffer_of(const plan::Plan& plan, const plan::Arg& arg) {
     return plan.buffers[static_cast<std::size_t>(arg.buffer)];
 }
 
 // Copies and memsets of a lifted trace have no buffer: the direction shows in which space the memory is.
-MemorySpace space_of(const Plan& plan, const Arg& arg, bool device_without_buffer) {
-    if (arg.buffer < 0) return device_without_buffer ? MemorySpace::device : MemorySpace::host;
+plan::MemorySpace space_of(const plan::Plan& plan, const plan::Arg& arg, bool device_without_buffer) {
+    if (arg.buffer < 0) return device_without_buffer ? plan::MemorySpace::device : plan::MemorySpace::host;
     return buffer_of(plan, arg).space;
 }
 
 }  // namespace
 
-SimTrace::SimTrace(traces::store::EventSink& sink, const Program& program, const Cluster& cluster,
+SimTrace::SimTrace(traces::store::EventSink& sink, const sharding::Program& program, const Cluster& cluster,
                    int full_ranks)
     : sink_(sink),
       program_(program),
       cluster_(cluster),
       full_ranks_(full_ranks),
-      nccl_domain_(sink.intern(trace_names::kNcclDomain)) {}
+      nccl_domain_(sink.intern(executor::trace_names::kNcclDomain)) {}
 
 template <class Row>
 void SimTrace::add(const Row& row, Time at) {
@@ -59,14 +59,14 @@ void SimTrace::add(const Row& row, Time at) {
 
 // --- before the run --------------------------------------------------------------------------------------
 
-void SimTrace::begun(const Mesh& mesh, const RankClasses& ranks) {
+void SimTrace::begun(const plan::Mesh& mesh, const RankClasses& ranks) {
     mesh_ = mesh;
     choose(ranks);
     const auto describe = [&](const auto& row) { sink_.add(row); };
-    add_configuration_rows(program_, describe);
-    describe_nccl_payloads(sink_, nccl_domain_);
-    add_module_rows(program_, describe);
-    add_unit_rows(program_, describe);
+    executor::add_configuration_rows(program_, describe);
+    executor::describe_nccl_payloads(sink_, nccl_domain_);
+    executor::add_module_rows(program_, describe);
+    executor::add_unit_rows(program_, describe);
     describe_ranks();
 }
 
@@ -85,7 +85,7 @@ void SimTrace::choose(const RankClasses& ranks) {
 
 void SimTrace::describe_ranks() {
     const auto describe = [&](const auto& row) { sink_.add(row); };
-    const MemoryPrediction prediction = program_.predict();
+    const sharding::MemoryPrediction prediction = program_.predict();
     for (const int rank : shown_) {
         traces::schema::RankRow row;
         row.rank = row.device = rank;
@@ -98,8 +98,8 @@ void SimTrace::describe_ranks() {
         row.shard = mesh_.shard_index(rank);
         row.local_rank = rank % cluster_.devices;
         sink_.add(row);
-        add_prediction_rows(prediction, rank, true, describe);
-        add_stream_rows(rank, describe);
+        executor::add_prediction_rows(prediction, rank, true, describe);
+        executor::add_stream_rows(rank, describe);
         sink_.add(traces::schema::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
         sink_.add(traces::schema::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
     }
@@ -146,10 +146,11 @@ void SimTrace::range_opened(int rank_class, Time at, std::string_view name, int 
     of(rank_class).open.push_back({at, sink_.intern(name), module, nullptr});
 }
 
-void SimTrace::collective_opened(int rank_class, Time at, const Op& op) {
+void SimTrace::collective_opened(int rank_class, Time at, const plan::Op& op) {
     if (of(rank_class).full.empty()) return;
     of(rank_class)
-        .open.push_back({at, sink_.intern(trace_names::collective_call(op.collective().operation)), -1, &op});
+        .open.push_back(
+            {at, sink_.intern(executor::trace_names::collective_call(op.collective().operation)), -1, &op});
 }
 
 void SimTrace::range_closed(int rank_class, Time at) {
@@ -164,11 +165,11 @@ void SimTrace::range_closed(int rank_class, Time at) {
     row.module = range.module;
     for (const int rank : own.full) {
         row.global_tid = tid_of(rank);
-        if (const Op* op = range.collective) {
+        if (const plan::Op* op = range.collective) {
             row.domain = nccl_domain_;
-            const CollectiveOp& call = op->collective();
-            const NcclPayload payload = nccl_payload(call.operation, mesh_.id(call.group, rank),
-                                                     mesh_.size(call.group), op->bytes, call.divisor);
+            const plan::CollectiveOp& call = op->collective();
+            const executor::NcclPayload payload = executor::nccl_payload(
+                call.operation, mesh_.id(call.group, rank), mesh_.size(call.group), op->bytes, call.divisor);
             if (payload.schema != 0) {
                 row.binary = traces::schema::binary_payload(
                     payload.schema, {reinterpret_cast<const char*>(&payload.value), payload.size});
@@ -178,12 +179,12 @@ void SimTrace::range_closed(int rank_class, Time at) {
     }
 }
 
-void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
-                            std::int64_t correlation) {
+void SimTrace::runtime_call(int rank_class, Time start, Time end,
+                            executor::trace_names::RuntimeFunction function, std::int64_t correlation) {
     traces::schema::RuntimeRow row;
     row.start = start;
     row.end = end;
-    row.name = sink_.intern(trace_names::name(function));
+    row.name = sink_.intern(executor::trace_names::name(function));
     for (const int rank : of(rank_class).full) {
         row.global_tid = tid_of(rank);
         row.correlation = correlation_of(rank, correlation);
@@ -191,8 +192,9 @@ void SimTrace::runtime_call(int rank_class, Time start, Time end, trace_names::R
     }
 }
 
-void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) {
-    runtime_call(rank_class, start, end, trace_names::RuntimeFunction::event_synchronize, correlation);
+void SimTrace::waited(int rank_class, Time start, Time end, plan::EventId event, std::int64_t correlation) {
+    runtime_call(rank_class, start, end, executor::trace_names::RuntimeFunction::event_synchronize,
+                 correlation);
     traces::schema::SynchronizationRow row;
     row.start = start;
     row.end = end;
@@ -205,18 +207,20 @@ void SimTrace::waited(int rank_class, Time start, Time end, EventId event, std::
     }
 }
 
-void SimTrace::allocated(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) {
+void SimTrace::allocated(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+                         const executor::MemoryBlock& block) {
     memory(rank_class, at, plan, op, block, true);
 }
 
-void SimTrace::freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) {
+void SimTrace::freed(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+                     const executor::MemoryBlock& block) {
     memory(rank_class, at, plan, op, block, false);
 }
 
-void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block,
-                      bool allocation) {
+void SimTrace::memory(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+                      const executor::MemoryBlock& block, bool allocation) {
     if (of(rank_class).full.empty()) return;
-    const Buffer& buffer = buffer_of(plan, op.args[0]);
+    const plan::Buffer& buffer = buffer_of(plan, op.args[0]);
     traces::schema::MemoryRow row;
     row.time = at;
     row.address = reinterpret_cast<std::uintptr_t>(block.data);
@@ -235,8 +239,8 @@ void SimTrace::memory(int rank_class, Time at, const Plan& plan, const Op& op, c
 }
 
 void SimTrace::memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) {
-    for (const auto& [name, bytes] :
-         {std::pair(trace_names::kActiveBytes, active), std::pair(trace_names::kReservedBytes, reserved)}) {
+    for (const auto& [name, bytes] : {std::pair(executor::trace_names::kActiveBytes, active),
+                                      std::pair(executor::trace_names::kReservedBytes, reserved)}) {
         if (bytes < 0) continue;
         for (const int rank : of(rank_class).full)
             add(traces::schema::CounterRow{at, rank, sink_.intern(name), static_cast<double>(bytes)}, at);
@@ -251,7 +255,7 @@ void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time en
 // --- the device ------------------------------------------------------------------------------------------
 
 void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Time end) {
-    const Op& op = *item.op;
+    const plan::Op& op = *item.op;
     const auto fill = [&](auto& row, int rank) {
         row.start = start;
         row.end = end;
@@ -262,34 +266,35 @@ void SimTrace::work_ended(int rank_class, const StreamItem& item, Time start, Ti
         add(row, end);
     };
     for (const int rank : of(rank_class).full) {
-        if (op.kind == OpKind::memcpy) {
+        if (op.kind == plan::OpKind::memcpy) {
             traces::schema::MemcpyRow row;
             row.bytes = op.bytes;
             row.copy_kind = op.copy_kind();
-            row.src_kind = trace_names::memory_kind(
+            row.src_kind = executor::trace_names::memory_kind(
                 space_of(*item.plan, op.args[1], op.copy_kind() != traces::schema::kCopyHostToDevice));
-            row.dst_kind = trace_names::memory_kind(
+            row.dst_kind = executor::trace_names::memory_kind(
                 space_of(*item.plan, op.args[0], op.copy_kind() != traces::schema::kCopyDeviceToHost));
             fill(row, rank);
-        } else if (op.kind == OpKind::memset) {
+        } else if (op.kind == plan::OpKind::memset) {
             traces::schema::MemsetRow row;
             row.bytes = op.bytes;
-            row.mem_kind = trace_names::memory_kind(space_of(*item.plan, op.args[0], true));
+            row.mem_kind = executor::trace_names::memory_kind(space_of(*item.plan, op.args[0], true));
             fill(row, rank);
         } else {
             traces::schema::KernelRow row;
             row.short_name = row.demangled_name =
-                op.kind == OpKind::collective
-                    ? sink_.intern(trace_names::collective_kernel(op.collective().operation, kEngine))
+                op.kind == plan::OpKind::collective
+                    ? sink_.intern(
+                          executor::trace_names::collective_kernel(op.collective().operation, kEngine))
                     : sink_.intern(item.plan->names[static_cast<std::size_t>(op.name)]);
             fill(row, rank);
-            if (op.kind == OpKind::collective) collective(rank, item);
+            if (op.kind == plan::OpKind::collective) collective(rank, item);
         }
     }
 }
 
 void SimTrace::collective(int rank, const StreamItem& item) {
-    const Op& op = *item.op;
+    const plan::Op& op = *item.op;
     traces::schema::CollectiveRow row;
     row.rank = rank;
     row.correlation = correlation_of(rank, item.correlation);

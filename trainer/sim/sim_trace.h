@@ -18,23 +18,25 @@ namespace shardscope::trainer::sim {
 class SimTrace final : public RunObserver {
   public:
     // `full_ranks`: the number of ranks to show, from rank 0 on. The references must outlive this object.
-    SimTrace(traces::store::EventSink& sink, const Program& program, const Cluster& cluster, int full_ranks);
+    SimTrace(traces::store::EventSink& sink, const sharding::Program& program, const Cluster& cluster,
+             int full_ranks);
 
     // Called after the run has ended successfully.
     void summarise(const SimResult& result);
     // The time of the latest event so far, in nanoseconds.
     Time duration() const { return latest_; }
 
-    void begun(const Mesh& mesh, const RankClasses& ranks) override;
+    void begun(const plan::Mesh& mesh, const RankClasses& ranks) override;
     void range_opened(int rank_class, Time at, std::string_view name, int module) override;
-    void collective_opened(int rank_class, Time at, const Op& op) override;
+    void collective_opened(int rank_class, Time at, const plan::Op& op) override;
     void range_closed(int rank_class, Time at) override;
-    void runtime_call(int rank_class, Time start, Time end, trace_names::RuntimeFunction function,
+    void runtime_call(int rank_class, Time start, Time end, executor::trace_names::RuntimeFunction function,
                       std::int64_t correlation) override;
-    void waited(int rank_class, Time start, Time end, EventId event, std::int64_t correlation) override;
-    void allocated(int rank_class, Time at, const Plan& plan, const Op& op,
-                   const MemoryBlock& block) override;
-    void freed(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block) override;
+    void waited(int rank_class, Time start, Time end, plan::EventId event, std::int64_t correlation) override;
+    void allocated(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+                   const executor::MemoryBlock& block) override;
+    void freed(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+               const executor::MemoryBlock& block) override;
     void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) override;
     void step_ended(int rank_class, std::int64_t step, Time start, Time end) override;
     void work_ended(int rank_class, const StreamItem& item, Time start, Time end) override;
@@ -44,7 +46,7 @@ class SimTrace final : public RunObserver {
         Time start = 0;
         traces::schema::StringId name = traces::schema::StringId::empty;
         int module = -1;
-        const Op* collective = nullptr;  // null: not a collective's range
+        const plan::Op* collective = nullptr;  // null: not a collective's range
     };
     struct Class {
         std::vector<int> full;  // ranks that the trace shows
@@ -54,17 +56,17 @@ class SimTrace final : public RunObserver {
     Class& of(int rank_class) { return classes_[static_cast<std::size_t>(rank_class)]; }
     void choose(const RankClasses& ranks);
     void describe_ranks();
-    void memory(int rank_class, Time at, const Plan& plan, const Op& op, const MemoryBlock& block,
-                bool allocation);
+    void memory(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
+                const executor::MemoryBlock& block, bool allocation);
     void collective(int rank, const StreamItem& item);
     template <class Row>
     void add(const Row& row, Time at);
 
     traces::store::EventSink& sink_;
-    const Program& program_;
+    const sharding::Program& program_;
     const Cluster& cluster_;
     const int full_ranks_;
-    Mesh mesh_;
+    plan::Mesh mesh_;
     std::vector<int> shown_;  // ranks, sorted
     std::vector<Class> classes_;
     traces::schema::StringId nccl_domain_;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kEqualSteps = 3;
 constexpr double kEqual = 1e-6;  // relative: core shares do not divide into whole nanoseconds evenly
 
-void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
+void check_ranks(const plan::Mesh& mesh, const Cluster& cluster, const SimOptions& options) {
     if (cluster.nodes > 0 && mesh.ranks > cluster.nodes * cluster.devices) {
         throw ClusterError(fmt::format(
             "run.ranks: {} ranks do not fit the {} device{} of the cluster {} ({} node{} of {}); use fewer, "
@@ -29,13 +29,13 @@ void check_ranks(const Mesh& mesh, const Cluster& cluster, const SimOptions& opt
             cluster.name, cluster.nodes, cluster.nodes == 1 ? "" : "s", cluster.devices));
     }
     const int nodes = cluster.node_of(mesh.ranks - 1) + 1;
-    for (const SlowLink& slow : options.slow_links) {
+    for (const job::SlowLink& slow : options.slow_links) {
         if (slow.node < nodes) continue;
         throw ClusterError(fmt::format(
             "sim.slow_link: there is no node {}; the {} ranks fill nodes 0 to {} of the cluster {}",
             slow.node, mesh.ranks, nodes - 1, cluster.name));
     }
-    for (const SlowRank& slow : options.slow_ranks) {
+    for (const job::SlowRank& slow : options.slow_ranks) {
         if (slow.rank >= mesh.ranks)
             throw ClusterError(fmt::format("sim.slow_rank: there is no rank {}", slow.rank));
     }
@@ -161,8 +161,8 @@ SimResult Simulation::result() {
         out.representative = ranks_.classes[c].representative;
         out.ranks = ranks_.classes[c].ranks;
         out.peak = host.peak();
-        out.active = host.allocator().peak_active_bytes(MemorySpace::device);
-        out.reserved = host.allocator().peak_reserved_bytes(MemorySpace::device);
+        out.active = host.allocator().peak_active_bytes(plan::MemorySpace::device);
+        out.reserved = host.allocator().peak_reserved_bytes(plan::MemorySpace::device);
         const Time begin = host.steps().empty() ? device_.now() : host.steps().front().start;
         out.steps = times_[c].steps(host.steps(), begin);
         out.exposures = times_[c].exposures();
@@ -195,13 +195,13 @@ SimResult simulate(const Script& script, const Cluster& cluster, const SimOption
     return Simulation(script, cluster, options, observer).run();
 }
 
-SimResult simulate(const Program& program, const Cluster& cluster, const SimOptions& options,
+SimResult simulate(const sharding::Program& program, const Cluster& cluster, const SimOptions& options,
                    RunObserver* observer) {
     return simulate(script_of(program), cluster, options, observer);
 }
 
-Script script_of(const Program& program) {
-    const Job& job = program.job();
+Script script_of(const sharding::Program& program) {
+    const job::Job& job = program.job();
     Script script;
     script.mesh = program.mesh();
     script.setup = &program.setup();
@@ -211,17 +211,17 @@ Script script_of(const Program& program) {
     script.batches_ahead = job.data.workers > 0;
     script.tf32 = job.precision.tf32;
     script.workers = job.run.processes > 1 ? 0 : job.run.workers;  // each process has its own workers
-    for (const UnitInfo& unit : program.units()) script.unit_names.push_back(unit.name);
+    for (const sharding::UnitInfo& unit : program.units()) script.unit_names.push_back(unit.name);
     return script;
 }
 
-Job placed_on(Job job, const Cluster& cluster) {
-    if (job.model.attention == AttentionKind::automatic)
+job::Job placed_on(job::Job job, const Cluster& cluster) {
+    if (job.model.attention == job::AttentionKind::automatic)
         job.model.attention = automatic_attention(job.model, cluster.device.type == DeviceType::gpu);
     return job;
 }
 
-SimOptions options_of(const Job& job, const Cluster& cluster) {
+SimOptions options_of(const job::Job& job, const Cluster& cluster) {
     SimOptions options;
     options.slow_ranks = job.sim.slow_ranks;
     options.slow_links = job.sim.slow_links;

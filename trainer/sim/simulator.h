@@ -23,8 +23,8 @@
 namespace shardscope::trainer::sim {
 
 struct SimOptions {
-    std::vector<SlowRank> slow_ranks;
-    std::vector<SlowLink> slow_links;
+    std::vector<job::SlowRank> slow_ranks;
+    std::vector<job::SlowLink> slow_links;
     // The most device bytes that a rank may reserve; 0: no limit. Beyond it simulate throws OutOfMemory,
     // whose message has `memory_place` ("into the … of …") and, before other remedies, `memory_remedy`.
     std::int64_t memory_limit = 0;
@@ -37,8 +37,8 @@ struct SimOptions {
 // no kernel of the rank runs.
 struct UnitExposure {
     int unit = -1;
-    Phase phase = Phase::none;
-    Operation operation = Operation::other;
+    plan::Phase phase = plan::Phase::none;
+    plan::Operation operation = plan::Operation::other;
     std::int64_t count = 0, bytes = 0;
     double seconds = 0, exposed_s = 0;
 };
@@ -55,7 +55,7 @@ struct SimStep {
 // The result for one class of ranks, whose ranks all do the same.
 struct SimRanks {
     int representative = 0, ranks = 0;
-    MemoryPeak peak;                        // allocated bytes, like RunResult::peaks
+    plan::MemoryPeak peak;                  // allocated bytes, like RunResult::peaks
     std::int64_t active = 0, reserved = 0;  // peaks, like RunResult's
     std::vector<SimStep> steps;             // the simulated ones
     std::vector<UnitExposure> exposures;    // most exposed first
@@ -78,16 +78,16 @@ struct SimResult {
 // Throws ClusterError if the job's ranks do not fit the cluster, OutOfMemory (see SimOptions).
 SimResult simulate(const Script& script, const Cluster& cluster, const SimOptions& options = {},
                    RunObserver* observer = nullptr);
-SimResult simulate(const Program& program, const Cluster& cluster, const SimOptions& options = {},
+SimResult simulate(const sharding::Program& program, const Cluster& cluster, const SimOptions& options = {},
                    RunObserver* observer = nullptr);
 
-Script script_of(const Program& program);
+Script script_of(const sharding::Program& program);
 
 // The job as it would run on the cluster: sets what load_job leaves to callers that know the cluster.
-Job placed_on(Job job, const Cluster& cluster);
+job::Job placed_on(job::Job job, const Cluster& cluster);
 
 // The options that the job requests: slow ranks and links, and the memory limit: the smaller of
 // run.memory_limit (if set) and the memory of the cluster's devices.
-SimOptions options_of(const Job& job, const Cluster& cluster);
+SimOptions options_of(const job::Job& job, const Cluster& cluster);
 
 }  // namespace shardscope::trainer::sim

@@ -42,7 +42,7 @@ void StepTimes::add(const StreamItem& item, Time start, Time end) {
     step.end = std::max(step.end, end);
     if (item.kind == StreamItem::Kind::collective) {
         step.collectives.push_back({item.op, {start, end}});
-    } else if (item.op->kind == OpKind::kernel) {
+    } else if (item.op->kind == plan::OpKind::kernel) {
         step.kernels.push_back({start, end});
     } else {
         step.copies.push_back({start, end});
@@ -74,10 +74,10 @@ std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, T
 }
 
 std::vector<UnitExposure> StepTimes::exposures() const {
-    std::map<std::tuple<int, Phase, Operation>, UnitExposure> found;
+    std::map<std::tuple<int, plan::Phase, plan::Operation>, UnitExposure> found;
     if (steps_.empty()) return {};
     for (const Collective& collective : steps_.back().collectives) {
-        const Op& op = *collective.op;
+        const plan::Op& op = *collective.op;
         UnitExposure& out = found[{op.unit, op.phase, op.collective().operation}];
         out.unit = op.unit;
         out.phase = op.phase;

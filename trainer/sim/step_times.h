@@ -20,7 +20,7 @@ class StepTimes {
 
   private:
     struct Collective {
-        const Op* op = nullptr;
+        const plan::Op* op = nullptr;
         traces::analysis::Interval time;
     };
     struct Step {

@@ -20,15 +20,15 @@ VirtualDevice::VirtualDevice(const RankClasses& ranks, SharedCores cores, Stream
     : ranks_(ranks),
       cores_(std::move(cores)),
       listener_(listener),
-      streams_(ranks.classes.size() * kStreams),
+      streams_(ranks.classes.size() * plan::kStreams),
       arrived_(ranks.communicators.size()),
       host_works_(ranks.classes.size(), false) {}
 
-StreamEvent VirtualDevice::enqueue(StreamIndex stream, const StreamItem& item) {
+device::StreamEvent VirtualDevice::enqueue(device::StreamIndex stream, const StreamItem& item) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     state.queue.push_back(item);
-    const StreamEvent event{stream, ++state.issued};
-    start_heads(stream / kStreams);
+    const device::StreamEvent event{stream, ++state.issued};
+    start_heads(stream / plan::kStreams);
     return event;
 }
 
@@ -102,42 +102,43 @@ void VirtualDevice::end(const Job& job) {
     }
     if (job.stream >= 0) {
         end_head(job.stream);
-        start_heads(job.stream / kStreams);
+        start_heads(job.stream / plan::kStreams);
         return;
     }
-    const std::vector<StreamIndex> together =
+    const std::vector<device::StreamIndex> together =
         std::exchange(arrived_[static_cast<std::size_t>(job.communicator)], {});
-    for (const StreamIndex stream : together) end_head(stream);
-    for (const StreamIndex stream : together) start_heads(stream / kStreams);
+    for (const device::StreamIndex stream : together) end_head(stream);
+    for (const device::StreamIndex stream : together) start_heads(stream / plan::kStreams);
 }
 
 // --- streams ---------------------------------------------------------------------------------------------
 
-void VirtualDevice::end_head(StreamIndex stream) {
+void VirtualDevice::end_head(device::StreamIndex stream) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     const StreamItem item = state.queue.front();
     state.queue.pop_front();
     state.busy = false;
     ++state.completed;
-    listener_.ended(stream / kStreams, item, state.start, now_);
+    listener_.ended(stream / plan::kStreams, item, state.start, now_);
 }
 
 // Starts the heads of all streams of the class: work that ended on one may be what another waits for.
 void VirtualDevice::start_heads(int rank_class) {
     for (bool again = true; again;) {
         again = false;
-        for (StreamIndex s = rank_class * kStreams; s < (rank_class + 1) * kStreams; ++s) {
+        for (device::StreamIndex s = rank_class * plan::kStreams; s < (rank_class + 1) * plan::kStreams;
+             ++s) {
             while (start_head(s)) again = true;
         }
     }
 }
 
 // Returns true if the head was only a mark, and is completed.
-bool VirtualDevice::start_head(StreamIndex stream) {
+bool VirtualDevice::start_head(device::StreamIndex stream) {
     StreamState& state = streams_[static_cast<std::size_t>(stream)];
     if (state.busy || state.queue.empty()) return false;
     const StreamItem& head = state.queue.front();
-    for (const StreamEvent event : head.waits.events()) {
+    for (const device::StreamEvent event : head.waits.events()) {
         if (!happened(event)) return false;
     }
     if (head.kind == StreamItem::Kind::mark) {
@@ -153,7 +154,7 @@ bool VirtualDevice::start_head(StreamIndex stream) {
     }
     Job job;
     job.stream = stream;
-    job.ranks = static_cast<int>(members(ranks_, stream / kStreams));
+    job.ranks = static_cast<int>(members(ranks_, stream / plan::kStreams));
     const Time waking = this->waking(stream, job.ranks);
     state.start += waking;
     begin(job, waking + head.duration);
@@ -162,7 +163,7 @@ bool VirtualDevice::start_head(StreamIndex stream) {
 
 // The time to wake: a core that has just finished work continues with the next item; an idle core, or a
 // device without work, must wake first.
-Time VirtualDevice::waking(StreamIndex stream, int ranks) {
+Time VirtualDevice::waking(device::StreamIndex stream, int ranks) {
     if (cores_.wake == 0) return 0;
     if (cores_.count > 0) {
         if (freed_ >= ranks) {
@@ -172,14 +173,14 @@ Time VirtualDevice::waking(StreamIndex stream, int ranks) {
         return running_ranks_ < static_cast<std::int64_t>(cores_.count) * ranks_.nodes ? cores_.wake : 0;
     }
     if (freed_ > 0) return 0;
-    const auto first = streams_.begin() + stream / kStreams * kStreams;
-    const bool works = std::any_of(first, first + kStreams, [&](const StreamState& other) {
+    const auto first = streams_.begin() + stream / plan::kStreams * plan::kStreams;
+    const bool works = std::any_of(first, first + plan::kStreams, [&](const StreamState& other) {
         return other.busy && &other != &streams_[static_cast<std::size_t>(stream)];
     });
     return works ? 0 : cores_.wake;
 }
 
-void VirtualDevice::arrive(StreamIndex stream, const StreamItem& item) {
+void VirtualDevice::arrive(device::StreamIndex stream, const StreamItem& item) {
     const auto c = static_cast<std::size_t>(item.communicator);
     const CommunicatorClass& communicator = ranks_.communicators[c];
     arrived_[c].push_back(stream);

@@ -29,10 +29,10 @@ struct StreamItem {
     Time duration = 0;       // if it runs alone; for a collective, from the last member's arrival
     int communicator = -1;   // collective: index into RankClasses::communicators
     double beside_work = 1;  // collective: factor of its duration while the hosts work
-    Waits waits;
+    device::Waits waits;
     // For the listener.
-    const Plan* plan = nullptr;
-    const Op* op = nullptr;
+    const plan::Plan* plan = nullptr;
+    const plan::Op* op = nullptr;
     std::int64_t step = 0, correlation = 0, sequence = 0;
 };
 
@@ -54,15 +54,15 @@ class VirtualDevice {
   public:
     VirtualDevice(const RankClasses& ranks, SharedCores cores, StreamListener& listener);
 
-    static StreamIndex stream(int rank_class, Stream use) {
-        return rank_class * kStreams + static_cast<int>(use);
+    static device::StreamIndex stream(int rank_class, plan::Stream use) {
+        return rank_class * plan::kStreams + static_cast<int>(use);
     }
 
     // Both take effect at now().
-    StreamEvent enqueue(StreamIndex stream, const StreamItem& item);
+    device::StreamEvent enqueue(device::StreamIndex stream, const StreamItem& item);
     void begin_host_work(int rank_class, Time duration);
 
-    bool happened(StreamEvent event) const {
+    bool happened(device::StreamEvent event) const {
         return event.stream < 0 ||
                streams_[static_cast<std::size_t>(event.stream)].completed >= event.sequence;
     }
@@ -90,7 +90,7 @@ class VirtualDevice {
         double finish = 0;  // in service
         std::uint64_t order = 0;
         int ranks = 0;
-        StreamIndex stream = -1;
+        device::StreamIndex stream = -1;
         int communicator = -1, host = -1;  // exactly one of the three
         double beside_work = 1;
         bool operator>(const Job& other) const {
@@ -101,18 +101,18 @@ class VirtualDevice {
     double rate() const;
     void begin(Job job, Time duration);
     void end(const Job& job);
-    void end_head(StreamIndex stream);
+    void end_head(device::StreamIndex stream);
     void start_heads(int rank_class);
-    bool start_head(StreamIndex stream);
-    Time waking(StreamIndex stream, int ranks);
-    void arrive(StreamIndex stream, const StreamItem& item);
+    bool start_head(device::StreamIndex stream);
+    Time waking(device::StreamIndex stream, int ranks);
+    void arrive(device::StreamIndex stream, const StreamItem& item);
 
     const RankClasses& ranks_;
     const SharedCores cores_;  // per node
     StreamListener& listener_;
     std::vector<StreamState> streams_;
-    std::vector<std::vector<StreamIndex>> arrived_;  // by communicator
-    std::vector<bool> host_works_;                   // by class
+    std::vector<std::vector<device::StreamIndex>> arrived_;  // by communicator
+    std::vector<bool> host_works_;                           // by class
     std::priority_queue<Job, std::vector<Job>, std::greater<>> running_;
     std::int64_t running_ranks_ = 0;
     int running_work_ = 0;    // kernels, copies and memsets

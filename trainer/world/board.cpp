@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 void Board::joined() {
     change([&] { state_ = State::joined; });
@@ -71,4 +71,4 @@ void Board::wait_for_end() const {
     changed_.wait(lock, [this] { return failure_told_ || farewell_; });
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -12,7 +12,7 @@
 
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Board {
   public:
@@ -60,4 +60,4 @@ class Board {
     bool failure_told_ = false, farewell_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -5,7 +5,7 @@
 
 #include "profiler/base/clock.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -57,4 +57,4 @@ bool ClockMeasurement::answer(std::int64_t rank_0_ns) {
     return true;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

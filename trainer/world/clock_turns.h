@@ -7,7 +7,7 @@
 
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 // Rank 0's part: gives the turns.
 class ClockTurns {
@@ -42,4 +42,4 @@ class ClockMeasurement {
     ClockOffset result_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

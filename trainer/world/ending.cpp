@@ -7,7 +7,7 @@
 
 #include "trainer/world/wording.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -166,4 +166,4 @@ void Ending::close_when_written() {
     });
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -16,7 +16,7 @@
 #include "trainer/world/joining.h"
 #include "trainer/world/links.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Ending {
   public:
@@ -60,4 +60,4 @@ class Ending {
     bool reported_ = false, closing_ = false, finished_sending_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

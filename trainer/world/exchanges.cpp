@@ -6,7 +6,7 @@
 
 #include "profiler/base/clock.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 Exchanges::Exchanges(const Place& place, Links& links, Board& board, Events events)
     : place_(place),
@@ -156,4 +156,4 @@ void Exchanges::gathered(Call call, Texts texts) {
     board_.put(call, std::move(texts));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

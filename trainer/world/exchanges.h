@@ -13,7 +13,7 @@
 #include "trainer/world/clock_turns.h"
 #include "trainer/world/links.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Exchanges {
   public:
@@ -67,4 +67,4 @@ class Exchanges {
     Call clock_call_ = 0;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::optional<FrameHeader> decode(const FrameHeaderBytes& bytes) {
                        get(bytes.data() + kMagic.size() + kKindBytes, kLengthBytes)};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

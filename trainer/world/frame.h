@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 enum class FrameKind : std::uint16_t {
     // Joining (hello.h). The others say hello, rank 0 challenges them, they prove that they know the token,
@@ -68,4 +68,4 @@ FrameHeaderBytes encode(const FrameHeader& header);
 // Nothing: this is not a header.
 std::optional<FrameHeader> decode(const FrameHeaderBytes& bytes);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -7,7 +7,7 @@
 #include "trainer/world/message.h"
 #include "trainer/world/wording.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::string disagreement(const Hello& rank_0, const Hello& other) {
     return {};
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -17,7 +17,7 @@
 #include "trainer/world/place.h"
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 struct Hello {
     // These two are first in every version of the text, so that versions can tell each other apart.
@@ -38,4 +38,4 @@ Hello decode_hello(std::string_view text);
 // Why two processes with the same token cannot work together, in one sentence; "" if they can.
 std::string disagreement(const Hello& rank_0, const Hello& other);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -7,7 +7,7 @@
 
 #include "trainer/world/wording.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -167,4 +167,4 @@ void Joining::decode_members(std::string_view text) {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

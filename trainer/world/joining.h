@@ -20,7 +20,7 @@
 #include "trainer/world/reception.h"
 #include "trainer/world/search.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Joining {
   public:
@@ -70,4 +70,4 @@ class Joining {
     bool refuses_late_ = false;  // on rank 0: late processes are told why
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -8,7 +8,7 @@
 #include <asio/write.hpp>
 #include <fcntl.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -126,4 +126,4 @@ void Link::close() {
     socket_.close(ignored);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

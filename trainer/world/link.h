@@ -14,7 +14,7 @@
 #include "trainer/world/frame.h"
 #include "trainer/world/message.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -71,4 +71,4 @@ class Link : public std::enable_shared_from_this<Link> {
     SteadyTime heard_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

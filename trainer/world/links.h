@@ -11,7 +11,7 @@
 
 #include "trainer/world/link.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Links {
   public:
@@ -48,4 +48,4 @@ class Links {
     ByRank by_rank_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -14,7 +14,7 @@
 
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -114,4 +114,4 @@ void Listener::keep_on_exec() const {
     ::fcntl(descriptor_, F_SETFD, 0);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Listener {
   public:
@@ -36,4 +36,4 @@ class Listener {
     bool ipv6_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

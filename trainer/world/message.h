@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -87,4 +87,4 @@ class MessageReader {
     std::string_view rest_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

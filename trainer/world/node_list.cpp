@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::optional<int> tasks_on_node(std::string_view list, int node) {
     }
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

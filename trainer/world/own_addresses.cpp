@@ -11,7 +11,7 @@
 
 #include "trainer/world/hello.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::string own_addresses() {
     return names;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

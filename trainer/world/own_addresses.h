@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 // The addresses of the interfaces that are up; 127.0.0.1 last.
 std::vector<std::string> interface_addresses();
@@ -13,4 +13,4 @@ std::vector<std::string> interface_addresses();
 // them; 127.0.0.1 last, for those on the same host.
 std::string own_addresses();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

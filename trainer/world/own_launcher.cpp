@@ -4,7 +4,7 @@
 
 #include "trainer/world/proof.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -28,4 +28,4 @@ std::string random_token() {
     return token;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -12,7 +12,7 @@
 
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 inline constexpr const char* kRankVariable = "SHARDSCOPE_RANK";
 inline constexpr const char* kRanksVariable = "SHARDSCOPE_RANKS";
@@ -28,4 +28,4 @@ std::vector<std::string> environment_for(const Place& place);
 // 128 bits from the system's source of random numbers, in hexadecimal digits.
 std::string random_token();
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

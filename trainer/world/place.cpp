@@ -12,7 +12,7 @@
 #include "trainer/world/node_list.h"
 #include "trainer/world/own_launcher.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -274,4 +274,4 @@ std::optional<Place> place_from_environment(const Environment& environment) {
     return place;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 // The processes of a job cannot join; one sentence: what is wrong, what to do.
 class WorldError : public std::runtime_error {
@@ -53,4 +53,4 @@ using Environment = std::function<const char*(const char* name)>;
 // missing, contradict each other or are not numbers; the message names them.
 std::optional<Place> place_from_environment(const Environment& environment);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

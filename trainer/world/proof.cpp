@@ -12,7 +12,7 @@
 #include "trainer/world/message.h"
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 std::string random_bytes(std::size_t count) {
     std::string bytes(count, '\0');
@@ -48,4 +48,4 @@ bool take_proof(std::string_view token, Side side, const Nonces& nonces, std::st
     return true;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

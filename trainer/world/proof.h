@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 inline constexpr std::size_t kNonceBytes = 16, kProofBytes = 32;
 
@@ -28,4 +28,4 @@ std::string proof(std::string_view token, Side side, const Nonces& nonces, std::
 // wherever the proof is wrong.
 bool take_proof(std::string_view token, Side side, const Nonces& nonces, std::string_view& message);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -57,4 +57,4 @@ void Pulse::stop() {
     timer_.cancel();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -8,7 +8,7 @@
 
 #include "trainer/world/links.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Pulse {
   public:
@@ -31,4 +31,4 @@ class Pulse {
     bool stopped_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

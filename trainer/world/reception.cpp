@@ -7,7 +7,7 @@
 
 #include "trainer/world/wording.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -154,4 +154,4 @@ void Reception::close() {
     while (!visitors_.empty()) dismiss(visitors_.begin()->first);
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

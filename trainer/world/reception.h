@@ -20,7 +20,7 @@
 #include "trainer/world/listener.h"
 #include "trainer/world/proof.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Reception {
   public:
@@ -76,4 +76,4 @@ class Reception {
     std::vector<bool> refused_;               // by rank
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

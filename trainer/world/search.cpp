@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 using asio::ip::tcp;
 
@@ -157,4 +157,4 @@ void Search::disconnect() {
     link_ = nullptr;
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

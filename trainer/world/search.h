@@ -16,7 +16,7 @@
 #include "trainer/world/link.h"
 #include "trainer/world/proof.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 class Search {
   public:
@@ -65,4 +65,4 @@ class Search {
     bool closed_ = false;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 std::string ranks_text(const std::vector<int>& ranks) {
     std::vector<std::string> parts;
@@ -39,4 +39,4 @@ std::string silent_text(const Member& member, double seconds) {
                        process_text(member), seconds_text(seconds));
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -6,7 +6,7 @@
 
 #include "trainer/world/world.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 // "rank 2", "ranks 2 and 5", "ranks 2, 5-9 and 12"; of increasing numbers.
 std::string ranks_text(const std::vector<int>& ranks);
@@ -18,4 +18,4 @@ std::string seconds_text(double seconds);        // "30 s", "0.5 s"
 std::string ended_text(const Member& member);
 std::string silent_text(const Member& member, double seconds);
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

@@ -21,7 +21,7 @@
 #include "trainer/world/links.h"
 #include "trainer/world/pulse.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 namespace {
 
@@ -233,4 +233,4 @@ void World::leave() {
     impl_->board.wait_for_end();
 }
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

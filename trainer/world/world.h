@@ -19,7 +19,7 @@
 
 #include "trainer/world/place.h"
 
-namespace shardscope::trainer {
+namespace shardscope::trainer::world {
 
 struct WorldOptions {
     // Timeout for joining, and for a process that gives no sign of life (its host is gone, or it is stopped);
@@ -112,4 +112,4 @@ class World {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace shardscope::trainer
+}  // namespace shardscope::trainer::world

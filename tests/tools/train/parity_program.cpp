@@ -19,19 +19,19 @@ namespace shardscope::trainer {
 namespace {
 
 struct Request {
-    CommKind comm;
+    job::CommKind comm;
     int processes;
     std::string choice, losses;
 };
 
 constexpr double kTimeoutSeconds = 100;  // machines are shared
 
-Job job_of(const Request& request, const testing::Point& point, const testing::SampleText& text) {
-    Job job = testing::job_at(point, text);
+job::Job job_of(const Request& request, const testing::Point& point, const testing::SampleText& text) {
+    job::Job job = testing::job_at(point, text);
     job.run.processes = request.processes;
     job.run.comm = request.comm;
     job.run.timeout = kTimeoutSeconds;
-    if (request.choice == "ring") job.run.sums = SumOrder::ring;
+    if (request.choice == "ring") job.run.sums = job::SumOrder::ring;
     return job;
 }
 
@@ -40,18 +40,18 @@ void write(std::FILE* file, const std::vector<double>& losses) {
     std::fprintf(file, "\n");
 }
 
-int run(const Request& request, const Place& place) {
+int run(const Request& request, const world::Place& place) {
     const testing::SampleText text;
     const std::vector<testing::Point> points = testing::points_called(request.choice, request.processes);
-    const Job first = job_of(request, points.at(0), text);
-    Joined joined(place, &first);
+    const job::Job first = job_of(request, points.at(0), text);
+    cli::Joined joined(place, &first);
     struct Close {
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
     std::unique_ptr<std::FILE, Close> file;
     if (place.rank == 0) file.reset(std::fopen(request.losses.c_str(), "w"));
     for (const testing::Point& point : points) {
-        RunOptions options;
+        executor::RunOptions options;
         options.processes = &joined.processes();
         const std::vector<double> losses = testing::run(job_of(request, point, text), options).losses;
         if (file) write(file.get(), losses);
@@ -62,17 +62,17 @@ int run(const Request& request, const Place& place) {
 
 int run(const std::vector<std::string>& words) {
     const std::string& comm = words.at(0);
-    const Request request{comm == "mpi"    ? CommKind::mpi
-                          : comm == "gloo" ? CommKind::gloo
-                                           : CommKind::tcp,
+    const Request request{comm == "mpi"    ? job::CommKind::mpi
+                          : comm == "gloo" ? job::CommKind::gloo
+                                           : job::CommKind::tcp,
                           std::atoi(words.at(1).c_str()), words.at(2), words.at(3)};
-    const std::optional<Place> place =
-        place_from_environment([](const char* name) { return std::getenv(name); });
+    const std::optional<world::Place> place =
+        world::place_from_environment([](const char* name) { return std::getenv(name); });
     if (place) return run(request, *place);
-    Job job;
+    job::Job job;
     job.run.processes = request.processes;
     job.run.comm = request.comm;
-    return launch(words, job);
+    return cli::launch(words, job);
 }
 
 }  // namespace

@@ -32,12 +32,13 @@ namespace {
 }
 
 // Wraps a device and behaves like it except for one collective.
-class StrayingDevice final : public Device {
+class StrayingDevice final : public device::Device {
   public:
-    StrayingDevice(std::unique_ptr<Device> device, bool sleeps, std::int64_t number)
+    StrayingDevice(std::unique_ptr<device::Device> device, bool sleeps, std::int64_t number)
         : device_(std::move(device)), sleeps_(sleeps), number_(number) {}
 
-    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const CollectiveLaunch& collective) override {
+    device::StreamEvent enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                const device::CollectiveLaunch& collective) override {
         if (sleeps_) {
             if (begun_++ == number_) sleep_for_ever();
             return device_->enqueue(stream, waits, collective);
@@ -45,29 +46,35 @@ class StrayingDevice final : public Device {
         if (collective.communicator != 0 || collective.sequence < number_)
             return device_->enqueue(stream, waits, collective);
         if (collective.sequence == number_) return device_->mark(stream, waits);
-        CollectiveLaunch earlier = collective;
+        device::CollectiveLaunch earlier = collective;
         --earlier.sequence;
         return device_->enqueue(stream, waits, earlier);
     }
 
-    StreamIndex add_stream(int rank, Stream use) override { return device_->add_stream(rank, use); }
-    StreamEvent enqueue(StreamIndex stream, const Waits& waits, const Launch& launch) override {
+    device::StreamIndex add_stream(int rank, plan::Stream use) override {
+        return device_->add_stream(rank, use);
+    }
+    device::StreamEvent enqueue(device::StreamIndex stream, const device::Waits& waits,
+                                const device::Launch& launch) override {
         return device_->enqueue(stream, waits, launch);
     }
-    StreamEvent mark(StreamIndex stream, const Waits& waits) override { return device_->mark(stream, waits); }
-    StreamEvent poison(StreamIndex stream, const Waits& waits, std::byte* data, std::int64_t bytes) override {
+    device::StreamEvent mark(device::StreamIndex stream, const device::Waits& waits) override {
+        return device_->mark(stream, waits);
+    }
+    device::StreamEvent poison(device::StreamIndex stream, const device::Waits& waits, std::byte* data,
+                               std::int64_t bytes) override {
         return device_->poison(stream, waits, data, bytes);
     }
-    void hold(StreamEvent event) override { device_->hold(event); }
-    bool happened(StreamEvent event) override { return device_->happened(event); }
-    void wait(StreamEvent event) override { device_->wait(event); }
-    std::byte* take(int rank, MemorySpace space, std::int64_t bytes, bool poisoned) override {
+    void hold(device::StreamEvent event) override { device_->hold(event); }
+    bool happened(device::StreamEvent event) override { return device_->happened(event); }
+    void wait(device::StreamEvent event) override { device_->wait(event); }
+    std::byte* take(int rank, plan::MemorySpace space, std::int64_t bytes, bool poisoned) override {
         return device_->take(rank, space, bytes, poisoned);
     }
-    void give_back(int rank, MemorySpace space, std::byte* data) noexcept override {
+    void give_back(int rank, plan::MemorySpace space, std::byte* data) noexcept override {
         device_->give_back(rank, space, data);
     }
-    bool host_reads(MemorySpace space) const override { return device_->host_reads(space); }
+    bool host_reads(plan::MemorySpace space) const override { return device_->host_reads(space); }
     void copy(int rank, std::byte* to, const std::byte* from, std::int64_t bytes) override {
         device_->copy(rank, to, from, bytes);
     }
@@ -79,7 +86,7 @@ class StrayingDevice final : public Device {
     bool records_collectives() const override { return device_->records_collectives(); }
     bool announces_collectives() const override { return device_->announces_collectives(); }
     std::int64_t bytes_in_use(int rank) override { return device_->bytes_in_use(rank); }
-    std::string out_of_memory_place(int rank, MemorySpace space) override {
+    std::string out_of_memory_place(int rank, plan::MemorySpace space) override {
         return device_->out_of_memory_place(rank, space);
     }
     std::string waiting() override { return device_->waiting(); }
@@ -87,21 +94,22 @@ class StrayingDevice final : public Device {
     void stop() override { device_->stop(); }
 
   private:
-    std::unique_ptr<Device> device_;
+    std::unique_ptr<device::Device> device_;
     bool sleeps_;
     std::int64_t number_, begun_ = 0;
 };
 
 // Wraps a wire and behaves like it until it stops.
-class StallingWire final : public Wire {
+class StallingWire final : public comm::Wire {
   public:
-    StallingWire(std::unique_ptr<Wire> wire, std::int64_t number) : wire_(std::move(wire)), number_(number) {}
+    StallingWire(std::unique_ptr<comm::Wire> wire, std::int64_t number)
+        : wire_(std::move(wire)), number_(number) {}
 
     int rank() const override { return wire_->rank(); }
     int ranks() const override { return wire_->ranks(); }
     const char* name() const override { return wire_->name(); }
     Ticket send(int to, std::uint32_t tag, std::span<const std::byte> data) override {
-        const bool header = data.size() == sizeof(collectives::CallHeader);
+        const bool header = data.size() == sizeof(comm::CallHeader);
         if (sent_++ >= number_ && !header) sleep_for_ever();
         return wire_->send(to, tag, data);
     }
@@ -115,19 +123,19 @@ class StallingWire final : public Wire {
     void abandon() override { wire_->abandon(); }
 
   private:
-    std::unique_ptr<Wire> wire_;
+    std::unique_ptr<comm::Wire> wire_;
     std::int64_t number_, sent_ = 0;
 };
 
 // The device of the job for a rank that misbehaves.
-std::unique_ptr<Device> make_straying(const std::string& how, std::int64_t number,
-                                      const DeviceRequest& request) {
+std::unique_ptr<device::Device> make_straying(const std::string& how, std::int64_t number,
+                                              const executor::DeviceRequest& request) {
     if (how != "stall") return std::make_unique<StrayingDevice>(make_device(request), how == "sleep", number);
-    Processes processes = *request.processes;
+    executor::Processes processes = *request.processes;
     processes.open_wire = [&, open_wire = processes.open_wire] {
         return std::make_unique<StallingWire>(open_wire(), number);
     };
-    DeviceRequest stalling = request;
+    executor::DeviceRequest stalling = request;
     stalling.processes = &processes;
     return make_device(stalling);
 }
@@ -137,17 +145,17 @@ int run(const std::vector<std::string>& words) {
     const int rank = std::atoi(words.at(1).c_str());
     const std::int64_t number = std::atoll(words.at(2).c_str());
     std::vector<std::string> settings(words.begin() + 4, words.end());
-    const std::optional<Place> place =
-        place_from_environment([](const char* name) { return std::getenv(name); });
-    Launched launched;
+    const std::optional<world::Place> place =
+        world::place_from_environment([](const char* name) { return std::getenv(name); });
+    job::Launched launched;
     if (place) launched = {place->ranks, place->local_ranks, name(place->launcher)};
-    const Job job = load_job(words.at(3), take_overrides(settings), launched);
-    if (!place) return launch(words, job);
-    Joined joined(*place, &job);
-    TrainOptions options;
+    const job::Job job = load_job(words.at(3), job::take_overrides(settings), launched);
+    if (!place) return cli::launch(words, job);
+    cli::Joined joined(*place, &job);
+    cli::TrainOptions options;
     options.joined = &joined;
     if (place->rank == rank) {
-        options.make_device = [&](const DeviceRequest& request) {
+        options.make_device = [&](const executor::DeviceRequest& request) {
             return make_straying(how, number, request);
         };
     }
@@ -160,7 +168,7 @@ int run(const std::vector<std::string>& words) {
 int main(int count, char** words) {
     try {
         return shardscope::trainer::run({words + 1, words + count});
-    } catch (const shardscope::trainer::FailureReported&) {
+    } catch (const shardscope::trainer::cli::FailureReported&) {
         return 1;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "straying_program: %s\n", error.what());

@@ -181,8 +181,8 @@ TEST(CommandLine, ADryRunPrintsThePlanAndItsPeak) {
 
 // The simulated device accepts them, too, and the name is in the description of a run.
 TEST(CommandLine, AJobCanNameEachActivation) {
-    for (std::size_t kind = 1; kind < std::size(trainer::kActivationNames); ++kind) {
-        const std::string name(trainer::kActivationNames[kind]);
+    for (std::size_t kind = 1; kind < std::size(trainer::kernels::kActivationNames); ++kind) {
+        const std::string name(trainer::kernels::kActivationNames[kind]);
         Words arguments = {sample("mlp.toml"), "--model.width=16", "--run.steps=1",
                            "--model.activation=" + name};
         const Outcome run = train(arguments);

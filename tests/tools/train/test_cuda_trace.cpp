@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 // Times each piece of simulated device work and gives it to the recorder with the device and stream of its
 // launch.
-class TimedWork final : public trainer::cuda::WorkMarks, public played_cuda::Observer {
+class TimedWork final : public trainer::device::WorkMarks, public played_cuda::Observer {
   public:
     explicit TimedWork(profiler::Recorder& recorder) : recorder_(recorder) { played_cuda::observe(this); }
     ~TimedWork() override { played_cuda::observe(nullptr); }
@@ -74,7 +74,7 @@ std::int64_t clock_ns(clockid_t clock) {
     return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-void record_played(const trainer::Job& job, const std::string& path) {
+void record_played(const trainer::job::Job& job, const std::string& path) {
     traces::store::WriterOptions options;
     options.path = path;
     options.start_utc_ns = clock_ns(CLOCK_REALTIME);
@@ -89,7 +89,7 @@ void record_played(const trainer::Job& job, const std::string& path) {
         recorder_options);
     {
         TimedWork timed(recorder);
-        trainer::RunOptions run;
+        trainer::executor::RunOptions run;
         run.recorder = &recorder;
         trainer::testing::run_played(job, run, {.marks = &timed});
     }
@@ -119,7 +119,7 @@ type = "adamw"
         cpu_ = *folder_ / "cpu.sqlite";
         cuda_ = *folder_ / "cuda.sqlite";
         ASSERT_EQ(train({*folder_ / "job.toml", "--trace", cpu_}).status, 0);
-        record_played(trainer::load_job(*folder_ / "job.toml", {}), cuda_);
+        record_played(trainer::job::load_job(*folder_ / "job.toml", {}), cuda_);
     }
     static void TearDownTestSuite() { folder_.reset(); }
 
@@ -184,7 +184,7 @@ TEST_F(CudaTrace, AnswersEveryVerb) {
 // A cost model can be fitted to the trace, as to the CPU's.
 TEST_F(CudaTrace, CanBeCalibratedWith) {
     const std::string model = *folder_ / "cuda.toml", trace = *folder_ / "said.sqlite";
-    record_played(trainer::load_job(*folder_ / "job.toml", {{"run.device", "cuda"}}), trace);
+    record_played(trainer::job::load_job(*folder_ / "job.toml", {{"run.device", "cuda"}}), trace);
     const Json fitted = train_json({"calibrate", trace, "-o", model});
     EXPECT_EQ(fitted.at("base"), "h100_ib");  // the GPU's name is unknown
     std::map<std::string, int> work;

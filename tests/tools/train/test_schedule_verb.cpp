@@ -180,8 +180,8 @@ TEST(PipelinePage, AgreesWithTheCode) {
         ASSERT_TRUE(from != std::string::npos && to != std::string::npos) << name;
         page.replace(from + begin.size(), to - from - begin.size(), content);
     };
-    replace("schedules", trainer::schedule_page());
-    replace("keys", "```text\n" + trainer::schedule_keys() + "```\n");
+    replace("schedules", trainer::cli::schedule_page());
+    replace("keys", "```text\n" + trainer::cli::schedule_keys() + "```\n");
     replace("comparison", "```text\n" + printed({"all", "-p", "4", "-m", "8"}) + "```\n");
     if (std::getenv("SHARDSCOPE_UPDATE_DOCS") != nullptr) std::ofstream(SHARDSCOPE_PIPELINE_PAGE) << page;
     EXPECT_EQ(read_file(SHARDSCOPE_PIPELINE_PAGE), page)

@@ -15,9 +15,9 @@ MatmulLibrary::~MatmulLibrary() = default;
 
 namespace {
 
-float activated(ActivationKind activation, float sum) {
-    if (activation == ActivationKind::relu) kernels::relu_forward(&sum, &sum, 1);
-    if (activation == ActivationKind::gelu) kernels::gelu_forward(&sum, &sum, 1);
+float activated(kernels::ActivationKind activation, float sum) {
+    if (activation == kernels::ActivationKind::relu) kernels::relu_forward(&sum, &sum, 1);
+    if (activation == kernels::ActivationKind::gelu) kernels::gelu_forward(&sum, &sum, 1);
     return sum;
 }
 
@@ -48,7 +48,7 @@ void column_major_product(const MatmulCall& call) {
 
 void MatmulLibrary::multiply(const MatmulCall& call, cudaStream_t stream) {
     played_cuda::enqueue(stream, [call] {
-        if (call.dtype == DType::bf16) {
+        if (call.dtype == plan::DType::bf16) {
             column_major_product<Bf16>(call);
         } else {
             column_major_product<float>(call);

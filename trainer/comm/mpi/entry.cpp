@@ -7,7 +7,7 @@
 #include "trainer/comm/mpi/mpi_job.h"
 #include "trainer/comm/mpi_entry.h"
 
-using namespace shardscope::trainer;
+using namespace shardscope::trainer::comm;
 
 extern "C" __attribute__((visibility("default"))) MpiModule* shardscope_open_mpi(const std::string& version,
                                                                                  std::string& why) {

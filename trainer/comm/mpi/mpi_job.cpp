@@ -10,7 +10,7 @@
 
 #include "trainer/comm/mpi/mpi_wire.h"
 
-namespace shardscope::trainer::mpi {
+namespace shardscope::trainer::comm::mpi {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::unique_ptr<Wire> MpiJob::wire(const MpiWireOptions& options) {
     return std::make_unique<MpiWire>(options, library_);
 }
 
-}  // namespace shardscope::trainer::mpi
+}  // namespace shardscope::trainer::comm::mpi

@@ -7,7 +7,7 @@
 
 #include "trainer/comm/mpi_module.h"
 
-namespace shardscope::trainer::mpi {
+namespace shardscope::trainer::comm::mpi {
 
 // MPI's text for the error `code` of `call`: "MPI_Isend: MPI_ERR_RANK: invalid rank".
 std::string describe_error(const char* call, int code);
@@ -30,4 +30,4 @@ class MpiJob final : public MpiModule {
     bool abandoned_ = false;
 };
 
-}  // namespace shardscope::trainer::mpi
+}  // namespace shardscope::trainer::comm::mpi

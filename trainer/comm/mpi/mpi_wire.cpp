@@ -13,7 +13,7 @@
 #include "trainer/comm/relax.h"
 #include "trainer/comm/sleep.h"
 
-namespace shardscope::trainer::mpi {
+namespace shardscope::trainer::comm::mpi {
 
 namespace {
 
@@ -189,4 +189,4 @@ void MpiWire::wake() {
     poke(waker_.get());
 }
 
-}  // namespace shardscope::trainer::mpi
+}  // namespace shardscope::trainer::comm::mpi

@@ -15,7 +15,7 @@
 #include "trainer/comm/socket.h"
 #include "trainer/comm/wire.h"
 
-namespace shardscope::trainer::mpi {
+namespace shardscope::trainer::comm::mpi {
 
 class MpiWire final : public Wire {
   public:
@@ -67,4 +67,4 @@ class MpiWire final : public Wire {
     std::atomic<bool> woken_{false};
 };
 
-}  // namespace shardscope::trainer::mpi
+}  // namespace shardscope::trainer::comm::mpi
