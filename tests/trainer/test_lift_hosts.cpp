@@ -10,6 +10,7 @@
 #include "traces/import/open.h"
 #include "trainer/lift/counterfactuals.h"
 #include "trainer/lift/host_trace.h"
+#include "trainer/sim/collective_cost.h"
 
 namespace shardscope::trainer::lift {
 namespace TEST_FILE {

@@ -281,7 +281,8 @@ void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
         const sharding::Program program = program_of(out_, job_of(out_, caps));
         std::vector<std::int64_t> made;
         for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
-            if (op.kind == plan::OpKind::collective && op.collective().operation == Operation::all_reduce)
+            if (op.kind == plan::OpKind::collective &&
+                op.collective().operation == plan::Operation::all_reduce)
                 made.push_back(op.bytes);
         double off = 0;
         for (std::size_t b = 0; b < std::max(made.size(), recorded.size()); ++b) {

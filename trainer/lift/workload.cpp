@@ -72,7 +72,7 @@ class Player {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
             const auto b = static_cast<std::size_t>(item->index);
-            const bool on_device = step_.buffers[b].space == MemorySpace::device;
+            const bool on_device = step_.buffers[b].space == plan::MemorySpace::device;
             if (on_device && !freed_[b] && live_[b] &&
                 live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
                 return live_[b];
@@ -176,7 +176,7 @@ void Player::play(plan::PlanBuilder& builder, model::ParameterStore* store, cons
     switch (item.kind) {
         case Item::Kind::allocate: {
             const LiftedBuffer& buffer = step_.buffers[i];
-            const bool on_device = buffer.space == MemorySpace::device;
+            const bool on_device = buffer.space == plan::MemorySpace::device;
             const std::int64_t bytes = buffer.grows ? scaled(buffer.bytes) : buffer.bytes;
             const plan::BufferId id = builder.new_buffer(
                 {buffer.name, buffer.category, buffer.space, bytes, builder.unit(), builder.module()});
