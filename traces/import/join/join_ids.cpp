@@ -81,7 +81,7 @@ void JoinIds::join_ranks() {
     }
     check_joined_size(by_number.size(), "ranks");
     for (const auto& [number, from] : by_number) {
-        ranks_[from.first][from.second] = static_cast<std::uint16_t>(out_.ranks.size());
+        ranks_[from.first][from.second] = store::RankIndex(out_.ranks.size());
         out_.ranks.push_back(part(from.first).ranks[from.second]);
         out_.ranks.back().number = number;
     }
