@@ -679,6 +679,13 @@ void visit_times(Row& row, Visit visit) {
         std::remove_const_t<Row>::each_time(row, visit);
 }
 
+// Calls `visit` with each rank number of a row that a trace stores as a struct.
+template <typename Row, typename Visit>
+void visit_ranks(Row& row, Visit visit) {
+    if constexpr (requires { row.rank; }) visit(row.rank);
+    if constexpr (requires { row.first_rank; }) visit(row.first_rank);
+}
+
 // --- rows as a database stores them, where it needs more than a source provides ----------------------------
 
 struct NvtxRow {

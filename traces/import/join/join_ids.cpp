@@ -87,6 +87,11 @@ void JoinIds::join_ranks() {
     }
 }
 
+int JoinIds::rank_number(std::size_t p, int number) const {
+    const store::RankIndex r = part(p).rank_of_number(number);
+    return r.known() ? out_.ranks[rank(p, r).at()].number : number;
+}
+
 // Parts of one run describe the same modules under the same ids; those of another run get ids of their own.
 void JoinIds::join_model() {
     std::map<int, const schema::ModuleRow*> modules;

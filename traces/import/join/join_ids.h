@@ -30,6 +30,8 @@ class JoinIds {
     store::RankIndex rank(std::size_t p, store::RankIndex r) const {
         return r.known() ? ranks_[p][r.at()] : r;
     }
+    // A rank that part `p` does not contain keeps its number.
+    int rank_number(std::size_t p, int number) const;
     int module(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].modules; }
     int unit(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].units; }
 
