@@ -67,6 +67,14 @@ traces::store::RankIndex last_valid(traces::store::RankIndex rank, std::size_t r
     return traces::store::RankIndex(std::min(rank.at(), std::max<std::size_t>(ranks, 1) - 1));
 }
 
+// The same rank in a trace that was read again: ranks with lower numbers may have joined it since.
+traces::store::RankIndex same_rank(const traces::store::Trace& before, traces::store::RankIndex rank,
+                                   const traces::store::Trace& now) {
+    const bool there = rank.at() < before.ranks.size();
+    const auto same = there ? now.rank_of_number(before.ranks[rank.at()].number) : traces::store::RankIndex();
+    return same.known() ? same : last_valid(rank, now.ranks.size());
+}
+
 std::string with_folder(const std::string& path) {
     const std::filesystem::path p(path);
     const auto folder = p.parent_path().filename().string();
@@ -183,8 +191,9 @@ void Session::replace(std::size_t index) {
         entry.visible = whole(*entry.trace);
     if (index == active) {
         selected = same_event(*before, selected, *entry.trace);
-        rank = last_valid(rank, entry.trace->ranks.size());
-        if (selected_unit.at() >= entry.trace->units.size()) selected_unit = {};
+        rank = same_rank(*before, rank, *entry.trace);
+        if (selected_unit.known())
+            selected_unit = entry.trace->unit_of_id(before->units[selected_unit.at()].id);
     }
     analyses.forget(before);
     gone_.push_back({before, entry.trace});
