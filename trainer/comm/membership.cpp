@@ -10,7 +10,8 @@
 namespace shardscope::trainer::collectives {
 
 std::vector<int> members_of(const Mesh& mesh, int rank, int communicator) {
-    for (const Group group : {Group::world, Group::shard, Group::replicate}) {
+    for (std::size_t g = 0; g < kGroupNames.size(); ++g) {
+        const auto group = static_cast<Group>(g);
         if (mesh.id(group, rank) != communicator) continue;
         std::vector<int> ranks;
         ranks.reserve(static_cast<std::size_t>(mesh.size(group)));

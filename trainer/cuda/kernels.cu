@@ -40,23 +40,43 @@ void initialize(const Operands& o) {
     const std::size_t n = part.count();
     if (n == 0) return;
     float* out = o.f(0) + (part.begin - held.begin);
-    const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
-                            static_cast<std::uint64_t>(part.begin - first)};
     const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
-    switch (o.own.kernel) {
-        case Kernel::init_normal:
-            return fill_normal(o.device, out, n, sequence, a, b);
-        case Kernel::init_uniform:
-            return fill_uniform(o.device, out, n, sequence, a, b);
-        default:
-            return fill_constant(o.device, out, n, a);
+    const auto fill = [&](std::size_t at, std::size_t count, std::uint64_t index) {
+        const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
+                                index};
+        switch (o.own.kernel) {
+            case Kernel::init_normal:
+                return fill_normal(o.device, out + at, count, sequence, a, b);
+            case Kernel::init_uniform:
+                return fill_uniform(o.device, out + at, count, sequence, a, b);
+            default:
+                return fill_constant(o.device, out + at, count, a);
+        }
+    };
+    for_pieces(o.own, part.begin - first, n, o.context, fill);
+}
+
+// Of dims elements, elements per rank.
+Held held_of(const Operands& o) {
+    const std::int64_t begin = o.own.dims[1] > 0 ? o.context.place * o.own.dims[1] : 0;
+    return {begin, begin + o.own.dims[0]};
+}
+
+void segment_squares(const Operands& o) {
+    const Held held = held_of(o);
+    const std::span<const Segment> segments = o.context.segments;
+    check(cudaMemsetAsync(o.f64(0), 0, segments.size() * sizeof(double), o.device.stream),
+          "cudaMemsetAsync of squares");
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const Held part = held.part(segments[i].first, segments[i].elements);
+        if (part.count() == 0) continue;
+        sum_of_squares(o.device, o.as<const float>(1) + (part.begin - held.begin), part.count(),
+                       o.f64(0) + i);
     }
 }
 
 void step_segments(const Operands& o) {
-    const std::int64_t elements = o.own.dims[0], per_rank = o.own.dims[1];
-    const std::int64_t begin = per_rank > 0 ? o.context.place * per_rank : 0;
-    const Held held{begin, begin + elements};
+    const Held held = held_of(o);
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < o.context.segments.size(); ++i) {
         const Segment& segment = o.context.segments[i];
@@ -146,7 +166,8 @@ void turn(const Operands& o) {
 template <class T>
 void drop(const Operands& o) {
     const KernelContext& context = o.context;
-    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    const auto micro_batch =
+        static_cast<std::uint64_t>(context.micro_step * context.data_ranks + context.data_rank);
     dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
             {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
              micro_batch * o.n()});
@@ -278,6 +299,8 @@ bool launch_untyped(const Operands& o) {
         case Kernel::chunk_cat:
         case Kernel::chunk_split:
             return chunk_cat_or_split(o), true;
+        case Kernel::segment_squares:
+            return segment_squares(o), true;
         case Kernel::clip_factor:
             return clip_factor(device, o.f64(2), n, o.scalar(0), o.f64(1), o.f(0)), true;
         case Kernel::sgd:

@@ -171,9 +171,8 @@ std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
     std::vector<NcclGroup*> started;
     for (std::size_t id = 0; id < members.size(); ++id) {
         auto group = std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], timeout_s, peers);
-        const bool world_again = id > 0 && members[id].size() == members[0].size();
         NcclStart start = start_of(members[id], ordinals);
-        if (!world_again && !start.here.empty()) {
+        if (!start.here.empty()) {
             if (peers) {
                 start.id = peers->ids[id];
             } else {

@@ -16,9 +16,11 @@ namespace shardscope::trainer {
 
 // Values that are not in the Plan because they differ by rank or step.
 struct KernelContext {
-    int rank = 0;
-    int ranks = 1;
-    int place = 0;  // of the rank in its shard group
+    int data_rank = 0;  // the rank's place among the ranks that read different samples
+    int data_ranks = 1;
+    int place = 0;   // of the rank in its shard group
+    int tensor = 0;  // of the rank in its tensor group
+    int tensors = 1;
     std::int64_t seed = 0;
     std::int64_t step = 0;              // 0 the first
     std::int64_t micro_step = 0;        // step * micro-batches of a step + micro-batch
@@ -69,5 +71,23 @@ struct Held {
     }
     std::size_t count() const { return static_cast<std::size_t>(end - begin); }
 };
+
+// For the init kernels: calls fill(at, count, index) for the runs of elements [first, first + n) of the
+// rank's part of a parameter that are neighbours in the whole parameter, where `index` is the first one's
+// place there.
+template <class Fill>
+void for_pieces(const KernelOp& own, std::int64_t first, std::size_t n, const KernelContext& context,
+                const Fill& fill) {
+    const std::int64_t whole = own.dims[4], step = own.dims[5];
+    if (step == 0) return fill(0, n, static_cast<std::uint64_t>(whole + first));
+    const std::int64_t end = first + static_cast<std::int64_t>(n);
+    for (std::int64_t e = first; e < end;) {
+        const std::int64_t next = std::min(end, (e / step + 1) * step);
+        const std::int64_t index = whole + (e / step * context.tensors + context.tensor) * step + e % step;
+        fill(static_cast<std::size_t>(e - first), static_cast<std::size_t>(next - e),
+             static_cast<std::uint64_t>(index));
+        e = next;
+    }
+}
 
 }  // namespace shardscope::trainer

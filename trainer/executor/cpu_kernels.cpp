@@ -66,7 +66,8 @@ void linear_activation_forward(const Operands& o) {
 // micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
 void drop(const Operands& o, const KernelContext& context) {
-    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    const auto micro_batch =
+        static_cast<std::uint64_t>(context.micro_step * context.data_ranks + context.data_rank);
     k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
                static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
                micro_batch * o.n());
@@ -210,6 +211,8 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
             return chunk_cat(o.op, o.data, context, true), true;
         case Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
+        case Kernel::segment_squares:
+            return segment_squares(o.op, o.data, context), true;
         case Kernel::clip_factor:
             *o.f(0) = k::clip_factor(o.f64(2), n, o.own.scalars[0], o.f64(1));
             return true;

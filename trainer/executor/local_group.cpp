@@ -148,13 +148,9 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence, cons
 }
 
 LocalGroups::LocalGroups(const Mesh& mesh, std::chrono::microseconds transfer_delay, Delays* delays) {
-    // In the order of Mesh::id: the world, then the shard groups by replica, then the replicate groups by
-    // place.
-    std::vector<int> members = {mesh.ranks};
-    members.insert(members.end(), static_cast<std::size_t>(mesh.replicas()), mesh.shard);
-    members.insert(members.end(), static_cast<std::size_t>(mesh.shard), mesh.replicas());
-    for (const int size : members) {
-        groups_.push_back(std::make_unique<LocalGroup>(size, transfer_delay, delays));
+    for (const std::vector<int>& members : mesh.communicators()) {
+        groups_.push_back(
+            std::make_unique<LocalGroup>(static_cast<int>(members.size()), transfer_delay, delays));
     }
 }
 

@@ -166,9 +166,12 @@ void RankRunner::prepare(const Op& op) {
     launch_.data.clear();
     for (const Arg& arg : op.args) launch_.data.push_back(address(arg));
     const Job& job = shared_.job;
-    launch_.context = {rank_,
-                       shared_.mesh.ranks,
-                       shared_.mesh.shard_index(rank_),
+    const Mesh& mesh = shared_.mesh;
+    launch_.context = {mesh.data_rank(rank_),
+                       mesh.data_size(),
+                       mesh.shard_index(rank_),
+                       mesh.tensor_index(rank_),
+                       mesh.tensor,
                        job.run.seed,
                        step_,
                        step_ * job.train.accumulation + op.micro,

@@ -23,7 +23,8 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
                                                                           .projection_std = kBertStd,
                                                                           .dropout = shape.dropout,
                                                                           .fused = shape.fused_attention,
-                                                                          .causal = false}));
+                                                                          .causal = false,
+                                                                          .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward",
                                             FeedForwardShape{.width = shape.width,
@@ -31,7 +32,8 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
                                                              .projection_std = kBertStd,
                                                              .dropout = shape.dropout,
                                                              .activation = shape.activation,
-                                                             .fused_activation = shape.fused_activation}));
+                                                             .fused_activation = shape.fused_activation,
+                                                             .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
 }
 

@@ -6,6 +6,7 @@
 
 #include "trainer/kernels/cost.h"
 #include "trainer/model/attention.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -20,16 +21,18 @@ float residual_std(int layers) {
 }
 
 FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
-    : Module("FeedForward", std::move(attribute)) {
+    : Module("FeedForward", std::move(attribute)), tensor_(shape.tensor) {
     add_child(std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
-                                       shape.fused_activation ? shape.activation : ActivationKind::none));
+                                       shape.fused_activation ? shape.activation : ActivationKind::none,
+                                       first_of_pair(shape.tensor)));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
-    add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
+    add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std,
+                                       ActivationKind::none, second_of_pair(shape.tensor)));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
 Tensor FeedForward::forward(Graph& graph, const Tensor& input) {
-    return call_in_order(graph, *this, input);
+    return call_in_order(graph, *this, enter_tensor_region(graph, input, tensor_));
 }
 
 GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
@@ -41,7 +44,8 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .width = shape.width,
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
-                                                             .fused = shape.fused_attention}));
+                                                             .fused = shape.fused_attention,
+                                                             .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward",
                                             FeedForwardShape{.width = shape.width,
@@ -49,7 +53,8 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .activation = shape.activation,
-                                                             .fused_activation = shape.fused_activation}));
+                                                             .fused_activation = shape.fused_activation,
+                                                             .tensor = shape.tensor}));
 }
 
 Tensor GptBlock::forward(Graph& graph, const Tensor& input) {

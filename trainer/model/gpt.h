@@ -16,6 +16,7 @@ struct GptShape {
     bool fused_attention = false;  // scores are never stored as a whole
     ActivationKind activation = ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before an activation computes it too
+    int tensor = 1;                 // ranks of a tensor group
 };
 
 // The initial standard deviation of projections that feed the residual, two in each layer.
@@ -27,12 +28,16 @@ struct FeedForwardShape {
     double dropout = 0;
     ActivationKind activation = ActivationKind::gelu;
     bool fused_activation = false;
+    int tensor = 1;
 };
 
 class FeedForward final : public Module {
   public:
     FeedForward(std::string attribute, const FeedForwardShape& shape);
     Tensor forward(Graph& graph, const Tensor& input) override;
+
+  private:
+    int tensor_;
 };
 
 class GptBlock final : public Module {

@@ -16,10 +16,16 @@ class Linear final : public Module {
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
     // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel also computes the activation
     // and leaves it in Graph::activated; the next module must be that activation, a ReLU or GELU.
+    // `cut`: this rank's part of a layer of a tensor group (tensor_parallel.h); `in` and `out` are those of
+    // the whole layer. Cut by its columns, its output is summed over the group and not fused with an
+    // activation.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
-           ActivationKind fused = ActivationKind::none);
+           ActivationKind fused = ActivationKind::none, const TensorCut& cut = {});
     // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
     Linear(std::string attribute, const Parameter& tied);
+
+    // The first of a pair without a parent that enters the region for it.
+    void enter_tensor_region_of(int ranks) { enters_ = ranks; }
 
     Tensor forward(Graph& graph, const Tensor& input) override;
     std::vector<const Parameter*> shared_parameters() const override;
@@ -29,11 +35,13 @@ class Linear final : public Module {
     Tensor output(Graph& graph, const Tensor& input, bool wanted);
     Tensor activated_output(Graph& graph, const Tensor& input, bool wanted);
     std::vector<Arg> with_parameters(const Graph& graph, std::vector<Arg> args) const;
+    bool is_summed() const { return weight().cut.cut == Cut::columns; }
 
-    std::int64_t in_, out_;
+    std::int64_t in_ = 0, out_ = 0;  // on one rank of a tensor group
     bool bias_;
     ActivationKind fused_ = ActivationKind::none;
     const Parameter* tied_ = nullptr;
+    int enters_ = 1;
 };
 
 // A module of the class that the activation's row names: ReLU, GELU.

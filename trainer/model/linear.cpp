@@ -4,17 +4,25 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 
-Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, ActivationKind fused)
-    : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias), fused_(fused) {
+Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std, ActivationKind fused,
+               const TensorCut& cut)
+    : Module("Linear", std::move(attribute)),
+      bias_(bias),
+      fused_(cut.cut == Cut::columns ? ActivationKind::none : fused) {
     const float bound = 1.0F / std::sqrt(static_cast<float>(in));
     const bool normal = normal_std > 0;
-    add_parameter("weight", out, in,
-                  normal ? Init{InitKind::normal, 0, normal_std} : Init{InitKind::uniform, -bound, bound});
+    const Parameter& whole = add_parameter(
+        "weight", out, in,
+        normal ? Init{InitKind::normal, 0, normal_std} : Init{InitKind::uniform, -bound, bound}, cut);
+    in_ = whole.width;
+    out_ = whole.rows;
     if (bias) {
-        add_parameter("bias", out, 1, normal ? Init{} : Init{InitKind::uniform, -bound, bound});
+        add_parameter("bias", out, 1, normal ? Init{} : Init{InitKind::uniform, -bound, bound},
+                      cut.cut == Cut::rows ? cut : TensorCut{});
     }
 }
 
@@ -28,7 +36,7 @@ std::vector<const Parameter*> Linear::shared_parameters() const {
 
 std::vector<Arg> Linear::with_parameters(const Graph& graph, std::vector<Arg> args) const {
     args.push_back(graph.store.parameter(weight()));
-    if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
+    if (bias_ && !is_summed()) args.push_back(graph.store.parameter(parameters()[kBias]));
     return args;
 }
 
@@ -36,9 +44,13 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
     Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
     const PlanBuilder::Range range(graph.builder, "aten::linear");
-    check_output(
-        graph, graph.kernel(Kernel::linear_forward, matmul_name(graph, "nt"), with_parameters(graph, {y, x}),
-                            {rows, in_, out_}, kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
+    const bool adds_bias = bias_ && !is_summed();
+    check_output(graph, graph.kernel(Kernel::linear_forward, matmul_name(graph, "nt"),
+                                     with_parameters(graph, {y, x}), {rows, in_, out_},
+                                     kernels::linear_forward_cost(rows, in_, out_, adds_bias).flops));
+    if (is_summed()) {
+        leave_tensor_region(graph, y, bias_ ? graph.store.parameter(parameters()[kBias]) : Arg{}, out_);
+    }
     return y;
 }
 
@@ -69,7 +81,8 @@ Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     return given;
 }
 
-Tensor Linear::forward(Graph& graph, const Tensor& x) {
+Tensor Linear::forward(Graph& graph, const Tensor& input) {
+    const Tensor x = enter_tensor_region(graph, input, enters_);
     const std::int64_t rows = x.elements() / in_;
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/model/gpt.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -21,18 +22,22 @@ int llama_feed_forward(int width) {
 }
 
 SwiGLU::SwiGLU(std::string attribute, const LlamaShape& shape)
-    : Module("SwiGLU", std::move(attribute)), dropout_(shape.dropout > 0) {
+    : Module("SwiGLU", std::move(attribute)), dropout_(shape.dropout > 0), tensor_(shape.tensor) {
     const int hidden = shape.feed_forward;
-    add_child(std::make_unique<Linear>("w1", shape.width, hidden, false, kLlamaStd));
-    add_child(std::make_unique<Linear>("w3", shape.width, hidden, false, kLlamaStd));
-    add_child(std::make_unique<Linear>("w2", hidden, shape.width, false, residual_std(shape.layers)));
+    add_child(std::make_unique<Linear>("w1", shape.width, hidden, false, kLlamaStd, ActivationKind::none,
+                                       first_of_pair(tensor_)));
+    add_child(std::make_unique<Linear>("w3", shape.width, hidden, false, kLlamaStd, ActivationKind::none,
+                                       first_of_pair(tensor_)));
+    add_child(std::make_unique<Linear>("w2", hidden, shape.width, false, residual_std(shape.layers),
+                                       ActivationKind::none, second_of_pair(tensor_)));
     if (dropout_) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
 Tensor SwiGLU::forward(Graph& graph, const Tensor& input) {
-    Tensor gate = call(graph, child(0), input);
-    Tensor up = call(graph, child(1), input);
-    Tensor x = silu_mul(graph, path, gate, up);
+    Tensor x = enter_tensor_region(graph, input, tensor_);
+    Tensor gate = call(graph, child(0), x);
+    Tensor up = call(graph, child(1), x);
+    x = silu_mul(graph, path, gate, up);
     gate = up = {};
     x = call(graph, child(2), x);
     return dropout_ ? call(graph, child(3), x) : x;
@@ -50,6 +55,7 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, const Rot
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .fused = shape.fused_attention,
+                                                             .tensor = shape.tensor,
                                                              .rotary = rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));

@@ -1,5 +1,12 @@
 #include "trainer/model/models.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
 #include "trainer/job/job.h"
 #include "trainer/job/masking.h"
 #include "trainer/job/shapes.h"
@@ -32,7 +39,8 @@ LlamaShape llama_shape(const Job& job) {
                      .feed_forward = llama_feed_forward(m.width),
                      .dropout = m.dropout,
                      .tied = m.tied_embeddings,
-                     .fused_attention = m.attention == AttentionKind::fused};
+                     .fused_attention = m.attention == AttentionKind::fused,
+                     .tensor = job.parallel.tensor};
     if (const NamedShape* published = find_shape(m.name)) {
         if (published->width == m.width) shape.feed_forward = published->feed_forward;
         shape.rotary_base = published->rotary_base;
@@ -52,14 +60,49 @@ BertShape bert_shape(const Job& job) {
                     .tied = m.tied_embeddings,
                     .fused_attention = m.attention == AttentionKind::fused,
                     .activation = activation_of(m),
-                    .fused_activation = m.fused_activation};
+                    .fused_activation = m.fused_activation,
+                    .tensor = job.parallel.tensor};
     const NamedShape* published = find_shape(m.name);
     if (published && published->width == m.width) shape.feed_forward = published->feed_forward;
     return shape;
 }
 
+// JobError unless the ranks of a tensor group can have equal parts.
+void check_tensor(const Job& job) {
+    const int tensor = job.parallel.tensor;
+    if (tensor == 1) return;
+    const ModelSection& m = job.model;
+    std::vector<std::pair<std::string, int>> divided;
+    if (m.type == ModelType::mlp) {
+        divided = {{"model.width", m.width}};
+    } else {
+        const int hidden = m.type == ModelType::llama  ? llama_shape(job).feed_forward
+                           : m.type == ModelType::bert ? bert_shape(job).feed_forward
+                                                       : 4 * m.width;
+        divided = {{"model.heads", m.heads}, {"features of the feed-forward part", hidden}};
+        if (m.type == ModelType::llama)
+            divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
+    }
+    const auto fits = [&](int ranks) {
+        return job.run.ranks % ranks == 0 &&
+               std::all_of(divided.begin(), divided.end(),
+                           [&](const auto& part) { return part.second % ranks == 0; });
+    };
+    if (fits(tensor)) return;
+    int nearest = tensor;
+    while (!fits(nearest)) --nearest;
+    for (const auto& [name, count] : divided) {
+        if (count % tensor == 0) continue;
+        throw JobError(
+            fmt::format("{}parallel.tensor: {} {} cannot be divided among {} ranks; the nearest number of "
+                        "ranks that works is {}",
+                        where(job, "parallel.tensor"), count, name, tensor, nearest));
+    }
+}
+
 std::unique_ptr<Module> make_shape(const Job& job) {
     const ModelSection& m = job.model;
+    check_tensor(job);
     switch (m.type) {
         case ModelType::gpt:
             return std::make_unique<Gpt>(GptShape{.layers = m.layers,
@@ -71,7 +114,8 @@ std::unique_ptr<Module> make_shape(const Job& job) {
                                                   .tied = m.tied_embeddings,
                                                   .fused_attention = m.attention == AttentionKind::fused,
                                                   .activation = activation_of(m),
-                                                  .fused_activation = m.fused_activation});
+                                                  .fused_activation = m.fused_activation,
+                                                  .tensor = job.parallel.tensor});
         case ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case ModelType::bert:
@@ -79,7 +123,8 @@ std::unique_ptr<Module> make_shape(const Job& job) {
         case ModelType::mlp:
             break;
     }
-    return std::make_unique<Mlp>(m.layers, m.width, m.bias, activation_of(m), m.fused_activation);
+    return std::make_unique<Mlp>(m.layers, m.width, m.bias, activation_of(m), m.fused_activation,
+                                 job.parallel.tensor);
 }
 
 }  // namespace

@@ -21,14 +21,25 @@ struct Init {
     float a = 0, b = 0;
 };
 
+// The part of a parameter that a rank of a tensor group holds: equal parts of its rows, of each section alone
+// (queries, keys, values), or of its columns.
+enum class Cut : std::uint8_t { none, rows, columns };
+struct TensorCut {
+    Cut cut = Cut::none;
+    int ranks = 1;                       // of the tensor group
+    std::vector<std::int64_t> sections;  // rows of each on all ranks together; empty: one section
+};
+
 struct Parameter {
     std::string name;        // "weight"
-    std::int64_t rows = 0;   // its first dimension
+    std::int64_t rows = 0;   // its first dimension, on one rank of a tensor group
     std::int64_t width = 1;  // elements of a row; 1: a vector (a bias, the weight of a norm)
     Init init;
+    TensorCut cut;
     bool trained = true;  // false: frozen; takes no gradient and no update (requires_grad)
 
-    std::int64_t elements() const { return rows * width; }
+    std::int64_t elements() const { return rows * width; }  // on one rank of a tensor group
+    std::int64_t whole_elements() const { return elements() * (cut.cut == Cut::none ? 1 : cut.ranks); }
     bool is_vector() const { return width == 1; }
 
     // Filled in by number_modules:
@@ -122,8 +133,12 @@ class Module {
     // wrapper.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
-    Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init) {
-        return parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init});
+    // `rows` and `width` of the whole parameter, which is cut.
+    Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init,
+                             const TensorCut& cut = {}) {
+        if (cut.cut == Cut::rows) rows /= cut.ranks;
+        if (cut.cut == Cut::columns) width /= cut.ranks;
+        return parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init, cut});
     }
 
   private:

@@ -84,6 +84,7 @@ struct Segment {
     std::int64_t first = 0, elements = 0;
     bool trained = true;  // false: frozen, never updated
     bool adapted = true;  // LARS and LAMB scale its step by its norms; false for biases and norm layers
+    bool cut = false;     // the other ranks of a tensor group hold other elements, not the same ones
 };
 
 // The fields of each kind of operation, in addition to those that all operations have.

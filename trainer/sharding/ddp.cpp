@@ -12,7 +12,7 @@ namespace shardscope::trainer {
 namespace {
 
 Mesh with_shards(Mesh mesh, bool shard_optimizer) {
-    mesh.shard = shard_optimizer ? mesh.ranks : 1;
+    mesh.shard = shard_optimizer ? mesh.data_size() : 1;
     return mesh;
 }
 
@@ -100,7 +100,7 @@ void Ddp::use(std::vector<Bucket> buckets) {
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    return std::make_unique<Ddp>(job, Mesh{mesh_.ranks, 1}, tree_, ready_order_);
+    return std::make_unique<Ddp>(job, Mesh{mesh_.ranks, 1, mesh_.tensor}, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -130,8 +130,9 @@ void Ddp::rebuild_buckets() {
                                                     static_cast<std::int64_t>(numbers), DType::int32);
         builder().memset(indices);
         builder().order(Stream::compute, Stream::post_backward);
-        builder().collective({.operation = Operation::broadcast, .dtype = DType::int32}, indices, indices,
-                             indices.bytes(), Stream::post_backward);
+        builder().collective(
+            {.operation = Operation::broadcast, .dtype = DType::int32, .group = mesh_.all_data()}, indices,
+            indices, indices.bytes(), Stream::post_backward);
         builder().order(Stream::post_backward, Stream::compute);
     }
     for (const Bucket& made : buckets_) {
@@ -178,7 +179,8 @@ void Ddp::setup(PlanBuilder& builder) {
     args.insert(args.begin(), flat);
     builder.kernel(Kernel::cat, "flatten", args, {});
     builder.order(Stream::compute, Stream::post_backward);
-    builder.collective({.operation = Operation::broadcast}, flat, flat, flat.bytes(), Stream::post_backward);
+    builder.collective({.operation = Operation::broadcast, .group = mesh_.all_data()}, flat, flat,
+                       flat.bytes(), Stream::post_backward);
     builder.order(Stream::post_backward, Stream::compute);
     builder.kernel(Kernel::split, "unflatten", args, {});
 }
@@ -255,9 +257,10 @@ void Ddp::launch_ready_buckets() {
         const PlanBuilder::Scope scope(builder(), Phase::backward, builder().module(), bucket.unit);
         const Arg buffer = builder().whole(bucket.buffer);
         builder().order(Stream::compute, Stream::post_backward);
-        const int divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
-        builder().collective({.operation = Operation::all_reduce, .divisor = divisor}, buffer, buffer,
-                             buffer.bytes, Stream::post_backward);
+        const int divisor = accumulation_sync_ ? mesh_.data_size() : mesh_.data_size() * micro_.count;
+        builder().collective(
+            {.operation = Operation::all_reduce, .group = mesh_.all_data(), .divisor = divisor}, buffer,
+            buffer, buffer.bytes, Stream::post_backward);
     }
 }
 

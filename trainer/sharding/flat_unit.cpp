@@ -27,12 +27,14 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     std::int64_t end = 0;
     for (const Parameter* p : parameters_) {
         offsets_.push_back(round_up(end, alignment));
-        slot.segments.push_back({p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector()});
+        slot.segments.push_back(
+            {p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector(), p->cut.cut != Cut::none});
         end = offsets_.back() + p->elements();
         info_.elements += p->elements();
     }
     const std::int64_t shards = options.mesh.shard;
-    info_.padded_elements = round_up(end, options.aligned && !options.shards ? options.mesh.ranks : shards);
+    info_.padded_elements =
+        round_up(end, options.aligned && !options.shards ? options.mesh.data_size() : shards);
     info_.shard_elements = info_.padded_elements / shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(
@@ -70,8 +72,10 @@ void FlatUnit::setup(PlanBuilder& builder, bool sync_module_states) {
         Parallelism::initialize(builder, *parameters_[i], whole, offsets_[i], 0);
     }
     builder.order(Stream::compute, Stream::unshard);
-    builder.collective({.operation = Operation::broadcast, .padding = padding_bytes(DType::fp32)}, whole,
-                       whole, whole.bytes(), Stream::unshard);
+    builder.collective({.operation = Operation::broadcast,
+                        .group = options_.mesh.all_data(),
+                        .padding = padding_bytes(DType::fp32)},
+                       whole, whole, whole.bytes(), Stream::unshard);
     builder.order(Stream::unshard, Stream::compute);
     builder.memcpy(
         shard, own_part(whole.view.buffer, DType::fp32),
@@ -263,7 +267,10 @@ void FlatUnit::all_reduce(PlanBuilder& builder, int divisor) {
         has_place = true;
     }
     full = to_reduce_type(builder, std::move(full));
-    builder.collective({.operation = Operation::all_reduce, .dtype = options_.reduce, .divisor = divisor},
+    builder.collective({.operation = Operation::all_reduce,
+                        .dtype = options_.reduce,
+                        .group = options_.mesh.all_data(),
+                        .divisor = divisor},
                        full, full, full.bytes(), kStream);
     const bool in_place = full.view.buffer == gradient_;
     if (in_place) {

@@ -42,7 +42,7 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         slot.module = module;
         slot.space = options.space();
         slot.elements = slot.per_rank = piece.elements;
-        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != Cut::none}};
         slot.parameter = {shard_, piece.first * kFloat, piece.elements * kFloat};
         slot.gradient = {gradient_, piece.first * kFloat, piece.elements * kFloat};
         owner.add_slot(std::move(slot));
@@ -69,6 +69,7 @@ void GroupUnit::setup(PlanBuilder& builder, bool sync_module_states) {
         Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
         builder.order(Stream::compute, Stream::unshard);
         builder.collective({.operation = Operation::broadcast,
+                            .group = options_.mesh.all_data(),
                             .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
                            whole, whole, whole.bytes(), Stream::unshard);
         builder.order(Stream::unshard, Stream::compute);

@@ -74,6 +74,11 @@ class OptimizerPlanner {
 
   private:
     void clip(PlanBuilder& builder);
+    // The squares of the gradients of the trained slots, over all ranks.
+    Tensor squares_by_slot(PlanBuilder& builder, const std::vector<const OptimizerSlot*>& slots,
+                           bool on_host) const;
+    Tensor squares_by_segment(PlanBuilder& builder, const std::vector<const OptimizerSlot*>& slots,
+                              bool on_host) const;
     // `first`: where the slot's numbers begin in `norms`.
     void compute_norms(PlanBuilder& builder, const OptimizerSlot& slot, const Tensor& norms,
                        std::size_t first);

@@ -18,7 +18,7 @@ Job job_for(Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
     job.parallel.mode = ParallelMode::none;
     job.ddp.shard_optimizer = false;
-    job.run.ranks = 1;
+    job.run.ranks = job.parallel.tensor = 1;
     job.data.batch = 1;
     job.train = {};
     job.precision = {};
@@ -40,16 +40,16 @@ std::unique_ptr<Module> wrap_model(const Job& job, Workload& workload) {
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const Job& job, const ModuleTree& tree) {
-    const Mesh alone{job.run.ranks, 1};
+    const Mesh replicas{job.run.ranks, 1, job.parallel.tensor};
     switch (job.parallel.mode) {
         case ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
         case ParallelMode::ddp:
-            return std::make_unique<Ddp>(job, alone, tree);
+            return std::make_unique<Ddp>(job, replicas, tree);
         case ParallelMode::none:
             break;
     }
-    return std::make_unique<Replicated>(job, alone, tree);
+    return std::make_unique<Replicated>(job, replicas, tree);
 }
 
 }  // namespace

@@ -17,9 +17,22 @@ void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, c
     const Kernel kernel = parameter.init.kind == InitKind::normal    ? Kernel::init_normal
                           : parameter.init.kind == InitKind::uniform ? Kernel::init_uniform
                                                                      : Kernel::init_constant;
-    Op& op =
-        builder.kernel(kernel, "initialize", {to}, {key, first, parameter.elements(), per_rank}, 0, stream);
-    op.kernel().scalars = {parameter.init.a, parameter.init.b};
+    const TensorCut& cut = parameter.cut;
+    const auto part = [&](std::int64_t local, std::int64_t elements, std::int64_t step) {
+        Op& op = builder.kernel(kernel, "initialize", {to},
+                                {key, first + local, elements, per_rank, local * cut.ranks, step}, 0, stream);
+        op.kernel().scalars = {parameter.init.a, parameter.init.b};
+    };
+    const std::int64_t all = parameter.elements();
+    if (cut.cut == Cut::none) return part(0, all, 0);
+    if (cut.cut == Cut::columns) return part(0, all, parameter.width);
+    if (cut.sections.empty()) return part(0, all, all);
+    std::int64_t local = 0;
+    for (const std::int64_t rows : cut.sections) {
+        const std::int64_t elements = rows / cut.ranks * parameter.width;
+        part(local, elements, elements);
+        local += elements;
+    }
 }
 
 Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer)
@@ -46,7 +59,7 @@ void Replicated::add_whole(const Parameter& p) {
     OptimizerSlot slot;
     slot.name = p.path;
     slot.elements = p.elements();
-    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != Cut::none}};
     slot.module = owner;
     slot.parameter =
         declare_whole({p.path, MemoryCategory::parameters, MemorySpace::device, bytes_of(p), -1, owner});
@@ -65,7 +78,8 @@ void Replicated::one_slot() {
     slot.module = 0;
     std::int64_t total = 0;
     for (const Parameter* p : trained_) {
-        slot.segments.push_back({p->id, total, p->elements(), true, !p->is_vector()});
+        slot.segments.push_back(
+            {p->id, total, p->elements(), true, !p->is_vector(), p->cut.cut != Cut::none});
         total += p->elements();
     }
     slot.elements = slot.per_rank = (total + mesh_.shard - 1) / mesh_.shard;

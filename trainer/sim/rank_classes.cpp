@@ -8,7 +8,7 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::array<Group, 3> kGroups = {Group::world, Group::shard, Group::replicate};
+constexpr std::array kGroups = {Group::world, Group::shard, Group::replicate, Group::tensor, Group::data};
 
 // The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<SlowLink>& slow_links, bool between_nodes, int node) {
@@ -138,10 +138,13 @@ RankClasses classify(const Mesh& mesh, const Cluster& cluster, const std::vector
         const auto look = [&](std::size_t g, std::size_t r) {
             return look_of[g][static_cast<std::size_t>(groups[g].of_rank[r])];
         };
-        Numbering<std::array<int, 4>> finer;
+        Numbering<std::array<int, 1 + kGroups.size()>> finer;
         std::vector<int> next(ranks);
-        for (std::size_t r = 0; r < ranks; ++r)
-            next[r] = finer.of({found.class_of[r], look(0, r), look(1, r), look(2, r)});
+        for (std::size_t r = 0; r < ranks; ++r) {
+            std::array<int, 1 + kGroups.size()> key = {found.class_of[r]};
+            for (std::size_t g = 0; g < kGroups.size(); ++g) key[1 + g] = look(g, r);
+            next[r] = finer.of(key);
+        }
         // A refinement with the same number of classes is the same partition.
         const bool stable = finer.count() == count;
         found.class_of = std::move(next);
