@@ -156,7 +156,7 @@ void Progress::finish_line() {
 
 std::int64_t parameter_count(const Program& program) {
     std::int64_t total = 0;
-    for (const Parameter* parameter : program.modules().parameters) total += parameter->whole_elements();
+    for (const Parameter* parameter : program.modules().parameters) total += parameter->whole_elements;
     return total;
 }
 

@@ -16,7 +16,7 @@ struct CallHeader {
     Operation operation = Operation::barrier;
     DType dtype = DType::fp32;
     Phase phase = Phase::none;
-    std::uint8_t reserved = 0;
+    Reduction reduction = Reduction::sum;
 
     friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };

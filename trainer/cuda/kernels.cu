@@ -17,6 +17,7 @@
 #include "trainer/cuda/reductions.h"
 #include "trainer/cuda/rotary.h"
 #include "trainer/cuda/types.h"
+#include "trainer/cuda/vocabulary.h"
 
 namespace shardscope::trainer::cuda {
 
@@ -247,6 +248,8 @@ void launch_typed(const Operands& o) {
             return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
         case Kernel::embedding_backward:
             return embedding_backward(device, in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case Kernel::zero_rows:
+            return zero_rows(device, t(0), o.tokens(1), d(0), d(1), d(2));
         case Kernel::position_forward:
             return position_forward(device, in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
         case Kernel::position_backward:
@@ -293,6 +296,20 @@ bool launch_untyped(const Operands& o) {
                    true;
         case Kernel::cross_entropy_backward:
             return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+        case Kernel::local_tokens:
+            return local_tokens(device, o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
+                                o.context.tensor * o.own.dims[1], o.d(1)),
+                   true;
+        case Kernel::largest_logit:
+            return largest_logit(device, o.f(1), o.f(0), o.d(0), o.d(1), o.valid_classes(o.context)), true;
+        case Kernel::exp_logits:
+            return exp_logits(device, o.f(3), o.f(4), o.tokens(5), o.f(0), o.f(1), o.f(2), o.d(0), o.d(1),
+                              o.valid_classes(o.context)),
+                   true;
+        case Kernel::vocabulary_loss:
+            return vocabulary_loss(device, o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1),
+                                   o.d(2)),
+                   true;
         case Kernel::cat:
         case Kernel::split:
             return cat_or_split(o), true;

@@ -99,7 +99,7 @@ void NcclGroup::issue(const CollectiveLaunch& collective, NcclComm* comm, cudaSt
     const int type = type_of(call.dtype);
     const auto members = static_cast<std::int64_t>(members_.size());
     const bool average = call.divisor > 1 && call.divisor == members;
-    const int reduction = average ? kNcclAvg : kNcclSum;
+    const int reduction = call.reduction == Reduction::max ? kNcclMax : average ? kNcclAvg : kNcclSum;
     if (call.full_elements % members != 0 &&
         (call.operation == Operation::all_gather || call.operation == Operation::reduce_scatter)) {
         throw std::logic_error(

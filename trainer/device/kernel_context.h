@@ -58,6 +58,11 @@ struct KernelOperands {
     int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
     int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
     std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
+    // Of dims rows, classes, all: those of the rank's classes that are not padding.
+    int valid_classes(const KernelContext& context) const {
+        const std::int64_t left = own.dims[2] - context.tensor * own.dims[1];
+        return kernel_dim(std::clamp<std::int64_t>(left, 0, own.dims[1]));
+    }
 };
 
 // The elements of a sequence that the rank holds; a buffer's first element is `begin`.

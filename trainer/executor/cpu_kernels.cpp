@@ -18,6 +18,7 @@
 #include "trainer/kernels/reductions.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
+#include "trainer/kernels/vocabulary.h"
 
 namespace shardscope::trainer {
 
@@ -171,6 +172,8 @@ void run_typed(const Operands& o, const KernelContext& context) {
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
         case Kernel::embedding_backward:
             return k::embedding_backward(in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case Kernel::zero_rows:
+            return k::zero_rows(t(0), o.tokens(1), d(0), d(1), d(2));
         case Kernel::position_forward:
             return k::position_embedding_forward(in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
         case Kernel::position_backward:
@@ -203,6 +206,19 @@ bool run_untyped(const Operands& o, const KernelContext& context) {
                    true;
         case Kernel::cross_entropy_backward:
             return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+        case Kernel::local_tokens:
+            return k::local_tokens(o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
+                                   context.tensor * o.own.dims[1], o.d(1)),
+                   true;
+        case Kernel::largest_logit:
+            return k::largest_logit(o.f(1), o.f(0), o.d(0), o.d(1), o.valid_classes(context)), true;
+        case Kernel::exp_logits:
+            return k::exp_logits(o.f(3), o.f(4), o.tokens(5), o.f(0), o.f(1), o.f(2), o.d(0), o.d(1),
+                                 o.valid_classes(context)),
+                   true;
+        case Kernel::vocabulary_loss:
+            return k::vocabulary_loss(o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1), o.d(2)),
+                   true;
         case Kernel::cat:
             return cat(o.op, o.data, true), true;
         case Kernel::split:

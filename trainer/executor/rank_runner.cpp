@@ -202,6 +202,7 @@ StreamEvent RankRunner::start(const Op& op, const Waits& waits, int communicator
     launch.call.input = address(op.args[1]);
     launch.call.full_elements = op.bytes / size_of(own.dtype);
     launch.call.divisor = own.divisor;
+    launch.call.reduction = own.reduction;
     launch.step = step_;
     launch.unit = op.unit;
     launch.phase = op.phase;

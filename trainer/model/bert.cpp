@@ -43,7 +43,8 @@ Tensor BertLayer::forward(Graph& graph, const Tensor& input) {
 }
 
 Bert::Bert(const BertShape& shape) : Module("Bert", "") {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
@@ -54,8 +55,12 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
     add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kBertStd},
+                        table));
 }
 
 Tensor Bert::forward(Graph& graph, const Tensor& tokens) {

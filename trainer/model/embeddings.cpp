@@ -3,6 +3,8 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/tensor_parallel.h"
+#include "trainer/model/vocabulary_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -12,24 +14,36 @@ constexpr Init kTableInit{InitKind::normal, 0, 0.02F};  // GPT-2's, and initiali
 
 }  // namespace
 
-Embedding::Embedding(std::string attribute, int entries, int width)
-    : Module("Embedding", std::move(attribute)), entries_(entries), width_(width) {
-    add_parameter("weight", entries, width, kTableInit);
+Embedding::Embedding(std::string attribute, int entries, int width, int tensor)
+    : Module("Embedding", std::move(attribute)),
+      entries_(vocabulary_share(entries, tensor)),
+      width_(width),
+      tensor_(tensor) {
+    add_parameter("weight", entries, width, kTableInit, first_of_pair(tensor));
 }
 
 Tensor Embedding::forward(Graph& graph, const Tensor& tokens) {
     const std::int64_t rows = tokens.bytes() / size_of(DType::int32);
     const bool wanted = graph.tape.recording() && parameters()[kWeight].trained;
     Tensor y = output_of(graph, path + ".output", rows * width_, wanted);
+    LocalTokens parts;
     {
         const PlanBuilder::Range range(graph.builder, "aten::embedding");
-        check_output(graph,
-                     graph.kernel(Kernel::embedding_forward, "embedding_forward",
-                                  {y, tokens, graph.store.parameter(parameters()[kWeight])}, {rows, width_}));
+        if (tensor_ > 1) parts = local_tokens(graph, tokens, entries_, true);
+        check_output(graph, graph.kernel(Kernel::embedding_forward, "embedding_forward",
+                                         {y, tensor_ > 1 ? parts.inside : tokens,
+                                          graph.store.parameter(parameters()[kWeight])},
+                                         {rows, width_}));
+        if (tensor_ > 1) {
+            zero_other_rows(graph, y, parts.local, width_, entries_);
+            reduce_over_group(graph, y);
+        }
     }
     if (!wanted) return y;
-    graph.tape.node("EmbeddingBackward0", [this, &graph, tokens, rows, value = y.value] {
+    graph.tape.node("EmbeddingBackward0", [this, &graph, tokens = tensor_ > 1 ? parts.inside : tokens, parts,
+                                           rows, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);
+        if (tensor_ > 1) zero_other_rows(graph, dy, parts.local, width_, entries_);
         Tensor dtable = graph.gradient(parameters()[kWeight]);
         graph.kernel(Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
                      {rows, width_, entries_},

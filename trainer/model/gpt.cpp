@@ -63,7 +63,8 @@ Tensor GptBlock::forward(Graph& graph, const Tensor& input) {
 }
 
 Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
@@ -71,8 +72,12 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<GptBlock>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kGptStd},
+                        table));
 }
 
 Tensor Gpt::forward(Graph& graph, const Tensor& tokens) {

@@ -22,7 +22,7 @@ class Linear final : public Module {
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
            ActivationKind fused = ActivationKind::none, const TensorCut& cut = {});
     // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
-    Linear(std::string attribute, const Parameter& tied);
+    Linear(std::string attribute, const Parameter& tied, int tensor = 1);
 
     // The first of a pair without a parent that enters the region for it.
     void enter_tensor_region_of(int ranks) { enters_ = ranks; }
@@ -43,6 +43,15 @@ class Linear final : public Module {
     const Parameter* tied_ = nullptr;
     int enters_ = 1;
 };
+
+// The head of a language model: [out, in] = [vocabulary, width], tied to the embedding's `table` or not.
+struct HeadShape {
+    int width = 0, vocabulary = 0;
+    bool tied = false;
+    int tensor = 1;
+    float normal_std = 0;
+};
+std::unique_ptr<Linear> make_head(const HeadShape& shape, const Parameter& table);
 
 // A module of the class that the activation's row names: ReLU, GELU.
 class Activation final : public Module {
@@ -89,11 +98,13 @@ class RMSNorm final : public Module {
 // Looks up rows of a table by int32 tokens.
 class Embedding final : public Module {
   public:
-    Embedding(std::string attribute, int entries, int width);
+    // `tensor`: ranks of a tensor group that divide the entries (vocabulary_parallel.h).
+    Embedding(std::string attribute, int entries, int width, int tensor = 1);
     Tensor forward(Graph& graph, const Tensor& tokens) override;
 
   private:
-    std::int64_t entries_, width_;
+    std::int64_t entries_, width_;  // on one rank
+    int tensor_;
 };
 
 // Adds row t of a table to the features at position t: the position embedding and its addition in one

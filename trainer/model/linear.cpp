@@ -26,8 +26,21 @@ Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_s
     }
 }
 
-Linear::Linear(std::string attribute, const Parameter& tied)
-    : Module("Linear", std::move(attribute)), in_(tied.width), out_(tied.rows), bias_(false), tied_(&tied) {}
+Linear::Linear(std::string attribute, const Parameter& tied, int tensor)
+    : Module("Linear", std::move(attribute)),
+      in_(tied.width),
+      out_(tied.rows),
+      bias_(false),
+      tied_(&tied),
+      enters_(tensor) {}
+
+std::unique_ptr<Linear> make_head(const HeadShape& shape, const Parameter& table) {
+    if (shape.tied) return std::make_unique<Linear>("head", table, shape.tensor);
+    auto head = std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, shape.normal_std,
+                                         ActivationKind::none, first_of_pair(shape.tensor));
+    head->enter_tensor_region_of(shape.tensor);
+    return head;
+}
 
 std::vector<const Parameter*> Linear::shared_parameters() const {
     if (tied_) return {tied_};

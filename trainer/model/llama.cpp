@@ -68,15 +68,20 @@ Tensor LlamaBlock::forward(Graph& graph, const Tensor& input) {
 
 Llama::Llama(const LlamaShape& shape)
     : Module("Llama", ""), rotary_(shape.context, shape.width / shape.heads, shape.rotary_base) {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<LlamaBlock>("blocks." + std::to_string(i), shape, rotary_));
     add_child(std::make_unique<RMSNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kLlamaStd},
+                        table));
 }
 
 Tensor Llama::forward(Graph& graph, const Tensor& tokens) {

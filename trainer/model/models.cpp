@@ -15,6 +15,7 @@
 #include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
 #include "trainer/model/selection.h"
+#include "trainer/model/vocabulary_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -159,8 +160,9 @@ Tensor loss(Graph& graph, const Job& job, const Tensor& output, const Tensor& ta
     const Tensor scores = to_dtype(graph, output, DType::fp32);
     if (job.model.type == ModelType::mlp) return mse_loss(graph, scores, target);
     const bool masked = job.model.type == ModelType::bert;  // then only masked positions have a target
-    return cross_entropy_loss(graph, scores, target,
-                              masked ? std::int64_t{job.data.batch} * masked_tokens(job.model.context) : 0);
+    const std::int64_t counted = masked ? std::int64_t{job.data.batch} * masked_tokens(job.model.context) : 0;
+    return job.parallel.tensor > 1 ? vocabulary_parallel_loss(graph, scores, target, vocabulary(job), counted)
+                                   : cross_entropy_loss(graph, scores, target, counted);
 }
 
 }  // namespace shardscope::trainer

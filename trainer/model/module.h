@@ -21,8 +21,8 @@ struct Init {
     float a = 0, b = 0;
 };
 
-// The part of a parameter that a rank of a tensor group holds: equal parts of its rows, of each section alone
-// (queries, keys, values), or of its columns.
+// The part of a parameter that a rank of a tensor group holds: equal parts of its rows (the last ones
+// padded), of each section alone (queries, keys, values), or of its columns.
 enum class Cut : std::uint8_t { none, rows, columns };
 struct TensorCut {
     Cut cut = Cut::none;
@@ -36,10 +36,10 @@ struct Parameter {
     std::int64_t width = 1;  // elements of a row; 1: a vector (a bias, the weight of a norm)
     Init init;
     TensorCut cut;
-    bool trained = true;  // false: frozen; takes no gradient and no update (requires_grad)
+    bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
+    std::int64_t whole_elements = 0;  // on all ranks of a tensor group, without padding
 
-    std::int64_t elements() const { return rows * width; }  // on one rank of a tensor group
-    std::int64_t whole_elements() const { return elements() * (cut.cut == Cut::none ? 1 : cut.ranks); }
+    std::int64_t elements() const { return rows * width; }  // on one of them
     bool is_vector() const { return width == 1; }
 
     // Filled in by number_modules:
@@ -136,9 +136,12 @@ class Module {
     // `rows` and `width` of the whole parameter, which is cut.
     Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init,
                              const TensorCut& cut = {}) {
-        if (cut.cut == Cut::rows) rows /= cut.ranks;
+        const std::int64_t whole = rows * width;
+        if (cut.cut == Cut::rows) rows = (rows + cut.ranks - 1) / cut.ranks;
         if (cut.cut == Cut::columns) width /= cut.ranks;
-        return parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init, cut});
+        Parameter& added = parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init, cut});
+        added.whole_elements = whole;
+        return added;
     }
 
   private:

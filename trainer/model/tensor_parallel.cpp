@@ -6,15 +6,14 @@
 
 namespace shardscope::trainer {
 
-namespace {
-
-// On the compute stream: the next kernel needs the sum.
-void sum_over_group(Graph& graph, const Tensor& x) {
-    graph.builder.collective({.operation = Operation::all_reduce, .dtype = x.dtype, .group = Group::tensor},
+// On the compute stream: the next kernel needs the result.
+void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction) {
+    graph.builder.collective({.operation = Operation::all_reduce,
+                              .dtype = x.dtype,
+                              .group = Group::tensor,
+                              .reduction = reduction},
                              x, x, x.bytes(), Stream::compute);
 }
-
-}  // namespace
 
 TensorCut first_of_pair(int ranks, std::vector<std::int64_t> sections) {
     if (ranks == 1) return {};
@@ -34,7 +33,7 @@ Tensor enter_tensor_region(Graph& graph, const Tensor& x, int ranks) {
         "_CopyToModelParallelRegionBackward",
         [&graph, from = x.value, value = inside.value] {
             Tensor dx = graph.tape.take_gradient(value);
-            sum_over_group(graph, dx);
+            reduce_over_group(graph, dx);
             graph.tape.accumulate(from, std::move(dx));
         },
         false);
@@ -42,7 +41,7 @@ Tensor enter_tensor_region(Graph& graph, const Tensor& x, int ranks) {
 }
 
 void leave_tensor_region(Graph& graph, const Tensor& y, const Arg& bias, std::int64_t width) {
-    sum_over_group(graph, y);
+    reduce_over_group(graph, y);
     if (bias.buffer < 0) return;
     const std::int64_t rows = y.elements() / width;
     graph.kernel(Kernel::position_forward, "add_bias", {y, y, bias}, {rows, 1, width},

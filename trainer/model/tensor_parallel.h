@@ -12,7 +12,8 @@
 //     all-reduces of N: 2 in the forward, 2 in the backward, 2 more if it is recomputed (checkpointed whole)
 //     sent by a rank:   4 * 2 (n - 1) / n * N elements in a step
 //
-// Norms, embeddings and the head are whole on each rank; the ranks compute the same values for them.
+// Norms and position embeddings are whole on each rank, and the ranks compute the same values for them; the
+// vocabulary is divided, too (vocabulary_parallel.h).
 #pragma once
 
 #include "trainer/model/module.h"
@@ -23,6 +24,9 @@ namespace shardscope::trainer {
 // `sections`: rows that are cut one by one, such as queries, keys and values.
 TensorCut first_of_pair(int ranks, std::vector<std::int64_t> sections = {});
 TensorCut second_of_pair(int ranks);
+
+// Joins the ranks' values over the tensor group, in place.
+void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction = Reduction::sum);
 
 // The input of a pair: `x` itself. In the backward its gradient is summed over the tensor group.
 Tensor enter_tensor_region(Graph& graph, const Tensor& x, int ranks);

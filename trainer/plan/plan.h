@@ -113,12 +113,16 @@ struct MemcpyOp {
 struct MemsetOp {
     int value = 0;  // of each byte
 };
+// How a collective joins the members' elements.
+enum class Reduction : std::uint8_t { sum, max };
+
 struct CollectiveOp {
     Operation operation = Operation::other;
     DType dtype = DType::fp32;  // of the elements
     Group group = Group::world;
     std::int32_t divisor = 1;  // sums are divided by this, once
     std::int64_t padding = 0;  // bytes of the full buffer that are padding
+    Reduction reduction = Reduction::sum;
 };
 
 struct Op {

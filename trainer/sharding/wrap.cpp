@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t own_elements(const Module& module) {
     std::int64_t total = 0;
-    for (const Parameter& parameter : module.parameters()) total += parameter.elements();
+    for (const Parameter& parameter : module.parameters()) total += parameter.whole_elements;
     return total;
 }
 
