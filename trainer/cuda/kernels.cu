@@ -167,11 +167,11 @@ void turn(const Operands& o) {
 template <class T>
 void drop(const Operands& o) {
     const KernelContext& context = o.context;
-    const auto micro_batch =
-        static_cast<std::uint64_t>(context.micro_step * context.data_ranks + context.data_rank);
+    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
+    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
     dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
             {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-             micro_batch * o.n()});
+             static_cast<std::uint64_t>(part) * o.n()});
 }
 
 // The parameters' gradients come first, because dx may be dy.
@@ -251,9 +251,11 @@ void launch_typed(const Operands& o) {
         case Kernel::zero_rows:
             return zero_rows(device, t(0), o.tokens(1), d(0), d(1), d(2));
         case Kernel::position_forward:
-            return position_forward(device, in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
+            return position_forward(device, in(1), in(2), t(0), o.position_rows(3), d(1), d(2),
+                                    o.first_row(3, o.context));
         case Kernel::position_backward:
-            return position_backward(device, in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
+            return position_backward(device, in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
+                                     o.first_row(4, o.context));
         default:
             throw std::logic_error("a Plan names a kernel that the cuda device does not have");
     }

@@ -57,6 +57,11 @@ struct KernelOperands {
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
     int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
     int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
+    // The rows of a position embedding that the rank has, and the first of them; `dim`: own rows, 0 for all.
+    int position_rows(std::size_t dim) const { return own.dims[dim] > 0 ? d(dim) : batch_rows(); }
+    int first_row(std::size_t dim, const KernelContext& context) const {
+        return kernel_dim(own.dims[dim] * context.tensor);
+    }
     std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
     // Of dims rows, classes, all: those of the rank's classes that are not padding.
     int valid_classes(const KernelContext& context) const {

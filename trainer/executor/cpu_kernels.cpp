@@ -67,11 +67,11 @@ void linear_activation_forward(const Operands& o) {
 // micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
 void drop(const Operands& o, const KernelContext& context) {
-    const auto micro_batch =
-        static_cast<std::uint64_t>(context.micro_step * context.data_ranks + context.data_rank);
+    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
+    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
     k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
                static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-               micro_batch * o.n());
+               static_cast<std::uint64_t>(part) * o.n());
 }
 
 template <class T>
@@ -175,9 +175,11 @@ void run_typed(const Operands& o, const KernelContext& context) {
         case Kernel::zero_rows:
             return k::zero_rows(t(0), o.tokens(1), d(0), d(1), d(2));
         case Kernel::position_forward:
-            return k::position_embedding_forward(in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
+            return k::position_embedding_forward(in(1), in(2), t(0), o.position_rows(3), d(1), d(2),
+                                                 o.first_row(3, context));
         case Kernel::position_backward:
-            return k::position_embedding_backward(in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
+            return k::position_embedding_backward(in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
+                                                  o.first_row(4, context));
         default:
             unknown_kernel();
     }

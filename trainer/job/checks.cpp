@@ -272,6 +272,14 @@ void Checks::strategy() {
                fmt::format("{} ranks cannot be cut into tensor groups of {}; choose a divisor of run.ranks",
                            ranks, tensor));
     }
+    if (job_.parallel.sequence && tensor == 1) {
+        refuse("parallel.sequence", "parallel.tensor",
+               "only the ranks of a tensor group divide the tokens; set parallel.tensor above 1, or omit the "
+               "key");
+    }
+    if (job_.parallel.sequence && job_.model.type == ModelType::mlp) {
+        refuse("parallel.sequence", "model.type", "an mlp has no tokens to divide; omit the key");
+    }
     if (tensor > 1 && !(job_.checkpoint.save.empty() && job_.checkpoint.load.empty())) {
         refuse(job_.checkpoint.save.empty() ? "checkpoint.load" : "checkpoint.save", "parallel.tensor",
                "checkpoints of tensor parallel jobs are not supported; omit the key, or set parallel.tensor "

@@ -168,7 +168,8 @@ struct DataSection {
 
 struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
-    int tensor = 1;  // ranks that share the arithmetic of each layer
+    int tensor = 1;         // ranks that share the arithmetic of each layer
+    bool sequence = false;  // they also divide the rows between the shared matmuls
 };
 
 struct FsdpSection {

@@ -97,7 +97,7 @@ Tensor Dropout::forward(Graph& graph, const Tensor& x) {
     {
         const PlanBuilder::Range range(graph.builder, "aten::dropout");
         graph
-            .kernel(Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key},
+            .kernel(Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key, graph.sequence ? 1 : 0},
                     kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
@@ -107,7 +107,7 @@ Tensor Dropout::forward(Graph& graph, const Tensor& x) {
         Tensor dy = graph.tape.take_gradient(value);
         Tensor dx = graph.activation(path + ".input.grad", n);
         graph
-            .kernel(Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key},
+            .kernel(Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key, graph.sequence ? 1 : 0},
                     kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};

@@ -72,8 +72,9 @@ SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
 }
 
 Tensor SelfAttention::forward(Graph& graph, const Tensor& x) {
-    const std::int64_t batch = x.elements() / (outer_width_ * shape_.context);
-    Tensor qkv = call(graph, child(0), enter_tensor_region(graph, x, shape_.tensor));
+    const Tensor all = enter_tensor_region(graph, x, shape_.tensor);
+    const std::int64_t batch = all.elements() / (outer_width_ * shape_.context);
+    Tensor qkv = call(graph, child(0), all);
     if (shape_.rotary) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);

@@ -36,14 +36,17 @@ Tensor Embedding::forward(Graph& graph, const Tensor& tokens) {
                                          {rows, width_}));
         if (tensor_ > 1) {
             zero_other_rows(graph, y, parts.local, width_, entries_);
-            reduce_over_group(graph, y);
+            y = leave_tensor_region(graph, y);
         }
     }
     if (!wanted) return y;
     graph.tape.node("EmbeddingBackward0", [this, &graph, tokens = tensor_ > 1 ? parts.inside : tokens, parts,
                                            rows, value = y.value] {
         Tensor dy = graph.tape.take_gradient(value);
-        if (tensor_ > 1) zero_other_rows(graph, dy, parts.local, width_, entries_);
+        if (tensor_ > 1) {
+            dy = gather_gradient(graph, dy);
+            zero_other_rows(graph, dy, parts.local, width_, entries_);
+        }
         Tensor dtable = graph.gradient(parameters()[kWeight]);
         graph.kernel(Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
                      {rows, width_, entries_},
@@ -61,30 +64,32 @@ PositionEmbedding::PositionEmbedding(std::string attribute, int context, int wid
 
 Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
     const std::int64_t rows = x.elements() / width_;
-    const std::int64_t batch = rows / context_;
+    const std::int64_t own_rows = graph.sequence ? rows : 0;
+    const std::int64_t batch = (graph.sequence ? rows * graph.tensor : rows) / context_;
     Tensor y = output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
     {
         const PlanBuilder::Range range(graph.builder, "aten::embedding");
-        check_output(
-            graph,
-            graph.kernel(Kernel::position_forward, "position_forward",
-                         {y, x, graph.store.parameter(parameters()[kWeight])}, {batch, context_, width_},
-                         kernels::position_embedding_forward_cost(rows, context_, width_).flops));
+        check_output(graph,
+                     graph.kernel(Kernel::position_forward, "position_forward",
+                                  {y, x, graph.store.parameter(parameters()[kWeight])},
+                                  {batch, context_, width_, own_rows},
+                                  kernels::position_embedding_forward_cost(rows, context_, width_).flops));
     }
     if (y.value < 0) return y;
     const bool train = parameters()[kWeight].trained;
-    graph.tape.node("EmbeddingBackward0", [this, &graph, batch, train, from = x.value, value = y.value] {
-        Tensor dy = graph.tape.take_gradient(value);
-        Tensor dtable;
-        if (train) {
-            dtable = graph.gradient(parameters()[kWeight]);
-            graph.kernel(Kernel::position_backward, "position_backward", {dtable, dy},
-                         {batch, context_, width_, context_},
-                         kernels::position_embedding_backward_cost(batch * context_, context_, width_).flops);
-        }
-        graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
-        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
-    });
+    graph.tape.node(
+        "EmbeddingBackward0", [this, &graph, rows, own_rows, batch, train, from = x.value, value = y.value] {
+            Tensor dy = graph.tape.take_gradient(value);
+            Tensor dtable;
+            if (train) {
+                dtable = graph.gradient(parameters()[kWeight]);
+                graph.kernel(Kernel::position_backward, "position_backward", {dtable, dy},
+                             {batch, context_, width_, context_, own_rows},
+                             kernels::position_embedding_backward_cost(rows, context_, width_).flops);
+            }
+            graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
+            if (train) whole_gradient_ready(graph, parameters()[kWeight], std::move(dtable));
+        });
     return y;
 }
 

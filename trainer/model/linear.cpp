@@ -61,9 +61,9 @@ Tensor Linear::output(Graph& graph, const Tensor& x, bool wanted) {
     check_output(graph, graph.kernel(Kernel::linear_forward, matmul_name(graph, "nt"),
                                      with_parameters(graph, {y, x}), {rows, in_, out_},
                                      kernels::linear_forward_cost(rows, in_, out_, adds_bias).flops));
-    if (is_summed()) {
-        leave_tensor_region(graph, y, bias_ ? graph.store.parameter(parameters()[kBias]) : Arg{}, out_);
-    }
+    if (!is_summed()) return y;
+    y = leave_tensor_region(graph, y);
+    if (bias_) add_bias(graph, y, graph.store.parameter(parameters()[kBias]), out_);
     return y;
 }
 
@@ -94,6 +94,12 @@ Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     return given;
 }
 
+// The gradients of the second of a pair are complete: they are those of the rows of all ranks.
+void Linear::gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient) const {
+    if (is_summed()) return graph.store.gradient_ready(parameter, std::move(gradient));
+    whole_gradient_ready(graph, parameter, std::move(gradient));
+}
+
 Tensor Linear::forward(Graph& graph, const Tensor& input) {
     const Tensor x = enter_tensor_region(graph, input, enters_);
     const std::int64_t rows = x.elements() / in_;
@@ -110,6 +116,7 @@ Tensor Linear::forward(Graph& graph, const Tensor& input) {
     graph.tape.node("AddmmBackward0", [this, &graph, saved = train_weight ? x : Tensor{}, from = x.value,
                                        rows, train_weight, train_bias, value = y.value]() mutable {
         Tensor dy = graph.tape.take_gradient(value);
+        if (is_summed()) dy = gather_gradient(graph, dy);
         if (from >= 0) {
             Tensor dx = graph.activation(path + ".input.grad", rows * in_);
             graph.kernel(Kernel::linear_backward_input, matmul_name(graph, "nn"),
@@ -130,12 +137,11 @@ Tensor Linear::forward(Graph& graph, const Tensor& input) {
                          kernels::linear_backward_bias_cost(rows, out_).flops);
         }
         dy = {};
-        if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
+        if (train_bias) gradient_ready(graph, parameters()[kBias], std::move(db));
         // In autograd the weight's gradient is first transposed back, by a node of its own.
         if (!train_weight) return;
-        graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
-            graph.store.gradient_ready(weight(), std::move(dw));
-        });
+        graph.tape.hand_on(
+            [this, &graph, dw = std::move(dw)]() mutable { gradient_ready(graph, weight(), std::move(dw)); });
     });
     return y;
 }

@@ -81,6 +81,8 @@ void check_tensor(const Job& job) {
                            : m.type == ModelType::bert ? bert_shape(job).feed_forward
                                                        : 4 * m.width;
         divided = {{"model.heads", m.heads}, {"features of the feed-forward part", hidden}};
+        if (job.parallel.sequence)
+            divided.emplace_back("tokens of a micro-batch", job.data.batch * m.context);
         if (m.type == ModelType::llama)
             divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
     }

@@ -80,7 +80,11 @@ struct Graph {
     bool training = true;
     Arg finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
     Activated activated;  // empty once the activation's module has taken it
-    Tensor shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
+    // Between the pairs of matmuls that a tensor group divides, each rank has other rows (sequence
+    // parallelism).
+    bool sequence = false;
+    int tensor = 1;  // ranks of the tensor group
+    Tensor shared;   // an input of all modules besides their own; checkpointed ones keep it (rotary table)
 
     Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

@@ -3,6 +3,7 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -44,8 +45,8 @@ Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
         if (!train) return;
-        graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
-        graph.store.gradient_ready(parameters()[kBias], std::move(dbeta));
+        whole_gradient_ready(graph, parameters()[kWeight], std::move(dgamma));
+        whole_gradient_ready(graph, parameters()[kBias], std::move(dbeta));
     });
     return y;
 }
@@ -76,7 +77,7 @@ Tensor RMSNorm::forward(Graph& graph, const Tensor& x) {
                      kernels::rms_norm_backward_cost(rows, width_).flops);
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
-        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        if (train) whole_gradient_ready(graph, parameters()[kWeight], std::move(dgamma));
     });
     return y;
 }

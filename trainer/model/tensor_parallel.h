@@ -1,19 +1,23 @@
 // Tensor parallelism (Shoeybi et al., "Megatron-LM", arXiv 1909.08053, section 3): the ranks of a tensor
 // group hold parts of the matmuls of a layer and compute parts of its heads, with the same samples.
 //
-// A pair of matmuls shares one forward and one backward all-reduce. The first is cut by the rows of its
-// weight [out, in] (PyTorch: ColwiseParallel, for the transposed weight): each rank computes some of the
-// outputs. What follows (an activation, the attention of some heads) stays with them. The second is cut by
-// its columns (RowwiseParallel): each rank computes a part of the sum of every output, and an all-reduce adds
-// the parts; its bias is added once, after that. In the backward, the gradient of the first one's input is a
-// sum over ranks, too. With activations of N = batch * context * width elements and n ranks, a block has two
-// pairs:
+// The matmuls come in pairs. The first is cut by the rows of its weight [out, in] (PyTorch: ColwiseParallel,
+// for the transposed weight): each rank computes some of the outputs. What follows (an activation, the
+// attention of some heads) stays with them. The second is cut by its columns (RowwiseParallel): each rank
+// computes a part of the sum of every output, and an all-reduce adds the parts; its bias is added once, after
+// that. In the backward, the gradient of the first one's input is a sum over the ranks, too. With activations
+// of N = batch * context * width elements and n ranks, a block has two pairs:
 //
 //     all-reduces of N: 2 in the forward, 2 in the backward, 2 more if it is recomputed (checkpointed whole)
 //     sent by a rank:   4 * 2 (n - 1) / n * N elements in a step
 //
-// Norms and position embeddings are whole on each rank, and the ranks compute the same values for them; the
-// vocabulary is divided, too (vocabulary_parallel.h).
+// Norms, dropout and the residual are the same on each rank. With sequence parallelism (Korthikanti et al.:
+// arXiv 2205.05198, section 4.2) each rank has 1 / n of the rows there instead: a pair begins with an
+// all-gather and ends with a reduce-scatter, and the backward mirrors both. That is as many bytes as the
+// all-reduces. The gradients of the parameters there are sums over the ranks: one all-reduce each. Here a
+// rank has n-ths of all rows, sample after sample, where Megatron cuts each sample.
+//
+// The vocabulary is divided, too (vocabulary_parallel.h).
 #pragma once
 
 #include "trainer/model/module.h"
@@ -28,11 +32,21 @@ TensorCut second_of_pair(int ranks);
 // Joins the ranks' values over the tensor group, in place.
 void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction = Reduction::sum);
 
-// The input of a pair: `x` itself. In the backward its gradient is summed over the tensor group.
+// The input of a pair: `x` itself, or the rows of all ranks. In the backward its gradient is summed over the
+// group.
 Tensor enter_tensor_region(Graph& graph, const Tensor& x, int ranks);
 
-// The output of a pair: sums `y` over the tensor group, in place, and adds the bias (buffer < 0: none). The
-// backward has nothing to do for either.
-void leave_tensor_region(Graph& graph, const Tensor& y, const Arg& bias, std::int64_t width);
+// The output of a pair: the sum of `y` over the group, or this rank's rows of it. The backward is
+// gather_gradient.
+Tensor leave_tensor_region(Graph& graph, const Tensor& y);
+// The gradient of y, of which `dy` is that of leave_tensor_region's result.
+Tensor gather_gradient(Graph& graph, const Tensor& dy);
+
+// y [rows, width] += bias, in place.
+void add_bias(Graph& graph, const Tensor& y, const Arg& bias, std::int64_t width);
+
+// Hands on the gradient of a parameter that is whole on each rank. With sequence parallelism it is a sum over
+// the ranks, each of which has computed it from its rows.
+void whole_gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient);
 
 }  // namespace shardscope::trainer

@@ -19,6 +19,7 @@ Job job_for(Job job, Purpose purpose) {
     job.parallel.mode = ParallelMode::none;
     job.ddp.shard_optimizer = false;
     job.run.ranks = job.parallel.tensor = 1;
+    job.parallel.sequence = false;
     job.data.batch = 1;
     job.train = {};
     job.precision = {};
@@ -161,6 +162,8 @@ Graph Program::new_graph(PlanBuilder& builder, Tape& tape) const {
     Graph graph{builder, tape, *parallelism_};
     graph.dtype = dtype_of(job_.precision.param);
     graph.buffer_dtype = dtype_of(job_.precision.buffer);
+    graph.tensor = job_.parallel.tensor;
+    graph.sequence = job_.parallel.sequence;
     return graph;
 }
 
