@@ -88,7 +88,7 @@ Tensor PositionEmbedding::forward(Graph& graph, const Tensor& x) {
                              kernels::position_embedding_backward_cost(rows, context_, width_).flops);
             }
             graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
-            if (train) whole_gradient_ready(graph, parameters()[kWeight], std::move(dtable));
+            if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
         });
     return y;
 }

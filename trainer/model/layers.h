@@ -35,7 +35,6 @@ class Linear final : public Module {
     Tensor output(Graph& graph, const Tensor& input, bool wanted);
     Tensor activated_output(Graph& graph, const Tensor& input, bool wanted);
     std::vector<Arg> with_parameters(const Graph& graph, std::vector<Arg> args) const;
-    void gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient) const;
     bool is_summed() const { return weight().cut.cut == Cut::columns; }
 
     std::int64_t in_ = 0, out_ = 0;  // on one rank of a tensor group

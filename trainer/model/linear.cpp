@@ -22,7 +22,7 @@ Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_s
     out_ = whole.rows;
     if (bias) {
         add_parameter("bias", out, 1, normal ? Init{} : Init{InitKind::uniform, -bound, bound},
-                      cut.cut == Cut::rows ? cut : TensorCut{});
+                      cut.cut == Cut::rows ? cut : whole_in_pair(cut.ranks));
     }
 }
 
@@ -94,12 +94,6 @@ Tensor Linear::activated_output(Graph& graph, const Tensor& x, bool wanted) {
     return given;
 }
 
-// The gradients of the second of a pair are complete: they are those of the rows of all ranks.
-void Linear::gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient) const {
-    if (is_summed()) return graph.store.gradient_ready(parameter, std::move(gradient));
-    whole_gradient_ready(graph, parameter, std::move(gradient));
-}
-
 Tensor Linear::forward(Graph& graph, const Tensor& input) {
     const Tensor x = enter_tensor_region(graph, input, enters_);
     const std::int64_t rows = x.elements() / in_;
@@ -137,11 +131,12 @@ Tensor Linear::forward(Graph& graph, const Tensor& input) {
                          kernels::linear_backward_bias_cost(rows, out_).flops);
         }
         dy = {};
-        if (train_bias) gradient_ready(graph, parameters()[kBias], std::move(db));
+        if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
         // In autograd the weight's gradient is first transposed back, by a node of its own.
         if (!train_weight) return;
-        graph.tape.hand_on(
-            [this, &graph, dw = std::move(dw)]() mutable { gradient_ready(graph, weight(), std::move(dw)); });
+        graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
+            graph.store.gradient_ready(weight(), std::move(dw));
+        });
     });
     return y;
 }

@@ -15,6 +15,7 @@
 #include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
 #include "trainer/model/selection.h"
+#include "trainer/model/tensor_parallel.h"
 #include "trainer/model/vocabulary_parallel.h"
 
 namespace shardscope::trainer {
@@ -134,6 +135,7 @@ std::unique_ptr<Module> make_shape(const Job& job) {
 
 std::unique_ptr<Module> make_model(const Job& job) {
     std::unique_ptr<Module> model = make_shape(job);
+    if (job.parallel.sequence) mark_partial_gradients(*model);
     freeze(*model, job.train.freeze, where(job, "train.freeze"));
     checkpoint_modules(*model, job.memory.activation_checkpointing,
                        where(job, "memory.activation_checkpointing"));

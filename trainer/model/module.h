@@ -37,6 +37,7 @@ struct Parameter {
     Init init;
     TensorCut cut;
     bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
+    bool partial_gradient = false;    // the ranks of a tensor group compute parts of its sum
     std::int64_t whole_elements = 0;  // on all ranks of a tensor group, without padding
 
     std::int64_t elements() const { return rows * width; }  // on one of them

@@ -3,7 +3,6 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
-#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 
@@ -45,8 +44,8 @@ Tensor LayerNorm::forward(Graph& graph, const Tensor& x) {
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
         if (!train) return;
-        whole_gradient_ready(graph, parameters()[kWeight], std::move(dgamma));
-        whole_gradient_ready(graph, parameters()[kBias], std::move(dbeta));
+        graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        graph.store.gradient_ready(parameters()[kBias], std::move(dbeta));
     });
     return y;
 }
@@ -77,7 +76,7 @@ Tensor RMSNorm::forward(Graph& graph, const Tensor& x) {
                      kernels::rms_norm_backward_cost(rows, width_).flops);
         dy = {};
         graph.tape.accumulate(x.value, std::move(dx));
-        if (train) whole_gradient_ready(graph, parameters()[kWeight], std::move(dgamma));
+        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
     });
     return y;
 }

@@ -39,6 +39,10 @@ TensorCut second_of_pair(int ranks) {
     return {Cut::columns, ranks, {}};
 }
 
+TensorCut whole_in_pair(int ranks) {
+    return {Cut::none, ranks, {}};
+}
+
 void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction) {
     graph.builder.collective({.operation = Operation::all_reduce,
                               .dtype = x.dtype,
@@ -88,9 +92,9 @@ void add_bias(Graph& graph, const Tensor& y, const Arg& bias, std::int64_t width
                  kernels::position_embedding_forward_cost(rows, 1, width).flops);
 }
 
-void whole_gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient) {
-    if (graph.sequence && parameter.cut.cut == Cut::none) reduce_over_group(graph, gradient);
-    graph.store.gradient_ready(parameter, std::move(gradient));
+void mark_partial_gradients(Module& root) {
+    for (Parameter& p : root.parameters()) p.partial_gradient = p.cut.cut == Cut::none && p.cut.ranks == 1;
+    for (const auto& child : root.children()) mark_partial_gradients(*child);
 }
 
 }  // namespace shardscope::trainer

@@ -14,8 +14,9 @@
 // Norms, dropout and the residual are the same on each rank. With sequence parallelism (Korthikanti et al.:
 // arXiv 2205.05198, section 4.2) each rank has 1 / n of the rows there instead: a pair begins with an
 // all-gather and ends with a reduce-scatter, and the backward mirrors both. That is as many bytes as the
-// all-reduces. The gradients of the parameters there are sums over the ranks: one all-reduce each. Here a
-// rank has n-ths of all rows, sample after sample, where Megatron cuts each sample.
+// all-reduces. The gradients of the parameters there are sums over the ranks: one all-reduce each, before the
+// data axes reduce them or the optimizer reads them. Here a rank has n-ths of all rows, sample after sample,
+// where Megatron cuts each sample.
 //
 // The vocabulary is divided, too (vocabulary_parallel.h).
 #pragma once
@@ -28,6 +29,8 @@ namespace shardscope::trainer {
 // `sections`: rows that are cut one by one, such as queries, keys and values.
 TensorCut first_of_pair(int ranks, std::vector<std::int64_t> sections = {});
 TensorCut second_of_pair(int ranks);
+// A parameter that is whole, and whose gradient each rank computes from all rows: the bias of the second.
+TensorCut whole_in_pair(int ranks);
 
 // Joins the ranks' values over the tensor group, in place.
 void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction = Reduction::sum);
@@ -45,8 +48,8 @@ Tensor gather_gradient(Graph& graph, const Tensor& dy);
 // y [rows, width] += bias, in place.
 void add_bias(Graph& graph, const Tensor& y, const Arg& bias, std::int64_t width);
 
-// Hands on the gradient of a parameter that is whole on each rank. With sequence parallelism it is a sum over
-// the ranks, each of which has computed it from its rows.
-void whole_gradient_ready(Graph& graph, const Parameter& parameter, Tensor gradient);
+// Marks the parameters whose gradients each rank has computed from its rows alone
+// (Parameter::partial_gradient).
+void mark_partial_gradients(Module& root);
 
 }  // namespace shardscope::trainer

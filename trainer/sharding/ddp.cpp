@@ -223,6 +223,7 @@ Tensor Ddp::new_gradient(const Parameter& parameter) {
 
 // Autograd cannot write into a view of a bucket; its gradients are copied, or added, into their place.
 void Ddp::gradient_ready(const Parameter& parameter, Tensor gradient) {
+    if (parameter.partial_gradient) sum_over_tensor_group(builder(), gradient);
     if (!is_own(parameter) && !has_gradient(parameter)) {
         builder().kernel(Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
     }

@@ -184,6 +184,7 @@ Tensor FlatUnit::new_gradient(PlanBuilder& builder, const Parameter& parameter) 
 }
 
 void FlatUnit::gradient_ready(PlanBuilder& builder, const Parameter& parameter, Tensor gradient) {
+    if (parameter.partial_gradient) Parallelism::sum_over_tensor_group(builder, gradient, gradient.dtype);
     Tensor& present = gradients_[place_of(parameter)];
     const std::int64_t n = parameter.elements();
     Tensor sum = present;

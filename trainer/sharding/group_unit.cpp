@@ -234,6 +234,10 @@ void GroupUnit::reduce(PlanBuilder& builder, int divisor) {
         gradients.push_back(std::move(own.kept ? own.kept : own.made));
         own = {};
     }
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (parameters_[i]->partial_gradient && gradients[i])
+            Parallelism::sum_over_tensor_group(builder, gradients[i], gradients[i].dtype);
+    }
     Tensor input = builder.new_tensor(info_.name + " reduce_scatter input", MemoryCategory::communication,
                                       info_.padded_elements, options_.reduce);
     {

@@ -203,6 +203,12 @@ void OptimizerPlanner::clip(PlanBuilder& builder) {
 }
 
 void OptimizerPlanner::step(PlanBuilder& builder) {
+    for (const OptimizerSlot& slot : slots_) {
+        if (!slot.partial_gradient || !slot.trained()) continue;
+        const PlanBuilder::Scope scope(builder, Phase::optimizer, slot.module, slot.unit);
+        builder.collective({.operation = Operation::all_reduce, .group = Group::tensor}, slot.gradient,
+                           slot.gradient, slot.gradient.bytes, Stream::compute);
+    }
     clip(builder);
     const PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
     if (!has_state_) {

@@ -22,6 +22,7 @@ struct OptimizerSlot {
     std::int64_t per_rank = 0;
     std::vector<Segment> segments;
     int unit = -1, module = -1;
+    bool partial_gradient = false;            // to be summed over the tensor group before the step
     MemorySpace space = MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
     Arg parameter, gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     std::vector<BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch

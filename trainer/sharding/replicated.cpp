@@ -35,9 +35,15 @@ void Parallelism::initialize(PlanBuilder& builder, const Parameter& parameter, c
     }
 }
 
+void Parallelism::sum_over_tensor_group(PlanBuilder& builder, const Arg& gradient, DType dtype) {
+    builder.collective({.operation = Operation::all_reduce, .dtype = dtype, .group = Group::tensor}, gradient,
+                       gradient, gradient.bytes, Stream::compute);
+}
+
 Replicated::Replicated(const Job& job, Mesh mesh, const ModuleTree& tree, bool shard_optimizer)
     : Parallelism(job, mesh),
       tree_(tree),
+      alone_(job.parallel.mode == ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
       has_gradient_(tree.parameters.size(), false),
@@ -61,6 +67,7 @@ void Replicated::add_whole(const Parameter& p) {
     slot.elements = p.elements();
     slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != Cut::none}};
     slot.module = owner;
+    slot.partial_gradient = p.partial_gradient && p.trained && alone_;
     slot.parameter =
         declare_whole({p.path, MemoryCategory::parameters, MemorySpace::device, bytes_of(p), -1, owner});
     parameter_arg(p) = slot.parameter;

@@ -46,6 +46,7 @@ class Replicated : public Parallelism {
     void add_whole(const Parameter& parameter);
     void one_slot();
 
+    const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const Parameter*> trained_;
     std::vector<Arg> parameter_args_, gradient_args_;      // indexed by parameter id
     std::vector<bool> has_gradient_;                       // in this step, indexed by parameter id
