@@ -10,8 +10,10 @@
 #include "trainer/checkpoint/crc32c.h"
 #include "trainer/checkpoint/error.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -327,4 +329,4 @@ TEST_F(OtherOptimizer, StateThatOneParameterMissesIsNamed) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

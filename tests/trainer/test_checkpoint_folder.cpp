@@ -15,8 +15,10 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/checkpoint/open_files.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -303,4 +305,4 @@ TEST(FindCheckpoint, SaysWhatIsMissing) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

@@ -13,8 +13,10 @@
 #include "trainer/checkpoint/error.h"
 #include "trainer/world/hello.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -272,4 +274,4 @@ TEST_F(SavedTogether, EachProcessChecksWhatItReads) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

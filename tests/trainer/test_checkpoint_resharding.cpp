@@ -6,8 +6,10 @@
 
 #include "tests/trainer/checkpoint_testing.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 std::vector<std::pair<std::string, RunLayout>> all_layouts(const Shapes& shapes) {
     std::vector<std::pair<std::string, RunLayout>> layouts;
@@ -170,4 +172,4 @@ TEST(Loading, TheVocabularyIsInTheCheckpoint) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

@@ -14,8 +14,10 @@
 #include "trainer/executor/rank_runner.h"
 #include "trainer/executor/training_run.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 constexpr std::int64_t kSaved = 3, kEnd = 6;
 
@@ -223,4 +225,4 @@ TEST_F(GoingOn, AnotherModelIsRefusedBeforeTheFirstStep) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

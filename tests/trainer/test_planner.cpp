@@ -11,8 +11,10 @@
 #include "trainer/planner/job_file.h"
 #include "trainer/planner/search.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 using planner::Given;
 using planner::Outcome;
@@ -288,4 +290,4 @@ TEST(Planner, AnatomyIsThePapers) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer

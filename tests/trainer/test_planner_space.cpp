@@ -11,8 +11,10 @@
 #include "trainer/planner/model_classes.h"
 #include "trainer/planner/space.h"
 
-namespace shardscope::trainer::testing {
+namespace shardscope::trainer {
 namespace TEST_FILE {
+
+using namespace testing;
 
 using planner::Candidate;
 using ::testing::Contains;
@@ -210,4 +212,4 @@ TEST(PlannerSpace, RefusesImpossibleJobs) {
 }
 
 }  // namespace TEST_FILE
-}  // namespace shardscope::trainer::testing
+}  // namespace shardscope::trainer
