@@ -44,7 +44,7 @@ RunLayout layout_of(const sharding::Program& program) {
 }
 
 std::int64_t samples_per_step(const job::Job& job) {
-    return std::int64_t{job.train.accumulation} * job.run.ranks * job.data.batch;
+    return std::int64_t{job.train.accumulation} * job.data_ranks() * job.data.batch;
 }
 
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most) {
