@@ -10,6 +10,7 @@
 
 #include "jobs.h"
 #include "trainer/executor/rank_runner.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {
@@ -138,35 +139,17 @@ Gradients gradients_of(job::Job job) {
                 *program.modules().parameters[static_cast<std::size_t>(slot.segments[0].parameter)];
             const plan::HostView view = runner.contents(slot.gradient);
             const auto* values = reinterpret_cast<const float*>(view.bytes().data());
-            const int ranks = p.cut.ranks;
             std::vector<float>& whole = all[p.path];
-            whole.resize(
-                static_cast<std::size_t>(p.elements() * (p.cut.cut == model::Cut::none ? 1 : ranks)));
-            std::vector<std::int64_t> sections = p.cut.sections;
-            if (sections.empty()) sections = {p.rows * (p.cut.cut == model::Cut::rows ? ranks : 1)};
-            std::int64_t first_of_all = 0, row = 0;
-            for (const std::int64_t rows_of_all : sections) {
-                const std::int64_t rows = p.cut.cut == model::Cut::rows ? rows_of_all / ranks : rows_of_all;
-                for (std::int64_t r = 0; r < rows; ++r, ++row) {
-                    for (std::int64_t c = 0; c < p.width; ++c) {
-                        const std::int64_t to_row =
-                            first_of_all + (p.cut.cut == model::Cut::rows ? place * rows : 0) + r;
-                        const std::int64_t columns =
-                            p.cut.cut == model::Cut::columns ? p.width * ranks : p.width;
-                        const std::int64_t to_column =
-                            (p.cut.cut == model::Cut::columns ? place * p.width : 0) + c;
-                        whole[static_cast<std::size_t>(to_row * columns + to_column)] =
-                            values[row * p.width + c];
-                    }
-                }
-                first_of_all += rows_of_all;
+            whole.resize(static_cast<std::size_t>(p.whole_elements));
+            for (std::int64_t e = 0; e < p.elements();) {
+                const model::WholeRun run = model::whole_run(p, e, place);
+                for (std::int64_t to = run.whole; e < run.end; ++e, ++to)
+                    if (to < p.whole_elements) whole[static_cast<std::size_t>(to)] = values[e];
             }
         }
     };
     options.validation = data.validation.get();
     run_training(program, *data.train, options);
-    for (const model::Parameter* p : program.modules().parameters)  // without the padding
-        all[p->path].resize(static_cast<std::size_t>(p->whole_elements));
     return all;
 }
 

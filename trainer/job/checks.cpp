@@ -280,11 +280,6 @@ void Checks::strategy() {
     if (job_.parallel.sequence && job_.model.type == ModelType::mlp) {
         refuse("parallel.sequence", "model.type", "an mlp has no tokens to divide; omit the key");
     }
-    if (tensor > 1 && !(job_.checkpoint.save.empty() && job_.checkpoint.load.empty())) {
-        refuse(job_.checkpoint.save.empty() ? "checkpoint.load" : "checkpoint.save", "parallel.tensor",
-               "checkpoints of tensor parallel jobs are not supported; omit the key, or set parallel.tensor "
-               "to 1");
-    }
     if (job_.parallel.mode == ParallelMode::none && ranks != tensor) {
         refuse("parallel.mode", "run.ranks",
                fmt::format("\"none\" trains with one rank{}, but run.ranks is {}; set run.ranks to {}, or "

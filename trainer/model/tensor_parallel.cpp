@@ -44,8 +44,29 @@ TensorCut whole_in_pair(int ranks) {
     return {Cut::none, ranks, {}};
 }
 
-void reduce_over_group(Graph& graph, const plan::Tensor& x, plan::Reduction reduction) {
-    graph.builder.collective({.operation = plan::Operation::all_reduce,
+WholeRun whole_run(const Parameter& parameter, std::int64_t element, int tensor) {
+    const std::int64_t ranks = parameter.cut.ranks, all = parameter.elements();
+    switch (parameter.cut.cut) {
+        case Cut::none:
+            return {element, all};
+        case Cut::columns: {
+            const std::int64_t row = element / parameter.width, column = element % parameter.width;
+            return {(row * ranks + tensor) * parameter.width + column, (row + 1) * parameter.width};
+        }
+        case Cut::rows:
+            break;
+    }
+    std::int64_t first = 0;  // of the section, in the part
+    for (const std::int64_t rows : parameter.cut.sections) {
+        const std::int64_t share = rows / ranks * parameter.width;
+        if (element < first + share) return {first * ranks + tensor * share + element - first, first + share};
+        first += share;
+    }
+    return {tensor * all + element, all};
+}
+
+void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction) {
+    graph.builder.collective({.operation = Operation::all_reduce,
                               .dtype = x.dtype,
                               .group = plan::Group::tensor,
                               .reduction = reduction},

@@ -29,6 +29,9 @@ struct Mesh {
     int data_rank(int rank) const { return rank / tensor; }
     int shard_index(int rank) const { return data_rank(rank) % shard; }
     int replica(int rank) const { return data_rank(rank) / shard; }
+    // The ranks that together hold one copy of the parameters are neighbours; a rank's place among them.
+    int copy_size() const { return tensor * shard; }
+    int copy_index(int rank) const { return rank % copy_size(); }
     // The group of all ranks that read different samples.
     Group all_data() const { return tensor == 1 ? Group::world : Group::data; }
 
