@@ -155,8 +155,8 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
 
 // Saved on one mesh, continued on another. The vocabulary of 257 has padding on two ranks.
 TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
-    const auto on = [&](int tensor, int data, bool sequence, FsdpLayout layout) {
-        Job job = on_text(small_gpt(tensor * data));
+    const auto on = [&](int tensor, int data, bool sequence, job::FsdpLayout layout) {
+        job::Job job = on_text(small_gpt(tensor * data));
         job.model.width = 16;
         job.model.vocabulary = 257;
         job.data.batch = 4 / data;
@@ -165,9 +165,10 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
         job.fsdp.layout = layout;
         return job;
     };
-    const std::vector<Job> meshes = {on(1, 1, false, FsdpLayout::fsdp1), on(2, 1, false, FsdpLayout::fsdp1),
-                                     on(2, 2, true, FsdpLayout::fsdp2), on(2, 4, false, FsdpLayout::lean),
-                                     on(1, 4, false, FsdpLayout::fsdp2)};
+    const std::vector<job::Job> meshes = {
+        on(1, 1, false, job::FsdpLayout::fsdp1), on(2, 1, false, job::FsdpLayout::fsdp1),
+        on(2, 2, true, job::FsdpLayout::fsdp2), on(2, 4, false, job::FsdpLayout::lean),
+        on(1, 4, false, job::FsdpLayout::fsdp2)};
     const std::vector<double> uninterrupted = train(meshes[0]);
     for (std::size_t from = 0; from < meshes.size(); ++from) {
         for (std::size_t to = 0; to < meshes.size(); ++to) {
