@@ -6,6 +6,7 @@ namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
 
 using namespace cuda_testing;
+using kernels::Bf16;
 using testing::Tokens;
 using testing::tokens;
 

@@ -65,8 +65,8 @@ WholeRun whole_run(const Parameter& parameter, std::int64_t element, int tensor)
     return {tensor * all + element, all};
 }
 
-void reduce_over_group(Graph& graph, const Tensor& x, Reduction reduction) {
-    graph.builder.collective({.operation = Operation::all_reduce,
+void reduce_over_group(Graph& graph, const plan::Tensor& x, plan::Reduction reduction) {
+    graph.builder.collective({.operation = plan::Operation::all_reduce,
                               .dtype = x.dtype,
                               .group = plan::Group::tensor,
                               .reduction = reduction},
