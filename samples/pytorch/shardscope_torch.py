@@ -340,9 +340,29 @@ def attach(model=None, optimizer=None):
     return _Nothing() if nvtx is None else Attachment(nvtx, model, optimizer)
 
 
+USAGE = """usage: python3 -m shardscope_torch SCRIPT [ARGUMENT ...]
+       python3 -m shardscope_torch --fake OUT.json [--ranks N] [--steps K] SCRIPT [ARGUMENT ...]"""
+
+
+def _fake(arguments):
+    """The fake mode, which shardscope_fake.py describes."""
+    options = {"--fake": None, "--ranks": "2", "--steps": "3"}
+    while len(arguments) > 1 and arguments[0] in options:
+        options[arguments[0]] = arguments[1]
+        arguments = arguments[2:]
+    numbers = [options["--ranks"], options["--steps"]]
+    if not arguments or not all(n.isdigit() and int(n) > 0 for n in numbers):
+        sys.exit(USAGE)
+    import shardscope_fake
+
+    shardscope_fake.main(options["--fake"], *map(int, numbers), arguments)
+
+
 def main():
     if len(sys.argv) < 2:
-        sys.exit("usage: python3 -m shardscope_torch SCRIPT [ARGUMENT ...]")
+        sys.exit(USAGE)
+    if sys.argv[1] == "--fake":
+        return _fake(sys.argv[1:])
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     with attach():

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The jobs of scripts/bench_lift_torch.sh: three models under many configurations of FSDP and DDP on gloo, one thread to
-a rank. Started by torchrun.
+"""The jobs of scripts/bench_lift_torch.sh and fake_memory.sh: four models under many configurations of FSDP and DDP on
+gloo, one thread to a rank. Started by torchrun.
 
     torch_pairs.py measure MODEL ROUNDS OUT.json CONFIGURATION ...   all configurations stepped in turn, no profiler
     torch_pairs.py record MODEL FOLDER CONFIGURATION ...             a trace of each, FOLDER/CONFIGURATION/rank*.json
+    torch_pairs.py train MODEL STEPS CONFIGURATION                   an ordinary loop, on the GPU where there is one
+    torch_pairs.py count MODEL STEPS CONFIGURATION                   the same; prints the peak of its steps by storages
 
 A configuration is a list of words joined by "+": fsdp1, fsdp2 or ddp; then block, root, linear (what FSDP wraps), keep
 (SHARD_GRAD_OP), noprefetch, small (DDP's buckets of 1 MB), bf16, ckpt, batch2, accum2, one (rank 0 alone; the others
@@ -18,6 +20,8 @@ import random
 import re
 import sys
 import time
+import traceback
+import weakref
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -25,6 +29,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Attention(nn.Module):
@@ -63,7 +68,7 @@ class Gpt(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x))
@@ -168,17 +173,22 @@ def name_modules(model):
 class Job:
     """A model under a configuration, with its optimizer and data."""
 
-    def __init__(self, name, configuration, group=None, named=False):
+    def __init__(self, name, configuration, group=None, named=False, device="cpu", **optimizer):
         words = configuration.split("+")
         self.kind, self.one = words[0], "one" in words
         self.accumulation = 2 if "accum2" in words else 1
         batch = BATCH[name] * (2 if "batch2" in words else 1)
-        model = base_model(name)
+        device = torch.device(device)
+        model = base_model(name).to(device)
         block = BLOCKS[name]
-        if "ckpt" in words:
+
+        def checkpoint(model):
             from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapper
 
             wrapper.apply_activation_checkpointing(model, check_fn=lambda m: isinstance(m, block))
+
+        if "ckpt" in words and self.kind != "fsdp1":  # FSDP1 is to be outside
+            checkpoint(model)
         wrapped = {"block": (block,), "linear": (nn.Linear,)}.get(next((w for w in words if w in ("block", "linear")), ""), ())
         bf16, process_group = "bf16" in words, group
         if self.kind == "fsdp2":
@@ -188,7 +198,7 @@ class Job:
             more = {"reshard_after_forward": False} if "keep" in words else {}
             if bf16:
                 more["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
-            more["mesh"] = DeviceMesh.from_group(process_group or dist.group.WORLD, "cpu")
+            more["mesh"] = DeviceMesh.from_group(process_group or dist.group.WORLD, device.type)
             for module in reversed(list(model.modules())):
                 if isinstance(module, wrapped):
                     fully_shard(module, **more)
@@ -204,9 +214,11 @@ class Job:
                 sharding_strategy=ShardingStrategy.SHARD_GRAD_OP if "keep" in words else ShardingStrategy.FULL_SHARD,
                 backward_prefetch=None if "noprefetch" in words else BackwardPrefetch.BACKWARD_PRE,
                 mixed_precision=MixedPrecision(torch.bfloat16, torch.float32) if bf16 else None,
-                device_id=torch.device("cpu"),
+                device_id=device,
                 use_orig_params=True,
             )
+            if "ckpt" in words:
+                checkpoint(model)
         else:
             model = nn.parallel.DistributedDataParallel(
                 model, process_group=process_group, bucket_cap_mb=1 if "small" in words else None
@@ -214,16 +226,16 @@ class Job:
         if named:
             name_modules(model)
         self.model = model
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, **optimizer)
         torch.manual_seed(1 + dist.get_rank())
         if name == "mlp":
-            width = 768
-            self.x, self.y = torch.randn(batch, width), torch.randn(batch, 16)
+            self.data = lambda: (torch.randn(batch, 768, device=device), torch.randn(batch, 16, device=device))
             self.loss = F.mse_loss
         else:
-            self.x = torch.randint(0, VOCABULARY[name], (batch, 64))
-            self.y = torch.randint(0, VOCABULARY[name], (batch, 64))
+            tokens = functools.partial(torch.randint, 0, VOCABULARY[name], (batch, 64), device=device)
+            self.data = lambda: (tokens(), tokens())
             self.loss = lambda logits, y: F.cross_entropy(logits.flatten(0, 1), y.flatten())
+        self.x, self.y = self.data()
 
     def step(self):
         self.optimizer.zero_grad()
@@ -310,12 +322,88 @@ def record(name, folder, configurations):
     os.remove(whole)
 
 
+def train(name, steps, configuration, begin=lambda step: None):
+    """The loop of a tutorial, whose variables keep a step's batch, logits and loss until the next replaces them. The
+    optimizer is the one that PyTorch takes on GPUs."""
+    device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    job = Job(name, configuration, device=device, foreach=True)
+    job.x = job.y = None
+    for step in range(steps):
+        begin(step)
+        job.optimizer.zero_grad()
+        for _ in range(job.accumulation):
+            x, y = job.data()
+            logits = job.model(x)
+            loss = job.loss(logits, y)
+            loss.backward()
+        job.optimizer.step()
+
+
+class Storages(TorchDispatchMode):
+    """Counts the bytes of the storages that operations make, until their weak references die; without the copies that
+    Gloo makes of what it reduces and scatters, which a GPU's library does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.live = self.peak = 0
+        self._sizes = {}  # address of a StorageImpl -> (bytes, weak reference)
+        resize, own = torch.UntypedStorage.resize_, self
+
+        def resized(storage, size):
+            resize(storage, size)
+            own.see(storage)
+            return storage
+
+        torch.UntypedStorage.resize_ = resized
+
+    def see(self, storage):
+        place, now = storage._cdata, storage.nbytes()
+        before = self._sizes[place][0] if place in self._sizes else 0
+        if place not in self._sizes or before != now:
+            self._sizes[place] = (now, weakref.ref(storage, lambda reference: self._end(place, reference)))
+            self._count(now - before)
+
+    def _end(self, place, reference):
+        if place in self._sizes and self._sizes[place][1] is reference:
+            self._count(-self._sizes.pop(place)[0])
+
+    def _count(self, change):
+        self.live += change
+        self.peak = max(self.peak, self.live)
+
+    def __torch_dispatch__(self, function, kinds, args=(), kwargs=None):
+        if any(issubclass(kind, dist.tensor.DTensor) for kind in kinds):
+            return NotImplemented  # its operations on local tensors come here, too
+        out = function(*args, **(kwargs or {}))
+        if any(frame.filename.endswith("distributed_c10d.py") for frame in traceback.extract_stack(limit=6)):
+            return out
+        for tensor in out if isinstance(out, (list, tuple)) else [out]:
+            if isinstance(tensor, torch.Tensor):
+                self.see(tensor.untyped_storage())
+        return out
+
+
+def count(name, steps, configuration):
+    storages = Storages()
+
+    def begin(step):
+        if step == 1:  # the first step allocates the optimizer's state
+            storages.peak = storages.live
+
+    with storages:
+        train(name, steps, configuration, begin)
+    if dist.get_rank() == 0:
+        print(storages.peak)
+
+
 def main():
-    if len(sys.argv) < 5 or sys.argv[1] not in ("measure", "record") or "RANK" not in os.environ:
+    if len(sys.argv) < 5 or sys.argv[1] not in ("measure", "record", "train", "count") or "RANK" not in os.environ:
         sys.exit(__doc__)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    if sys.argv[1] == "measure":
+    dist.init_process_group("nccl" if sys.argv[1] == "train" and torch.cuda.is_available() else "gloo")
+    if sys.argv[1] in ("train", "count"):
+        (train if sys.argv[1] == "train" else count)(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    elif sys.argv[1] == "measure":
         measure(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5:])
     else:
         record(sys.argv[2], sys.argv[3], sys.argv[4:])

@@ -128,6 +128,18 @@ TEST(KinetoOddities, keysComeInAnyOrderAndMayBeMissing) {
     EXPECT_THAT(diagnostics(read), HasSubstr("1 event without a readable time was ignored"));
 }
 
+// What shardscope_torch.py --fake writes: facts about the run, but not the ranks that our export lists.
+TEST(KinetoOddities, aConfigurationWithoutRanksIsKeptAndTheTraceIsPytorchs) {
+    const ReadTrace read = read_text(
+        kineto(kOneLaunch, R"( "shardscope": {"configuration": {"times": "none"}, "modules": [{"id": 0}]},
+        "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4},)"));
+    EXPECT_EQ(read.trace->config_value("times"), "none");
+    ASSERT_EQ(read.trace->ranks.size(), 1U);
+    EXPECT_EQ(read.trace->ranks[0].number, 3);
+    EXPECT_TRUE(read.trace->modules.empty());
+    EXPECT_EQ(read.trace->device.size(), 1U);
+}
+
 TEST(KinetoOddities, threadsMayBeAnything) {
     std::string events;
     for (const std::string tid :

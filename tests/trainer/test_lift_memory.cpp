@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gloo_trace.h"
+#include "pytorch_models.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/import/open.h"
 #include "trainer/lift/counterfactuals.h"
@@ -16,7 +17,7 @@ namespace TEST_FILE {
 
 using testing::GlooTrace;
 
-constexpr std::int64_t kWidth = 256, kBytes = 4 * kWidth * kWidth;
+constexpr std::int64_t kBytes = 4 * kWidth * kWidth;
 
 // Two Linear without bias under DDP, a batch of as many rows as columns, so that an input's gradient has the
 // size of the weight's. The optimizer's step allocates `own` bytes for itself at a time; `copies`: Gloo's
@@ -104,6 +105,52 @@ TEST(LiftedMemory, TheOptimizersOwnBuffersRaiseThePeak) {
     EXPECT_GE(own.peak_bytes - lifted(0).peak_bytes, 15 * kBytes);
 }
 
+// Steps of DDP; the loop's variable "logits" is assigned after the forward, "tokens" before it.
+std::string loop_json() {
+    PytorchTrace trace;
+    for (int step = 0; step < 3; ++step) {
+        const std::string now = std::to_string(step), before = std::to_string(step - 1);
+        trace.range("ProfilerStep#" + now, "user_annotation", [&] {
+            trace.allocate("tokens " + now, 512);
+            if (step > 0) trace.free("tokens " + before);
+            trace.module("Net_0", [&] {
+                trace.operation("aten::linear", {{kRows, kWidth}, {kWidth, kWidth}}, 0, [&] {
+                    trace.allocate("logits " + now, kBytes);
+                    trace.kernel("sgemm", 100);
+                });
+            });
+            if (step > 0) trace.free("logits " + before);
+            trace.operation("aten::mse_loss", {{kRows, kWidth}}, 1, [&] { trace.kernel("mse", 10); });
+            trace.backward([&] {
+                trace.node("MseLossBackward0", 1, [&] { trace.kernel("mse_backward", 10); });
+                trace.node("MmBackward0", 0, [&] {
+                    if (step > 0) trace.free("gradient " + before);
+                    trace.allocate("gradient " + now, kBytes);
+                    trace.kernel("sgemm", 100);
+                    trace.collective("AllReduce", "allreduce", kWidth * kWidth, kWidth * kWidth, 250);
+                });
+            });
+            trace.range("Optimizer.step#SGD.step", "user_annotation", [&] { trace.kernel("sgd", 50); });
+        });
+    }
+    return trace.json();
+}
+
+TEST(LiftedMemory, AVariableOfTheLoopLivesUntilTheNextStepReplacesIt) {
+    const Lifted own = lift::lifted(loop_json());
+    std::vector<std::int64_t> carried;
+    std::set<int> at_begin;
+    for (const Item& item : own.step.data) {
+        if (item.kind != Item::Kind::allocate) continue;
+        carried.push_back(own.step.buffers[static_cast<std::size_t>(item.index)].bytes);
+        at_begin.insert(item.index);
+    }
+    // The old tokens and logits, but not the gradient, which the replay has itself; then the new tokens.
+    EXPECT_EQ(carried, (std::vector<std::int64_t>{512, kBytes, 512}));
+    ASSERT_EQ(own.step.loss.forward.front().kind, Item::Kind::free);
+    EXPECT_TRUE(at_begin.contains(own.step.loss.forward.front().index));
+}
+
 job::Job job_with(const std::vector<job::Override>& keys) {
     std::vector<job::Override> all = {{"run.ranks", "2"}};
     all.insert(all.end(), keys.begin(), keys.end());
@@ -123,6 +170,8 @@ TEST(OptimizerMemory, GrowsWithTheLargestPartOfARankOrWithAllOfThem) {
     EXPECT_EQ(each.of(step, fsdp1), 4800);  // no more than the shard of 600 elements
     const OptimizerMemory foreach (10 * 4000, step, ddp);
     EXPECT_EQ(foreach.of(step, fsdp2), 20000);
+    EXPECT_EQ(OptimizerMemory(4800, step, fsdp1, true).of(step, ddp),
+              9600);  // too small to be seen by its size
     EXPECT_EQ(OptimizerMemory().of(step, ddp), 0);
     EXPECT_EQ(OptimizerMemory(8000, LiftedStep(), ddp).of(step, ddp), 0);
 }

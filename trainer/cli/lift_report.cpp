@@ -24,6 +24,7 @@ using traces::report::Align;
 using traces::store::grouped;
 
 constexpr std::size_t kWidth = 110;
+constexpr std::string_view kNone = "-";  // the cell of a figure that the trace does not allow
 
 double percent(double value, double base) {
     return base > 0 ? 100 * (value - base) / base : 0;
@@ -79,10 +80,14 @@ std::vector<Column<Replay>> figure_columns(const LiftResult& result) {
     }
     columns.push_back({"peak", Align::right,
                        [&](const Replay& r) { return signed_bytes(r.peak.bytes - base.peak.bytes); }});
-    columns.push_back({"step ms", Align::right, [](const Replay& r) { return ms(r.step_s); }});
-    columns.push_back(
-        {"step", Align::right, [&](const Replay& r) { return signed_percent(r.step_s, base.step_s); }});
-    columns.push_back({"exposed ms", Align::right, [](const Replay& r) { return ms(r.exposed_s); }});
+    const auto timed = [&](const char* header, auto cell) {
+        columns.push_back({header, Align::right, [&result, cell](const Replay& r) {
+                               return result.lifted.times ? cell(r) : std::string(kNone);
+                           }});
+    };
+    timed("step ms", [](const Replay& r) { return ms(r.step_s); });
+    timed("step", [&](const Replay& r) { return signed_percent(r.step_s, base.step_s); });
+    timed("exposed ms", [](const Replay& r) { return ms(r.exposed_s); });
     return columns;
 }
 
@@ -96,8 +101,10 @@ std::string head(const LiftResult& result) {
     const Lifted& lifted = result.lifted;
     const Replay& base = result.unmodified;
     std::string out =
-        fmt::format("Unmodified replay: {} ms per step, recorded median {} ms ({})", ms(base.step_s),
-                    ms(lifted.step_s), signed_percent(base.step_s, lifted.step_s));
+        lifted.times
+            ? fmt::format("Unmodified replay: {} ms per step, recorded median {} ms ({})", ms(base.step_s),
+                          ms(lifted.step_s), signed_percent(base.step_s, lifted.step_s))
+            : fmt::format("Unmodified replay: {} ms per step, recorded {}", kNone, kNone);
     if (lifted.peak_bytes >= 0) {
         const std::int64_t off = base.peak.bytes - lifted.peak_bytes;
         out += fmt::format("; peak {} MB, recorded {} MB ({})", mb(base.peak.bytes), mb(lifted.peak_bytes),
@@ -119,12 +126,11 @@ std::string head(const LiftResult& result) {
             for (const lift::Segment& segment : call.own) both(segment);
     both(lifted.step.loss);
     out += fmt::format(
-        "\nLifted: rank {} of {}, {} step{}, {} module{} with {} kernels and {} parameters in them; recorded "
-        "as "
-        "{}{}{}\n",
+        "\nLifted: rank {} of {}, {} step{}, {} module{} with {}{} parameters in them; recorded as {}{}{}\n",
         lifted.rank, lifted.ranks, lifted.steps, lifted.steps == 1 ? "" : "s",
         grouped(static_cast<std::int64_t>(lifted.step.nodes.size())),
-        lifted.step.nodes.size() == 1 ? "" : "s", grouped(static_cast<std::int64_t>(kernels)),
+        lifted.step.nodes.size() == 1 ? "" : "s",
+        lifted.times ? grouped(static_cast<std::int64_t>(kernels)) + " kernels and " : "",
         grouped(lifted.step.elements()), strategy_text(base.job),
         base.job.parallel.mode == job::ParallelMode::fsdp ? ", wrap " + wrap_text(lifted, base.job) : "",
         fmt::format(", {} {}{}", base.units,
@@ -197,9 +203,11 @@ const lift::Replay* shown_row(const LiftResult& result) {
     return best;
 }
 
-std::string difference_of(const Replay& row, const Replay& unmodified) {
-    return fmt::format("{}, {} step", signed_bytes(row.peak.bytes - unmodified.peak.bytes),
-                       signed_percent(row.step_s, unmodified.step_s));
+std::string difference_of(const Replay& row, const LiftResult& result) {
+    const Replay& base = result.unmodified;
+    std::string bytes = signed_bytes(row.peak.bytes - base.peak.bytes);
+    if (!result.lifted.times) return bytes;
+    return fmt::format("{}, {} step", bytes, signed_percent(row.step_s, base.step_s));
 }
 
 std::string lift_table(const LiftResult& result, bool all) {
@@ -210,14 +218,15 @@ std::string lift_table(const LiftResult& result, bool all) {
     std::vector<Column<Replay>> columns = setting_columns(result);
     for (Column<Replay>& column : figure_columns(result)) columns.push_back(std::move(column));
     if (!shown.front.empty()) {
-        out += fmt::format(
-            "\nThe Pareto front of {} replays: no other is both smaller and faster; the fastest first\n{}",
-            result.rows.size(), table_of(shown.front, columns));
+        out += fmt::format("\nThe Pareto front of {} replays: {}\n{}", result.rows.size(),
+                           result.lifted.times ? "no other is both smaller and faster; the fastest first"
+                                               : "no other is smaller",
+                           table_of(shown.front, columns));
     }
     out += shown.rest_table("The best of the rest", columns);
     for (const RowLines& own : rows_with_lines(result)) {
         out += fmt::format("\nRow {} ({}): {}\n", own.row->number, name_of(*own.row),
-                           difference_of(*own.row, result.unmodified));
+                           difference_of(*own.row, result));
         for (const lift::PytorchLines& api : own.apis) {
             out += fmt::format("  {}\n", api.api);
             for (const std::string& line : api.lines) out += fmt::format("    {}\n", line);
@@ -231,13 +240,16 @@ std::string lift_table(const LiftResult& result, bool all) {
 std::string lift_json(const LiftResult& result) {
     const Lifted& lifted = result.lifted;
     nlohmann::ordered_json json;
+    const auto timed = [&](double value) {
+        return lifted.times ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+    };
     const auto figures = [&](nlohmann::ordered_json& to, const Replay& row) {
         to["units"] = row.units;
         to["peak_bytes"] = row.peak.bytes;
         to["at_peak"] = categories_json(row.peak.at_peak);
-        to["step_us"] = row.step_s * 1e6;
-        to["kernel_us"] = row.kernel_s * 1e6;
-        to["exposed_communication_us"] = row.exposed_s * 1e6;
+        to["step_us"] = timed(row.step_s * 1e6);
+        to["kernel_us"] = timed(row.kernel_s * 1e6);
+        to["exposed_communication_us"] = timed(row.exposed_s * 1e6);
         to["collective_bytes"] = row.moved_bytes;
     };
     json["trace"] = lifted.file;
@@ -246,13 +258,13 @@ std::string lift_json(const LiftResult& result) {
     json["steps"] = lifted.steps;
     json["modules"] = lifted.step.nodes.size();
     json["parameters"] = lifted.step.elements();
-    json["recorded"] = {{"step_us", lifted.step_s * 1e6}};
+    json["recorded"] = {{"step_us", timed(lifted.step_s * 1e6)}};
     if (lifted.peak_bytes >= 0) json["recorded"]["peak_bytes"] = lifted.peak_bytes;
     for (const job::Override& setting : lifted.settings)
         json["recorded"]["settings"][setting.key] = setting.value;
     json["unmodified"] = nlohmann::ordered_json::object();
     figures(json["unmodified"], result.unmodified);
-    json["unmodified"]["step_error_percent"] = percent(result.unmodified.step_s, lifted.step_s);
+    json["unmodified"]["step_error_percent"] = timed(percent(result.unmodified.step_s, lifted.step_s));
     if (lifted.peak_bytes >= 0)
         json["unmodified"]["peak_error_bytes"] = result.unmodified.peak.bytes - lifted.peak_bytes;
     json["not_known"] = lifted.notes;
@@ -271,7 +283,7 @@ std::string lift_json(const LiftResult& result) {
         }
         figures(own, row);
         own["peak_difference_bytes"] = row.peak.bytes - result.unmodified.peak.bytes;
-        own["step_difference_percent"] = percent(row.step_s, result.unmodified.step_s);
+        own["step_difference_percent"] = timed(percent(row.step_s, result.unmodified.step_s));
         own["front"] = row.front;
         if (row.same_as != 0) own["same_as"] = row.same_as;
         for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))

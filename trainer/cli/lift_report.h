@@ -27,7 +27,7 @@ std::string lift_table(const LiftResult& result, bool all);
 // docs/counterfactuals.md describes its contents.
 std::string lift_json(const LiftResult& result);
 
-// The difference from the unmodified replay: "-11.4 GB, +3.0 % step".
-std::string difference_of(const lift::Replay& row, const lift::Replay& unmodified);
+// The difference from the unmodified replay: "-11.4 GB, +3.0 % step"; only bytes if the trace has no times.
+std::string difference_of(const lift::Replay& row, const LiftResult& result);
 
 }  // namespace shardscope::trainer::cli

@@ -26,6 +26,7 @@ namespace {
 using lift::Replay;
 
 constexpr double kMicroseconds = 1e6;
+const traces::schema::RunInfoRow kNoTimes{"times", "none"};  // as in the recording (shardscope_fake.py)
 
 class TracePlanning {
   public:
@@ -85,10 +86,14 @@ void TracePlanning::write_database(const LiftResult& result) const {
     writer.add(traces::schema::RunInfoRow{"plan.trace", result.lifted.file});
     writer.add(traces::schema::RunInfoRow{"plan.cluster", result.links});
     writer.add(traces::schema::RunInfoRow{"plan.complete", result.complete ? "true" : "false"});
-    writer.add(traces::schema::RunInfoRow{"lift.recorded_step_us",
-                                          fmt::format("{:.3f}", result.lifted.step_s * kMicroseconds)});
-    writer.add(traces::schema::RunInfoRow{"lift.unmodified_step_us",
-                                          fmt::format("{:.3f}", result.unmodified.step_s * kMicroseconds)});
+    if (result.lifted.times) {
+        writer.add(traces::schema::RunInfoRow{"lift.recorded_step_us",
+                                              fmt::format("{:.3f}", result.lifted.step_s * kMicroseconds)});
+        writer.add(traces::schema::RunInfoRow{
+            "lift.unmodified_step_us", fmt::format("{:.3f}", result.unmodified.step_s * kMicroseconds)});
+    } else {
+        writer.add(kNoTimes);
+    }
     if (result.lifted.peak_bytes >= 0)
         writer.add(
             traces::schema::RunInfoRow{"lift.recorded_peak_bytes", std::to_string(result.lifted.peak_bytes)});
@@ -103,7 +108,7 @@ void TracePlanning::write_database(const LiftResult& result) const {
             out.step_us = out.last_step_us = row.step_s * kMicroseconds;
             out.exposed_us = out.last_exposed_us = row.exposed_s * kMicroseconds;
             out.last_kernel_us = row.kernel_s * kMicroseconds;
-            out.why = difference_of(row, result.unmodified);
+            out.why = difference_of(row, result);
         }
         const bool written = row.number == result.wanted && !options_.files.empty();
         if (written) out.trace = options_.files.front();
@@ -115,6 +120,10 @@ void TracePlanning::write_database(const LiftResult& result) const {
 int TracePlanning::run() {
     const auto trace = traces::importer::open_any({file_});
     const lift::Lifted lifted = lift::lift(*trace);
+    if (!lifted.times && (question_.bandwidth > 0 || !question_.cluster.empty())) {
+        refuse_argument(question_.cluster.empty() ? "--bandwidth" : "--cluster",
+                        fmt::format("{} has no times, only the order of events; omit the option", file_));
+    }
     const Replay unmodified = lift::replay_unmodified(lifted);
     if (!unmodified.can_be()) throw lift::LiftError(unmodified.impossible);
     const sim::Cluster cluster = lift::asked_cluster(lifted, question_);
@@ -137,10 +146,12 @@ int TracePlanning::run() {
     }
     if (const Replay* row = shown_row(result); row && !options_.files.empty()) {
         if (!row->can_be()) throw job::JobError(row->impossible);
+        std::vector<traces::schema::RunInfoRow> facts = {{"lift.trace", lifted.file},
+                                                         {"lift.row", std::to_string(row->number)}};
+        if (!lifted.times) facts.push_back(kNoTimes);
         for (const std::string& file : options_.files) {
             write_simulation(lift::program_of(lifted, row->job), lift::cluster_for(lifted, cluster, row->job),
-                             {}, 1, {{"lift.trace", lifted.file}, {"lift.row", std::to_string(row->number)}},
-                             writer_options(file, options_.overwrite));
+                             {}, 1, facts, writer_options(file, options_.overwrite));
         }
     }
     if (!options_.output.empty()) write_database(result);

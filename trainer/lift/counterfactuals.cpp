@@ -280,10 +280,11 @@ Replay replay(const Lifted& lifted, const sim::Cluster& cluster, std::vector<job
         add_memory(program, out);
         for (const plan::Op& op : program.step(program.warm_up_steps()).ops)
             if (op.kind == plan::OpKind::collective) out.moved_bytes += op.bytes;
-        sim::SimOptions options;
-        const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), options);
-        out.reserved_bytes = result.classes.front().reserved;
-        take_times(result.classes.front().steps, out);
+        if (lifted.times) {
+            const sim::SimResult result = sim::simulate(program, cluster_for(lifted, cluster, out.job), {});
+            out.reserved_bytes = result.classes.front().reserved;
+            take_times(result.classes.front().steps, out);
+        }
     } catch (const job::JobError& error) {
         // All settings, even the recorded ones, are passed as a command line's; the user gave few of them.
         std::string_view reason = error.what();

@@ -30,8 +30,8 @@ struct Replay {
     std::string peak_unit;               // unit that holds most of the peak; empty: none
     std::int64_t peak_unit_bytes = 0;
     std::int64_t moved_bytes = 0;        // by collectives of a steady step, as full buffers
-    std::int64_t reserved_bytes = 0;     // the most that the caching allocator reserved
-    double step_s = 0;                   // duration of a steady step
+    std::int64_t reserved_bytes = -1;    // the most that the caching allocator reserved; -1: not simulated
+    double step_s = 0;                   // duration of a steady step; 0: the trace has no times
     double kernel_s = 0, exposed_s = 0;  // its parts: kernels, communication outside kernels
     bool front = false;                  // on the Pareto front: no possible row is both smaller and faster
     int same_as = 0;                     // an earlier row with the same figures; 0: none

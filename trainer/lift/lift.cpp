@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "trainer/lift/host_trace.h"
 #include "trainer/lift/mean_step.h"
 #include "trainer/lift/recorded_costs.h"
+#include "trainer/lift/resident_memory.h"
 #include "trainer/lift/settings.h"
 #include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
@@ -55,6 +57,7 @@ class Lifting {
         : trace_(trace), roles_(trace, hosts), cores_(trace, traces::analysis::match_communications(trace)) {
         out_.file = trace.path;
         out_.ours = is_ours(trace);
+        out_.times = trace.config_value("times") != "none";
         out_.hosts = hosts;
     }
 
@@ -63,9 +66,11 @@ class Lifting {
   private:
     void check() const;
     void read_steps();
+    std::int64_t start_before(std::int64_t step) const;
     void know_settings();
     void know_buckets(const std::vector<std::int64_t>& recorded);
     void know_memory();
+    bool updates_together() const;
     void know_costs();
     void know_hosts(RecordedFigures figures);
     std::vector<traces::analysis::Interval> middle_windows() const;
@@ -137,8 +142,10 @@ void Lifting::read_steps() {
     const HostPoints points(trace_, roles_, rank_, out_.hosts);
     const auto lift_all = [&] {
         recordings_.clear();
-        for (const StepWindow& step : steps_)
-            recordings_.push_back(lift_step(trace_, roles_, points, step.host, options()));
+        for (const StepWindow& step : steps_) {
+            recordings_.push_back(
+                lift_step(trace_, roles_, points, start_before(step.host.start), step.host, options()));
+        }
     };
     lift_all();
     if (!out_.hosts) {
@@ -181,6 +188,14 @@ void Lifting::read_steps() {
                            steps_[base_].number, fault));
     }
     out_.step = std::move(step);
+}
+
+// The start of the step before one that starts then; the same if there is none.
+std::int64_t Lifting::start_before(std::int64_t step) const {
+    std::int64_t latest = std::numeric_limits<std::int64_t>::min();
+    for (const traces::store::Step& own : trace_.steps)
+        if (own.rank == rank_ && own.start < step) latest = std::max(latest, own.start);
+    return latest == std::numeric_limits<std::int64_t>::min() ? step : latest;
 }
 
 void Lifting::know_settings() {
@@ -293,6 +308,22 @@ void Lifting::know_memory() {
     if (!out_.memory || out_.hosts) return;
     for (const traces::analysis::RankMemory& own : traces::analysis::memory_report(trace_).ranks)
         if (own.rank == out_.rank) out_.peak_bytes = own.peak_bytes;
+    if (out_.ours) return;
+    const std::int64_t resident =
+        resident_bytes(trace_, rank_, steps_[base_].host, program_of(out_, job_of(out_, {})),
+                       recordings_[base_].carried_bytes);
+    if (resident > 0) add_resident(out_.step, resident);
+}
+
+// Whether the optimizer's operators take lists of parameters (foreach); clipping always does.
+bool Lifting::updates_together() const {
+    for (std::size_t r = 0; r < trace_.ranges.size(); ++r) {
+        const std::string_view name = trace_.strings[trace_.ranges.name[r]];
+        if (name.starts_with("aten::_foreach_") && name != "aten::_foreach_norm" &&
+            name != "aten::_foreach_mul_" && roles_.optimizer(static_cast<std::int32_t>(r)))
+            return true;
+    }
+    return false;
 }
 
 void Lifting::know_costs() {
@@ -362,7 +393,8 @@ void Lifting::know_host_peak(const sharding::Program& recorded) {
         }
         rises.push_back(most);
     }
-    out_.peak_bytes = account.counter().live_bytes() + median(std::move(rises));
+    out_.peak_bytes =
+        account.counter().live_bytes() + recordings_[base_].carried_bytes + median(std::move(rises));
     out_.notes.emplace_back(
         "PyTorch counts the host's memory from the profiler's start: the recorded peak is the step's rise "
         "above "
@@ -407,6 +439,12 @@ void Lifting::spread_waiting() {
 
 void Lifting::tell_what_is_missing() {
     auto& notes = out_.notes;
+    if (!out_.times) {
+        notes.emplace_back(
+            "The trace has no times, only the order of events (shardscope_torch.py --fake): replays have "
+            "peaks "
+            "and no durations, and the Pareto front is the smallest peak.");
+    }
     if (!out_.modules) {
         notes.emplace_back(
             "No module ranges (nn.Module: Class_n): the model is one module, and no unit can be wrapped "
@@ -437,6 +475,7 @@ void Lifting::tell_what_is_missing() {
             "activities "
             "(ProfilerActivity.CPU).");
     }
+    if (!out_.times) return;
     if (trace_.ranks.size() == 1 && out_.ranks > 1) {
         notes.push_back(
             fmt::format("One rank of {}: its collectives' times include the waiting for the others. "
@@ -455,9 +494,12 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
-    out_.optimizer = OptimizerMemory(recordings_[base_].optimizer_rise, out_.step, job_of(out_, {}));
+    out_.optimizer =
+        OptimizerMemory(recordings_[base_].optimizer_rise, out_.step, job_of(out_, {}), updates_together());
     if (!out_.hosts) spread_waiting();
+    const std::size_t notes = out_.notes.size();
     know_costs();
+    if (!out_.times) out_.notes.resize(notes);  // those of costs
     tell_what_is_missing();
     return std::move(out_);
 }

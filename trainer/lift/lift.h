@@ -53,6 +53,7 @@ struct Lifted {
     HostEngine engine;            // FSDP's work on their threads
     std::int64_t batch = 0;       // samples per rank and micro-batch; 0: unknown
     ParametersFrom parameters = ParametersFrom::nothing;
+    bool times = true;     // the trace has durations; false: only the order of events, and peaks
     double step_s = 0;     // median, recorded
     double waiting_s = 0;  // waiting for other ranks per step, outside kernels; 0: none, or only one rank
                            // known

@@ -66,6 +66,7 @@ struct LiftedBuffer {
     traces::schema::MemoryCategory category = traces::schema::MemoryCategory::activations;
     traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
     std::int64_t bytes = 0;
+    bool grows = true;  // with the batch
 };
 
 struct LiftedStep {

@@ -61,14 +61,20 @@ OperatorParameter parameter_of(std::string_view name, const std::vector<std::vec
 }  // namespace
 
 bool reads_parameters(std::string_view operation) {
-    return signature_of(operation) != nullptr;
+    return operation == kListedParameters || signature_of(operation) != nullptr;
 }
 
 std::vector<OperatorParameter> parameters_of(std::string_view operation, std::string_view detail) {
+    std::vector<OperatorParameter> found;
+    const auto shapes = traces::store::input_dimensions(detail);
+    if (operation == kListedParameters) {
+        for (std::size_t i = 1; i < shapes.size(); ++i)
+            if (const auto own = parameter_of("parameter", shapes, static_cast<int>(i)); own.elements > 0)
+                found.push_back(own);
+        return found;
+    }
     const Signature* signature = signature_of(operation);
     if (!signature) return {};
-    const auto shapes = traces::store::input_dimensions(detail);
-    std::vector<OperatorParameter> found;
     for (const OperatorParameter& parameter :
          {parameter_of("weight", shapes, signature->weight), parameter_of("bias", shapes, signature->bias)})
         if (parameter.elements > 0) found.push_back(parameter);
@@ -77,10 +83,10 @@ std::vector<OperatorParameter> parameters_of(std::string_view operation, std::st
 
 std::int64_t batch_of(std::string_view operation, std::string_view detail) {
     const Signature* signature = signature_of(operation);
-    if (!signature) return 0;
+    if (!signature && operation != kListedParameters) return 0;
     const auto shapes = traces::store::input_dimensions(detail);
     const std::size_t input =
-        signature->weight == 0 || signature->bias == 0 ? 1 : 0;  // the weight or bias is first
+        signature && (signature->weight == 0 || signature->bias == 0) ? 1 : 0;  // the weight or bias is first
     return input < shapes.size() && !shapes[input].empty() ? shapes[input].front() : 0;
 }
 

@@ -13,6 +13,10 @@ struct OperatorParameter {
     std::int64_t elements = 0, rows = 0;
 };
 
+// An entry of shardscope_torch.py --fake at the beginning of a module's call, whose "Input Dims" are the
+// sizes of the module's first input, then those of its parameters.
+inline constexpr std::string_view kListedParameters = "shardscope::parameters";
+
 // Whether an operator of this name reads parameters.
 bool reads_parameters(std::string_view operation);
 

@@ -33,10 +33,11 @@ Local local_parameters(const LiftedStep& step, const job::Job& job) {
 
 }  // namespace
 
-OptimizerMemory::OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job) {
+OptimizerMemory::OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job,
+                                 bool together) {
     const Local local = local_parameters(step, job);
     if (rise <= 0 || local.largest <= 0) return;
-    all_ = static_cast<double>(rise) > kMostBuffers * local.largest;
+    all_ = together || static_cast<double>(rise) > kMostBuffers * local.largest;
     share_ = static_cast<double>(rise) / (all_ ? local.all : local.largest);
 }
 

@@ -14,7 +14,9 @@ class OptimizerMemory {
   public:
     OptimizerMemory() = default;
     // `rise`: bytes by which the recorded step of `job` rises above its start inside the optimizer.
-    OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job);
+    // `together`: its operators show that it updates all parameters together; false: that depends on the
+    // rise.
+    OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job, bool together = false);
 
     // Bytes on one rank.
     std::int64_t of(const LiftedStep& step, const job::Job& job) const;

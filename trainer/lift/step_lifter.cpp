@@ -42,7 +42,7 @@ class StepLifter {
           places_(trace, options.ours, out_.step),
           now_(host.start) {}
 
-    LiftedRecording run();
+    LiftedRecording run(std::int64_t previous);
 
   private:
     void take(const Point& point);
@@ -56,6 +56,8 @@ class StepLifter {
     }
     void allocate(const Point& point);
     void free(const Point& point);
+    void find_carried(std::int64_t previous);
+    int add_buffer(std::size_t m);
     void count_optimizer(const Point& point);
     bool is_engine(const Point& point) const;
     bool is_engine_memory(std::size_t m) const;
@@ -81,8 +83,10 @@ class StepLifter {
 
     std::int32_t group_ = -2;  // the autograd node of the backward's current position
     Place group_place_;
-    std::vector<std::pair<int, Place>> ready_;          // parameters that the group completes
-    std::unordered_map<std::uint64_t, int> live_;       // address -> buffer; -1: not the model's
+    std::vector<std::pair<int, Place>> ready_;                // parameters that the group completes
+    std::unordered_map<std::uint64_t, int> live_;             // address -> buffer; -1: not the model's
+    std::unordered_map<std::uint64_t, std::size_t> carried_;  // address -> index in MemoryEvents
+    std::vector<Item> carried_items_;
     std::map<std::pair<int, int>, bool> has_gradient_;  // (parameter, node)
     std::map<std::string, int> parameter_of_path_;
 
@@ -105,13 +109,15 @@ bool StepLifter::is_engine(const Point& point) const {
     return false;
 }
 
-LiftedRecording StepLifter::run() {
+LiftedRecording StepLifter::run(std::int64_t previous) {
     out_.has_modules = parts_.has_modules;
     out_.has_backward = parts_.has_backward;
     out_.micro_batches = parts_.micro_batches;
     if (!parts_.has_modules) places_.open_whole_model(parts_.root.start);
+    if (!options_.ours) find_carried(previous);
     for (const Point& point : points_) take(point);
     flush_ready();
+    out_.step.data.insert(out_.step.data.begin(), carried_items_.begin(), carried_items_.end());
     if (out_.step.nodes.empty()) places_.add_whole_model();  // nothing was recorded inside the wrapper
     complete_parameters(trace_, rank_, parts_, places_, traffic_, options_, out_);
     for (const UnitTraffic::Bucket& bucket : traffic_.buckets) out_.buckets.push_back(bucket.bytes);
@@ -357,6 +363,34 @@ void StepLifter::count_optimizer(const Point& point) {
     out_.optimizer_rise = std::max(out_.optimizer_rise, optimizer_live_);
 }
 
+// Finds what the model allocated outside of the backward, from `previous` on, and did not free before this
+// micro-batch: a loop's variables (loss, logits) keep their values until they are assigned again.
+void StepLifter::find_carried(std::int64_t previous) {
+    const traces::store::MemoryEvents& memory = trace_.memory;
+    for (std::size_t m = 0; m < memory.size(); ++m) {
+        const std::int64_t time = memory.time[m];
+        if (memory.rank[m] != rank_ || time < previous || time >= parts_.micro_start) continue;
+        const std::int32_t range = all_.innermost(time);
+        if (memory.bytes[m] > 0 && !roles_.engine(range) && !roles_.optimizer(range) &&
+            roles_.node(range) < 0)
+            carried_[memory.address[m]] = m;
+        else
+            carried_.erase(memory.address[m]);
+    }
+}
+
+int StepLifter::add_buffer(std::size_t m) {
+    LiftedBuffer buffer;
+    buffer.name = text(trace_.memory.name[m]);
+    if (buffer.name.empty()) buffer.name = "recorded";
+    buffer.category = options_.ours ? trace_.memory.category[m] : MemoryCategory::activations;
+    buffer.space = trace_.memory.space[m];
+    buffer.bytes = trace_.memory.bytes[m];
+    out_.step.buffers.push_back(std::move(buffer));
+    out_.freed_ns.push_back(std::numeric_limits<std::int64_t>::max());
+    return static_cast<int>(out_.step.buffers.size()) - 1;
+}
+
 void StepLifter::allocate(const Point& point) {
     count_optimizer(point);
     const auto m = static_cast<std::size_t>(point.index);
@@ -383,21 +417,21 @@ void StepLifter::allocate(const Point& point) {
         gap_ = 0;
         return;
     }
-    live_[address] = static_cast<int>(out_.step.buffers.size());
-    LiftedBuffer buffer;
-    buffer.name = text(trace_.memory.name[m]);
-    if (buffer.name.empty()) buffer.name = "recorded";
-    buffer.category = options_.ours ? trace_.memory.category[m] : MemoryCategory::activations;
-    buffer.space = trace_.memory.space[m];
-    buffer.bytes = trace_.memory.bytes[m];
-    out_.step.buffers.push_back(std::move(buffer));
-    out_.freed_ns.push_back(std::numeric_limits<std::int64_t>::max());
+    live_[address] = add_buffer(m);
     add(point, {.kind = Item::Kind::allocate, .index = live_[address]});
 }
 
 void StepLifter::free(const Point& point) {
     count_optimizer(point);
-    const auto found = live_.find(trace_.memory.address[static_cast<std::size_t>(point.index)]);
+    const std::uint64_t address = trace_.memory.address[static_cast<std::size_t>(point.index)];
+    if (const auto carried = carried_.find(address);
+        carried != carried_.end() && part_of(point.time) != Part::before) {
+        live_[address] = add_buffer(carried->second);
+        carried_items_.push_back({.kind = Item::Kind::allocate, .index = live_[address]});
+        out_.carried_bytes += trace_.memory.bytes[carried->second];
+        carried_.erase(carried);
+    }
+    const auto found = live_.find(address);
     if (found == live_.end() || found->second < 0) {
         charge_engine(point);
         return;
@@ -423,8 +457,9 @@ void StepLifter::flush_ready() {
 }  // namespace
 
 LiftedRecording lift_step(const Trace& trace, const HostRangeRoles& roles, const HostPoints& points,
-                          traces::analysis::Interval host, const StepLifterOptions& options) {
-    return StepLifter(trace, roles, points, host, options).run();
+                          std::int64_t previous, traces::analysis::Interval host,
+                          const StepLifterOptions& options) {
+    return StepLifter(trace, roles, points, host, options).run(previous);
 }
 
 }  // namespace shardscope::trainer::lift

@@ -49,6 +49,7 @@ struct LiftedRecording {
     std::int64_t optimizer_rise =
         0;  // bytes that the optimizer's step allocates and frees again, at most at a time
     std::vector<std::int64_t> freed_ns;  // by buffer of the step: when; the maximum: later than it
+    std::int64_t carried_bytes = 0;      // buffers of the previous micro-batch that this one frees
 };
 
 struct StepLifterOptions {
@@ -63,8 +64,9 @@ struct StepLifterOptions {
     const SharedCores* cores = nullptr;  // not null; outlives the lifting
 };
 
+// `previous`: when the previous step began, whose allocations may live on; `host.start` if there is none.
 LiftedRecording lift_step(const traces::store::Trace& trace, const HostRangeRoles& roles,
-                          const HostPoints& points, traces::analysis::Interval host,
+                          const HostPoints& points, std::int64_t previous, traces::analysis::Interval host,
                           const StepLifterOptions& options);
 
 }  // namespace shardscope::trainer::lift

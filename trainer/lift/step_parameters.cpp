@@ -14,6 +14,8 @@ namespace {
 
 using traces::store::RangeKind;
 
+constexpr std::int64_t kRounding = 512;  // bytes to which an allocator rounds, at most
+
 // The parameters of a unit, and by how much its gather exceeds them. fully_shard pads each to the same rows
 // on every rank; FullyShardedDataParallel aligns each to 16 bytes, if at all, and pads their sum.
 struct UnitParameters {
@@ -85,7 +87,9 @@ void Completion::complete_by_table() {
 void Completion::read_shapes() {
     const traces::store::HostRanges& ranges = trace.ranges;
     if (ranges.detail.empty() || !parts.has_modules) return;
+    const auto listed = trace.strings.find(kListedParameters);  // lists are complete: operators add nothing
     for (std::size_t r = 0; r < ranges.size(); ++r) {
+        if (listed && listed != ranges.name[r]) continue;
         const std::int64_t start = ranges.start[r];
         if (!parts.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
         if (trace.threads[ranges.thread[r]].rank != rank || !reads_parameters(text(ranges.name[r]))) continue;
@@ -253,7 +257,10 @@ void Completion::place_gradients() {
                 if (item->kind != Item::Kind::allocate || taken.contains(item->index)) continue;
                 const auto buffer = static_cast<std::size_t>(item->index);
                 const std::int64_t bytes = out.step.buffers[buffer].bytes, until = out.freed_ns[buffer];
-                if (bytes < 2 * elements || bytes > 4 * elements + 512 || until <= lived) continue;
+                const auto near = [&](std::int64_t size) {
+                    return bytes >= size && bytes <= size + kRounding;
+                };
+                if ((!near(2 * elements) && !near(4 * elements)) || until <= lived) continue;
                 memory = item;
                 lived = until;
             }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -57,6 +58,7 @@ class Player {
     void begin_micro_batch() {
         owed_ = 0;
         needs_gradients_ = false;
+        output_ = -1;
         std::fill(calls_.begin(), calls_.end(), 0);
         calls_.resize(step_.nodes.size(), 0);
     }
@@ -70,7 +72,7 @@ class Player {
         for (auto item = items.rbegin(); item != items.rend(); ++item) {
             if (item->kind != Item::Kind::allocate) continue;
             const auto b = static_cast<std::size_t>(item->index);
-            const bool on_device = step_.buffers[b].space == plan::MemorySpace::device;
+            const bool on_device = step_.buffers[b].space == MemorySpace::device;
             if (on_device && !freed_[b] && live_[b] &&
                 live_[b].bytes() >= static_cast<std::int64_t>(sizeof(double)))
                 return live_[b];
@@ -84,6 +86,26 @@ class Player {
         std::erase_if(allocated, [&](int buffer) { return !live_[static_cast<std::size_t>(buffer)]; });
         for (std::size_t i = 0; i + 1 < allocated.size(); ++i)
             live_[static_cast<std::size_t>(allocated[i])] = {};
+        input_of_[node] = std::exchange(output_, -1);
+        const std::vector<int> freed = freed_in(node);
+        if (!allocated.empty() && std::binary_search(freed.begin(), freed.end(), allocated.back()))
+            output_ = allocated.back();
+    }
+    // The recorded free of a module's output may be in its own backward, which now has the recomputed one:
+    // what was kept goes with the backward of the next checkpointed module, whose input it was.
+    void drop_input(int node) {
+        if (const auto input = input_of_.find(node); input != input_of_.end() && input->second >= 0)
+            live_[static_cast<std::size_t>(input->second)] = {};
+    }
+    // A recomputation makes the module's output again, which nothing uses: what is freed outside the module
+    // goes.
+    void drop_output(int node) {
+        std::vector<int> allocated;
+        collect(node, allocated);
+        const std::vector<int> freed = freed_in(node);
+        for (const int buffer : allocated)
+            if (!std::binary_search(freed.begin(), freed.end(), buffer))
+                live_[static_cast<std::size_t>(buffer)] = {};
     }
     void drop_all() {
         for (plan::Tensor& tensor : live_) tensor = {};
@@ -102,6 +124,22 @@ class Player {
             if (s < call.children.size()) collect(call.children[s], allocated);
         }
     }
+    std::vector<int> freed_in(int node) const {
+        std::vector<int> freed;
+        collect_freed(node, freed);
+        std::sort(freed.begin(), freed.end());
+        return freed;
+    }
+    // The buffers that a module's forward and backward free.
+    void collect_freed(int id, std::vector<int>& freed) const {
+        for (const Call& call : node(id).calls) {
+            for (const Segment& own : call.own)
+                for (const std::vector<Item>* items : {&own.forward, &own.backward})
+                    for (const Item& item : *items)
+                        if (item.kind == Item::Kind::free) freed.push_back(item.index);
+            for (const int child : call.children) collect_freed(child, freed);
+        }
+    }
     // Kernels, copies and activations grow with the batch.
     double scale(const Item& item) const {
         return batch_factor_ * (item.kind == Item::Kind::kernel ? costs_.kernel_factor : 1);
@@ -118,6 +156,8 @@ class Player {
     std::vector<plan::Tensor> live_;       // by buffer
     std::vector<bool> freed_;              // by buffer: freed before the step ends
     std::vector<std::size_t> calls_;       // by node, in this micro-batch
+    std::map<int, int> input_of_;  // by checkpointed node: the buffer that the one before it kept, -1 none
+    int output_ = -1;              // what the last checkpointed module kept, if its own backward frees it
     bool needs_gradients_ = false;
     std::int64_t owed_ = 0;  // host time of ranges, to subtract from that of later items
 };
@@ -136,10 +176,10 @@ void Player::play(plan::PlanBuilder& builder, model::ParameterStore* store, cons
     switch (item.kind) {
         case Item::Kind::allocate: {
             const LiftedBuffer& buffer = step_.buffers[i];
-            const bool on_device = buffer.space == plan::MemorySpace::device;
-            const plan::BufferId id =
-                builder.new_buffer({buffer.name, buffer.category, buffer.space, scaled(buffer.bytes),
-                                    builder.unit(), builder.module()});
+            const bool on_device = buffer.space == MemorySpace::device;
+            const std::int64_t bytes = buffer.grows ? scaled(buffer.bytes) : buffer.bytes;
+            const plan::BufferId id = builder.new_buffer(
+                {buffer.name, buffer.category, buffer.space, bytes, builder.unit(), builder.module()});
             builder.allocate(id, on_device ? plan::Stream::compute : plan::Stream::host);
             live_[i] = {std::make_shared<plan::Storage>(builder, id), builder.whole(id), -1,
                         plan::DType::fp32};
@@ -212,6 +252,9 @@ class LiftedModule final : public model::Module {
         const std::size_t number = std::min(player_.next_call(node_), own.calls.size() - 1);
         player_.owes_range();
         const Call& recorded = own.calls[number];
+        if (checkpointed && graph.tape.recording() && !graph.builder.muted())
+            graph.tape.node(
+                "", [this] { player_.drop_input(node_); }, false);
         segment(graph, recorded.own.front());
         for (std::size_t c = 0; c < recorded.children.size(); ++c) {
             const auto at = std::find(own.children.begin(), own.children.end(), recorded.children[c]) -
@@ -222,7 +265,13 @@ class LiftedModule final : public model::Module {
             segment(graph, recorded.own[c + 1]);
         }
         player_.called(own);
-        if (checkpointed && !graph.tape.recording() && !graph.builder.muted()) player_.keep_output(node_);
+        if (checkpointed && !graph.builder.muted()) {
+            if (graph.tape.recording()) {
+                player_.drop_output(node_);
+            } else {
+                player_.keep_output(node_);
+            }
+        }
         // Wrappers need only the value's identity.
         return {nullptr, {}, graph.tape.recording() ? graph.tape.new_value() : -1, graph.dtype};
     }

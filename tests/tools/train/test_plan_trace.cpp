@@ -131,6 +131,76 @@ TEST_F(PlanTrace, ATraceThatCannotBeLiftedIsRefusedWithWhatIsMissing) {
     expect_refused({"plan", alone.trace()}, 1, {"no collectives", "plan JOB.toml"});
 }
 
+// samples/pytorch/fsdp2.py on a fake world of two ranks, recorded with PyTorch 2.15 by: python3 -m
+// shardscope_torch
+// --fake fake_fsdp2.json.gz fsdp2.py
+const std::string kFake = std::string(SHARDSCOPE_PYTORCH_TRACES) + "/fake_fsdp2.json.gz";
+
+TEST_F(PlanTrace, ARecordingWithoutTimesHasPeaksAlone) {
+    const Json plan = train_json({"plan", kFake});
+    EXPECT_TRUE(plan.at("recorded").at("step_us").is_null());
+    EXPECT_EQ(plan.at("recorded").at("peak_bytes"), 16886376);
+    EXPECT_EQ(plan.at("recorded").at("settings").at("fsdp.wrap"), "module:Block");
+    EXPECT_EQ(plan.at("unmodified").at("peak_error_bytes"), 0);
+    EXPECT_EQ(plan.at("unmodified").at("at_peak").at("other"), 65536);  // the masks, buffers of the model
+    EXPECT_TRUE(plan.at("unmodified").at("step_error_percent").is_null());
+    EXPECT_THAT(plan.at("not_known").back().get<std::string>(), HasSubstr("has no times"));
+    std::int64_t least = plan.at("rows").at(0).at("peak_bytes").get<std::int64_t>();
+    for (const Json& row : plan.at("rows")) least = std::min(least, row.at("peak_bytes").get<std::int64_t>());
+    for (const Json& row : plan.at("rows")) {
+        EXPECT_TRUE(row.at("step_us").is_null() && row.at("kernel_us").is_null() &&
+                    row.at("exposed_communication_us").is_null() &&
+                    row.at("step_difference_percent").is_null());
+        EXPECT_EQ(row.at("front").get<bool>(), row.at("peak_bytes") == least && !row.contains("same_as"));
+    }
+}
+
+// The peaks that the same PyTorch has in the fake mode under these settings.
+TEST_F(PlanTrace, ARecordingWithoutTimesPredictsThePeaksOfOthers) {
+    const auto peak = [&](const Words& keys) {
+        Words words = {"plan", kFake};
+        words.insert(words.end(), keys.begin(), keys.end());
+        return train_json(words).at("rows").back().at("peak_bytes").get<std::int64_t>();
+    };
+    EXPECT_EQ(
+        peak({"--fsdp.layout=fsdp1", "--fsdp.backward_prefetch=BACKWARD_PRE", "--fsdp.limit_all_gathers=true",
+              "--fsdp.wrap=module:Block", "--fsdp.sharding_strategy=FULL_SHARD"}),
+        16886376);
+    EXPECT_EQ(peak({"--fsdp.wrap=root", "--fsdp.sharding_strategy=FULL_SHARD"}), 21417060);
+    EXPECT_EQ(peak({"--fsdp.wrap=module:Block", "--fsdp.sharding_strategy=FULL_SHARD",
+                    "--memory.activation_checkpointing=module:Block"}),
+              12287544);
+    EXPECT_EQ(peak({"--parallel.mode=ddp", "--ddp.bucket_cap_mb=1", "--ddp.first_bucket_mb=1"}), 23675496);
+}
+
+TEST_F(PlanTrace, ARecordingWithoutTimesIsPrintedWithDashesAndANote) {
+    const Outcome outcome = train({"plan", kFake, "--fsdp.wrap=module:Block;root"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: - ms per step, recorded -; peak 16.1 MB, "
+                                        "recorded 16.1 MB (equal to the byte)\n"));
+    EXPECT_THAT(outcome.out,
+                AllOf(HasSubstr("Note: The trace has no times"), HasSubstr("no other is smaller"),
+                      HasSubstr("+0.0 MB        -     -           -\n"),
+                      HasSubstr("Row 1 (as recorded): +0.0 MB\n")));
+    expect_refused({"plan", kFake, "--bandwidth", "50"}, 2, {"--bandwidth", "no times"});
+    expect_refused({"plan", kFake, "--cluster", "h200_nvlink"}, 2, {"--cluster", "no times"});
+}
+
+TEST_F(PlanTrace, RowsWithoutTimesAreWrittenWithoutTimes) {
+    const std::string plan = folder_ / "plan.sqlite", other = folder_ / "other.sqlite";
+    const Json rows =
+        train_json({"plan", kFake, "--fsdp.wrap=root", "--write", "2", "--as", other, "-o", plan});
+    EXPECT_EQ(trace_tool({"check", plan}).status, 0);
+    const auto loaded = traces::store::load_trace(plan);
+    EXPECT_EQ(loaded->config_value("times"), "none");
+    ASSERT_EQ(loaded->plan.size(), rows.at("rows").size());
+    EXPECT_FALSE(loaded->plan[1].simulated());
+    EXPECT_THAT(loaded->plan[1].why, testing::EndsWith(" MB"));
+    EXPECT_EQ(trace_tool({"check", other}).status, 0);
+    EXPECT_EQ(trace_json({"memory", other}).at("ranks").at(0).at("peak_bytes"),
+              rows.at("rows").at(1).at("peak_bytes"));
+}
+
 TEST_F(PlanTrace, AWrongCommandLineIsStatusTwo) {
     const std::string json = exported({"--fsdp.wrap=module:Block"});
     expect_refused({"plan", json, "--precision.param=bf16"}, 2, {"--precision.param", "[fsdp]"});

@@ -101,6 +101,8 @@ void KinetoRows::distributed_info(std::string_view json) {
 void KinetoRows::ours(std::string_view json) {
     const auto known = read_our_metadata(json);
     if (!known) return;
+    for (const schema::AnyRow& any : known->rows) std::visit([&](const auto& row) { sink_.add(row); }, any);
+    if (!known->exported) return;
     ours_ = true;
     base_ns_ = 0;
     facts_.rank.reset();
@@ -109,7 +111,6 @@ void KinetoRows::ours(std::string_view json) {
         actors_.know_rank(rank.row, rank.pid, rank.thread, rank.threads);
         for (const schema::StreamRow& row : rank.streams) sink_.add(row);
     }
-    for (const schema::AnyRow& any : known->rows) std::visit([&](const auto& row) { sink_.add(row); }, any);
     our_steps_ = known->steps;
     for (const OurStep& step : our_steps_) {
         const auto rank = std::find_if(known->ranks.begin(), known->ranks.end(),

@@ -178,8 +178,9 @@ Json parse(std::string_view json) {
 
 std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     const Json json = schema::parse_json(text_of_it);
-    if (!json.is_object() || !member(json, "ranks").is_array()) return std::nullopt;
+    if (!json.is_object()) return std::nullopt;
     OurMetadata ours;
+    ours.exported = member(json, "ranks").is_array();
     if (const Json& ended = member(json, "ended"); ended.is_boolean()) ours.ended = ended.get<bool>();
     ours.dropped = std::max<std::int64_t>(integer<std::int64_t>(json, "dropped", 0), 0);
     if (const Json& facts = member(json, "configuration"); facts.is_object()) {
@@ -188,6 +189,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
                 ours.rows.push_back(schema::RunInfoRow{.key = key, .value = value.get<std::string>()});
         }
     }
+    if (!ours.exported) return ours;
     each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
     read_model(json, ours);
     read_steps(json, ours);

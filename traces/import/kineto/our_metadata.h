@@ -24,6 +24,8 @@ struct OurStep {
 };
 
 struct OurMetadata {
+    bool exported =
+        true;  // our export wrote the file, which lists its ranks; false: only facts about the run
     bool ended = true;
     std::int64_t dropped = 0;
     std::vector<OurRank> ranks;
