@@ -237,6 +237,33 @@ TEST(TensorParallel, DividesParametersAndActivations) {
     EXPECT_LT(rows.predict().peak.bytes, two.predict().peak.bytes);
 }
 
+std::string refusal(job::Job job) {
+    try {
+        const sharding::Program program(job);
+    } catch (const job::JobError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
+    const SampleText text;
+    EXPECT_EQ(
+        refusal(on_mesh(job_of(Kind::llama, text, 4), 4, 1, job::ParallelMode::none)),
+        "parallel.tensor: 2 model.kv_heads cannot be divided among 4 ranks; the nearest number of ranks that "
+        "works is 2");
+    EXPECT_EQ(
+        refusal(on_mesh(job_of(Kind::mlp, text, 4), 5, 1, job::ParallelMode::none)),
+        "parallel.tensor: 24 model.width cannot be divided among 5 ranks; the nearest number of ranks that "
+        "works is 1");
+    job::Job odd = on_mesh(job_of(Kind::gpt, text, 1), 2, 1, job::ParallelMode::none, true);
+    odd.model.context = 15;
+    EXPECT_EQ(
+        refusal(odd),
+        "parallel.tensor: 15 tokens of a micro-batch cannot be divided among 2 ranks; the nearest number of "
+        "ranks that works is 1");
+}
+
 TEST(Meshes, DivideTheRanksIntoGroups) {
     const plan::Mesh mesh{24, 3, 4};  // tensor 4, shard 3, replicas 2
     EXPECT_EQ(mesh.data_size(), 6);
