@@ -2,6 +2,7 @@
 // the recorder turns them into nanoseconds (calibration.h). Any thread; no state but a constant.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <ctime>
 #if defined(__x86_64__)
@@ -13,10 +14,28 @@ namespace shardscope::profiler {
 // Where ticks come from. The numbers are stored in mapped record files: never renumber.
 enum class ClockSource : std::uint32_t { monotonic = 0, counter = 1 };
 
+// A time of one clock in nanoseconds. Times of two clocks do not mix; the difference of two times of one is a
+// plain number, as is a time of the trace, which is CLOCK_MONOTONIC since the start of the capture.
+template <clockid_t kClock>
+struct ClockTime {
+    std::int64_t ns;
+
+    ClockTime() = default;  // not set
+    constexpr explicit ClockTime(std::int64_t time) : ns(time) {}
+    static ClockTime now() {
+        timespec t;
+        ::clock_gettime(kClock, &t);
+        return ClockTime(std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
+    }
+    constexpr bool operator==(const ClockTime&) const = default;
+    friend constexpr auto operator<=>(ClockTime a, ClockTime b) { return a.ns <=> b.ns; }
+    friend constexpr std::int64_t operator-(ClockTime a, ClockTime b) { return a.ns - b.ns; }
+};
+using MonotonicTime = ClockTime<CLOCK_MONOTONIC>;
+using RealTime = ClockTime<CLOCK_REALTIME>;  // CUPTI's clock
+
 inline std::int64_t monotonic_ns() {
-    timespec t;
-    ::clock_gettime(CLOCK_MONOTONIC, &t);
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    return MonotonicTime::now().ns;
 }
 
 namespace detail {

@@ -7,8 +7,8 @@ namespace {
 // The fields that all work on a device has.
 template <typename Record, typename Work>
 void set_place(Record& r, const Work& work) {
-    r.start = signed_time(work.start);
-    r.end = signed_time(work.end);
+    r.start = real_time(work.start);
+    r.end = real_time(work.end);
     r.correlation = work.correlation;
     r.device = small(work.device);
     r.context = small(work.context);

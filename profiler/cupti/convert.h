@@ -65,8 +65,8 @@ inline bool is_timed(std::uint64_t start, std::uint64_t end) {
     return start != 0 && end >= start;
 }
 
-inline std::int64_t signed_time(std::uint64_t time) {
-    return static_cast<std::int64_t>(time);
+inline RealTime real_time(std::uint64_t cupti_ns) {
+    return RealTime(static_cast<std::int64_t>(cupti_ns));
 }
 
 // An id in 32 bits; -1 if it does not fit.

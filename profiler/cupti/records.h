@@ -1,13 +1,13 @@
 // The records of what CUDA did (kinds 64..95 of record.h), as the injected library writes them. One thread
 // of ours writes all of them, so the record of a call contains the call's thread.
 //
-// Times are nanoseconds of CLOCK_REALTIME, as CUPTI gives them: a clock record before them ties that clock to
-// ticks. Ids of contexts, streams, events and calls are CUPTI's, unique in the process; enum values are
-// CUPTI's too.
+// A clock record before the others ties CUPTI's clock to ticks. Ids of contexts, streams, events and calls
+// are CUPTI's, unique in the process; enum values are CUPTI's too.
 #pragma once
 
 #include <cstdint>
 
+#include "profiler/base/clock.h"
 #include "profiler/base/record.h"
 
 namespace shardscope::profiler {
@@ -41,7 +41,7 @@ struct CudaClockRecord {
     static constexpr CudaKind kKind = CudaKind::clock;
     RecordHeader header;
     std::uint64_t ticks;
-    std::int64_t realtime;
+    RealTime time;
 };
 
 // A notice is a TextRecord: `owner` is a traces::schema::Severity, the text a sentence for the user.
@@ -84,14 +84,14 @@ struct CudaStreamRecord {
 struct CudaApiRecord {  // header.name: the call; header.flags 1: the driver's
     static constexpr CudaKind kKind = CudaKind::api;
     RecordHeader header;
-    std::int64_t start, end;
+    RealTime start, end;
     std::uint32_t tid, correlation, result, reserved;
 };
 
 struct CudaKernelRecord {  // header.name: the symbol
     static constexpr CudaKind kKind = CudaKind::kernel;
     RecordHeader header;
-    std::int64_t start, end;
+    RealTime start, end;
     std::uint32_t correlation;
     std::int32_t device, context, stream;
     std::int32_t grid[3], block[3];
@@ -108,7 +108,8 @@ struct CudaKernelRecord {  // header.name: the symbol
 struct CudaMemcpyRecord {
     static constexpr CudaKind kKind = CudaKind::memcpy;
     RecordHeader header;
-    std::int64_t start, end, bytes;
+    RealTime start, end;
+    std::int64_t bytes;
     std::uint32_t correlation;
     std::int32_t device, context, stream;
     std::uint8_t copy_kind, src_kind, dst_kind, reserved;
@@ -120,7 +121,8 @@ struct CudaMemcpyRecord {
 struct CudaMemsetRecord {
     static constexpr CudaKind kKind = CudaKind::memset;
     RecordHeader header;
-    std::int64_t start, end, bytes;
+    RealTime start, end;
+    std::int64_t bytes;
     std::uint32_t correlation;
     std::int32_t device, context, stream;
     std::uint32_t value;
@@ -131,7 +133,7 @@ struct CudaMemsetRecord {
 struct CudaSynchronizationRecord {
     static constexpr CudaKind kKind = CudaKind::synchronization;
     RecordHeader header;
-    std::int64_t start, end;
+    RealTime start, end;
     std::uint32_t correlation;
     std::uint32_t context, stream, event;  // cupti::kNotApplicable: none
     std::int32_t type, reserved;
@@ -141,7 +143,7 @@ struct CudaSynchronizationRecord {
 struct CudaEventRecord {
     static constexpr CudaKind kKind = CudaKind::event;
     RecordHeader header;
-    std::int64_t time;  // 0: not measured
+    RealTime time;  // 0: not measured
     std::uint32_t correlation;
     std::int32_t device;  // -1: that of the context
     std::int32_t context, stream, event, reserved;
@@ -151,7 +153,7 @@ struct CudaEventRecord {
 struct CudaMemoryRecord {  // header.name: of the variable, if it has one
     static constexpr CudaKind kKind = CudaKind::memory;
     RecordHeader header;
-    std::int64_t time;
+    RealTime time;
     std::uint64_t address, pc;
     std::int64_t bytes;
     std::uint32_t correlation;
@@ -165,7 +167,7 @@ struct CudaMemoryRecord {  // header.name: of the variable, if it has one
 struct CudaPoolRecord {
     static constexpr CudaKind kKind = CudaKind::pool;
     RecordHeader header;
-    std::int64_t time;
+    RealTime time;
     std::uint64_t address;
     std::uint32_t correlation;
     std::int32_t device, operation, type;
@@ -175,7 +177,7 @@ struct CudaPoolRecord {
 struct CudaOverheadRecord {
     static constexpr CudaKind kKind = CudaKind::overhead;
     RecordHeader header;
-    std::int64_t start, end;
+    RealTime start, end;
     std::uint32_t correlation, tid;  // tid 0: of the whole process
     std::uint32_t type, reserved;
 };
@@ -183,7 +185,7 @@ struct CudaOverheadRecord {
 struct CudaGraphRecord {
     static constexpr CudaKind kKind = CudaKind::graph;
     RecordHeader header;
-    std::int64_t start, end;
+    RealTime start, end;
     std::uint32_t correlation;
     std::int32_t device, context, stream;
     std::int64_t graph;

@@ -48,7 +48,7 @@ constexpr std::uint32_t kKinds[] = {
 struct Turns {
     static constexpr std::uint32_t kMost = 256;
     struct Turn {
-        std::atomic<std::int64_t> time{0};  // 0: not written yet
+        std::atomic<std::int64_t> time{0};  // RealTime; 0: not written yet
         std::atomic<bool> on{false};
     };
     Turn turns[kMost];
@@ -71,12 +71,6 @@ struct Cuda {
     std::atomic<std::uint32_t> ended{1};             // 0 while the worker runs
 };
 constinit Cuda cuda;
-
-std::int64_t now_of(clockid_t clock) {
-    timespec now;
-    ::clock_gettime(clock, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 // Waits until the word is no longer `value`, at most for `ns`.
 void wait_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, std::int64_t ns) {
@@ -119,7 +113,7 @@ void note_turn(bool) {
     const std::uint32_t place = cuda.turns.written.fetch_add(1, std::memory_order_relaxed);
     Turns::Turn& turn = cuda.turns.turns[place % Turns::kMost];
     turn.on.store(recording(), std::memory_order_relaxed);
-    turn.time.store(now_of(CLOCK_REALTIME), std::memory_order_release);
+    turn.time.store(RealTime::now().ns, std::memory_order_release);
 }
 
 void called(void*, int domain, std::uint32_t number, const void* data) {
@@ -167,11 +161,11 @@ void take_turns() {
         Turns::Turn& turn = turns.turns[turns.read % Turns::kMost];
         const std::int64_t time = turn.time.exchange(0, std::memory_order_acquire);
         if (time == 0) return;  // being written
-        cuda.activity.launches().turn(time, turn.on.load(std::memory_order_relaxed));
+        cuda.activity.launches().turn(RealTime(time), turn.on.load(std::memory_order_relaxed));
     }
     // No thread of this process reports that the tool has turned recording on or off.
     if (cuda.activity.launches().is_on() != recording()) {
-        cuda.activity.launches().turn(now_of(CLOCK_REALTIME), recording());
+        cuda.activity.launches().turn(RealTime::now(), recording());
     }
 }
 
@@ -196,7 +190,7 @@ bool tool_records() {
 void* work(void*) {
     ::prctl(PR_SET_NAME, "shardscope-cuda");
     CudaActivity::write_clock();
-    std::int64_t flushed = now_of(CLOCK_MONOTONIC);
+    std::int64_t flushed = monotonic_ns();
     int flushes_after_stop = 0;
     std::uint32_t calls = 0;
     // If CUPTI cannot be turned off, its buffers must be emptied until the program ends.
@@ -207,7 +201,7 @@ void* work(void*) {
         if (!cuda.enabled && tool_records()) enable();
         cuda.session.provide_spare();
         take_buffers();
-        const std::int64_t now = now_of(CLOCK_MONOTONIC);
+        const std::int64_t now = monotonic_ns();
         const bool has_stopped = stopped();
         if (now - flushed < kFlushNs && !(has_stopped && flushes_after_stop == 0)) continue;
         flush();
@@ -245,9 +239,9 @@ void end() {
     cuda.session.flush_only(cupti::kFlushForced);
     cuda.ending.store(true, std::memory_order_release);
     call_worker();
-    const std::int64_t until = now_of(CLOCK_MONOTONIC) + kLastWaitNs;
+    const std::int64_t until = monotonic_ns() + kLastWaitNs;
     while (cuda.ended.load(std::memory_order_acquire) == 0) {
-        const std::int64_t left = until - now_of(CLOCK_MONOTONIC);
+        const std::int64_t left = until - monotonic_ns();
         if (left <= 0) break;
         wait_while(cuda.ended, 0, left);
     }

@@ -14,7 +14,7 @@ namespace shardscope::profiler::inject {
 
 using cupti::begins_with;
 using cupti::make_record;
-using cupti::signed_time;
+using cupti::real_time;
 using cupti::small;
 
 namespace {
@@ -72,7 +72,7 @@ bool CudaActivity::is_timed(std::uint64_t start, std::uint64_t end) {
 // --- whether work belongs to the recording -----------------------------------------------------------------
 
 template <typename Record>
-void CudaActivity::write_work(const Record& record, std::int64_t start) {
+void CudaActivity::write_work(const Record& record, RealTime start) {
     static_assert(sizeof(Record) <= sizeof(Waiting::record));
     if (launches_.always_on()) return write(record);
     if (record.correlation == 0) {
@@ -89,8 +89,7 @@ void CudaActivity::write_work(const Record& record, std::int64_t start) {
     }
 }
 
-void CudaActivity::wait(const void* record, std::size_t bytes, std::uint32_t correlation,
-                        std::int64_t start) {
+void CudaActivity::wait(const void* record, std::size_t bytes, std::uint32_t correlation, RealTime start) {
     if (waiting_count_ == waiting_room_) {
         const std::size_t room = waiting_room_ == 0 ? 1024 : waiting_room_ * 2;
         void* more =
@@ -142,14 +141,14 @@ void CudaActivity::settle(bool last) {
 
 void CudaActivity::convert(const cupti::Api& api) {
     const int domain = api.kind == cupti::kKindDriver ? cupti::kDomainDriver : cupti::kDomainRuntime;
-    launches_.saw_call(api.correlation, signed_time(api.start));
+    launches_.saw_call(api.correlation, real_time(api.start));
     CudaCalls::Call* call = calls_->find(domain, api.callback);
     if (call != nullptr && !call->wanted) return;
-    if (!is_timed(api.start, api.end) || !launches_.was_on(signed_time(api.start))) return;
+    if (!is_timed(api.start, api.end) || !launches_.was_on(real_time(api.start))) return;
     if (call != nullptr && call->id == 0) call->id = name_id(narrow_text(call->name));
     auto r = make_record<CudaApiRecord>(call != nullptr ? call->id : 0, domain == cupti::kDomainDriver);
-    r.start = signed_time(api.start);
-    r.end = signed_time(api.end);
+    r.start = real_time(api.start);
+    r.end = real_time(api.end);
     r.tid = api.tid;
     r.correlation = api.correlation;
     r.result = api.result;
@@ -197,8 +196,8 @@ void CudaActivity::convert(const cupti::Memset& set) {
 void CudaActivity::convert(const cupti::Synchronization& sync) {
     if (!is_timed(sync.start, sync.end)) return;
     auto r = make_record<CudaSynchronizationRecord>();
-    r.start = signed_time(sync.start);
-    r.end = signed_time(sync.end);
+    r.start = real_time(sync.start);
+    r.end = real_time(sync.end);
     r.correlation = sync.correlation;
     r.context = sync.context;
     r.stream = sync.stream;
@@ -211,7 +210,7 @@ void CudaActivity::convert(const cupti::Synchronization& sync) {
 void CudaActivity::convert(const cupti::CudaEvent& event) {
     const bool is_complete = cupti_->version >= cupti::kVersion12_8;
     auto r = make_record<CudaEventRecord>();
-    r.time = signed_time(event.device_time);
+    r.time = real_time(event.device_time);
     r.correlation = event.correlation;
     r.device = is_complete ? small(event.device) : -1;
     r.context = small(event.context);
@@ -222,9 +221,9 @@ void CudaActivity::convert(const cupti::CudaEvent& event) {
 }
 
 void CudaActivity::convert(const cupti::Memory& memory) {
-    if (!is_timed(memory.time, memory.time) || !launches_.was_on(signed_time(memory.time))) return;
+    if (!is_timed(memory.time, memory.time) || !launches_.was_on(real_time(memory.time))) return;
     auto r = make_record<CudaMemoryRecord>(memory.name != nullptr ? name_id(narrow_text(memory.name)) : 0);
-    r.time = signed_time(memory.time);
+    r.time = real_time(memory.time);
     r.address = memory.address;
     r.pc = memory.pc;
     r.bytes = static_cast<std::int64_t>(memory.bytes);
@@ -244,9 +243,9 @@ void CudaActivity::convert(const cupti::Memory& memory) {
 }
 
 void CudaActivity::convert(const cupti::MemoryPool& pool) {
-    if (!is_timed(pool.time, pool.time) || !launches_.was_on(signed_time(pool.time))) return;
+    if (!is_timed(pool.time, pool.time) || !launches_.was_on(real_time(pool.time))) return;
     auto r = make_record<CudaPoolRecord>();
-    r.time = signed_time(pool.time);
+    r.time = real_time(pool.time);
     r.address = pool.address;
     r.correlation = pool.correlation;
     r.device = small(pool.device);
@@ -260,10 +259,10 @@ void CudaActivity::convert(const cupti::MemoryPool& pool) {
 }
 
 void CudaActivity::convert(const cupti::Overhead& overhead) {
-    if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(signed_time(overhead.start))) return;
+    if (!is_timed(overhead.start, overhead.end) || !launches_.was_on(real_time(overhead.start))) return;
     auto r = make_record<CudaOverheadRecord>();
-    r.start = signed_time(overhead.start);
-    r.end = signed_time(overhead.end);
+    r.start = real_time(overhead.start);
+    r.end = real_time(overhead.end);
     r.correlation = overhead.correlation;
     r.tid = overhead.object == cupti::kObjectThread ? overhead.object_id[1] : 0;
     r.type = overhead.overhead;
@@ -273,8 +272,8 @@ void CudaActivity::convert(const cupti::Overhead& overhead) {
 void CudaActivity::convert(const cupti::GraphTrace& graph) {
     if (!is_timed(graph.start, graph.end)) return;
     auto r = make_record<CudaGraphRecord>();
-    r.start = signed_time(graph.start);
-    r.end = signed_time(graph.end);
+    r.start = real_time(graph.start);
+    r.end = real_time(graph.end);
     r.correlation = graph.correlation;
     r.device = small(graph.device);
     r.context = small(graph.context);
@@ -327,10 +326,10 @@ void CudaActivity::convert(const cupti::Stream& stream) {
 // --- clock and counts --------------------------------------------------------------------------------------
 
 void CudaActivity::write_clock() {
-    const ClockAnchor pair = read_realtime_anchor(session()->clock);
+    const RealTimeAnchor pair = read_realtime_anchor(session()->clock);
     auto r = make_record<CudaClockRecord>();
     r.ticks = pair.ticks;
-    r.realtime = pair.ns;
+    r.time = pair.time;
     write(r);
 }
 

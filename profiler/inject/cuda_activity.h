@@ -56,14 +56,14 @@ class CudaActivity {
     // The finished record of work that waits for its launch.
     struct Waiting {
         std::uint32_t correlation, rounds;
-        std::int64_t start;
+        RealTime start;
         alignas(8) std::byte record[256];
     };
     static constexpr std::size_t kMostWaiting = 1u << 15;
 
     template <typename Record>
-    void write_work(const Record& record, std::int64_t start);
-    void wait(const void* record, std::size_t bytes, std::uint32_t correlation, std::int64_t start);
+    void write_work(const Record& record, RealTime start);
+    void wait(const void* record, std::size_t bytes, std::uint32_t correlation, RealTime start);
     bool is_timed(std::uint64_t start, std::uint64_t end);
 
     template <typename Work>

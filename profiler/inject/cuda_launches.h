@@ -1,11 +1,13 @@
 // Decides which device work belongs to the recorded part of a run: work that was launched while recording
 // was on, whenever it ran. CUPTI numbers calls in the order in which they begin (correlation ids) and
 // reports the time of each. So each turn of the recording on or off is a position in that order, which is
-// known more exactly with each call that is seen. One thread; times are nanoseconds of one clock.
+// known more exactly with each call that is seen. One thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "profiler/base/clock.h"
 
 namespace shardscope::profiler::inject {
 
@@ -20,7 +22,7 @@ class CudaLaunches {
     }
 
     // Reports that recording was turned on or off at that time, which is later than all before.
-    void turn(std::int64_t time, bool on) {
+    void turn(RealTime time, bool on) {
         if (on == is_on() || (count_ > 0 && time < turns_[count_ - 1].time)) return;
         if (count_ == kMost) {  // the oldest is forgotten
             before_ = turns_[0].on;
@@ -41,7 +43,7 @@ class CudaLaunches {
     bool always_on() const { return count_ == 0 && before_; }
 
     // Whether recording was on at that time.
-    bool was_on(std::int64_t time) const {
+    bool was_on(RealTime time) const {
         for (std::size_t i = count_; i-- > 0;) {
             if (time >= turns_[i].time) return turns_[i].on;
         }
@@ -49,7 +51,7 @@ class CudaLaunches {
     }
 
     // Reports that the call with that number began at `start`.
-    void saw_call(std::uint32_t correlation, std::int64_t start) {
+    void saw_call(std::uint32_t correlation, RealTime start) {
         if (!seen_ || is_after(correlation, latest_)) {
             latest_ = correlation;
             latest_start_ = start;
@@ -81,7 +83,7 @@ class CudaLaunches {
     static constexpr std::size_t kMost = 64;
 
     struct Turn {
-        std::int64_t time = 0;
+        RealTime time{0};
         bool on = false;
         bool has_below = false, has_above = false;
         std::uint32_t below = 0;  // the last call that is known to have begun before it
@@ -94,7 +96,7 @@ class CudaLaunches {
 
     bool before_ = true, seen_ = false;
     std::uint32_t latest_ = 0;
-    std::int64_t latest_start_ = 0;
+    RealTime latest_start_{0};
     std::size_t count_ = 0;
     Turn turns_[kMost] = {};
 };

@@ -28,8 +28,8 @@ int rank_in(std::string_view thread) {
 }  // namespace
 
 Collector::Collector(std::string directory, traces::store::EventSink& sink, Calibration& clock,
-                     std::int64_t origin_ns)
-    : directory_(std::move(directory)), sink_(sink), clock_(clock), origin_ns_(origin_ns) {}
+                     MonotonicTime origin)
+    : directory_(std::move(directory)), sink_(sink), clock_(clock), origin_(origin) {}
 
 void Collector::look_for_processes() {
     std::error_code error;
@@ -38,7 +38,7 @@ void Collector::look_for_processes() {
         if (entry.path().extension() != kRecordSuffix || seen_files_.count(path) != 0) continue;
         bool not_ours = false;
         auto process =
-            ProcessRecords::open(path, sink_, clock_, origin_ns_, row_pids_, opened_, &findings_, &not_ours);
+            ProcessRecords::open(path, sink_, clock_, origin_, row_pids_, opened_, &findings_, &not_ours);
         if (process == nullptr && !not_ours) continue;  // try again next time
         seen_files_.insert(path);
         if (process == nullptr) {
@@ -98,7 +98,7 @@ int Collector::rank_of_thread(const ProcessRecords& process, std::int64_t tid) c
 }
 
 void Collector::drain() {
-    drain(monotonic_ns() - origin_ns_);
+    drain(MonotonicTime::now() - origin_);
 }
 
 void Collector::drain(std::int64_t end_ns) {
@@ -108,7 +108,7 @@ void Collector::drain(std::int64_t end_ns) {
     for (std::size_t i = 0; i < open_.size(); ++i) gone[i] = open_[i]->gone();
     for (auto& process : open_) process->snapshot();
     clock_.update();
-    const std::int64_t now = std::min(end_ns, monotonic_ns() - origin_ns_);
+    const std::int64_t now = std::min(end_ns, MonotonicTime::now() - origin_);
     for (std::size_t i = 0; i < open_.size(); ++i) {
         ProcessRecords& process = *open_[i];
         process.drain();

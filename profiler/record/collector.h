@@ -21,9 +21,9 @@ namespace shardscope::profiler {
 
 class Collector {
   public:
-    // References must outlive the collector. Trace time is CLOCK_MONOTONIC minus origin_ns.
+    // References must outlive the collector. Trace time begins at `origin`.
     Collector(std::string directory, traces::store::EventSink& sink, Calibration& clock,
-              std::int64_t origin_ns);
+              MonotonicTime origin);
 
     // Turns everything published so far into rows, and closes processes that have ended.
     void drain();
@@ -82,7 +82,7 @@ class Collector {
     std::string directory_;
     traces::store::EventSink& sink_;
     Calibration& clock_;
-    std::int64_t origin_ns_;
+    MonotonicTime origin_;
     Findings findings_;
     std::vector<std::unique_ptr<ProcessRecords>> open_;
     std::set<std::string> seen_files_;

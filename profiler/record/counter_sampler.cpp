@@ -35,8 +35,8 @@ void CounterSampler::add(const GpuSample& sample, std::span<const WatchedProcess
             rank >= 0 && gpu_of_rank_.try_emplace(rank, sample.gpu).first->second == sample.gpu;
         const std::string prefix = its_first ? "gpu_" : fmt::format("gpu{}_", sample.gpu);
         for (const GpuSample::Value& value : sample.values) {
-            sink.add(traces::schema::CounterRow{sample.monotonic_ns - origin_ns_, rank,
-                                                sink.intern(prefix + value.name), value.value});
+            sink.add(traces::schema::CounterRow{sample.time - origin_, rank, sink.intern(prefix + value.name),
+                                                value.value});
         }
     }
 }

@@ -16,8 +16,8 @@ class CounterSampler {
   public:
     static constexpr std::int64_t kPeriodNs = 100'000'000;
 
-    // Trace time is CLOCK_MONOTONIC minus origin_ns.
-    explicit CounterSampler(std::int64_t origin_ns) : origin_ns_(origin_ns) {}
+    // Trace time begins at `origin`.
+    explicit CounterSampler(MonotonicTime origin) : origin_(origin) {}
 
     // To be called regularly; samples when a sample is due.
     //
@@ -32,7 +32,8 @@ class CounterSampler {
     void add(const GpuSample& sample, std::span<const WatchedProcess> processes,
              traces::store::EventSink& sink);
 
-    std::int64_t origin_ns_, next_ns_ = 0;
+    MonotonicTime origin_;
+    std::int64_t next_ns_ = 0;
     HostCounters host_;
     GpuCounters gpus_;
     std::map<int, int> gpu_of_rank_;  // the rank's first GPU

@@ -130,7 +130,7 @@ class CudaHandler final : public RecordHandler {
 
     // Sets both ends in trace time. False before the first clock record, and for times that no clock can have
     // shown.
-    bool set_times(std::int64_t start, std::int64_t end, std::int64_t* row_start, std::int64_t* row_end) {
+    bool set_times(RealTime start, RealTime end, std::int64_t* row_start, std::int64_t* row_end) {
         if (clock_.place(start, end, row_start, row_end)) return true;
         ++unplaced_;
         ++process_.findings->lost;
@@ -202,8 +202,8 @@ class CudaHandler final : public RecordHandler {
 
     void add(RecordConverter& to, const CudaClockRecord& r) {
         const std::int64_t now = to.to_trace_ns(r.ticks);
-        if (r.realtime <= 0 || r.realtime > CudaClock::kLatest || now < -kLongest || now > kLongest) return;
-        const auto step = clock_.add(r.realtime, now);
+        if (r.time.ns <= 0 || r.time > CudaClock::kLatest || now < -kLongest || now > kLongest) return;
+        const auto step = clock_.add(r.time, now);
         if (!step || ++steps_ > kMostSteps) return;
         say(to, now, CudaClock::describe_step(*step, now));
     }
@@ -334,7 +334,7 @@ class CudaHandler final : public RecordHandler {
     void add(RecordConverter& to, const CudaEventRecord& r) {
         traces::schema::CudaEventRow row;
         std::int64_t end = 0;
-        if (r.time != 0 && !set_times(r.time, r.time, &row.time, &end)) return;
+        if (r.time.ns != 0 && !set_times(r.time, r.time, &row.time, &end)) return;
         row.device = r.device >= 0 ? device_id(to, r.device, r.context) : device_of_context(to, r.context);
         row.context = r.context;
         row.stream = r.stream;

@@ -85,7 +85,7 @@ class Nvml {
     GpuSample sample(Gpu& gpu, bool with_pcie) {
         GpuSample result;
         result.gpu = gpu.number;
-        result.monotonic_ns = monotonic_ns();
+        result.time = MonotonicTime::now();
         const auto put = [&](const char* name, double value) { result.values.push_back({name, value}); };
         nvml::Utilization use{};
         if (call_.utilization != nullptr && call_.utilization(gpu.device, &use) == 0) {

@@ -13,10 +13,12 @@
 
 #include <sys/types.h>
 
+#include "profiler/base/clock.h"
+
 namespace shardscope::profiler {
 
 struct GpuSample {
-    std::int64_t monotonic_ns = 0;
+    MonotonicTime time{0};
     int gpu = 0;  // NVML's number
     // The processes that use the GPU now (as far as the system reports them).
     std::vector<pid_t> pids;

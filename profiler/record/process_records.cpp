@@ -29,7 +29,7 @@ std::uint64_t own_pid_namespace() {
 }
 
 std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, traces::store::EventSink& sink,
-                                                     const Calibration& clock, std::int64_t origin_ns,
+                                                     const Calibration& clock, MonotonicTime origin,
                                                      RowPids& row_pids, int number, Findings* findings,
                                                      bool* not_ours) {
     *not_ours = false;
@@ -53,12 +53,12 @@ std::unique_ptr<ProcessRecords> ProcessRecords::open(const std::string& path, tr
     if (!ready || *not_ours || memory == MAP_FAILED) return nullptr;
     return std::unique_ptr<ProcessRecords>(new ProcessRecords(path, std::move(file),
                                                               {static_cast<std::byte*>(memory), bytes}, sink,
-                                                              clock, origin_ns, row_pids, number, findings));
+                                                              clock, origin, row_pids, number, findings));
 }
 
 ProcessRecords::ProcessRecords(std::string path, traces::store::FileDescriptor file, Mapping mapping,
-                               traces::store::EventSink& sink, const Calibration& clock,
-                               std::int64_t origin_ns, RowPids& row_pids, int number, Findings* findings)
+                               traces::store::EventSink& sink, const Calibration& clock, MonotonicTime origin,
+                               RowPids& row_pids, int number, Findings* findings)
     : path_(std::move(path)),
       file_(std::move(file)),
       mapping_(mapping),
@@ -69,7 +69,7 @@ ProcessRecords::ProcessRecords(std::string path, traces::store::FileDescriptor f
             ::strnlen(header_of(mapping.memory).name, sizeof(ProcessHeader::name))),
       same_pid_namespace_(header_of(mapping.memory).pid_namespace == own_pid_namespace()),
       reader_(mapping.memory + kProcessHeaderBytes, kMappedChunkBytes, 0, &header_of(mapping.memory).control),
-      converter_(sink, clock, origin_ns, row_pids.of(header_of(mapping.memory).pid_namespace, pid_)) {
+      converter_(sink, clock, origin, row_pids.of(header_of(mapping.memory).pid_namespace, pid_)) {
     add_handlers(converter_, {row_pid(), rank_, number, findings});
 }
 

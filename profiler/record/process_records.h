@@ -24,7 +24,7 @@ class ProcessRecords {
     // Returns nullptr while the process has not finished writing the header, and for a file that is not ours
     // (*not_ours is then set). `number` and `findings` are those of ProcessFacts.
     static std::unique_ptr<ProcessRecords> open(const std::string& path, traces::store::EventSink& sink,
-                                                const Calibration& clock, std::int64_t origin_ns,
+                                                const Calibration& clock, MonotonicTime origin,
                                                 RowPids& row_pids, int number, Findings* findings,
                                                 bool* not_ours);
     ~ProcessRecords();
@@ -59,7 +59,7 @@ class ProcessRecords {
         std::size_t bytes;
     };
     ProcessRecords(std::string path, traces::store::FileDescriptor file, Mapping mapping,
-                   traces::store::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+                   traces::store::EventSink& sink, const Calibration& clock, MonotonicTime origin,
                    RowPids& row_pids, int number, Findings* findings);
 
     std::string path_;

@@ -114,7 +114,7 @@ int Recording::run() {
     started_ = options_.delay_s <= 0 && (options_.toggle_signal == 0 || options_.keep_last_s);
     recording_ = started_;
     if (recording_) session_.set_state(SessionState::recording);
-    origin_ns_ = monotonic_ns();
+    origin_ = MonotonicTime::now();
     start_utc_ns_ = utc_ns();
     command_.emplace(options_.command, injection.variables, options_.toggle_signal);
     if (announces()) {
@@ -138,7 +138,7 @@ traces::store::WriterOptions Recording::writer_options(const std::string& path) 
     writer.path = path;
     writer.overwrite = options_.overwrite;
     writer.start_utc_ns = start_utc_ns_;
-    writer.start_system_ns = origin_ns_;
+    writer.start_system_ns = origin_.ns;
     return writer;
 }
 
@@ -155,8 +155,8 @@ void Recording::open_output() {
         if (options_.max_bytes) writer_->limit_size(*options_.max_bytes - *options_.max_bytes / kLateShare);
         sink_ = std::make_unique<CountingSink>(*writer_);
     }
-    collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_ns_);
-    if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_ns_);
+    collector_ = std::make_unique<Collector>(session_.directory(), *sink_, clock_, origin_);
+    if (options_.counters) counters_ = std::make_unique<CounterSampler>(origin_);
     describe_run(*sink_);
     sink_->commit();
 }

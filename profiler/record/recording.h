@@ -31,7 +31,7 @@ class Recording {
     int run();
 
   private:
-    std::int64_t now_ns() const { return monotonic_ns() - origin_ns_; }
+    std::int64_t now_ns() const { return MonotonicTime::now() - origin_; }
     bool announces() const { return !launched_ || launched_->rank == 0; }
 
     template <typename Work>
@@ -76,7 +76,8 @@ class Recording {
     std::unique_ptr<Collector> collector_;
     std::unique_ptr<CounterSampler> counters_;
 
-    std::int64_t origin_ns_ = 0, start_utc_ns_ = 0;
+    MonotonicTime origin_{0};
+    std::int64_t start_utc_ns_ = 0;
     std::int64_t stopped_ns_ = -1;  // when --duration or --max-size ended the recording
     bool took_late_ = false;        // whether device work from before that has had time to arrive
     std::int64_t committed_ns_ = 0, committed_rows_ = 0;

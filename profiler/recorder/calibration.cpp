@@ -10,38 +10,38 @@ namespace {
 
 // ns per tick between two anchors.
 double slope(const ClockAnchor& a, const ClockAnchor& b) {
-    return static_cast<double>(b.ns - a.ns) / static_cast<double>(b.ticks - a.ticks);
+    return static_cast<double>(b.time - a.time) / static_cast<double>(b.ticks - a.ticks);
 }
 
 // The line through `from` with the given slope; exact at `from`. Ticks before it give earlier times.
-std::int64_t along(const ClockAnchor& from, double ns_per_tick, std::uint64_t ticks) {
+MonotonicTime along(const ClockAnchor& from, double ns_per_tick, std::uint64_t ticks) {
     const auto distance = static_cast<std::int64_t>(ticks - from.ticks);
-    return from.ns + static_cast<std::int64_t>(std::floor(static_cast<double>(distance) * ns_per_tick));
+    return MonotonicTime(from.time.ns +
+                         static_cast<std::int64_t>(std::floor(static_cast<double>(distance) * ns_per_tick)));
 }
 
 }  // namespace
 
 ClockAnchor read_anchor(ClockSource source) {
     if (source == ClockSource::monotonic) {
-        const std::int64_t now = monotonic_ns();
-        return {static_cast<std::uint64_t>(now), now};
+        const auto now = MonotonicTime::now();
+        return {static_cast<std::uint64_t>(now.ns), now};
     }
-    return read_tightest(source, 12, &monotonic_ns);
+    return read_tightest<MonotonicTime>(source, 12);
 }
 
 Calibration::Calibration(ClockSource source) : source_(source) {
     anchors_.push_back(read_anchor(source));
     // The first slope comes from anchors a millisecond apart: with an error of 20 ns in each, it is good to
     // 40 ppm. The next anchor, a few milliseconds later, improves it.
-    const std::int64_t until = anchors_[0].ns + 1'000'000;
-    while (monotonic_ns() < until) {
+    while (MonotonicTime::now() - anchors_[0].time < 1'000'000) {
     }
     do update();
     while (anchors_.size() < 2);
 }
 
 void Calibration::add(ClockAnchor anchor) {
-    if (!anchors_.empty() && (anchor.ticks <= anchors_.back().ticks || anchor.ns <= anchors_.back().ns))
+    if (!anchors_.empty() && (anchor.ticks <= anchors_.back().ticks || anchor.time <= anchors_.back().time))
         return;
     anchors_.push_back(anchor);
     if (anchors_.size() > kMaxAnchors) thin();
@@ -56,8 +56,8 @@ void Calibration::thin() {
                    anchors_.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
-std::int64_t Calibration::to_ns(std::uint64_t ticks) const {
-    if (source_ == ClockSource::monotonic) return static_cast<std::int64_t>(ticks);
+MonotonicTime Calibration::to_monotonic(std::uint64_t ticks) const {
+    if (source_ == ClockSource::monotonic) return MonotonicTime(static_cast<std::int64_t>(ticks));
     const ClockAnchor& first = anchors_.front();
     const ClockAnchor& last = anchors_.back();
     if (ticks < first.ticks) return along(first, slope(first, anchors_[1]), ticks);
@@ -73,7 +73,7 @@ std::int64_t Calibration::to_ns(std::uint64_t ticks) const {
     const ClockAnchor& a = anchors_[segment];
     const ClockAnchor& b = anchors_[segment + 1];
     // Rounding of the division must not carry a time past the next anchor.
-    return std::min(along(a, slope(a, b), ticks), b.ns);
+    return std::min(along(a, slope(a, b), ticks), b.time);
 }
 
 }  // namespace shardscope::profiler

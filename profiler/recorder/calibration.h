@@ -25,7 +25,7 @@ class Calibration {
     // Adds a measured anchor; ignored unless it is later than the last one on both clocks.
     void add(ClockAnchor anchor);
 
-    std::int64_t to_ns(std::uint64_t ticks) const;
+    MonotonicTime to_monotonic(std::uint64_t ticks) const;
     ClockSource source() const { return source_; }
     std::size_t anchors() const { return anchors_.size(); }
 

@@ -10,8 +10,8 @@
 
 namespace shardscope::profiler {
 
-std::optional<std::int64_t> CudaClock::add(std::int64_t realtime, std::int64_t trace) {
-    const Pair pair{realtime, realtime - trace};
+std::optional<std::int64_t> CudaClock::add(RealTime time, std::int64_t trace) {
+    const Pair pair{time, time.ns - trace};
     if (stretches_.empty()) {
         stretches_.push_back({{pair}});
         return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> CudaClock::add(std::int64_t realtime, std::int64_t t
         stretches_.push_back({{pair}});
         return step;
     }
-    if (realtime <= pairs.back().realtime) return std::nullopt;
+    if (time <= pairs.back().time) return std::nullopt;
     pairs.push_back(pair);
     if (pairs.size() > kMostPairs) {
         const std::size_t half = pairs.size() / 2;
@@ -35,9 +35,9 @@ std::optional<std::int64_t> CudaClock::add(std::int64_t realtime, std::int64_t t
     return std::nullopt;
 }
 
-bool CudaClock::place(std::int64_t start, std::int64_t end, std::int64_t* trace_start,
+bool CudaClock::place(RealTime start, RealTime end, std::int64_t* trace_start,
                       std::int64_t* trace_end) const {
-    const bool is_sane = start > 0 && end >= start && end <= kLatest;
+    const bool is_sane = start.ns > 0 && end >= start && end <= kLatest;
     const auto from = is_sane ? to_trace(start) : std::nullopt;
     if (!from) return false;
     *trace_start = *from;
@@ -55,33 +55,30 @@ std::string CudaClock::describe_step(std::int64_t step, std::int64_t trace) {
         static_cast<double>(trace) / 1e9);
 }
 
-std::int64_t CudaClock::offset_at(const Stretch& stretch, std::int64_t realtime) {
+std::int64_t CudaClock::offset_at(const Stretch& stretch, RealTime time) {
     const auto& pairs = stretch.pairs;
-    const auto after = std::upper_bound(pairs.begin(), pairs.end(), realtime,
-                                        [](std::int64_t t, const Pair& pair) { return t < pair.realtime; });
+    const auto after = std::upper_bound(pairs.begin(), pairs.end(), time,
+                                        [](RealTime t, const Pair& pair) { return t < pair.time; });
     if (after == pairs.begin()) return pairs.front().offset;
     if (after == pairs.end()) return pairs.back().offset;
     const Pair& a = *std::prev(after);
     const Pair& b = *after;
-    const double share =
-        static_cast<double>(realtime - a.realtime) / static_cast<double>(b.realtime - a.realtime);
+    const double share = static_cast<double>(time - a.time) / static_cast<double>(b.time - a.time);
     return a.offset + std::llround(share * static_cast<double>(b.offset - a.offset));
 }
 
-std::optional<std::int64_t> CudaClock::to_trace(std::int64_t realtime) const {
+std::optional<std::int64_t> CudaClock::to_trace(RealTime time) const {
     if (stretches_.empty()) return std::nullopt;
     const Stretch* nearest = &stretches_.back();
     std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
     for (auto stretch = stretches_.rbegin(); stretch != stretches_.rend() && shortest > 0; ++stretch) {
-        const std::int64_t first = stretch->pairs.front().realtime, last = stretch->pairs.back().realtime;
-        const std::int64_t distance = realtime < first  ? first - realtime
-                                      : realtime > last ? realtime - last
-                                                        : 0;
+        const RealTime first = stretch->pairs.front().time, last = stretch->pairs.back().time;
+        const std::int64_t distance = time < first ? first - time : time > last ? time - last : 0;
         if (distance >= shortest) continue;
         shortest = distance;
         nearest = &*stretch;
     }
-    return realtime - offset_at(*nearest, realtime);
+    return time.ns - offset_at(*nearest, time);
 }
 
 }  // namespace shardscope::profiler

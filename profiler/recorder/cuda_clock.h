@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "profiler/base/clock.h"
+
 namespace shardscope::profiler {
 
 class CudaClock {
@@ -18,31 +20,31 @@ class CudaClock {
 
     // Adds a pair, later than all before. Returns the step that precedes it, if there is one: positive if the
     // system's clock was set ahead.
-    std::optional<std::int64_t> add(std::int64_t realtime, std::int64_t trace);
+    std::optional<std::int64_t> add(RealTime time, std::int64_t trace);
 
-    static constexpr std::int64_t kLatest = 4'000'000'000'000'000'000;  // in the year 2096: nothing is later
+    static constexpr RealTime kLatest{4'000'000'000'000'000'000};  // in the year 2096: nothing is later
 
     // Converts both ends of an event to trace time. False before the first pair, and for times that no clock
     // can have shown.
-    bool place(std::int64_t start, std::int64_t end, std::int64_t* trace_start,
-               std::int64_t* trace_end) const;
+    bool place(RealTime start, RealTime end, std::int64_t* trace_start, std::int64_t* trace_end) const;
 
     // A sentence about a step that add() found at that trace time.
     static std::string describe_step(std::int64_t step, std::int64_t trace);
 
     // std::nullopt before the first pair.
-    std::optional<std::int64_t> to_trace(std::int64_t realtime) const;
+    std::optional<std::int64_t> to_trace(RealTime time) const;
 
   private:
     struct Pair {
-        std::int64_t realtime, offset;  // trace time = realtime - offset
+        RealTime time;
+        std::int64_t offset;  // trace time = time - offset
     };
     struct Stretch {
-        std::vector<Pair> pairs;  // increasing realtime; never empty
+        std::vector<Pair> pairs;  // increasing time; never empty
     };
     static constexpr std::size_t kMostPairs = 4096;    // per stretch; then every second older one is dropped
     static constexpr std::size_t kMostStretches = 64;  // then the oldest are dropped
-    static std::int64_t offset_at(const Stretch& stretch, std::int64_t realtime);
+    static std::int64_t offset_at(const Stretch& stretch, RealTime time);
 
     std::vector<Stretch> stretches_;
 };

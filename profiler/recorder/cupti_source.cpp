@@ -144,9 +144,9 @@ void CuptiSource::end() {
 // --- the worker ------------------------------------------------------------------------------------------
 
 void CuptiSource::Impl::read_clocks() {
-    const ClockAnchor pair = read_realtime_anchor(ClockSource::monotonic);
-    const std::int64_t now = static_cast<std::int64_t>(pair.ticks) - recorder.origin_ns();
-    if (const auto step = join.clock().add(pair.ns, now)) {
+    const RealTimeAnchor pair = read_realtime_anchor(ClockSource::monotonic);
+    const std::int64_t now = MonotonicTime(static_cast<std::int64_t>(pair.ticks)) - recorder.origin();
+    if (const auto step = join.clock().add(pair.time, now)) {
         recorder.describe(traces::schema::DiagnosticRow{now, traces::schema::Severity::warning,
                                                         CudaClock::describe_step(*step, now)});
     }

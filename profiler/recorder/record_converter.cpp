@@ -23,12 +23,8 @@ bool is_known(Enum value) {
 }  // namespace
 
 RecordConverter::RecordConverter(traces::store::EventSink& sink, const Calibration& clock,
-                                 std::int64_t origin_ns, std::int64_t pid)
-    : sink_(sink),
-      clock_(clock),
-      origin_ns_(origin_ns),
-      pid_(pid),
-      names_(1, traces::schema::StringId::empty) {}
+                                 MonotonicTime origin, std::int64_t pid)
+    : sink_(sink), clock_(clock), origin_(origin), pid_(pid), names_(1, traces::schema::StringId::empty) {}
 
 void RecordConverter::add_handler(RecordKind first, RecordKind last, std::unique_ptr<RecordHandler> handler) {
     handlers_.push_back({first, last, std::move(handler)});

@@ -45,8 +45,8 @@ class RecordHandler {
 
 class RecordConverter {
   public:
-    // Trace time is CLOCK_MONOTONIC minus origin_ns. References must outlive the converter.
-    RecordConverter(traces::store::EventSink& sink, const Calibration& clock, std::int64_t origin_ns,
+    // Trace time begins at `origin`. References must outlive the converter.
+    RecordConverter(traces::store::EventSink& sink, const Calibration& clock, MonotonicTime origin,
                     std::int64_t pid);
 
     // Records of kinds first to last go to this handler.
@@ -75,7 +75,7 @@ class RecordConverter {
     // strings must keep these.
     void visit_strings(const std::function<void(traces::schema::StringId)>& visit) const;
 
-    std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_ns(ticks) - origin_ns_; }
+    std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_monotonic(ticks) - origin_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
     std::int64_t pid() const { return pid_; }
     traces::store::EventSink& sink() { return sink_; }
@@ -142,7 +142,8 @@ class RecordConverter {
 
     traces::store::EventSink& sink_;
     const Calibration& clock_;
-    std::int64_t origin_ns_, pid_;
+    MonotonicTime origin_;
+    std::int64_t pid_;
     std::int64_t rows_ = 0, damaged_ = 0;
     std::vector<traces::schema::StringId> names_;  // by id …
     std::vector<std::string> texts_;               // … and their texts

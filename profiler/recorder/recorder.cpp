@@ -109,8 +109,8 @@ struct Recorder::Impl {
           sink(std::move(to)),
           on_finish(std::move(finish_sink)),
           clock(clock_source()),
-          origin_ns(with.start_system_ns != 0 ? with.start_system_ns : monotonic_ns()),
-          converter(*sink, clock, origin_ns, ::getpid()) {}
+          origin(with.start_system_ns != 0 ? MonotonicTime(with.start_system_ns) : MonotonicTime::now()),
+          converter(*sink, clock, origin, ::getpid()) {}
 
     // --- the writer's thread -------------------------------------------------------------------------
     void run();
@@ -130,7 +130,7 @@ struct Recorder::Impl {
 
     std::mutex clock_mutex;  // only the writer changes the clock; it reads without locking
     Calibration clock;
-    const std::int64_t origin_ns;
+    const MonotonicTime origin;
 
     mutable std::mutex threads_mutex;
     std::vector<std::unique_ptr<AttachedThread>> threads;  // those that have not ended
@@ -264,7 +264,7 @@ void Recorder::Impl::commit_if_due() {
 }
 
 void Recorder::Impl::end_run() {
-    const std::int64_t duration = monotonic_ns() - origin_ns;
+    const std::int64_t duration = MonotonicTime::now() - origin;
     std::int64_t dropped = dropped_by_ended;
     for (AttachedThread* thread : known_threads) {
         thread->reader.open_gaps([&](std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
@@ -384,15 +384,15 @@ std::int64_t Recorder::writer_cpu_ns() const {
 
 std::int64_t Recorder::to_ns(std::uint64_t ticks) const {
     std::lock_guard lock(impl_->clock_mutex);
-    return impl_->clock.to_ns(ticks) - impl_->origin_ns;
+    return impl_->clock.to_monotonic(ticks) - impl_->origin;
 }
 
 std::int64_t Recorder::now_ns() const {
-    return monotonic_ns() - impl_->origin_ns;
+    return MonotonicTime::now() - impl_->origin;
 }
 
-std::int64_t Recorder::origin_ns() const {
-    return impl_->origin_ns;
+MonotonicTime Recorder::origin() const {
+    return impl_->origin;
 }
 
 }  // namespace shardscope::profiler

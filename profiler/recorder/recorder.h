@@ -84,8 +84,7 @@ class Recorder {
     // Trace time (ns) of a raw tick count, and of now.
     std::int64_t to_ns(std::uint64_t ticks) const;
     std::int64_t now_ns() const;
-    // CLOCK_MONOTONIC at time 0 of the trace.
-    std::int64_t origin_ns() const;
+    MonotonicTime origin() const;  // time 0 of the trace
 
   private:
     void enqueue(std::function<void(traces::store::EventSink&)> row);

@@ -29,8 +29,8 @@ TEST(Calibration, agrees_with_the_monotonic_clock) {
         const std::uint64_t tick = ticks();
         const std::int64_t after = monotonic_ns();
         clock.update();
-        EXPECT_GE(clock.to_ns(tick), before - 20'000);
-        EXPECT_LE(clock.to_ns(tick), after + 20'000);
+        EXPECT_GE(clock.to_monotonic(tick).ns, before - 20'000);
+        EXPECT_LE(clock.to_monotonic(tick).ns, after + 20'000);
     }
 }
 
@@ -42,9 +42,9 @@ TEST(Calibration, is_monotone_across_anchors) {
         clock.update();
     }
     const std::uint64_t last = ticks();
-    std::int64_t before = clock.to_ns(first - 1000);
+    std::int64_t before = clock.to_monotonic(first - 1000).ns;
     for (std::uint64_t t = first; t < last + (last - first); t += (last - first) / 5000) {
-        const std::int64_t now = clock.to_ns(t);
+        const std::int64_t now = clock.to_monotonic(t).ns;
         ASSERT_GE(now, before);
         before = now;
     }
@@ -52,7 +52,7 @@ TEST(Calibration, is_monotone_across_anchors) {
 
 TEST(Calibration, of_the_monotonic_source_is_the_identity) {
     const Calibration clock(ClockSource::monotonic);
-    EXPECT_EQ(clock.to_ns(123'456'789), 123'456'789);
+    EXPECT_EQ(clock.to_monotonic(123'456'789).ns, 123'456'789);
 }
 
 // From here on the anchors are given, in a future that the constructor's own anchors never reach.
@@ -64,33 +64,33 @@ class GivenAnchors : public ::testing::Test {
 };
 
 TEST_F(GivenAnchors, are_met_exactly_and_joined_by_lines) {
-    clock_.add({t_, ns_});
-    clock_.add({t_ + 1000, ns_ + 500});   // 0.5 ns per tick
-    clock_.add({t_ + 2000, ns_ + 2500});  // then 2 ns per tick
-    EXPECT_EQ(clock_.to_ns(t_), ns_);
-    EXPECT_EQ(clock_.to_ns(t_ + 500), ns_ + 250);
-    EXPECT_EQ(clock_.to_ns(t_ + 1000), ns_ + 500);
-    EXPECT_EQ(clock_.to_ns(t_ + 1250), ns_ + 500 + 500);
-    EXPECT_EQ(clock_.to_ns(t_ + 2000), ns_ + 2500);
+    clock_.add({t_, MonotonicTime(ns_)});
+    clock_.add({t_ + 1000, MonotonicTime(ns_ + 500)});   // 0.5 ns per tick
+    clock_.add({t_ + 2000, MonotonicTime(ns_ + 2500)});  // then 2 ns per tick
+    EXPECT_EQ(clock_.to_monotonic(t_).ns, ns_);
+    EXPECT_EQ(clock_.to_monotonic(t_ + 500).ns, ns_ + 250);
+    EXPECT_EQ(clock_.to_monotonic(t_ + 1000).ns, ns_ + 500);
+    EXPECT_EQ(clock_.to_monotonic(t_ + 1250).ns, ns_ + 500 + 500);
+    EXPECT_EQ(clock_.to_monotonic(t_ + 2000).ns, ns_ + 2500);
 }
 
 TEST_F(GivenAnchors, that_do_not_advance_are_ignored) {
-    clock_.add({t_, ns_});
+    clock_.add({t_, MonotonicTime(ns_)});
     const std::size_t anchors = clock_.anchors();
-    clock_.add({t_, ns_ + 10});
-    clock_.add({t_ + 10, ns_});
+    clock_.add({t_, MonotonicTime(ns_ + 10)});
+    clock_.add({t_ + 10, MonotonicTime(ns_)});
     EXPECT_EQ(clock_.anchors(), anchors);
 }
 
 TEST_F(GivenAnchors, are_thinned_but_stay_true) {
     for (std::uint64_t i = 0; i < 4 * Calibration::kMaxAnchors; ++i) {
-        clock_.add({t_ + i * 1000, ns_ + static_cast<std::int64_t>(i) * 2000});
+        clock_.add({t_ + i * 1000, MonotonicTime(ns_ + static_cast<std::int64_t>(i) * 2000)});
     }
     EXPECT_LE(clock_.anchors(), Calibration::kMaxAnchors);
     // All anchors lie on one line, which the remaining ones must still give (the first few may have been
     // dropped).
     for (std::uint64_t i = Calibration::kMaxAnchors; i < 4 * Calibration::kMaxAnchors; i += 777) {
-        EXPECT_EQ(clock_.to_ns(t_ + i * 1000), ns_ + static_cast<std::int64_t>(i) * 2000);
+        EXPECT_EQ(clock_.to_monotonic(t_ + i * 1000).ns, ns_ + static_cast<std::int64_t>(i) * 2000);
     }
 }
 

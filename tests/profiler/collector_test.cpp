@@ -92,7 +92,7 @@ class Collected : public ::testing::Test {
     Received got_;
     MemorySink sink_{got_};
     Calibration clock_{ClockSource::monotonic};
-    Collector collector_{session_.directory(), sink_, clock_, 0};
+    Collector collector_{session_.directory(), sink_, clock_, MonotonicTime(0)};
 };
 
 // Containers that share the session's folder: the first process of each has the same pid.

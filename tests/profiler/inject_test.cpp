@@ -59,7 +59,7 @@ class Injected : public ::testing::TestWithParam<std::string> {
         session.set_state(setting.state);
         MemorySink sink(got_);
         Calibration clock(clock_source());
-        const std::int64_t origin = monotonic_ns();
+        const auto origin = MonotonicTime::now();
         Collector collector(session.directory(), sink, clock, origin);
         auto variables = setting.variables;
         variables.emplace_back("NVTX_INJECTION64_PATH", INJECT_LIBRARY);
@@ -70,9 +70,9 @@ class Injected : public ::testing::TestWithParam<std::string> {
         while (!(status = command.wait(5ms))) {
             if (setting.drain) collector.drain();
             if (meanwhile)
-                meanwhile(session, std::chrono::milliseconds((monotonic_ns() - origin) / 1'000'000));
+                meanwhile(session, std::chrono::milliseconds((MonotonicTime::now() - origin) / 1'000'000));
         }
-        end_ns_ = monotonic_ns() - origin;
+        end_ns_ = MonotonicTime::now() - origin;
         collector.finish(end_ns_);
         processes_ = collector.processes();
         dropped_ = collector.dropped();
@@ -613,7 +613,7 @@ TEST(Collector, skips_files_without_records) {
     Received got;
     MemorySink sink(got);
     Calibration clock(clock_source());
-    Collector collector(session.directory(), sink, clock, monotonic_ns());
+    Collector collector(session.directory(), sink, clock, MonotonicTime::now());
     collector.drain();
     collector.finish(1);
     EXPECT_EQ(collector.processes(), 0);

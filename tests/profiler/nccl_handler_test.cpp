@@ -58,7 +58,7 @@ class NcclHandler : public ::testing::Test {
     Received got_;
     MemorySink sink_{got_};
     Calibration clock_{ClockSource::monotonic};
-    RecordConverter converter_{sink_, clock_, 0, 77};
+    RecordConverter converter_{sink_, clock_, MonotonicTime(0), 77};
 };
 
 constexpr std::uint32_t kCaller = 1, kLauncher = 2;

@@ -40,7 +40,7 @@ class NcclPlugin : public ::testing::TestWithParam<std::string> {
         session.set_state(state);
         MemorySink sink(got_);
         Calibration clock(clock_source());
-        const std::int64_t origin = monotonic_ns();
+        const auto origin = MonotonicTime::now();
         Collector collector(session.directory(), sink, clock, origin);
         variables.emplace_back("NCCL_PROFILER_PLUGIN", INJECT_LIBRARY);
         variables.emplace_back(kSessionVariable, session.directory());
@@ -48,7 +48,7 @@ class NcclPlugin : public ::testing::TestWithParam<std::string> {
         pid_ = command.pid();
         std::optional<int> status;
         while (!(status = command.wait(5ms))) collector.drain();
-        end_ns_ = monotonic_ns() - origin;
+        end_ns_ = MonotonicTime::now() - origin;
         collector.finish(end_ns_);
         EXPECT_EQ(collector.damaged(), 0);
         EXPECT_EQ(collector.dropped(), 0);

@@ -55,7 +55,7 @@ class Conversion : public ::testing::Test {
     testing::Received got_;
     testing::MemorySink sink_{got_};
     Calibration clock_{ClockSource::monotonic};
-    RecordConverter converter_{sink_, clock_, kOrigin, kPid};
+    RecordConverter converter_{sink_, clock_, MonotonicTime(kOrigin), kPid};
 };
 
 TEST_F(Conversion, closes_nested_ranges_innermost_first) {

@@ -88,7 +88,7 @@ TEST(Allocations, SumToTheLiveBytesAtEveryInstant) {
     }
     const auto trace = run.take();
     const Allocations found = find_allocations(*trace);
-    const ByteCurve curve = allocated_curve(*trace, RankPlace(0));
+    const ByteCurve curve = allocated_curve(*trace, store::RankIndex(0));
     for (std::int64_t t = 5; t < 4000; t += 170) {
         std::int64_t bytes = 0;
         for (std::size_t i = 0; i < found.size(); ++i) {
@@ -109,13 +109,13 @@ TEST(SelectedCurve, BeginsWithTheLiveBytesAndEndsWithTheTime) {
     run.free(0, 150, 2, 30);
     run.allocate(0, 250, 3, 7);
     const auto trace = run.take();
-    const auto part = selected_memory_curve(*trace, RankPlace(0), {.first_step = 1, .last_step = 1});
+    const auto part = selected_memory_curve(*trace, store::RankIndex(0), {.first_step = 1, .last_step = 1});
     std::vector<std::pair<std::int64_t, std::int64_t>> points;
     for (const MemoryPoint& point : part) points.emplace_back(point.time, point.total);
     using P = std::pair<std::int64_t, std::int64_t>;
     EXPECT_THAT(points, ElementsAre(P{100, 400}, P{120, 430}, P{150, 400}, P{200, 400}));
-    EXPECT_EQ(selected_memory_curve(*trace, RankPlace(0), {}).size(), 4U) << "all of it";
-    EXPECT_THAT(selected_memory_curve(*trace, RankPlace(0), {.first_step = 9}), IsEmpty());
+    EXPECT_EQ(selected_memory_curve(*trace, store::RankIndex(0), {}).size(), 4U) << "all of it";
+    EXPECT_THAT(selected_memory_curve(*trace, store::RankIndex(0), {.first_step = 9}), IsEmpty());
 }
 
 TEST(RowCounts, AreOfTheCurrentSelection) {
@@ -157,12 +157,12 @@ TEST(PoolCurves, AreTheCountersOfTheirNamesAndEmptyWithoutThem) {
     counter(0, 30, "reserved_bytes", 4096);
     counter(1, 30, "reserved_bytes", 1);
     const auto trace = run.take();
-    const PoolCurves pool = pool_curves(*trace, RankPlace(0));
+    const PoolCurves pool = pool_curves(*trace, store::RankIndex(0));
     EXPECT_THAT(pool.reserved.time, ElementsAre(10, 30));
     EXPECT_THAT(pool.reserved.bytes, ElementsAre(2048, 4096));
     EXPECT_THAT(pool.active.bytes, ElementsAre(100));
     EXPECT_TRUE(pool.allocated.empty());
-    EXPECT_THAT(pool_curves(*trace, RankPlace(1)).reserved.bytes, ElementsAre(1));
+    EXPECT_THAT(pool_curves(*trace, store::RankIndex(1)).reserved.bytes, ElementsAre(1));
 }
 
 }  // namespace TEST_FILE

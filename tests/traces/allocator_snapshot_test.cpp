@@ -261,7 +261,7 @@ TEST(DeviceAccount, SumsToWhatTheDeviceUses) {
     sink.add(schema::MemoryRow{.time = 40, .rank = 0, .address = 512, .bytes = 60 * kMb});
     const auto trace = sink.take();
     trace->ranks[0].device_memory = 1000 * kMb;
-    const DeviceAccount account = device_account(*trace, RankPlace(0), "then", 50);
+    const DeviceAccount account = device_account(*trace, store::RankIndex(0), "then", 50);
     EXPECT_EQ(account.context, 400 * kMb);
     EXPECT_EQ(account.nccl, 250 * kMb);
     EXPECT_EQ(account.used, 760 * kMb);

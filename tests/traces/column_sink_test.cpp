@@ -123,7 +123,7 @@ TEST(ColumnSink, KeepsWhatDescribesTheRun) {
     EXPECT_EQ(trace->ranks[1].device_name, "A processor");
     ASSERT_THAT(trace->threads, SizeIs(2));
     EXPECT_EQ(trace->threads[1].name, "rank 1");
-    EXPECT_EQ(trace->threads[1].rank, 1);
+    EXPECT_EQ(trace->threads[1].rank, RankIndex(1));
     ASSERT_THAT(trace->streams, SizeIs(4));  // two per rank
     EXPECT_EQ(trace->streams[trace->device.stream[0]].name, "unshard");
     ASSERT_THAT(trace->steps, SizeIs(4));
@@ -268,7 +268,7 @@ TEST(ColumnSink, CorrelationsCountWithinAProcess) {
     const auto trace = sink.take();
     for (const std::size_t e : {0u, 1u}) {
         const auto call = static_cast<std::size_t>(trace->device.launch[e]);
-        EXPECT_EQ(trace->threads[trace->runtime.thread[call]].rank, trace->device.rank[e]);
+        EXPECT_EQ(trace->threads[trace->runtime.thread[call]].rank.column(), trace->device.rank[e]);
     }
     EXPECT_EQ(trace->device.launch[2], -1);
 }
@@ -309,8 +309,8 @@ TEST(ColumnSink, AssignsAThreadToTheRankOnWhoseDeviceItLaunches) {
     const auto trace = sink.take();
     ASSERT_THAT(trace->threads, SizeIs(2));
     EXPECT_EQ(trace->threads[0].global_tid, schema::global_tid(1, 10));
-    EXPECT_EQ(trace->threads[0].rank, 0);
-    EXPECT_EQ(trace->threads[1].rank, 1);
+    EXPECT_EQ(trace->threads[0].rank, RankIndex(0));
+    EXPECT_EQ(trace->threads[1].rank, RankIndex(1));
 }
 
 TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
@@ -323,7 +323,7 @@ TEST(ColumnSink, UsesProfilerStepRangesAsStepsIfNoneWereRecorded) {
     const auto trace = sink.take();
     ASSERT_THAT(trace->steps, SizeIs(1));
     EXPECT_EQ(trace->steps[0].number, 7);
-    EXPECT_EQ(trace->steps[0].rank, 0);
+    EXPECT_EQ(trace->steps[0].rank, RankIndex(0));
     EXPECT_EQ(trace->steps[0].end, 20);
 }
 

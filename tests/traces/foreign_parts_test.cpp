@@ -97,7 +97,7 @@ TEST_F(ForeignParts, MergedRanksKeepTheirOwn) {
         ASSERT_GE(trace->device.range[e], 0) << "found by the operator's id within its process";
         const auto r = static_cast<std::size_t>(trace->device.range[e]);
         EXPECT_EQ(text(*trace, trace->ranges.name[r]), e % 2 == 0 ? "aten::linear" : "LinearBackward0");
-        EXPECT_EQ(trace->threads[trace->ranges.thread[r]].rank, rank);
+        EXPECT_EQ(trace->threads[trace->ranges.thread[r]].rank.value, rank);
         EXPECT_EQ(trace->ranges.start[r], (e % 2 == 0 ? 10 : 50) + rank * kSecond);
         EXPECT_EQ(text(*trace, trace->ranges.detail[r]), "{\"rank\":" + std::to_string(rank) + "}");
     }

@@ -98,11 +98,13 @@ TEST(KinetoDevices, ReportsTheHigherPeakOfTwoDevices) {
     std::int64_t live = 0;
     for (const std::int64_t bytes : read.trace->memory.bytes) live += bytes;
     EXPECT_EQ(live, 1500);
-    const std::vector<MemoryPoint> curve = memory_curve(*read.trace, RankPlace(0));
+    const std::vector<MemoryPoint> curve = memory_curve(*read.trace, store::RankIndex(0));
     ASSERT_EQ(curve.size(), 2U);
     EXPECT_EQ(curve.back().total, 1500);
-    EXPECT_EQ(PeakIndex(*read.trace, RankPlace(0), schema::MemorySpace::device).most(0, 1'000'000), 1500);
-    EXPECT_EQ(allocated_curve(*read.trace, RankPlace(0)).bytes, (std::vector<std::int64_t>{1000, 1500}));
+    EXPECT_EQ(PeakIndex(*read.trace, store::RankIndex(0), schema::MemorySpace::device).most(0, 1'000'000),
+              1500);
+    EXPECT_EQ(allocated_curve(*read.trace, store::RankIndex(0)).bytes,
+              (std::vector<std::int64_t>{1000, 1500}));
 }
 
 TEST(KinetoDevices, EachDevicesAllocatorHasItsOwnTotal) {

@@ -185,7 +185,7 @@ TEST(Memory, TheCurveHasThePeakAsItsHighestPoint) {
         const auto trace = run.take();
         const RankMemory rank = memory_report(*trace).ranks[0];
         std::int64_t most = 0;
-        for (const MemoryPoint& p : memory_curve(*trace, RankPlace(0))) {
+        for (const MemoryPoint& p : memory_curve(*trace, store::RankIndex(0))) {
             EXPECT_EQ(sum(p.bytes), p.total);
             most = std::max(most, p.total);
         }
@@ -207,8 +207,8 @@ TEST(Memory, ThePeakIndexAgreesWithASearchThroughTheCurve) {
         run.allocate(0, 3 * (e / 2), static_cast<std::uint64_t>(e), frees ? -bytes : bytes);
     }
     const auto trace = run.take();
-    const std::vector<MemoryPoint> curve = memory_curve(*trace, RankPlace(0));
-    const PeakIndex index(*trace, RankPlace(0));
+    const std::vector<MemoryPoint> curve = memory_curve(*trace, store::RankIndex(0));
+    const PeakIndex index(*trace, store::RankIndex(0));
     for (std::int64_t start = -2; start < 120; ++start) {
         for (std::int64_t end = start; end < 125; ++end) {
             std::int64_t most = 0, before = 0;
@@ -222,7 +222,7 @@ TEST(Memory, ThePeakIndexAgreesWithASearchThroughTheCurve) {
             ASSERT_EQ(index.most(start, end), std::max(most, before)) << start << ".." << end;
         }
     }
-    EXPECT_EQ(PeakIndex(*trace, RankPlace(1)).most(0, 100), 0);
+    EXPECT_EQ(PeakIndex(*trace, store::RankIndex(1)).most(0, 100), 0);
 }
 
 }  // namespace TEST_FILE

@@ -260,8 +260,8 @@ class ProfilerOverhead : public NsightExports {
         for (const schema::ProfilerOverheadRow& row : trace.profiler_overheads) {
             int rank = -1;
             for (const HostThread& thread : trace.threads) {
-                if (thread.global_tid == row.global_tid && thread.rank >= 0)
-                    rank = trace.ranks[static_cast<std::size_t>(thread.rank)].number;
+                if (thread.global_tid == row.global_tid && thread.rank.known())
+                    rank = trace.ranks[thread.rank.at()].number;
             }
             rows.push_back(std::to_string(row.start) + " " + std::to_string(row.end) + " " +
                            text(trace, row.name) + " of rank " + std::to_string(rank));

@@ -194,10 +194,10 @@ TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     EXPECT_EQ(trace->ranks[1].device_name, "A processor");
     ASSERT_THAT(trace->threads, SizeIs(2));
     EXPECT_EQ(trace->threads[0].name, "rank 0");
-    EXPECT_EQ(trace->threads[0].rank, 0);
+    EXPECT_EQ(trace->threads[0].rank, RankIndex(0));
     ASSERT_THAT(trace->streams, SizeIs(4));
     EXPECT_EQ(trace->streams[3].name, "unshard");
-    EXPECT_EQ(trace->streams[3].rank, 1);
+    EXPECT_EQ(trace->streams[3].rank, RankIndex(1));
 
     ASSERT_THAT(trace->steps, SizeIs(4));
     EXPECT_EQ(trace->steps[3].start, kSampleMs + 10 * kSampleUs);

@@ -19,8 +19,11 @@ namespace shardscope::traces::analysis {
 namespace TEST_FILE {
 
 using enum ShardState;
+using store::UnitIndex;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+constexpr store::RankIndex kFirst(0);
 
 using Moment = std::pair<std::int64_t, ShardState>;
 
@@ -30,12 +33,12 @@ std::vector<Moment> moments(const UnitHistory& history) {
     return result;
 }
 
-std::size_t unit(const ShardStates& states, std::string_view name) {
+UnitIndex unit(const ShardStates& states, std::string_view name) {
     for (std::size_t u = 0; u < states.units.size(); ++u) {
-        if (states.units[u] == name) return u;
+        if (states.units[u] == name) return UnitIndex(u);
     }
     ADD_FAILURE() << "no unit " << name;
-    return 0;
+    return UnitIndex(0);
 }
 
 // A run of the trainer: units 10, 11, ...; a kernel belongs to a unit by the module of the range around its
@@ -105,13 +108,13 @@ TEST(ShardStates, PreparingAGatherIsNotAUseOfThePreviousOne) {
 
 TEST(ShardStates, FollowGathersComputeAndReductionOfAnFsdp2Unit) {
     const ShardStates states = shard_states(*fsdp2_step());
-    const std::size_t layer = unit(states, "layers.0");
-    EXPECT_THAT(moments(states.of(0, layer)),
+    const UnitIndex layer = unit(states, "layers.0");
+    EXPECT_THAT(moments(states.of(kFirst, layer)),
                 ElementsAre(Moment{1400, gathering}, Moment{1700, full},       // the copy-out is not compute
                             Moment{1720, computing}, Moment{2000, gathering},  // freed and gathered again
                             Moment{2300, full}, Moment{2320, computing}, Moment{2900, reducing},
                             Moment{3300, sharded}));
-    EXPECT_EQ(states.bytes[layer], 1024) << "of its gathers, where no unit tells its size";
+    EXPECT_EQ(states.bytes[layer.at()], 1024) << "of its gathers, where no unit tells its size";
     EXPECT_FALSE(states.allocations);
 }
 
@@ -120,7 +123,7 @@ TEST(ShardStates, LastFromFirstForwardToLastBackwardForTheRootUnit) {
     // Embedding 1410 to 1500, head 2000 to 2100 with its backward to 2250, embedding's backward 2900 to 3000;
     // layers.0 computes between them. Its reduction waits for that of layers.0 until 3300.
     EXPECT_THAT(
-        moments(states.of(0, 1 - unit(states, "layers.0"))),
+        moments(states.of(kFirst, UnitIndex(1 - unit(states, "layers.0").value))),
         ElementsAre(Moment{1000, gathering}, Moment{1400, full}, Moment{1410, computing}, Moment{1500, full},
                     Moment{2000, computing}, Moment{2250, full}, Moment{2900, computing}, Moment{3000, freed},
                     Moment{3300, reducing}, Moment{3500, sharded}));
@@ -131,7 +134,7 @@ TEST(ShardStates, TheWholeParametersLiveUntilTheHostFreesThem) {
     run.held(0, 90, 700);  // allocated before the gather's launch, freed after the last use at 400
     run.gather(0, 100, 150, 200);
     run.compute(0, 110, 200, 400);
-    const UnitHistory history = run.states().of(0, 0);
+    const UnitHistory history = run.states().of(kFirst, UnitIndex(0));
     EXPECT_THAT(moments(history), ElementsAre(Moment{150, gathering}, Moment{200, computing},
                                               Moment{400, full}, Moment{700, sharded}));
     EXPECT_THAT(history.allocated, ElementsAre(Interval{90, 700}));
@@ -144,7 +147,7 @@ TEST(ShardStates, AHostThatRunsAheadFreesBeforeTheDeviceHasEvenGathered) {
     run.held(0, 90, 120);
     run.gather(0, 100, 150, 200);
     run.compute(0, 110, 200, 400);
-    EXPECT_THAT(moments(run.states().of(0, 0)),
+    EXPECT_THAT(moments(run.states().of(kFirst, UnitIndex(0))),
                 ElementsAre(Moment{150, gathering}, Moment{200, computing}, Moment{400, sharded}));
 }
 
@@ -154,7 +157,7 @@ TEST(ShardStates, PausesUpToThirtyMicrosecondsDoNotEndComputing) {
     run.compute(0, 2, 20, 30);
     run.compute(0, 3, 30 + kComputePause, 40000);
     run.compute(0, 4, 40001 + kComputePause, 80000);  // one more: full between
-    EXPECT_THAT(moments(run.states().of(0, 0)),
+    EXPECT_THAT(moments(run.states().of(kFirst, UnitIndex(0))),
                 ElementsAre(Moment{10, gathering}, Moment{20, computing}, Moment{40000, full},
                             Moment{40001 + kComputePause, computing}, Moment{80000, sharded}));
 }
@@ -167,11 +170,12 @@ TEST(ShardStates, ComputeOfAnotherUnitEndsComputing) {
     run.compute(1, 4, 40, 50);
     run.compute(0, 5, 50, 60);
     const ShardStates states = run.states();
-    EXPECT_THAT(moments(states.of(0, 0)),
+    EXPECT_THAT(moments(states.of(kFirst, UnitIndex(0))),
                 ElementsAre(Moment{10, gathering}, Moment{20, full}, Moment{30, computing}, Moment{40, full},
                             Moment{50, computing}, Moment{60, sharded}));
-    EXPECT_THAT(moments(states.of(0, 1)), ElementsAre(Moment{20, gathering}, Moment{30, full},
-                                                      Moment{40, computing}, Moment{50, sharded}));
+    EXPECT_THAT(
+        moments(states.of(kFirst, UnitIndex(1))),
+        ElementsAre(Moment{20, gathering}, Moment{30, full}, Moment{40, computing}, Moment{50, sharded}));
 }
 
 TEST(ShardStates, AUnitOfSeveralGathersIsOneUntilItIsUsed) {
@@ -179,7 +183,7 @@ TEST(ShardStates, AUnitOfSeveralGathersIsOneUntilItIsUsed) {
     run.gather(0, 1, 10, 20);
     run.gather(0, 2, 30, 40);  // launched at 2, before the first gather ended
     run.compute(0, 3, 50, 60);
-    EXPECT_THAT(moments(run.states().of(0, 0)),
+    EXPECT_THAT(moments(run.states().of(kFirst, UnitIndex(0))),
                 ElementsAre(Moment{10, gathering}, Moment{20, full}, Moment{30, gathering}, Moment{40, full},
                             Moment{50, computing}, Moment{60, sharded}));
 }
@@ -194,7 +198,7 @@ TEST(ShardStates, ComputeBelongsToTheGatherBeforeItsLaunch) {
     run.compute(0, 4, 60, 70);  // the backward's compute
     run.reduce(0, 5, 80, 90);
     EXPECT_THAT(
-        moments(run.states().of(0, 0)),
+        moments(run.states().of(kFirst, UnitIndex(0))),
         ElementsAre(Moment{10, gathering}, Moment{20, full}, Moment{30, gathering}, Moment{40, full},
                     Moment{50, computing}, Moment{70, freed}, Moment{80, reducing}, Moment{90, sharded}));
 }
@@ -203,7 +207,7 @@ TEST(ShardStates, AUnitThatIsReducedAndNeverGatheredIsAlwaysWhole) {
     Ours run(1);
     run.compute(0, 1, 100, 200);
     run.collective(schema::Operation::all_reduce, 0, 2, 200, 300);
-    const UnitHistory history = run.states().of(0, 0);
+    const UnitHistory history = run.states().of(kFirst, UnitIndex(0));
     EXPECT_EQ(history.at(0).state, full);
     EXPECT_THAT(moments(history),
                 ElementsAre(Moment{100, computing}, Moment{200, reducing}, Moment{300, full}));
@@ -214,8 +218,8 @@ TEST(ShardStates, AnUnknownUnitStaysSharded) {
     Ours run(2);
     run.gather(0, 1, 10, 20);
     const ShardStates states = run.states();
-    EXPECT_THAT(states.of(0, 1).changes, IsEmpty());
-    EXPECT_EQ(states.of(0, 1).at(15).state, sharded);
+    EXPECT_THAT(states.of(kFirst, UnitIndex(1)).changes, IsEmpty());
+    EXPECT_EQ(states.of(kFirst, UnitIndex(1)).at(15).state, sharded);
     EXPECT_TRUE(states.any_collective);
 }
 
@@ -229,9 +233,9 @@ TEST(ShardStates, ASpanReachesFromChangeToChange) {
     Ours run(1);
     run.gather(0, 1, 10, 20);
     run.compute(0, 2, 20, 40);
-    const UnitHistory history = run.states().of(0, 0);
-    constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
-    EXPECT_EQ(history.span(5), (Interval{kFirst, 10}));
+    const UnitHistory history = run.states().of(kFirst, UnitIndex(0));
+    constexpr std::int64_t kEarliest = std::numeric_limits<std::int64_t>::min();
+    EXPECT_EQ(history.span(5), (Interval{kEarliest, 10}));
     EXPECT_EQ(history.span(10), (Interval{10, 20}));
     EXPECT_EQ(history.span(39), (Interval{20, 40}));
     EXPECT_EQ(history.span(40), (Interval{40, std::numeric_limits<std::int64_t>::max()}));
@@ -263,7 +267,7 @@ TEST(ShardStates, ObeyTheLimiterInTheSampleRuns) {
         for (std::size_t rank = 0; rank < states.ranks; ++rank) {
             std::vector<IntervalSet> sets;
             for (std::size_t u = 0; u < states.units.size(); ++u) {
-                const UnitHistory& history = states.of(rank, u);
+                const UnitHistory& history = states.of(store::RankIndex(rank), UnitIndex(u));
                 IntervalSet whole;
                 for (std::size_t c = 0; c + 1 < history.changes.size(); ++c) {
                     if (history.changes[c].whole)

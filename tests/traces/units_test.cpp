@@ -174,7 +174,7 @@ std::vector<std::string> units_of(const store::Trace& trace, std::string_view ra
     std::vector<std::string> found;
     for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
         if (trace.strings[trace.ranges.name[i]] != range_name) continue;
-        found.push_back(units.unit[i] >= 0 ? units.names[static_cast<std::size_t>(units.unit[i])] : "-");
+        found.push_back(units.unit[i].known() ? units.names[units.unit[i].at()] : "-");
     }
     return found;
 }

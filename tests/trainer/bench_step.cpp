@@ -193,7 +193,7 @@ double early_gathers(const traces::store::Trace& trace) {
         std::map<int, std::int64_t> gather;
         std::vector<std::int64_t> joins;
         for (std::size_t e = 0; e < trace.device.size(); ++e) {
-            if (trace.device.rank[e] != step.rank || trace.device.launch[e] < 0) continue;
+            if (trace.device.rank[e] != step.rank.column() || trace.device.launch[e] < 0) continue;
             const auto launch = static_cast<std::size_t>(trace.device.launch[e]);
             if (trace.runtime.start[launch] < step.start || trace.runtime.start[launch] >= step.end) continue;
             if (join && trace.device.name[e] == *join) joins.push_back(trace.device.start[e]);

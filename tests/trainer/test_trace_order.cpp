@@ -26,7 +26,7 @@ struct Interval {
 
 Interval step_of(const Trace& trace, int rank, std::int64_t number) {
     for (const traces::store::Step& step : trace.steps) {
-        if (step.rank == rank && step.number == number) return {step.start, step.end};
+        if (step.rank.value == rank && step.number == number) return {step.start, step.end};
     }
     return {};
 }

@@ -63,7 +63,7 @@ TEST_F(ArrangementTest, PutsStreamsOfAKindTogether) {
 
 TEST_F(ArrangementTest, ShowsTheHeadingAloneOfACollapsedGroup) {
     arrangement_.toggle_collapsed("rank 0");
-    for (const Row& row : lay_out().rows) EXPECT_TRUE(row.rank != 0 || row.kind == Row::Kind::group);
+    for (const Row& row : lay_out().rows) EXPECT_TRUE(row.rank.value != 0 || row.kind == Row::Kind::group);
     arrangement_.toggle_collapsed("rank 0");
     EXPECT_EQ(arrangement_, model::RowArrangement());
 }

@@ -18,6 +18,8 @@ namespace TEST_FILE {
 using testing::HasSubstr;
 using testing::Not;
 using traces::analysis::ShardState;
+using traces::store::RankIndex;
+using traces::store::UnitIndex;
 
 class CommunicationPanels : public PanelsTest {
   protected:
@@ -48,7 +50,7 @@ TEST_F(CommunicationPanels, SayNothingOfAStepWhereTheTraceNamesNone) {
 
 TEST_F(CommunicationPanels, UnitsShowTheMeansOfTheChosenRank) {
     open({.per_linear = true}, "linear.sqlite");
-    session_.rank = 1;
+    session_.rank = RankIndex(1);
     const auto panel = make_panel("units");
     draw(*panel);
     const traces::analysis::UnitsReport report = traces::analysis::units_report(trace());
@@ -79,7 +81,7 @@ TEST_F(CommunicationPanels, AClickOnAUnitsBarChoosesItAndADoubleClickGoesToItsGa
     draw(*panel);
     const std::string unit = trace().units[2].name;
     click(*panel, "units.bar." + unit + " backward");
-    EXPECT_EQ(session_.selected_unit, 2);
+    EXPECT_EQ(session_.selected_unit, UnitIndex(2));
     EXPECT_EQ(session_.wanted_panel, "");
     click(*panel, "units.bar." + unit + " backward", true);
     EXPECT_EQ(session_.wanted_panel, "timeline");
@@ -161,7 +163,7 @@ TEST_F(CommunicationPanels, DistributedShowsEveryRankOfTheReport) {
         EXPECT_EQ(item(key + ".waiting_us"), us(rank.ns - rank.transfer_ns, rank.steps));
     }
     click(*panel, "distributed.bar.2");
-    EXPECT_EQ(session_.rank, 2);
+    EXPECT_EQ(session_.rank, RankIndex(2));
 }
 
 TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
@@ -188,12 +190,13 @@ TEST_F(CommunicationPanels, TheShardMapShowsEveryCellsStateAtTheCursor) {
             for (std::size_t u = 0; u < states.units.size(); ++u) {
                 const std::string cell = "shardmap.cell." + states.units[u] + "." + std::to_string(rank);
                 EXPECT_EQ(item(cell),
-                          traces::analysis::name(states.of(rank, u).at(*session_.open[0].cursor).state));
+                          traces::analysis::name(
+                              states.of(RankIndex(rank), UnitIndex(u)).at(*session_.open[0].cursor).state));
             }
         }
     };
     cells_agree();
-    for (const traces::analysis::ShardChange& change : states.of(1, 2).changes) {
+    for (const traces::analysis::ShardChange& change : states.of(RankIndex(1), UnitIndex(2)).changes) {
         session_.open[0].cursor = change.time;
         draw(*panel);
         cells_agree();

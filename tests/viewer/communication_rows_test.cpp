@@ -85,7 +85,7 @@ TEST(CollectiveTable, MakesItsCellsFromTheList) {
     traces::analysis::CollectiveTimes c;
     c.operation = traces::schema::Operation::all_gather;
     c.sequence = 12;
-    c.unit = 0;
+    c.unit = traces::store::UnitIndex(0);
     c.bytes = 3 << 20;
     c.start_ns = 2500000;
     c.transfer_ns = 1500;

@@ -53,7 +53,7 @@ TEST(StepDurations, AreTheMeanOverTheRanksOfEveryStep) {
         const double b = static_cast<double>(report.ranks[1].steps[s].window()) * 1e-3;
         EXPECT_DOUBLE_EQ(durations.us[s], (a + b) / 2);
     }
-    EXPECT_EQ(durations.longest_rank, 1);
+    EXPECT_EQ(durations.longest_rank, traces::store::RankIndex(1));
     EXPECT_EQ(durations.longest.to, report.ranks[1].steps[2].summary.window_end);
 }
 

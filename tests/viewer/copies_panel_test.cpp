@@ -123,7 +123,7 @@ TEST_F(CopiesPanelTest, IsExportedAsItIsSorted) {
 
 TEST_F(CopiesPanelTest, FollowsTheChosenRank) {
     open_copies();
-    session_.rank = 1;
+    session_.rank = traces::store::RankIndex(1);
     const auto panel = make_panel("copies");
     EXPECT_THAT(draw(*panel), HasSubstr("Rank 1: 1 kind of copies and fills"));
     EXPECT_EQ(item("copies.rows"), "1");
@@ -176,7 +176,7 @@ TEST_F(CopiesPanelTest, SaysWhyThereIsNothingToShow) {
     other.memcpy(1, 0, 100);
     session_.add_trace(other.take(), "other");
     EXPECT_THAT(draw(*panel), HasSubstr("This rank has no copies or fills of memory; other ranks have."));
-    session_.rank = 1;
+    session_.rank = traces::store::RankIndex(1);
     session_.current()->limit = model::TimeRange{50, 60};
     EXPECT_THAT(draw(*panel), HasSubstr("This rank has no copies or fills in the time filter."));
     session_.current()->limit.reset();

@@ -246,15 +246,15 @@ TEST(MemoryRows, HaveAColumnForEveryPixelOfACurveThatNeverRests) {
     model::AnalysisCache analyses;
     Row row;
     row.kind = Row::Kind::memory;
-    row.rank = 0;
+    row.rank = traces::store::RankIndex(0);
     MemoryRows rows;
     const model::TimeView view{0, 2'000'000, 1500};
-    for (int i = 0; i < 5000 && rows.find(0) == nullptr; ++i) {
+    for (int i = 0; i < 5000 && rows.find(row.rank) == nullptr; ++i) {
         rows.update(analyses, trace, {&row}, view);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    ASSERT_NE(rows.find(0), nullptr);
-    EXPECT_EQ(rows.find(0)->columns.size(), 1500U);
+    ASSERT_NE(rows.find(row.rank), nullptr);
+    EXPECT_EQ(rows.find(row.rank)->columns.size(), 1500U);
 }
 
 TEST(StripRuns, MergeColumnsThatLookAlike) {
@@ -274,7 +274,7 @@ TEST(FoldedRows, NeverDrawsMoreThanAFrameCanHold) {
     Tracks tracks;
     for (int t = 0; t < 60; ++t) {
         Track track;
-        track.rank = 0;
+        track.rank = traces::store::RankIndex(0);
         track.lanes.push_back(lane_of(random_events(static_cast<unsigned>(t), 20000)));
         tracks.tracks.push_back(std::move(track));
     }

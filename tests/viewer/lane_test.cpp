@@ -340,8 +340,8 @@ TEST(OddInput, TenThousandRowsLieBelowEachOther) {
     Tracks tracks;
     for (int t = 0; t < 10'000; ++t) {
         Track track;
-        track.rank = 0;
-        track.source = t;
+        track.rank = traces::store::RankIndex(0);
+        track.stream = traces::store::StreamIndex(t);
         track.lanes.push_back(lane_of({{t, t + 5}}));
         tracks.tracks.push_back(std::move(track));
     }

@@ -14,6 +14,8 @@
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
 
+using traces::store::RankIndex;
+
 namespace fs = std::filesystem;
 
 class LaunchTest : public PanelsTest {
@@ -81,7 +83,7 @@ class LaunchTest : public PanelsTest {
 TEST_F(LaunchTest, KernelsAreCountedByRankNameAndSize) {
     const std::vector<Launches> all = launches();
     ASSERT_EQ(all.size(), 3U);
-    EXPECT_EQ(all[0].rank, 0);
+    EXPECT_EQ(all[0].rank, RankIndex(0));
     EXPECT_EQ(all[0].name, "fill");
     EXPECT_EQ(all[0].count, 2);
     EXPECT_EQ(all[0].ns, 40'000);  // 10,000 + 30,000
@@ -89,8 +91,8 @@ TEST_F(LaunchTest, KernelsAreCountedByRankNameAndSize) {
     EXPECT_EQ(all[0].longest_start, 50'000);
     EXPECT_EQ(all[0].registers, 40);
     EXPECT_EQ(all[0].shared_bytes, 1536);  // 1024 + 512
-    EXPECT_EQ(rows_of(all, 1).size(), 1U);
-    const auto table = launch_table(all, 0);
+    EXPECT_EQ(rows_of(all, RankIndex(1)).size(), 1U);
+    const auto table = launch_table(all, RankIndex(0));
     ASSERT_EQ(table->rows(), 2U);
     EXPECT_EQ(table->text(0, 1), "32 x 2 x 1");
     EXPECT_EQ(table->text(0, 2), "128 x 1 x 1");
@@ -114,17 +116,18 @@ TEST_F(LaunchTest, CopiesAreCountedByDirectionAndMemory) {
     EXPECT_EQ(all[0].to, "Device");
     EXPECT_EQ(all[0].bytes, 6 << 20);
     EXPECT_EQ(all[1].from, "Pageable");
-    const auto table = copy_table(all, 0);
+    const auto table = copy_table(all, RankIndex(0));
     EXPECT_EQ(table->text(0, 4), "6.00");
     EXPECT_EQ(table->text(0, 8), "3.15");  // 6,291,456 bytes / 2,000,000 ns
 }
 
 TEST_F(LaunchTest, ShowsNoSizesIfNoneAreKnown) {
     Launches row;
+    row.rank = RankIndex(0);
     row.grid[0] = row.grid[1] = row.grid[2] = row.block[0] = row.block[1] = row.block[2] = 1;
     row.count = 1;
     EXPECT_FALSE(row.known());
-    EXPECT_EQ(launch_table({row}, 0)->text(0, 1), "-");
+    EXPECT_EQ(launch_table({row}, RankIndex(0))->text(0, 1), "-");
     row.registers = 16;  // so that it was really one thread
     EXPECT_TRUE(row.known());
 }

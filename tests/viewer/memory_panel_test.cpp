@@ -44,7 +44,7 @@ TEST_F(MemoryPanelTest, ShowsThePeakThatTheAnalysisFinds) {
     EXPECT_EQ(item("memory.value.peak_time_ns"), "6000");
     EXPECT_EQ(item("memory.categories.all.mb"), "4.00");
     EXPECT_EQ(item("memory.categories.parameters.share_percent"), "25.00");
-    session_.rank = 1;
+    session_.rank = traces::store::RankIndex(1);
     draw(*panel);
     EXPECT_EQ(item("memory.value.peak_bytes"), std::to_string(5 << 20));
 }

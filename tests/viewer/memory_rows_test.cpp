@@ -21,6 +21,7 @@ namespace TEST_FILE {
 using testing::ElementsAre;
 using traces::analysis::MemoryPoint;
 using traces::analysis::RankMemory;
+using traces::store::RankIndex;
 
 std::string cell(const tables::TableModel& table, std::size_t row, const std::string& column) {
     for (std::size_t c = 0; c < table.columns().size(); ++c) {
@@ -202,10 +203,10 @@ TEST(RunsRows, MarkSettingsThatDifferAndPutThemFirst) {
 
 TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
     traces::store::Trace trace;
-    trace.steps = {{.rank = 0, .number = 3, .start = 1'000'000, .end = 9'000'000}};
-    EXPECT_EQ(moment(trace, 0, 3'000'000), "in step 3, 2.00 ms after its start");
-    EXPECT_EQ(moment(trace, 0, 9'000'000), "at 9.00 ms") << "a step ends before its end";
-    EXPECT_EQ(moment(trace, 1, 3'000'000), "at 3.00 ms") << "it is a step of another rank";
+    trace.steps = {{.rank = RankIndex(0), .number = 3, .start = 1'000'000, .end = 9'000'000}};
+    EXPECT_EQ(moment(trace, RankIndex(0), 3'000'000), "in step 3, 2.00 ms after its start");
+    EXPECT_EQ(moment(trace, RankIndex(0), 9'000'000), "at 9.00 ms") << "a step ends before its end";
+    EXPECT_EQ(moment(trace, RankIndex(1), 3'000'000), "at 3.00 ms") << "it is a step of another rank";
     RankMemory memory;
     memory.peak_bytes = 3 << 20;
     memory.predicted_peak_bytes = -1;
@@ -236,14 +237,15 @@ TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
 
 TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {
     traces::store::Trace here, there;
-    here.steps = {{.rank = 0, .number = 1, .start = 100, .end = 200},
-                  {.rank = 0, .number = 2, .start = 200, .end = 300}};
-    there.steps = {{.rank = 0, .number = 2, .start = 50, .end = 70}};
-    EXPECT_EQ(alignment(here, 0, there, 0), 150);  // 200 - 50
+    here.steps = {{.rank = RankIndex(0), .number = 1, .start = 100, .end = 200},
+                  {.rank = RankIndex(0), .number = 2, .start = 200, .end = 300}};
+    there.steps = {{.rank = RankIndex(0), .number = 2, .start = 50, .end = 70}};
+    EXPECT_EQ(alignment(here, RankIndex(0), there, RankIndex(0)), 150);  // 200 - 50
     there.steps.clear();
     here.first_ns = 10;
     there.first_ns = 4;
-    EXPECT_EQ(alignment(here, 0, there, 0), 6) << "no step in common: the traces begin together";
+    EXPECT_EQ(alignment(here, RankIndex(0), there, RankIndex(0)), 6)
+        << "no step in common: the traces begin together";
 }
 
 TEST(SummaryRows, ATraceWithoutStepsIsSummedUpAsAWhole) {

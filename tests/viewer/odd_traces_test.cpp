@@ -203,7 +203,8 @@ TEST_F(OddTraces, OfTenThousandRows) {
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
     wander(*timeline);
-    session_.go_to({9999, 10'099}, 0, {model::EventKind::device, 9999});  // scrolls to the last row
+    session_.go_to({9999, 10'099}, traces::store::RankIndex(0),
+                   {model::EventKind::device, 9999});  // scrolls to the last row
     draw(*timeline, kWidth, kHeight);
     EXPECT_TRUE(draw::items::find("timeline.row.rank 0/stream 9999"));
 }

@@ -76,7 +76,7 @@ TEST_F(PanelsTest, SummaryListsTheEightCategoriesAndTheMean) {
 
 TEST_F(PanelsTest, SummaryFollowsTheChosenRank) {
     open({.ranks = 3}, "root.sqlite");
-    session_.rank = 2;
+    session_.rank = traces::store::RankIndex(2);
     EXPECT_THAT(draw(*make_panel("summary")), HasSubstr("Rank 2: mean of 3 steps"));
 }
 

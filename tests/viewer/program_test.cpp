@@ -115,10 +115,10 @@ TEST(Session, KeepsTheRankWithinTheTrace) {
     session.add_trace(mlp_sample({.ranks = 4}, "four"), "four");
     session.add_trace(mlp_sample({.ranks = 2}, "two"), "two");
     session.set_active(0);
-    session.rank = 3;
+    session.rank = traces::store::RankIndex(3);
     session.selected = {model::EventKind::device, 5};
     session.set_active(1);
-    EXPECT_EQ(session.rank, 1);
+    EXPECT_EQ(session.rank, traces::store::RankIndex(1));
     EXPECT_EQ(session.selected.kind, model::EventKind::none);
 }
 

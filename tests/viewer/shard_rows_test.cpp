@@ -15,6 +15,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using traces::analysis::ShardStates;
 using traces::analysis::UnitHistory;
+using traces::store::RankIndex;
 
 // Gathered from 10 to 20, used in compute until 50, freed; gathered again from 70 on, never freed.
 UnitHistory history() {
@@ -79,21 +80,21 @@ TEST(StateLane, ShowsTheFirstStateOfAUnitThatNeverChanges) {
 }
 
 TEST(ShardMoments, AreSteppedThroughInOrder) {
-    const std::vector<std::int64_t> times = change_times(two_units(), 0);
+    const std::vector<std::int64_t> times = change_times(two_units(), RankIndex(0));
     EXPECT_THAT(times, ElementsAre(10, 20, 50, 70));
     EXPECT_EQ(next_change(times, 10), 20);
     EXPECT_EQ(next_change(times, 11), 20);
     EXPECT_EQ(next_change(times, 70), std::nullopt);
     EXPECT_EQ(previous_change(times, 70), 50);
     EXPECT_EQ(previous_change(times, 10), std::nullopt);
-    EXPECT_THAT(change_times(two_units(), 7), IsEmpty());
+    EXPECT_THAT(change_times(two_units(), RankIndex(7)), IsEmpty());
 }
 
 TEST(ShardCountsOf, ARankCountDeviceAndHostMemory) {
-    const ShardCounts before = counts_at(two_units(), 0, 7);  // allocated, not gathered yet
+    const ShardCounts before = counts_at(two_units(), RankIndex(0), 7);  // allocated, not gathered yet
     EXPECT_EQ(before.allocated, 1);
     EXPECT_EQ(before.whole, 0);
-    const ShardCounts used = counts_at(two_units(), 0, 47);  // freed by the host, still in use
+    const ShardCounts used = counts_at(two_units(), RankIndex(0), 47);  // freed by the host, still in use
     EXPECT_EQ(used.allocated, 0);
     EXPECT_EQ(used.whole, 1);
     EXPECT_EQ(used.whole_bytes, 1000);
@@ -103,9 +104,9 @@ TEST(ShardCountsOf, ARankCountDeviceAndHostMemory) {
 TEST(BusiestMoment, IsTheFirstWithTheMostUnitsAtWork) {
     ShardStates states = two_units();
     states.histories[1].changes = {{30, gathering, true, 1}, {40, sharded, false, -1}};
-    const auto times = change_times(states, 0);
-    EXPECT_EQ(busiest_moment(states, 0, times, 0, 100), 30);
-    EXPECT_EQ(busiest_moment(states, 0, times, 41, 49), 41) << "nothing changes there";
+    const auto times = change_times(states, RankIndex(0));
+    EXPECT_EQ(busiest_moment(states, RankIndex(0), times, 0, 100), 30);
+    EXPECT_EQ(busiest_moment(states, RankIndex(0), times, 41, 49), 41) << "nothing changes there";
 }
 
 TEST(WholeParametersCurve, IsTheSumOfTheUnitsThatAreWhole) {
@@ -113,7 +114,8 @@ TEST(WholeParametersCurve, IsTheSumOfTheUnitsThatAreWhole) {
     states.bytes[1] = 24;
     states.histories[1].changes = {{30, gathering, true, 1}, {50, sharded, false, -1}};
     std::vector<std::pair<std::int64_t, std::int64_t>> totals;
-    for (const auto& point : whole_parameters_curve(states, 0)) totals.emplace_back(point.time, point.total);
+    for (const auto& point : whole_parameters_curve(states, RankIndex(0)))
+        totals.emplace_back(point.time, point.total);
     using P = std::pair<std::int64_t, std::int64_t>;
     EXPECT_THAT(totals, ElementsAre(P{10, 1000}, P{30, 1024}, P{50, 24}, P{50, 0}, P{70, 1000}));
 }

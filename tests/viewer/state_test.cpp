@@ -215,6 +215,28 @@ TEST_F(StateTest, AFileThatWasReplacedStaysInSightUntilItIsReadAgain) {
     EXPECT_EQ(session.trace()->device.start[static_cast<std::size_t>(session.selected.index)], start);
 }
 
+// The new file has a rank and a unit before those that are selected.
+TEST_F(StateTest, AReloadKeepsTheSelectedRankAndUnit) {
+    const auto write = [&](const std::vector<int>& ranks, const std::vector<int>& units) {
+        traces::store::DatabaseWriter writer({.path = path("run.sqlite"), .overwrite = true});
+        for (const int rank : ranks) writer.add(traces::schema::RankRow{.rank = rank, .device = rank});
+        for (const int id : units) writer.add(traces::schema::UnitRow{.id = id, .name = "unit"});
+        writer.finish(20'000'000, 0);
+    };
+    write({1}, {4});
+    model::Session session;
+    session.open_file(path("run.sqlite"));
+    settle(session);
+    ASSERT_TRUE(session.choose_rank(1));
+    session.selected_unit = session.trace()->unit_of_id(4);
+    write({0, 1}, {2, 4});
+    session.reload(0);
+    settle(session);
+    ASSERT_EQ(session.trace()->ranks.size(), 2U);
+    EXPECT_EQ(session.trace()->ranks[session.rank.at()].number, 1);
+    EXPECT_EQ(session.trace()->units.at(session.selected_unit.at()).id, 4);
+}
+
 TEST_F(StateTest, AFileThatWasTruncatedLeavesWhatWasRead) {
     write_sample(path("run.sqlite"), 2);
     model::Session session;

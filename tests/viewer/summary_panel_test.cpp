@@ -48,7 +48,7 @@ TEST_F(SummaryPanelTest, TablesListEveryStepAndRank) {
     click(*panel, "summary.view.table_of_ranks");
     EXPECT_EQ(item("summary.ranks.rows"), "3");
     click(*panel, "summary.ranks.row.2");
-    EXPECT_EQ(session_.rank, 2);
+    EXPECT_EQ(session_.rank, traces::store::RankIndex(2));
 }
 
 TEST_F(SummaryPanelTest, AStepsBarLeadsToTheTimeline) {

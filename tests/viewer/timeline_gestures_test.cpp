@@ -382,8 +382,8 @@ TEST_F(GesturesTest, ARowsMenuHidesItAndItsNameIsDraggedToAnotherPlace) {
 TEST_F(GesturesTest, ShowsALinkedEventWhenItsRowIsHidden) {
     const traces::store::Trace& trace = *session().trace();
     const model::SelectedEvent event{model::EventKind::device, 5};
-    const int rank = trace.device.rank[5];
-    const std::string group = "rank " + std::to_string(trace.ranks[static_cast<std::size_t>(rank)].number);
+    const traces::store::RankIndex rank(trace.device.rank[5]);
+    const std::string group = "rank " + std::to_string(trace.ranks[rank.at()].number);
     const std::string row = group + "/stream " + std::to_string(trace.streams[trace.device.stream[5]].id);
     ASSERT_TRUE(draw::items::find("timeline.row." + row)) << row;
     model::RowArrangement folded, hidden, hidden_group, filtered, all;
@@ -516,7 +516,7 @@ TEST_F(GesturesTest, TheRulerShowsHostStepsAndWindowsApart) {
     const auto summary = traces::analysis::summarize(trace);
     const traces::analysis::StepSummary& step = summary.ranks[0].steps[1];
     const auto host = std::find_if(trace.steps.begin(), trace.steps.end(), [&](const traces::store::Step& s) {
-        return s.rank == 0 && s.number == step.number;
+        return s.rank == traces::store::RankIndex(0) && s.number == step.number;
     });
     ASSERT_NE(host, trace.steps.end());
     const std::string number = std::to_string(step.number);

@@ -22,6 +22,7 @@ namespace TEST_FILE {
 
 using namespace traces::schema;
 using testing::ElementsAre;
+using traces::store::RankIndex;
 
 TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
     std::mt19937 random(3);
@@ -31,14 +32,15 @@ TEST(RankSteps, AreThoseOfTheRankAloneInOrder) {
             std::int64_t at = 0;
             for (std::uint32_t n = random() % 5; n > 0; --n) {  // some ranks have none
                 traces::store::Step step;
-                step.rank = rank;
+                step.rank = RankIndex(rank);
                 step.number = n;
                 step.start = at += static_cast<std::int64_t>(random() % 100);
                 step.end = step.start + static_cast<std::int64_t>(random() % 100);
                 trace.steps.push_back(step);
             }
         }
-        for (int rank = -1; rank <= 6; ++rank) {
+        for (int number = -1; number <= 6; ++number) {
+            const RankIndex rank(number);
             std::vector<const traces::store::Step*> expected, found;
             for (const traces::store::Step& step : trace.steps)
                 if (step.rank == rank) expected.push_back(&step);
@@ -136,7 +138,7 @@ TEST(Tracks, ShowEveryEventOfARunExactlyOnce) {
         const auto place = find_event(*trace, tracks, event);
         ASSERT_TRUE(place);
         const Track& track = tracks.tracks[static_cast<std::size_t>(place->track)];
-        EXPECT_EQ(track.rank, trace->device.rank[i]);
+        EXPECT_EQ(track.rank, RankIndex(trace->device.rank[i]));
         EXPECT_EQ(track.lanes[static_cast<std::size_t>(place->lane)].event(place->item), event);
     }
 }
@@ -249,13 +251,13 @@ TEST(Rows, ShowTheHeadingAloneOfAFoldedRank) {
     const Tracks tracks = make_tracks(*trace);
     const RowLayout layout = layout_rows(*trace, tracks, {.collapsed = {"rank 0"}}, {});
     const auto heading = std::find_if(layout.rows.begin(), layout.rows.end(), [](const Row& row) {
-        return row.kind == Row::Kind::group && row.rank == 0;
+        return row.kind == Row::Kind::group && row.rank == RankIndex(0);
     });
     ASSERT_NE(heading, layout.rows.end());
     EXPECT_EQ(std::next(heading)->kind, Row::Kind::group);
-    EXPECT_EQ(std::next(heading)->rank, 1);
+    EXPECT_EQ(std::next(heading)->rank, RankIndex(1));
     for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
-        if (tracks.tracks[t].rank != 0) continue;
+        if (tracks.tracks[t].rank != RankIndex(0)) continue;
         EXPECT_EQ(layout.of_lane(static_cast<int>(t), 0), nullptr);
     }
 }

@@ -53,8 +53,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .units = units_report(trace, selection),
                     .advice = advice(trace, selection)};
     for (const analysis::RankMemory& memory : run.memory.ranks) {
-        run.curves.push_back(
-            selected_memory_curve(trace, analysis::rank_of_number(trace, memory.rank).value(), selection));
+        run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));
     }
     if (trace.segments.size() > 0) run.allocator = allocator_report(trace, selection);
     run.info.counts = row_counts(trace, selection);

@@ -1,6 +1,6 @@
 // One plain struct per kind of row that a source (the recorder, an importer) hands to an EventSink.
 // Times are integer nanoseconds since the start of the capture; sizes are bytes; names are ids from
-// EventSink::intern. "None" is -1 for ids and std::nullopt for values.
+// EventSink::intern; a rank is its number. "None" is -1 for ids and std::nullopt for values.
 #pragma once
 
 #include <array>
@@ -418,7 +418,7 @@ struct AllocatorEventRow {
     }
     auto order() const { return std::tie(rank, time); }
     struct Kept {
-        std::vector<AllocatorEventRow> allocator_events;  // AllocatorEventRow::rank is the rank number
+        std::vector<AllocatorEventRow> allocator_events;
     };
 };
 
@@ -459,7 +459,7 @@ struct FlightRow {
     }
     auto order() const { return std::tie(rank, id); }
     struct Kept {
-        std::vector<FlightRow> flight;  // FlightRow::rank is the rank number
+        std::vector<FlightRow> flight;
     };
 };
 
@@ -527,7 +527,7 @@ struct ClockRow {
     }
     auto order() const { return std::tie(rank, at_ns); }
     struct Kept {
-        std::vector<ClockRow> clocks;  // ClockRow::rank is the rank number
+        std::vector<ClockRow> clocks;
     };
 };
 
@@ -549,7 +549,7 @@ struct StopRow {
     }
     auto order() const { return std::tie(at_ns, rank); }
     struct Kept {
-        std::vector<StopRow> stops;  // StopRow::rank is the rank number
+        std::vector<StopRow> stops;
     };
 };
 
@@ -677,6 +677,13 @@ template <typename Row, typename Visit>
 void visit_times(Row& row, Visit visit) {
     if constexpr (requires { std::remove_const_t<Row>::each_time(row, visit); })
         std::remove_const_t<Row>::each_time(row, visit);
+}
+
+// Calls `visit` with each rank number of a row that a trace stores as a struct.
+template <typename Row, typename Visit>
+void visit_ranks(Row& row, Visit visit) {
+    if constexpr (requires { row.rank; }) visit(row.rank);
+    if constexpr (requires { row.first_rank; }) visit(row.first_rank);
 }
 
 // --- rows as a database stores them, where it needs more than a source provides ----------------------------

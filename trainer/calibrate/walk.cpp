@@ -103,7 +103,7 @@ void Walk::find_device_spans() {
 std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
     std::vector<const traces::store::Step*> own;
     for (const traces::store::Step& step : trace_.steps) {
-        if (step.rank == static_cast<int>(rank)) own.push_back(&step);
+        if (step.rank.at() == rank) own.push_back(&step);
     }
     if (own.empty()) return {};
     const auto warm_up = run_.program->warm_up_steps();

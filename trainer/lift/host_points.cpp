@@ -110,7 +110,7 @@ HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank
       event_of_call_(trace.runtime.size(), -1),
       waits_(trace.runtime.size(), false) {
     for (std::size_t r = 0; r < trace.ranges.size(); ++r) {
-        if (trace.threads[trace.ranges.thread[r]].rank == rank_)
+        if (trace.threads[trace.ranges.thread[r]].rank.value == rank_)
             ranges_[trace.ranges.thread[r]].push_back(static_cast<std::int32_t>(r));
     }
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
@@ -215,7 +215,7 @@ std::vector<Point> HostPoints::of(traces::analysis::Interval host) const {
     }
     const traces::store::RuntimeCalls& calls = trace_.runtime;
     for (std::size_t c = 0; c < calls.size(); ++c) {
-        if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;
+        if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank.value != rank_) continue;
         Point point{Point::Kind::other, calls.start[c], calls.end[c], static_cast<std::int32_t>(c),
                     calls.range[c]};
         if (const std::int32_t event = event_of_call_[c]; event >= 0) {

@@ -88,7 +88,7 @@ class Conversion {
         return {from_.ranges.start[r], from_.ranges.end[r]};
     }
     int rank_of(std::int32_t range) const {
-        return from_.threads[from_.ranges.thread[static_cast<std::size_t>(range)]].rank;
+        return from_.threads[from_.ranges.thread[static_cast<std::size_t>(range)]].rank.value;
     }
 
     const Trace& from_;
@@ -120,8 +120,8 @@ void Conversion::copy_rest() {
     out_.modules = from_.modules;
     out_.ranges = from_.ranges;
     for (std::size_t r = 0; r < from_.ranks.size(); ++r) {
-        out_.streams.push_back({static_cast<int>(r), kComputeStream, "operators"});
-        out_.streams.push_back({static_cast<int>(r), kLibraryStream, "collectives"});
+        out_.streams.push_back({traces::store::RankIndex(r), kComputeStream, "operators"});
+        out_.streams.push_back({traces::store::RankIndex(r), kLibraryStream, "collectives"});
     }
 }
 
@@ -150,7 +150,7 @@ void Conversion::find_operators() {
             inside[r] = true;
             continue;
         }
-        const int rank = from_.threads[ranges.thread[r]].rank;
+        const int rank = from_.threads[ranges.thread[r]].rank.value;
         const std::int8_t kind = kinds[static_cast<std::size_t>(ranges.name[r])];
         if (rank < 0 || library_threads_[ranges.thread[r]] || ranges.kind[r] != RangeKind::operation)
             continue;
@@ -339,7 +339,7 @@ void Conversion::write() {
         waits.end.push_back(own.end);
         waits.call.push_back(static_cast<std::int32_t>(i));
         waits.stream.push_back(-1);
-        waits.rank.push_back(static_cast<std::uint16_t>(std::max(out_.threads[own.thread].rank, 0)));
+        waits.rank.push_back(static_cast<std::uint16_t>(std::max(out_.threads[own.thread].rank.value, 0)));
         waits.type.push_back(0);
     }
     std::vector<std::size_t> sorted(events_.size());

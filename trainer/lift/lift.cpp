@@ -202,7 +202,7 @@ void Lifting::read_steps() {
 std::int64_t Lifting::start_before(std::int64_t step) const {
     std::int64_t latest = std::numeric_limits<std::int64_t>::min();
     for (const traces::store::Step& own : trace_.steps)
-        if (own.rank == rank_ && own.start < step) latest = std::max(latest, own.start);
+        if (own.rank.value == rank_ && own.start < step) latest = std::max(latest, own.start);
     return latest == std::numeric_limits<std::int64_t>::min() ? step : latest;
 }
 

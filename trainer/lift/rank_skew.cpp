@@ -54,9 +54,9 @@ RankSkew::RankSkew(const traces::store::Trace& converted, int rank_index,
         StepWork made;
         std::vector<Operators> all;
         for (std::size_t r = 0; r < converted.ranks.size(); ++r) {
-            const auto step = std::find_if(
-                converted.steps.begin(), converted.steps.end(),
-                [&](const auto& own) { return own.rank == static_cast<int>(r) && own.number == number; });
+            const auto step =
+                std::find_if(converted.steps.begin(), converted.steps.end(),
+                             [&](const auto& own) { return own.rank.at() == r && own.number == number; });
             if (step == converted.steps.end()) break;
             all.push_back(work_of(converted, static_cast<int>(r), {step->start, step->end}));
         }

@@ -92,7 +92,8 @@ void Completion::read_shapes() {
         if (listed && listed != ranges.name[r]) continue;
         const std::int64_t start = ranges.start[r];
         if (!parts.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
-        if (trace.threads[ranges.thread[r]].rank != rank || !reads_parameters(text(ranges.name[r]))) continue;
+        if (trace.threads[ranges.thread[r]].rank.value != rank || !reads_parameters(text(ranges.name[r])))
+            continue;
         // aten::addmm inside aten::linear reads the same parameters.
         bool inside = false;
         for (std::int32_t p = ranges.parent[r]; p >= 0; p = ranges.parent[static_cast<std::size_t>(p)])

@@ -50,7 +50,7 @@ void let_go(Program& program) {
 void next_rank(Program& program) {
     const model::TracePtr trace = program.session.trace();
     if (trace == nullptr || trace->ranks.empty()) return;
-    program.session.rank = (program.session.rank + 1) % static_cast<int>(trace->ranks.size());
+    program.session.rank = traces::store::RankIndex((program.session.rank.at() + 1) % trace->ranks.size());
 }
 
 void next_trace(Program& program) {

@@ -51,14 +51,14 @@ std::string stream_title(const traces::store::DeviceStream& stream) {
     return stream.name.empty() ? "stream " + std::to_string(stream.id) : stream.name;
 }
 
-std::vector<StripRow> fold_streams(const traces::store::Trace& trace, int rank_index, std::int64_t from,
-                                   std::int64_t to, int columns) {
+std::vector<StripRow> fold_streams(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                                   std::int64_t from, std::int64_t to, int columns) {
     if (columns <= 0 || to <= from) return {};
     const double width = static_cast<double>(to - from) / columns;
     std::map<std::uint16_t, std::vector<Times>> streams;
     const traces::store::DeviceEvents& events = trace.device;
     for (std::size_t i = 0; i < events.size() && events.start[i] < to; ++i) {
-        if (events.rank[i] != rank_index || events.end[i] <= from) continue;
+        if (events.rank[i] != rank.column() || events.end[i] <= from) continue;
         auto& stream = streams[events.stream[i]];
         stream.resize(static_cast<std::size_t>(columns));
         add_event(stream, static_cast<double>(events.start[i]),
@@ -69,7 +69,7 @@ std::vector<StripRow> fold_streams(const traces::store::Trace& trace, int rank_i
     for (const auto& [stream, times] : streams) {
         const bool known = stream < trace.streams.size();
         rows.push_back(
-            {stream_title(known ? trace.streams[stream] : traces::store::DeviceStream{0, stream, ""}),
+            {stream_title(known ? trace.streams[stream] : traces::store::DeviceStream{rank, stream, ""}),
              to_runs(times, width)});
     }
     return rows;

@@ -28,7 +28,7 @@ struct StripRow {
 std::string stream_title(const traces::store::DeviceStream& stream);
 
 // One row for each stream of the rank that has an event in [from, to), in the order of the trace's streams.
-std::vector<StripRow> fold_streams(const traces::store::Trace& trace, int rank_index, std::int64_t from,
-                                   std::int64_t to, int columns);
+std::vector<StripRow> fold_streams(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                                   std::int64_t from, std::int64_t to, int columns);
 
 }  // namespace shardscope::viewer::draw

@@ -186,18 +186,17 @@ AnalysisCache::Result<traces::analysis::CollectivesReport> AnalysisCache::collec
 }
 
 AnalysisCache::Result<draw::CategoryCurve> AnalysisCache::category_curve(const TracePtr& trace,
-                                                                         int rank_index,
+                                                                         traces::store::RankIndex rank,
                                                                          traces::schema::MemorySpace space) {
     return get<draw::CategoryCurve>(
-        fmt::format("curve/{}/{}", rank_index, static_cast<int>(space)), {trace}, [=](const auto& t) {
-            return draw::category_curve(
-                traces::analysis::memory_curve(*t.front(), traces::analysis::RankPlace(rank_index), space));
+        fmt::format("curve/{}/{}", rank.value, static_cast<int>(space)), {trace}, [=](const auto& t) {
+            return draw::category_curve(traces::analysis::memory_curve(*t.front(), rank, space));
         });
 }
 
 AnalysisCache::Result<std::vector<traces::analysis::MemoryPoint>> AnalysisCache::curve(
-    const TracePtr& trace, int rank_index, traces::schema::MemorySpace space) {
-    const auto whole = category_curve(trace, rank_index, space);
+    const TracePtr& trace, traces::store::RankIndex rank, traces::schema::MemorySpace space) {
+    const auto whole = category_curve(trace, rank, space);
     return whole == nullptr ? nullptr
                             : Result<std::vector<traces::analysis::MemoryPoint>>(whole, &whole->points);
 }

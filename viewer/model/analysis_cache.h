@@ -41,13 +41,12 @@ class AnalysisCache {
                                                   const traces::analysis::Selection& selection = {});
     Result<traces::analysis::CollectivesReport> collectives(
         const TracePtr& trace, const traces::analysis::Selection& selection = {});
-    // `rank_index` is an index into Trace::ranks. The second function returns the points of the first one's
-    // curve.
+    // The second function returns the points of the first one's curve.
     Result<draw::CategoryCurve> category_curve(
-        const TracePtr& trace, int rank_index,
+        const TracePtr& trace, traces::store::RankIndex rank,
         traces::schema::MemorySpace space = traces::schema::MemorySpace::device);
     Result<std::vector<traces::analysis::MemoryPoint>> curve(
-        const TracePtr& trace, int rank_index,
+        const TracePtr& trace, traces::store::RankIndex rank,
         traces::schema::MemorySpace space = traces::schema::MemorySpace::device);
     Result<traces::analysis::TraceInfo> info(const TracePtr& trace);
     Result<std::vector<std::string>> faults(const TracePtr& trace);  // check_trace

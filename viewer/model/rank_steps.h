@@ -1,27 +1,18 @@
-// Ranks by their number. The steps of one rank, found without a scan over those of the others: a trace may
+// The steps of one rank, found without a scan over those of the others: a trace may
 // have a thousand ranks of a thousand steps. No Dear ImGui; any thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::viewer::model {
 
-// The index into Trace::ranks of the rank with this number; nullopt: the trace does not show it.
-inline std::optional<int> rank_index(const traces::store::Trace& trace, int number) {
-    const auto found =
-        std::find_if(trace.ranks.begin(), trace.ranks.end(),
-                     [number](const traces::store::Rank& rank) { return rank.number == number; });
-    return found == trace.ranks.end() ? std::nullopt
-                                      : std::optional(static_cast<int>(found - trace.ranks.begin()));
-}
-
-// Sorted by start. `rank` is an index into Trace::ranks.
-inline std::span<const traces::store::Step> steps_of(const traces::store::Trace& trace, int rank) {
+// Sorted by start.
+inline std::span<const traces::store::Step> steps_of(const traces::store::Trace& trace,
+                                                     traces::store::RankIndex rank) {
     const auto& all = trace.steps;  // sorted by (rank, start)
     const auto first = std::partition_point(all.begin(), all.end(),
                                             [rank](const traces::store::Step& s) { return s.rank < rank; });
@@ -31,7 +22,8 @@ inline std::span<const traces::store::Step> steps_of(const traces::store::Trace&
 }
 
 // The first step that contains the instant; nullptr if none does.
-inline const traces::store::Step* step_at(const traces::store::Trace& trace, int rank, std::int64_t time) {
+inline const traces::store::Step* step_at(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                                          std::int64_t time) {
     const std::span<const traces::store::Step> steps = steps_of(trace, rank);
     const auto found = std::find_if(steps.begin(), steps.end(), [time](const traces::store::Step& s) {
         return s.start <= time && time < s.end;

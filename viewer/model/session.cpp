@@ -63,6 +63,18 @@ bool has_all_of(const traces::store::Trace& now, const traces::store::Trace& bef
            now.ranges.size() >= before.ranges.size() && now.runtime.size() >= before.runtime.size();
 }
 
+traces::store::RankIndex last_valid(traces::store::RankIndex rank, std::size_t ranks) {
+    return traces::store::RankIndex(std::min(rank.at(), std::max<std::size_t>(ranks, 1) - 1));
+}
+
+// The same rank in a trace that was read again: ranks with lower numbers may have joined it since.
+traces::store::RankIndex same_rank(const traces::store::Trace& before, traces::store::RankIndex rank,
+                                   const traces::store::Trace& now) {
+    const bool there = rank.at() < before.ranks.size();
+    const auto same = there ? now.rank_of_number(before.ranks[rank.at()].number) : traces::store::RankIndex();
+    return same.known() ? same : last_valid(rank, now.ranks.size());
+}
+
 std::string with_folder(const std::string& path) {
     const std::filesystem::path p(path);
     const auto folder = p.parent_path().filename().string();
@@ -83,7 +95,7 @@ bool holds_only_plan(const traces::store::Trace& trace) {
 std::string run_state(const OpenTrace& entry) {
     if (entry.trace == nullptr || entry.trace->ended) return "";
     if (!entry.running()) return "the run did not end";
-    const std::size_t steps = steps_of(*entry.trace, 0).size();
+    const std::size_t steps = steps_of(*entry.trace, traces::store::RankIndex(0)).size();
     const auto ago =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *entry.grew);
     return fmt::format("running, {} step{}, {} s ago", steps, steps == 1 ? "" : "s", ago.count());
@@ -179,8 +191,9 @@ void Session::replace(std::size_t index) {
         entry.visible = whole(*entry.trace);
     if (index == active) {
         selected = same_event(*before, selected, *entry.trace);
-        rank = std::clamp(rank, 0, std::max(0, static_cast<int>(entry.trace->ranks.size()) - 1));
-        if (selected_unit >= static_cast<int>(entry.trace->units.size())) selected_unit = -1;
+        rank = same_rank(*before, rank, *entry.trace);
+        if (selected_unit.known())
+            selected_unit = entry.trace->unit_of_id(before->units[selected_unit.at()].id);
     }
     analyses.forget(before);
     gone_.push_back({before, entry.trace});
@@ -266,10 +279,9 @@ void Session::set_active(std::size_t index) {
     active = index;
     selected = {};
     selected_module = -1;
-    selected_unit = -1;
+    selected_unit = {};
     const TracePtr now = trace();
-    const int ranks = now ? static_cast<int>(now->ranks.size()) : 0;
-    rank = std::clamp(rank, 0, std::max(0, ranks - 1));
+    rank = last_valid(rank, now ? now->ranks.size() : 0);
 }
 
 void Session::open_simulated(const std::string& path, const std::string& name) {
@@ -353,19 +365,19 @@ void Session::fit() {
 
 bool Session::choose_rank(int number) {
     const TracePtr of = trace();
-    const auto index = of == nullptr ? std::nullopt : rank_index(*of, number);
-    if (index) rank = *index;
-    return index.has_value();
+    const auto index = of == nullptr ? traces::store::RankIndex() : of->rank_of_number(number);
+    if (index.known()) rank = index;
+    return index.known();
 }
 
-void Session::go_to(TimeRange time, std::optional<int> rank_index, SelectedEvent event) {
+void Session::go_to(TimeRange time, traces::store::RankIndex shown, SelectedEvent event) {
     OpenTrace* entry = current();
     if (entry == nullptr || entry->trace == nullptr) return;
     const TimeRange all = whole(*entry->trace);
     const std::int64_t air = std::max<std::int64_t>((time.to - time.from) / 2, 500);
     entry->visible = {std::max(all.from, time.from - air), std::min(all.to, time.to + air)};
     if (entry->visible.to <= entry->visible.from) entry->visible = all;
-    if (rank_index) rank = *rank_index;
+    if (shown.known()) rank = shown;
     if (event.kind != EventKind::none) selected = event;
     wanted_panel = "timeline";
 }

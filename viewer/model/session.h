@@ -136,18 +136,18 @@ class Session {
     // --- the current selection ---
     std::optional<TimeRange> first_range;  // visible and limit range of traces opened from now on (--range)
     void fit();                            // makes all of the active trace visible
-    int rank = 0;                          // index into Trace::ranks of the active trace; always valid
+    traces::store::RankIndex rank{0};      // of the active trace; always valid
     bool choose_rank(int number);          // by its number; false: the active trace does not show it
     SelectedEvent selected;
     int selected_module = -1;  // ModuleRow::id
-    int selected_unit = -1;    // index into Trace::units
+    traces::store::UnitIndex selected_unit;
     ColorBy color_by = ColorBy::kind;
     bool animating = false;    // a panel is animated: frames are drawn without input; reset after each frame
     std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
     std::optional<TextToSave> wanted_save;  // the shell asks for the file name, and clears this
-    // Shows this time of the active trace on the timeline, framed, with the event selected (if one is given)
-    // and the rank (an index into Trace::ranks) visible.
-    void go_to(TimeRange time, std::optional<int> rank_index = {}, SelectedEvent event = {});
+    // Shows this time of the active trace on the timeline, framed, with the event selected and the rank
+    // visible (if they are given).
+    void go_to(TimeRange time, traces::store::RankIndex shown = {}, SelectedEvent event = {});
 
     AnalysisCache analyses;
     RowSimulation simulation;  // of a plan's row; its trace is opened once it is made

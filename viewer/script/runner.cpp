@@ -10,7 +10,6 @@
 
 #include "viewer/app/actions.h"
 #include "viewer/app/export.h"
-#include "viewer/model/rank_steps.h"
 #include "viewer/script/match.h"
 #include "viewer/script/words.h"
 
@@ -338,9 +337,8 @@ Runner::Step Runner::run(const SetSize& set) {
 Runner::Step Runner::run(const SetRank& set) {
     const model::OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;
-    const auto index = model::rank_index(*entry->trace, set.number);
-    if (!index) return fail(fmt::format("the trace has no rank {}", set.number));
-    program_.session.rank = *index;
+    if (!program_.session.choose_rank(set.number))
+        return fail(fmt::format("the trace has no rank {}", set.number));
     return done_after(2);
 }
 

@@ -62,8 +62,6 @@ std::vector<Track> collective_tracks(const traces::store::Trace& trace) {
     std::vector<Track> tracks;
     for (auto& [group, track] : by_group) {
         track.kind = Track::Kind::collectives;
-        track.rank = -1;
-        track.source = static_cast<int>(tracks.size());
         track.label = group < 0 ? std::string("collectives") : fmt::format("group {}", group);
         tracks.push_back(std::move(track));
     }

@@ -53,8 +53,6 @@ class Naming {
             units_ = traces::analysis::find_units(trace);
             for (const std::string& unit : units_.names) add(unit);
             tell_apart();
-            for (std::size_t u = 0; u < trace.units.size(); ++u)
-                unit_at_[trace.units[u].id] = static_cast<int>(u);
         }
     }
 
@@ -117,14 +115,13 @@ class Naming {
     int around(std::int32_t range, std::int64_t time) const {
         if (by_ == model::ColorBy::module)
             return range < 0 ? -1 : module_around_[static_cast<std::size_t>(range)];
-        return units_.at(trace_, range, time).unit;
+        return units_.at(trace_, range, time).unit.value;
     }
     int unit_of_collective(std::size_t event) const {
         const std::int32_t c = trace_.device.collective[event];
         if (by_ != model::ColorBy::unit || c < 0 || static_cast<std::size_t>(c) >= trace_.collectives.size())
             return -1;
-        const auto unit = unit_at_.find(trace_.collectives.unit[static_cast<std::size_t>(c)]);
-        return unit == unit_at_.end() ? -1 : unit->second;
+        return trace_.unit_of_id(trace_.collectives.unit[static_cast<std::size_t>(c)]).value;
     }
     std::int64_t launched_at(std::size_t event) const {
         const std::int32_t launch = trace_.device.launch[event];
@@ -136,7 +133,7 @@ class Naming {
     model::ColorBy by_;
     std::vector<std::string_view> names_;
     std::vector<Paint> hues_;
-    std::unordered_map<int, int> module_at_, unit_at_;
+    std::unordered_map<int, int> module_at_;
     std::vector<int> module_around_;
     traces::analysis::UnitRanges units_;
 };

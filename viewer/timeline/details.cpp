@@ -32,9 +32,9 @@ std::string both_sizes(std::int64_t bytes) {
     return fmt::format("{} ({} B)", draw::format_size(bytes), draw::format_count(bytes));
 }
 
-std::string rank_text(const traces::store::Trace& trace, int rank) {
-    if (rank < 0 || static_cast<std::size_t>(rank) >= trace.ranks.size()) return {};
-    const traces::store::Rank& r = trace.ranks[static_cast<std::size_t>(rank)];
+std::string rank_text(const traces::store::Trace& trace, traces::store::RankIndex rank) {
+    if (rank.at() >= trace.ranks.size()) return {};
+    const traces::store::Rank& r = trace.ranks[rank.at()];
     return r.device_name.empty() ? fmt::format("{}", r.number)
                                  : fmt::format("{} ({})", r.number, r.device_name);
 }
@@ -54,12 +54,6 @@ const traces::schema::ModuleRow* find_module(const traces::store::Trace& trace, 
     return id >= 0 && it != trace.modules.end() ? &*it : nullptr;
 }
 
-const traces::schema::UnitRow* find_unit(const traces::store::Trace& trace, int id) {
-    const auto it = std::find_if(trace.units.begin(), trace.units.end(),
-                                 [id](const traces::schema::UnitRow& u) { return u.id == id; });
-    return id >= 0 && it != trace.units.end() ? &*it : nullptr;
-}
-
 std::string module_text(const traces::store::Trace& trace, int id) {
     const traces::schema::ModuleRow* module = find_module(trace, id);
     if (module == nullptr) return {};
@@ -67,11 +61,11 @@ std::string module_text(const traces::store::Trace& trace, int id) {
 }
 
 std::string unit_text(const traces::store::Trace& trace, int id) {
-    const traces::schema::UnitRow* unit = find_unit(trace, id);
-    return unit == nullptr ? std::string() : unit->name;
+    const traces::store::UnitIndex unit = trace.unit_of_id(id);
+    return unit.known() ? trace.units[unit.at()].name : std::string();
 }
 
-std::string step_text(const traces::store::Trace& trace, int rank, std::int64_t time) {
+std::string step_text(const traces::store::Trace& trace, traces::store::RankIndex rank, std::int64_t time) {
     const traces::store::Step* step = model::step_at(trace, rank, time);
     return step != nullptr ? fmt::format("{}", step->number) : std::string();
 }
@@ -186,7 +180,7 @@ EventDetails describe(const traces::store::Trace& trace, model::SelectedEvent ev
                mark = event.kind == model::EventKind::mark;
     const EventTime time = time_of(trace, event);
     const std::int64_t ns = time.end - time.start;
-    const int rank = rank_of(trace, event);
+    const traces::store::RankIndex rank = rank_of(trace, event);
     const std::int32_t launch = device ? d.launch[i] : -1;
     out.title = wait ? wait_text(trace.synchronizations.type[i]) : trace.strings[name_id_of(trace, event)];
     DetailList rows(out.rows);

@@ -56,15 +56,15 @@ inline traces::schema::StringId name_id_of(const traces::store::Trace& trace, mo
     });
 }
 
-// An index into Trace::ranks; -1 unknown.
-inline int rank_of(const traces::store::Trace& trace, model::SelectedEvent event) {
+inline traces::store::RankIndex rank_of(const traces::store::Trace& trace, model::SelectedEvent event) {
     const auto i = static_cast<std::size_t>(event.index);
-    if (event.kind == model::EventKind::none) return -1;
-    return with_columns(trace, event.kind, [&trace, i](const auto& events) -> int {
+    if (event.kind == model::EventKind::none) return {};
+    return with_columns(trace, event.kind, [&trace, i](const auto& events) -> traces::store::RankIndex {
         if constexpr (requires { events.thread; }) {
-            return events.thread[i] < trace.threads.size() ? trace.threads[events.thread[i]].rank : -1;
+            if (events.thread[i] >= trace.threads.size()) return {};
+            return trace.threads[events.thread[i]].rank;
         } else {
-            return events.rank[i];
+            return traces::store::RankIndex(events.rank[i]);
         }
     });
 }

@@ -53,8 +53,8 @@ void put_unit(const Trace& trace, const FieldSources& sources, std::int32_t rang
               Fields& fields) {
     if (sources.units == nullptr) return;
     const traces::analysis::UnitRanges::Place place = sources.units->at(trace, range, time);
-    if (place.unit >= 0 && static_cast<std::size_t>(place.unit) < sources.units->names.size())
-        fields.put("unit", sources.units->names[static_cast<std::size_t>(place.unit)]);
+    if (place.unit.at() < sources.units->names.size())
+        fields.put("unit", sources.units->names[place.unit.at()]);
     if (place.phase != traces::schema::Phase::none)
         fields.put("phase", std::string(traces::schema::name(place.phase)));
 }

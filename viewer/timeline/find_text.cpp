@@ -132,7 +132,7 @@ std::optional<model::SelectedEvent> same_name(const Trace& trace, model::Selecte
     const auto n = static_cast<std::int64_t>(size_of(trace, event.kind));
     if (event.index < 0 || event.index >= n) return std::nullopt;
     const StringId name = name_id_of(trace, event);
-    const int rank = rank_of(trace, event);
+    const traces::store::RankIndex rank = rank_of(trace, event);
     for (model::SelectedEvent next = event;;) {
         next.index += forwards ? 1 : -1;
         if (next.index < 0 || next.index >= n) return std::nullopt;
@@ -180,9 +180,9 @@ MatchTable::MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents>
     cells_.add(tables::text_column("name", "Event", 8),
                [this](std::size_t row) { return bar_label(*trace_, event(row)); });
     cells_.add(tables::number_column("rank", "Rank", "", 3.5F, 5), 0, [this](std::size_t row) {
-        const int rank = rank_of(*trace_, event(row));
-        if (rank < 0 || static_cast<std::size_t>(rank) >= trace_->ranks.size()) return tables::kNoNumber;
-        return static_cast<double>(trace_->ranks[static_cast<std::size_t>(rank)].number);
+        const traces::store::RankIndex rank = rank_of(*trace_, event(row));
+        if (rank.at() >= trace_->ranks.size()) return tables::kNoNumber;
+        return static_cast<double>(trace_->ranks[rank.at()].number);
     });
     cells_.add(tables::number_column("start_ms", "Start", "ms", 6.5F, 8), 3, [this](std::size_t row) {
         return static_cast<double>(time_of(*trace_, event(row)).start) / 1e6;

@@ -15,9 +15,9 @@ model::SelectedEvent range_event(std::int64_t index) {
     return {model::EventKind::range, index};
 }
 
-int rank_of_range(const Trace& trace, std::size_t range) {
+traces::store::RankIndex rank_of_range(const Trace& trace, std::size_t range) {
     const std::size_t thread = trace.ranges.thread[range];
-    return thread < trace.threads.size() ? trace.threads[thread].rank : -1;
+    return thread < trace.threads.size() ? trace.threads[thread].rank : traces::store::RankIndex();
 }
 
 bool inside_backward(const Trace& trace, std::size_t range) {
@@ -32,7 +32,7 @@ bool inside_backward(const Trace& trace, std::size_t range) {
 // not a recomputation inside a backward.
 std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
     const traces::store::HostRanges& r = trace.ranges;
-    const int rank = rank_of_range(trace, backward);
+    const traces::store::RankIndex rank = rank_of_range(trace, backward);
     for (std::size_t i = backward; i-- > 0;) {
         if (r.module[i] == r.module[backward] && r.kind[i] == RangeKind::module &&
             rank_of_range(trace, i) == rank && !inside_backward(trace, i)) {
@@ -44,7 +44,7 @@ std::int64_t forward_of_module(const Trace& trace, std::size_t backward) {
 
 std::int64_t backward_of_module(const Trace& trace, std::size_t forward) {
     const traces::store::HostRanges& r = trace.ranges;
-    const int rank = rank_of_range(trace, forward);
+    const traces::store::RankIndex rank = rank_of_range(trace, forward);
     for (std::size_t i = forward + 1; i < r.size(); ++i) {
         if (r.module[i] != r.module[forward] || rank_of_range(trace, i) != rank) continue;
         if (r.kind[i] == RangeKind::backward) return static_cast<std::int64_t>(i);

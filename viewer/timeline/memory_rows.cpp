@@ -17,7 +17,7 @@ void clear_outside(std::vector<draw::FoldedColumn>& columns, const model::TimeVi
         columns[static_cast<std::size_t>(c)] = {};
 }
 
-bool is_shown(const std::vector<const Row*>& rows, int rank) {
+bool is_shown(const std::vector<const Row*>& rows, traces::store::RankIndex rank) {
     return std::any_of(rows.begin(), rows.end(), [rank](const Row* row) {
         return row->kind == Row::Kind::memory && row->rank == rank;
     });
@@ -48,8 +48,8 @@ void MemoryRows::update(model::AnalysisCache& analyses, const model::TracePtr& t
     if (moved) std::erase_if(rows_, [&](const auto& m) { return !is_shown(rows, m.first); });
 }
 
-const MemoryRow* MemoryRows::find(int rank_index) const {
-    const auto found = rows_.find(rank_index);
+const MemoryRow* MemoryRows::find(traces::store::RankIndex rank) const {
+    const auto found = rows_.find(rank);
     return found == rows_.end() ? nullptr : &found->second;
 }
 

@@ -40,11 +40,11 @@ class MemoryRows {
     // Folds visible rows that are missing; drops ranks that are not visible once the view moves.
     void update(model::AnalysisCache& analyses, const model::TracePtr& trace,
                 const std::vector<const Row*>& rows, const model::TimeView& view);
-    const MemoryRow* find(int rank_index) const;
-    const std::map<int, MemoryRow>& all() const { return rows_; }
+    const MemoryRow* find(traces::store::RankIndex rank) const;
+    const std::map<traces::store::RankIndex, MemoryRow>& all() const { return rows_; }
 
   private:
-    std::map<int, MemoryRow> rows_;  // by index into Trace::ranks
+    std::map<traces::store::RankIndex, MemoryRow> rows_;
     model::TimeRange range_;
     double width_ = 0;
 };

@@ -194,7 +194,7 @@ class RowPainter : private Canvas {
 
     // --- steps -----------------------------------------------------------------------------------------
     // Lines at the edges of a rank's steps through its rows, from `top` to `bottom` on the screen.
-    void step_lines(int rank, float top, float bottom) {
+    void step_lines(traces::store::RankIndex rank, float top, float bottom) {
         const std::span<const traces::store::Step> steps = model::steps_of(p_.trace, rank);
         if (!room_for_step_lines(steps)) return;
         float last = -kFar;
@@ -215,7 +215,7 @@ class RowPainter : private Canvas {
             while (end < span.last && p_.layout.rows[end].rank == first.rank &&
                    p_.layout.rows[end].kind != Row::Kind::group)
                 ++end;
-            if (end > i && first.rank >= 0) {
+            if (end > i && first.rank.known()) {
                 const Row& last = p_.layout.rows[end - 1];
                 step_lines(first.rank, y_of(first), y_of(last) + last.height);
             }

@@ -54,7 +54,7 @@ struct TimelinePicture {
     const Tracks& tracks;
     const RowLayout& layout;
     const FoldedRows& folded;
-    const std::map<int, MemoryRow>& memory;  // by index into Trace::ranks
+    const std::map<traces::store::RankIndex, MemoryRow>& memory;
     const CounterRows& counters;
     const TrackPaints* paints;  // nullptr: by kind
     const model::Session& session;

@@ -24,31 +24,30 @@ struct CandidateGroup {
     std::vector<Candidate> rows;
 };
 
-std::string rank_key(const traces::store::Trace& trace, int rank) {
-    if (rank < 0) return "other";
-    return fmt::format("rank {}", trace.ranks[static_cast<std::size_t>(rank)].number);
+std::string rank_key(const traces::store::Trace& trace, traces::store::RankIndex rank) {
+    return rank.known() ? fmt::format("rank {}", trace.ranks[rank.at()].number) : "other";
 }
 
 // The thread's number, or its index if the trace does not contain it.
-std::int64_t thread_number(const traces::store::Trace& trace, std::size_t source) {
-    return source < trace.threads.size() ? trace.threads[source].global_tid & 0xFFFFFF
-                                         : static_cast<std::int64_t>(source);
+std::int64_t thread_number(const traces::store::Trace& trace, int thread) {
+    const auto at = static_cast<std::size_t>(thread);
+    return at < trace.threads.size() ? trace.threads[at].global_tid & 0xFFFFFF : thread;
 }
 
 // Identifies the track among those of its rank.
 std::string track_key(const traces::store::Trace& trace, const Track& track) {
-    const auto source = static_cast<std::size_t>(track.source);
     const std::string rank = rank_key(trace, track.rank);
     switch (track.kind) {
         case Track::Kind::collectives:
             return "collectives/" + track.label;
         case Track::Kind::stream:
             return fmt::format("{}/stream {}", rank,
-                               source < trace.streams.size() ? trace.streams[source].id : track.source);
+                               track.stream.at() < trace.streams.size() ? trace.streams[track.stream.at()].id
+                                                                        : track.stream.value);
         case Track::Kind::thread:
-            return fmt::format("{}/thread {}", rank, thread_number(trace, source));
+            return fmt::format("{}/thread {}", rank, thread_number(trace, track.thread));
         case Track::Kind::marks:
-            return fmt::format("{}/marks {}", rank, thread_number(trace, source));
+            return fmt::format("{}/marks {}", rank, thread_number(trace, track.thread));
         case Track::Kind::waits:
             break;
     }
@@ -65,17 +64,19 @@ class Rows {
     std::vector<CandidateGroup> groups() {
         if (!by_kind_) {
             joined();
-            for (int r = 0; r < static_cast<int>(trace_.ranks.size()); ++r) group_of_rank(r);
+            for (std::size_t r = 0; r < trace_.ranks.size(); ++r) group_of_rank(traces::store::RankIndex(r));
         }
         memory();
         for (std::size_t t = 0; t < tracks_.tracks.size(); ++t) track(t);
         counters();
-        std::erase_if(groups_, [](const CandidateGroup& g) { return g.rows.empty() && g.group.rank < 0; });
+        std::erase_if(groups_,
+                      [](const CandidateGroup& g) { return g.rows.empty() && !g.group.rank.known(); });
         return std::move(groups_);
     }
 
   private:
-    CandidateGroup& group(const std::string& key, const std::string& label, int rank = -1) {
+    CandidateGroup& group(const std::string& key, const std::string& label,
+                          traces::store::RankIndex rank = {}) {
         const auto [it, is_new] = index_.try_emplace(key, groups_.size());
         if (is_new) {
             groups_.emplace_back();
@@ -86,9 +87,9 @@ class Rows {
         return groups_[it->second];
     }
     CandidateGroup& joined() { return group("collectives", "Collectives"); }
-    CandidateGroup& group_of_rank(int rank) {
-        if (rank < 0) return group("other", "Other threads");
-        const traces::store::Rank& r = trace_.ranks[static_cast<std::size_t>(rank)];
+    CandidateGroup& group_of_rank(traces::store::RankIndex rank) {
+        if (!rank.known()) return group("other", "Other threads");
+        const traces::store::Rank& r = trace_.ranks[rank.at()];
         CandidateGroup& made = group(rank_key(trace_, rank), fmt::format("Rank {}", r.number), rank);
         made.group.note = r.device_name;
         return made;
@@ -119,9 +120,9 @@ class Rows {
         return group("kind thread", "Host threads");
     }
     // When grouped by kind, a row's label includes its rank.
-    std::string label(int rank, const std::string& plain) const {
-        if (!by_kind_ || rank < 0) return plain;
-        return fmt::format("rank {} {}", trace_.ranks[static_cast<std::size_t>(rank)].number, plain);
+    std::string label(traces::store::RankIndex rank, const std::string& plain) const {
+        if (!by_kind_ || !rank.known()) return plain;
+        return fmt::format("rank {} {}", trace_.ranks[rank.at()].number, plain);
     }
     void put(CandidateGroup& to, Candidate candidate, std::string key, std::string text) {
         // Two tracks may have equal names (two streams of a damaged file), but their keys must differ.
@@ -134,7 +135,7 @@ class Rows {
     void memory() {
         for (std::size_t r = 0; r < trace_.ranks.size() && r < tracks_.has_memory.size(); ++r) {
             if (!tracks_.has_memory[r]) continue;
-            const int rank = static_cast<int>(r);
+            const traces::store::RankIndex rank(r);
             Candidate c;
             c.row = {.kind = Row::Kind::memory, .rank = rank};
             put(by_kind_ ? group("kind memory", "Memory") : group_of_rank(rank), std::move(c),

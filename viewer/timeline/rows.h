@@ -18,10 +18,10 @@ namespace shardscope::viewer::timeline {
 struct Row {
     enum class Kind : std::uint8_t { group, memory, lane, counter };
     Kind kind = Kind::group;
-    int entry = -1;  // index into RowLayout::entries; groups: none
-    int group = -1;  // index into RowLayout::groups
-    int rank = -1;   // index into Trace::ranks; -1: no rank, or several
-    int track = -1;  // lanes: index into Tracks::tracks; counters: into Tracks::counters
+    int entry = -1;                 // index into RowLayout::entries; groups: none
+    int group = -1;                 // index into RowLayout::groups
+    traces::store::RankIndex rank;  // none: no rank, or several
+    int track = -1;                 // lanes: index into Tracks::tracks; counters: into Tracks::counters
     int lane = 0;
     float y = 0, height = 0;
     bool first_of_track = false, last_of_track = false;
@@ -30,7 +30,7 @@ struct Row {
 
 struct RowGroup {
     std::string key, label, note;  // note: the rank's device
-    int rank = -1;                 // index into Trace::ranks
+    traces::store::RankIndex rank;
     bool collapsed = false;
     std::vector<int> tracks;  // all, including hidden ones: the contents of the summary strip
 };

@@ -62,7 +62,7 @@ class RulerPainter : private Canvas {
         std::vector<RulerStep> host;
         for (const traces::store::Step& step : model::steps_of(p_.trace, p_.session.rank))
             host.push_back({step.number, {step.start, step.end}});
-        const auto rank = static_cast<std::size_t>(p_.session.rank);
+        const std::size_t rank = p_.session.rank.at();
         const int number = rank < p_.trace.ranks.size() ? p_.trace.ranks[rank].number : 0;
         const float y = p_.area.min.y + font_ * 1.65F;
         if (!host.empty())
@@ -180,7 +180,7 @@ class NamePainter : private Canvas {
             draw_.AddTriangleFilled({cx - s, cy - s * 0.6F}, {cx + s, cy - s * 0.6F}, {cx, cy + s * 0.8F},
                                     theme::text_dim());
         }
-        const bool chosen = group.rank >= 0 && group.rank == p_.session.rank;
+        const bool chosen = group.rank == p_.session.rank;
         put(indent(), cy - font_ / 2, chosen ? theme::accent() : theme::text(),
             draw::fit_text(group.label, room()));
     }
@@ -243,7 +243,7 @@ class NamePainter : private Canvas {
     }
 
     std::int64_t thread_number(const Track& track) const {
-        return p_.trace.threads[static_cast<std::size_t>(track.source)].global_tid & 0xFFFFFF;
+        return p_.trace.threads[static_cast<std::size_t>(track.thread)].global_tid & 0xFFFFFF;
     }
 
     // The dot of a pinned row.

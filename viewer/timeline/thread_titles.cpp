@@ -71,13 +71,13 @@ std::string title_of(const traces::store::HostThread& thread, bool runs_backward
 std::vector<std::string> thread_titles(const traces::store::Trace& trace) {
     const std::vector<bool> backward = backward_threads(trace);
     std::vector<std::string> titles;
-    std::map<std::pair<int, std::string>, int> called;  // number of uses in a rank
+    std::map<std::pair<traces::store::RankIndex, std::string>, int> called;  // number of uses in a rank
     for (std::size_t t = 0; t < trace.threads.size(); ++t) {
         titles.push_back(title_of(trace.threads[t], backward[t]));
         ++called[{trace.threads[t].rank, titles.back()}];
     }
     const auto tell_apart = [&](auto number) {
-        std::map<std::pair<int, std::string>, int> now;
+        std::map<std::pair<traces::store::RankIndex, std::string>, int> now;
         for (std::size_t t = 0; t < titles.size(); ++t) {
             const traces::store::HostThread& thread = trace.threads[t];
             if (called[{thread.rank, titles[t]}] > 1) titles[t] = number(thread, titles[t]);

@@ -39,10 +39,10 @@ struct TimelinePage {
     std::vector<draw::LegendItem> legend;       // of `paints`
     std::shared_ptr<const TrackPaints> legend_from;
     float scroll = 0;
-    std::optional<int> scroll_to_rank;
+    traces::store::RankIndex scroll_to_rank;
     model::SelectedEvent shown_event;            // the session's selection in the last frame
     std::optional<model::SelectedEvent> reveal;  // its row is to be scrolled into sight in the next frame
-    int shown_rank = -1;                         // the session's rank in the last frame
+    traces::store::RankIndex shown_rank;         // the session's rank in the last frame
     bool read_again = false;                     // the selection was in sight before the reload: not new
     ZoomHistory history;
     std::optional<Measure> measure;

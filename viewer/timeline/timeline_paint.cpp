@@ -35,7 +35,7 @@ std::vector<draw::LegendItem> make_legend(const TrackPaints& paints) {
 // The windows of the chosen rank's kept steps.
 std::vector<RulerStep> windows_of(const model::Session& session, const TimelinePage& page) {
     std::vector<RulerStep> windows;
-    const auto rank = static_cast<std::size_t>(session.rank);
+    const std::size_t rank = session.rank.at();
     if (page.summary == nullptr || rank >= page.trace->ranks.size()) return windows;
     for (const traces::analysis::RankSummary& one : page.summary->ranks) {
         if (one.rank != page.trace->ranks[rank].number) continue;

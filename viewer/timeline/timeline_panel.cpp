@@ -261,12 +261,12 @@ class TimelinePanel final : public model::Panel {
         area.max = {room.main - scrollbar_width(), room.bottom};
         room.minimap_min = {area.left(), room.min.y};
         room.minimap_max = {area.max.x, room.min.y + MinimapView::height()};
-        if (page.scroll_to_rank) {
+        if (page.scroll_to_rank.known()) {
             for (const Row& row : page.layout().rows) {
-                if (row.kind == Row::Kind::group && row.rank == *page.scroll_to_rank)
+                if (row.kind == Row::Kind::group && row.rank == page.scroll_to_rank)
                     page.scroll = row.y - page.layout().pinned_height;
             }
-            page.scroll_to_rank.reset();
+            page.scroll_to_rank = {};
         }
         page.reveal_row();
         page.scroll = std::clamp(page.scroll, 0.0F, std::max(0.0F, page.layout().height - area.height()));
@@ -280,7 +280,7 @@ class TimelinePanel final : public model::Panel {
         if (session.selected != std::exchange(page.shown_event, session.selected))
             page.reveal = session.selected;
         if (page.shown_rank == session.rank) return;
-        if (page.shown_rank >= 0) page.scroll_to_rank = session.rank;
+        if (page.shown_rank.known()) page.scroll_to_rank = session.rank;
         page.shown_rank = session.rank;
     }
 

@@ -75,7 +75,7 @@ std::vector<Track> stream_tracks(const traces::store::Trace& trace) {
         const traces::store::DeviceStream& stream = trace.streams[s];
         tracks[s].kind = Track::Kind::stream;
         tracks[s].rank = stream.rank;
-        tracks[s].source = static_cast<int>(s);
+        tracks[s].stream = traces::store::StreamIndex(s);
         tracks[s].label = stream.name.empty() ? fmt::format("stream {}", stream.id) : stream.name;
         tracks[s].lanes = plans[s].empty_lanes();
     }
@@ -127,7 +127,7 @@ std::vector<Track> thread_tracks(const traces::store::Trace& trace, const std::v
         const traces::store::HostThread& thread = trace.threads[t];
         tracks[t].kind = Track::Kind::thread;
         tracks[t].rank = thread.rank;
-        tracks[t].source = static_cast<int>(t);
+        tracks[t].thread = static_cast<int>(t);
         tracks[t].label = titles[t];
         tracks[t].lanes = plans[t].empty_lanes();
     }
@@ -164,8 +164,7 @@ std::vector<Track> wait_tracks(const traces::store::Trace& trace) {
     }
     for (std::size_t r = 0; r < tracks.size(); ++r) {
         tracks[r].kind = Track::Kind::waits;
-        tracks[r].rank = static_cast<int>(r);
-        tracks[r].source = -1;
+        tracks[r].rank = traces::store::RankIndex(r);
         tracks[r].label = "waiting";
     }
     return tracks;
@@ -182,7 +181,7 @@ std::vector<Track> mark_tracks(const traces::store::Trace& trace, const std::vec
     for (std::size_t t = 0; t < tracks.size(); ++t) {
         tracks[t].kind = Track::Kind::marks;
         tracks[t].rank = trace.threads[t].rank;
-        tracks[t].source = static_cast<int>(t);
+        tracks[t].thread = static_cast<int>(t);
         tracks[t].label = "marks of " + titles[t];
     }
     return tracks;
@@ -195,11 +194,12 @@ draw::CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, doub
 
 std::vector<CounterTrack> counter_tracks(const traces::store::Trace& trace) {
     const traces::store::Counters& all = trace.counters;
-    std::map<std::pair<int, traces::schema::StringId>, std::size_t> known;
+    std::map<std::pair<traces::store::RankIndex, traces::schema::StringId>, std::size_t> known;
     std::vector<CounterTrack> tracks;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (std::isnan(all.value[i])) continue;
-        const int rank = all.rank[i] < trace.ranks.size() ? all.rank[i] : -1;
+        traces::store::RankIndex rank(all.rank[i]);
+        if (rank.at() >= trace.ranks.size()) rank = {};
         const auto [it, is_new] = known.try_emplace({rank, all.name[i]}, tracks.size());
         if (is_new) {
             tracks.push_back({.rank = rank, .name = all.name[i], .points = {}, .index = {}});
@@ -214,9 +214,8 @@ std::vector<CounterTrack> counter_tracks(const traces::store::Trace& trace) {
         track.points.shrink_to_fit();
         track.index = index_of(track.points);
     }
-    traces::schema::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) {
-        return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);
-    });
+    traces::schema::sort_rows(tracks,
+                              [](const CounterTrack& a, const CounterTrack& b) { return a.rank < b.rank; });
     return tracks;
 }
 
@@ -287,7 +286,7 @@ Tracks make_tracks(const traces::store::Trace& trace) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;
-        return static_cast<unsigned>(a.rank) < static_cast<unsigned>(b.rank);  // -1 sorts last
+        return a.rank < b.rank;  // those of no rank last
     });
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
@@ -320,7 +319,7 @@ Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track
     std::vector<bool> counts(on_device ? trace.streams.size() : trace.threads.size());
     for (const Track* track : tracks) {
         if (track->kind == (on_device ? Track::Kind::stream : Track::Kind::thread))
-            counts[static_cast<std::size_t>(track->source)] = true;
+            counts[on_device ? track->stream.at() : static_cast<std::size_t>(track->thread)] = true;
     }
     Union all;
     const traces::store::DeviceEvents& device = trace.device;
@@ -351,25 +350,27 @@ std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tr
     if (event.kind == model::EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
     Track::Kind kind = Track::Kind::thread;
-    int source = -1, rank = -1;
+    traces::store::RankIndex rank;
+    traces::store::StreamIndex stream;
+    int thread = -1;
     switch (event.kind) {
         case model::EventKind::device:
             kind = Track::Kind::stream;
-            source = trace.device.stream[i];
+            stream = traces::store::StreamIndex(trace.device.stream[i]);
             break;
         case model::EventKind::range:
-            source = trace.ranges.thread[i];
+            thread = trace.ranges.thread[i];
             break;
         case model::EventKind::runtime:
-            source = trace.runtime.thread[i];
+            thread = trace.runtime.thread[i];
             break;
         case model::EventKind::wait:
             kind = Track::Kind::waits;
-            rank = trace.synchronizations.rank[i];
+            rank = traces::store::RankIndex(trace.synchronizations.rank[i]);
             break;
         case model::EventKind::mark:
             kind = Track::Kind::marks;
-            source = trace.marks.thread[i];
+            thread = trace.marks.thread[i];
             break;
         case model::EventKind::none:
             return std::nullopt;
@@ -377,7 +378,8 @@ std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tr
     const std::int64_t start = time_of(trace, event).start;
     for (std::size_t t = 0; t < tracks.tracks.size(); ++t) {
         const Track& track = tracks.tracks[t];
-        if (track.kind != kind || track.source != source || (rank >= 0 && track.rank != rank)) continue;
+        if (track.kind != kind || track.stream != stream || track.thread != thread) continue;
+        if (rank.known() && track.rank != rank) continue;
         for (std::size_t l = 0; l < track.lanes.size(); ++l) {
             const Lane& lane = track.lanes[l];
             for (std::size_t k = lane.first_starting_from(0, start);

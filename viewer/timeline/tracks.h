@@ -22,17 +22,17 @@ struct Track {
     // rank that arrived last. waits: synchronisation, as long as the host waits. marks: instants.
     enum class Kind : std::uint8_t { collectives, stream, thread, waits, marks };
     Kind kind = Kind::stream;
-    int rank = -1;  // index into Trace::ranks, -1: no rank, or several
-    int source =
-        0;  // index into Trace::streams or Trace::threads; collectives: index into the groups; -1 none
+    traces::store::RankIndex rank;  // none: no rank, or several
+    traces::store::StreamIndex stream;
+    int thread = -1;  // index into Trace::threads, of a thread and its marks
     traces::store::DeviceKind work =
         traces::store::DeviceKind::kernel;  // streams: the kind with the most busy time
     std::string label;
     std::vector<Lane> lanes;  // top to bottom; at least one, none empty
 };
 
-struct CounterTrack {  // a counter of a rank over time
-    int rank = -1;     // index into Trace::ranks, -1: its process is not a rank
+struct CounterTrack {               // a counter of a rank over time
+    traces::store::RankIndex rank;  // none: its process is not a rank
     traces::schema::StringId name = traces::schema::StringId::empty;
     std::vector<std::pair<std::int64_t, double>> points;  // (time, value from then on), by time; no NaN
     draw::CurveIndex<double> index;                       // of `points`
@@ -44,8 +44,8 @@ struct Tracks {
     // omitted.
     std::vector<Track> tracks;
     std::vector<CounterTrack> counters;  // by (rank, order in the file)
-    std::vector<bool> has_memory;  // by index into Trace::ranks: allocations of device memory were recorded
-    std::size_t memory() const;    // approximate bytes on the heap
+    std::vector<bool> has_memory;        // by rank index: allocations of device memory were recorded
+    std::size_t memory() const;          // approximate bytes on the heap
 };
 
 Tracks make_tracks(const traces::store::Trace& trace);

@@ -39,20 +39,20 @@ void choose_trace(model::Session& session) {
 
 void choose_rank_by_button(model::Session& session, const traces::store::Trace& trace) {
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-        const bool chosen = session.rank == static_cast<int>(i);
+        const traces::store::RankIndex rank(i);
+        const bool chosen = session.rank == rank;
         if (i > 0) ImGui::SameLine(0, 2);
-        if (on_button(fmt::format("{}##rank", trace.ranks[i].number), chosen))
-            session.rank = static_cast<int>(i);
+        if (on_button(fmt::format("{}##rank", trace.ranks[i].number), chosen)) session.rank = rank;
     }
 }
 
 void choose_rank_by_list(model::Session& session, const traces::store::Trace& trace) {
-    const auto index = std::min(static_cast<std::size_t>(std::max(0, session.rank)), trace.ranks.size() - 1);
+    const std::size_t index = std::min(session.rank.at(), trace.ranks.size() - 1);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
     if (!ImGui::BeginCombo("##rank", fmt::format("{}", trace.ranks[index].number).c_str())) return;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         if (ImGui::Selectable(fmt::format("{}", trace.ranks[i].number).c_str(), i == index))
-            session.rank = static_cast<int>(i);
+            session.rank = traces::store::RankIndex(i);
     }
     ImGui::EndCombo();
 }

@@ -17,7 +17,7 @@ template <class RankReport>
 const RankReport* chosen_rank(const std::vector<RankReport>& reports, const model::Session& session) {
     const model::TracePtr trace = session.trace();
     if (trace == nullptr || reports.empty()) return nullptr;
-    const auto index = static_cast<std::size_t>(session.rank);
+    const std::size_t index = session.rank.at();
     if (index >= trace->ranks.size()) return &reports.front();
     for (const RankReport& report : reports) {
         if (report.rank == trace->ranks[index].number) return &report;

@@ -30,7 +30,8 @@ class CudaHandlerTest : public ::testing::Test {
     }
     void clock(std::int64_t trace) {
         take(CudaKind::clock,
-             CudaClockRecord{{}, static_cast<std::uint64_t>(kOrigin + trace), kEpoch + trace + ahead_});
+             CudaClockRecord{
+                 {}, static_cast<std::uint64_t>(kOrigin + trace), RealTime(kEpoch + trace + ahead_)});
     }
 
     static constexpr std::int64_t kOrigin = 1000;
@@ -39,14 +40,14 @@ class CudaHandlerTest : public ::testing::Test {
     testing::MemorySink sink_{got_};
     const Calibration monotonic_{ClockSource::monotonic};
     Findings findings_;
-    RecordConverter converter_{sink_, monotonic_, kOrigin, 42};
+    RecordConverter converter_{sink_, monotonic_, MonotonicTime(kOrigin), 42};
 };
 
 TEST_F(CudaHandlerTest, converts_every_kind_of_device_work) {
     clock(0);
     CudaKernelRecord kernel{};
-    kernel.start = kEpoch + 500;
-    kernel.end = kEpoch + 900;
+    kernel.start = RealTime(kEpoch + 500);
+    kernel.end = RealTime(kEpoch + 900);
     kernel.correlation = 7;
     take(CudaKind::kernel, kernel);
     ASSERT_EQ(got_.kernels.size(), 1u);
@@ -59,8 +60,8 @@ TEST_F(CudaHandlerTest, converts_every_kind_of_device_work) {
 
 TEST_F(CudaHandlerTest, counts_work_without_a_clock_as_lost) {
     CudaKernelRecord kernel{};
-    kernel.start = kEpoch + 500;
-    kernel.end = kEpoch + 900;
+    kernel.start = RealTime(kEpoch + 500);
+    kernel.end = RealTime(kEpoch + 900);
     take(CudaKind::kernel, kernel);
     EXPECT_TRUE(got_.kernels.empty());
     EXPECT_EQ(findings_.lost, 1);
@@ -74,8 +75,8 @@ TEST_F(CudaHandlerTest, reports_that_the_systems_clock_was_set) {
     EXPECT_NE(got_.diagnostics[0].text.find("set 3.000 s ahead"), std::string::npos)
         << got_.diagnostics[0].text;
     CudaApiRecord api{};
-    api.start = kEpoch + 4'000'000'500;  // after the step
-    api.end = api.start + 10;
+    api.start = RealTime(kEpoch + 4'000'000'500);  // after the step
+    api.end = RealTime(api.start.ns + 10);
     take(CudaKind::api, api);
     EXPECT_EQ(got_.runtimes.at(0).start, 1'000'000'500);
 }

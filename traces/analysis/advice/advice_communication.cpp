@@ -106,8 +106,8 @@ void predict_early(const AdviceFacts& f, Finding& finding,
 }
 
 std::string_view name_of(const AdviceFacts& f, const UnitCollective& collective) {
-    return collective.unit < 0 ? std::string_view("(no unit)")
-                               : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
+    return collective.unit.known() ? std::string_view(f.unit_ranges.names[collective.unit.at()])
+                                   : "(no unit)";
 }
 
 // Whether the row is the unit that a step uses first, whose gather no compute can hide.

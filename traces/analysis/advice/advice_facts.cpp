@@ -56,7 +56,7 @@ void add_transfers(AdviceFacts& f) {
         transfers[part][rank].push_back(transfer_of(f, i));
     }
     std::int64_t all = 0, gathered = 0, reduced = 0;
-    for (const RankPlace r : selected_ranks(trace, f.selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, f.selection)) {
         const std::size_t at = r.at();
         IntervalSet windows;
         const std::vector<StepWindow> shown = selected_windows(steps.ranks[at], f.selection);
@@ -100,7 +100,7 @@ HostCommunication communication_on_host(const store::Trace& trace, const TraceSt
         matched = matched && !c.unmatched;
     }
     double ranks = 0, bytes = 0;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         const auto kept = static_cast<double>(selected_windows(steps.ranks[at], selection).size());
         if (sums[at].count == 0 || kept == 0) continue;
@@ -198,9 +198,9 @@ double AdviceFacts::on_path_us(PathKind kind) const {
 std::vector<IntervalSet> AdviceFacts::host_time(const std::function<bool(std::size_t)>& accept) const {
     std::vector<std::vector<Interval>> found(trace.ranks.size());
     for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
-        const int rank = trace.threads[trace.ranges.thread[i]].rank;
-        if (rank >= 0 && accept(i))
-            found[static_cast<std::size_t>(rank)].push_back({trace.ranges.start[i], trace.ranges.end[i]});
+        const store::RankIndex rank = trace.threads[trace.ranges.thread[i]].rank;
+        if (rank.known() && accept(i))
+            found[rank.at()].push_back({trace.ranges.start[i], trace.ranges.end[i]});
     }
     std::vector<IntervalSet> time;
     time.reserve(found.size());

@@ -117,8 +117,8 @@ void near_the_limit(const AdviceFacts& f, Findings& found) {
     double share = 0;
     std::int64_t limit = 0;
     for (const RankMemory& rank : f.memory.ranks) {
-        const auto at = rank_of_number(f.trace, rank.rank);
-        const std::int64_t device = at ? f.trace.ranks[at->at()].device_memory : 0;
+        const store::RankIndex at = f.trace.rank_of_number(rank.rank);
+        const std::int64_t device = at.known() ? f.trace.ranks[at.at()].device_memory : 0;
         const double used = share_of(std::max(rank.peak_bytes, rank.reserved_bytes), device);
         if (used <= share) continue;
         share = used;

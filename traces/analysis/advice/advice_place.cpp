@@ -26,7 +26,11 @@ void keep_longer(Place& best, std::int64_t& longest, std::int64_t length, Advice
 
 AdvicePlace place_of_event(const store::Trace& trace, std::size_t event, std::string_view what) {
     const store::DeviceEvents& device = trace.device;
-    return {device.rank[event], device.start[event], device.end[event], static_cast<std::int32_t>(event), -1,
+    return {store::RankIndex(device.rank[event]),
+            device.start[event],
+            device.end[event],
+            static_cast<std::int32_t>(event),
+            -1,
             std::string(what)};
 }
 
@@ -64,12 +68,12 @@ Place longest_gap(const store::Trace& trace, const Selection& selection, std::op
     Place best;
     std::int64_t longest = 0;
     const IdleDetails idle = idle_details(trace, selection, 1);
-    const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
+    const std::vector<store::RankIndex> ranks = selected_ranks(trace, selection);
     for (std::size_t r = 0; r < idle.ranks.size(); ++r) {
         for (const IdleGap& gap : idle.ranks[r].streams.front().gaps) {
             if (kind && gap.kind != *kind) continue;
             keep_longer(best, longest, gap.length(),
-                        {ranks[r].value, gap.from, gap.to, gap.event, -1, std::string(what)});
+                        {ranks[r], gap.from, gap.to, gap.event, -1, std::string(what)});
             break;  // gaps are sorted longest first
         }
     }
@@ -98,9 +102,9 @@ Place longest_load(const store::Trace& trace, const Selection& selection) {
     const std::vector<IntervalSet> selected = selected_host_times(trace, steps, selection);
     const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-        const int rank = trace.threads[ranges.thread[i]].rank;
-        if (ranges.kind[i] != store::RangeKind::data_loader || rank < 0) continue;
-        if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
+        const store::RankIndex rank = trace.threads[ranges.thread[i]].rank;
+        if (ranges.kind[i] != store::RangeKind::data_loader || !rank.known()) continue;
+        if (!holds(selected[rank.at()], ranges.start[i])) continue;
         keep_longer(best, longest, ranges.end[i] - ranges.start[i],
                     {rank, ranges.start[i], ranges.end[i], -1, static_cast<std::int32_t>(i),
                      "the longest loading of a batch"});
@@ -115,7 +119,8 @@ Place longest_host_collective(const store::Trace& trace, const Selection& select
          selected_host_collectives(trace, find_steps(trace), match_communications(trace), selection)) {
         if (!in_step || (selection.rank && trace.ranks[c.rank].number != *selection.rank)) continue;
         keep_longer(best, longest, c.end - c.start,
-                    {c.rank, c.start, c.end, -1, c.range, "the longest collective of a host thread"});
+                    {store::RankIndex(c.rank), c.start, c.end, -1, c.range,
+                     "the longest collective of a host thread"});
     }
     return best;
 }
@@ -144,11 +149,11 @@ Place highest_peak(const store::Trace& trace, const Selection& selection) {
     std::int64_t most = 0;
     const std::int64_t air = std::max<std::int64_t>((trace.last_ns - trace.first_ns) / 200, 500);
     for (const RankMemory& rank : report.ranks) {
-        const auto at = rank_of_number(trace, rank.rank);
-        if (!at) continue;
-        keep_longer(best, most, rank.peak_bytes,
-                    {at->value, rank.peak_time_ns - air, rank.peak_time_ns + air, -1, -1,
-                     "the highest peak of memory"});
+        const store::RankIndex at = trace.rank_of_number(rank.rank);
+        if (!at.known()) continue;
+        keep_longer(
+            best, most, rank.peak_bytes,
+            {at, rank.peak_time_ns - air, rank.peak_time_ns + air, -1, -1, "the highest peak of memory"});
     }
     return best;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -16,7 +17,7 @@ struct Trace;
 namespace shardscope::traces::analysis {
 
 struct AdvicePlace {
-    int rank = 0;  // index into Trace::ranks
+    store::RankIndex rank;
     std::int64_t from = 0, to = 0;
     std::int32_t event = -1, range = -1;  // the device event or host range that is the place, -1 none
     std::string what;                     // "the longest stretch that ...", in a few words

@@ -71,8 +71,8 @@ std::optional<Line> gather_line(const store::Trace& trace) {
 }
 
 std::string_view unit_name_of(const AdviceFacts& f, const UnitCollective& collective) {
-    return collective.unit < 0 ? std::string_view()
-                               : f.unit_ranges.names[static_cast<std::size_t>(collective.unit)];
+    return collective.unit.known() ? std::string_view(f.unit_ranges.names[collective.unit.at()])
+                                   : std::string_view();
 }
 
 // How many units a wrap by blocks would make: the largest number of modules of one class that contain

@@ -54,8 +54,8 @@ Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
         kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
     }
     for (const RankPath& path : f.path.ranks) {
-        if (const auto at = rank_of_number(f.trace, path.rank))
-            kind_at(PathKind::host, at->at()) = path.average_us[static_cast<std::size_t>(PathKind::host)];
+        if (const store::RankIndex at = f.trace.rank_of_number(path.rank); at.known())
+            kind_at(PathKind::host, at.at()) = path.average_us[static_cast<std::size_t>(PathKind::host)];
     }
     Slowness found;
     for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
@@ -78,9 +78,9 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
     const std::optional<WaitingForOne> waiting = waiting_for_one(f);
     // `stragglers` determines which rank arrives last; if the two differ, what_cannot_be_said() names both.
     if (!waiting || waiting->rank != latest_rank(f.stragglers)) return;
-    const auto at = rank_of_number(f.trace, waiting->rank);
-    if (!at) return;
-    const std::size_t slow = at->at();
+    const store::RankIndex at = f.trace.rank_of_number(waiting->rank);
+    if (!at.known()) return;
+    const std::size_t slow = at.at();
     const Slowness slowness = slowness_of(f, slow);
     Finding finding;
     finding.what = fmt::format(

@@ -20,14 +20,15 @@ struct DeviceSpan {
 // The extent of all events of a rank, for a trace without steps.
 std::vector<Interval> extents(const store::Trace& trace) {
     std::vector<Interval> all(trace.ranks.size(), {kNever, std::numeric_limits<std::int64_t>::min()});
-    const auto grow = [&](int rank, std::int64_t start, std::int64_t end) {
-        if (rank < 0) return;
-        Interval& extent = all[static_cast<std::size_t>(rank)];
+    const auto grow = [&](store::RankIndex rank, std::int64_t start, std::int64_t end) {
+        if (!rank.known()) return;
+        Interval& extent = all[rank.at()];
         extent.start = std::min(extent.start, start);
         extent.end = std::max(extent.end, end);
     };
     const store::DeviceEvents& device = trace.device;
-    for (std::size_t i = 0; i < device.size(); ++i) grow(device.rank[i], device.start[i], device.end[i]);
+    for (std::size_t i = 0; i < device.size(); ++i)
+        grow(store::RankIndex(device.rank[i]), device.start[i], device.end[i]);
     const auto rank_of = [&](std::uint16_t thread) { return trace.threads[thread].rank; };
     const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -51,8 +52,7 @@ void add_host_steps(const store::Trace& trace, TraceSteps& result) {
     }
     for (const store::Step& step : trace.steps) {
         const Interval host{step.start, std::max(step.start, step.end)};
-        result.ranks[static_cast<std::size_t>(step.rank)].steps.push_back(
-            {.number = step.number, .host = host, .window = host});
+        result.ranks[step.rank.at()].steps.push_back({.number = step.number, .host = host, .window = host});
     }
 }
 
@@ -168,15 +168,8 @@ TraceSteps find_steps(const store::Trace& trace) {
     return result;
 }
 
-std::optional<RankPlace> rank_of_number(const store::Trace& trace, int number) {
-    for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
-        if (trace.ranks[r].number == number) return RankPlace(r);
-    }
-    return std::nullopt;
-}
-
-std::vector<RankPlace> selected_ranks(const store::Trace& trace, const Selection& selection) {
-    std::vector<RankPlace> indices;
+std::vector<store::RankIndex> selected_ranks(const store::Trace& trace, const Selection& selection) {
+    std::vector<store::RankIndex> indices;
     for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
         if (!selection.rank || trace.ranks[r].number == *selection.rank) indices.emplace_back(r);
     }
@@ -191,7 +184,7 @@ Interval selected_time(const Selection& selection) {
 std::vector<IntervalSet> selected_host_times(const store::Trace& trace, const TraceSteps& steps,
                                              const Selection& selection) {
     std::vector<IntervalSet> times(trace.ranks.size());
-    for (const RankPlace rank : selected_ranks(trace, selection))
+    for (const store::RankIndex rank : selected_ranks(trace, selection))
         times[rank.at()] = selected_host_time(steps.ranks[rank.at()], selection);
     return times;
 }

@@ -8,6 +8,7 @@
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -33,7 +34,7 @@ struct RankSteps {
 };
 
 struct TraceSteps {
-    std::vector<RankSteps> ranks;     // by index into Trace::ranks
+    std::vector<RankSteps> ranks;     // by rank index
     std::vector<std::int32_t> event;  // device event -> index into its rank's steps, -1 none
 };
 
@@ -57,9 +58,7 @@ std::int64_t launched_at(const store::Trace& trace, std::size_t device_event);
 
 // --- selection -------------------------------------------------------------------------------------
 
-std::vector<RankPlace> selected_ranks(const store::Trace& trace, const Selection& selection);
-// The rank with that number; none if the trace does not have it.
-std::optional<RankPlace> rank_of_number(const store::Trace& trace, int number);
+std::vector<store::RankIndex> selected_ranks(const store::Trace& trace, const Selection& selection);
 
 // The selection's time range; open ends extend to the limits of time.
 Interval selected_time(const Selection& selection);

@@ -22,7 +22,7 @@ std::optional<WarmUp> find_warm_up(const store::Trace& trace, const TraceSteps& 
         selection.to_ns) {
         return {};
     }
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::vector<StepWindow> windows = selected_windows(steps.ranks[r.at()], selection);
         if (windows.size() < kStepsToJudge) continue;
         std::vector<std::int64_t> others;

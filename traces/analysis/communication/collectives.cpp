@@ -167,7 +167,7 @@ CollectivesReport collectives_report(const store::Trace& trace, const Selection&
     const std::vector<KindUnions> unions = device_unions(trace);
     CollectivesReport report;
     report.stepped = !trace.steps.empty();
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         const auto kept = static_cast<std::int64_t>(selected_windows(steps.ranks[at], selection).size());
         RankCollectives result;
@@ -257,9 +257,6 @@ std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Se
     const std::vector<bool> selected = selected_events(trace, steps, selection);
     const Communications all = match_communications(trace);
     const std::vector<ComputeTime> compute = compute_of_ranks(trace);
-    std::unordered_map<std::int64_t, std::int32_t> place_of_unit;
-    for (std::size_t u = 0; u < trace.units.size(); ++u)
-        place_of_unit.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
 
     std::vector<CollectiveTimes> list;
     for (const CollectiveMatch& match : all.matches) {
@@ -296,8 +293,7 @@ std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Se
             c.sequence = rows.sequence[row];
             c.bytes = rows.bytes[row];
             c.group_size = rows.group_size[row];
-            if (const auto unit = place_of_unit.find(rows.unit[row]); unit != place_of_unit.end())
-                c.unit = unit->second;
+            c.unit = trace.unit_of_id(rows.unit[row]);
         }
         if (c.bytes > 0) {
             const auto bytes = static_cast<double>(c.bytes);

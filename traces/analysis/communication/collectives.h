@@ -71,7 +71,7 @@ double gbps_or_unknown(double bytes, std::int64_t ns);
 struct CollectiveTimes {
     schema::Operation operation = schema::Operation::other;
     schema::Phase phase = schema::Phase::none;
-    std::int32_t unit = -1;   // index into Trace::units, -1 none
+    store::UnitIndex unit;
     std::int64_t group = -1;  // -1 unknown, as below
     std::int64_t sequence = -1, bytes = -1;
     int group_size = 0;            // 0 unknown

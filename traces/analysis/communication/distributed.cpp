@@ -79,7 +79,7 @@ class DistributedAnalysis {
     void add_ranks() {
         const OverlapReport overlap = overlap_report(trace_, selection_);
         rank_place_.assign(trace_.ranks.size(), -1);
-        for (const RankPlace r : selected_ranks(trace_, selection_)) {
+        for (const store::RankIndex r : selected_ranks(trace_, selection_)) {
             RankTraffic rank;
             rank.rank = trace_.ranks[r.at()].number;
             rank.host = trace_.ranks[r.at()].host;

@@ -77,9 +77,9 @@ std::vector<HostCollective> host_collectives(const store::Trace& trace) {
         const std::string_view name = trace.strings[ranges.name[i]];
         Role& role = roles[static_cast<std::size_t>(ranges.name[i])];
         if (role == Role::unread) role = role_of(name);
-        const int rank = trace.threads[ranges.thread[i]].rank;
-        if (role == Role::none || rank < 0) continue;
-        const auto r = static_cast<std::uint16_t>(rank);
+        const store::RankIndex rank = trace.threads[ranges.thread[i]].rank;
+        if (role == Role::none || !rank.known()) continue;
+        const std::uint16_t r = rank.column();
         const schema::Operation operation = operation_of_range(name);
         const std::string_view detail =
             ranges.detail.empty() ? std::string_view() : trace.strings[ranges.detail[i]];

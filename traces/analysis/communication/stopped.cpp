@@ -65,8 +65,8 @@ class Search {
 
   private:
     const store::Rank* rank_of(int number) const {
-        const auto at = rank_of_number(trace_, number);
-        return at ? &trace_.ranks[at->at()] : nullptr;
+        const store::RankIndex at = trace_.rank_of_number(number);
+        return at.known() ? &trace_.ranks[at.at()] : nullptr;
     }
 
     // --- where each rank's trace ends
@@ -81,20 +81,20 @@ class Search {
             end.ended = unended ? !unended->contains(rank.number) : !cut;
             end.last_ns = trace_.first_ns;
         }
-        const auto saw = [&](int rank, std::int64_t ns) {
-            if (rank < 0) return;
-            RankAtEnd& end = report_.ranks[static_cast<std::size_t>(rank)];
+        const auto saw = [&](store::RankIndex rank, std::int64_t ns) {
+            if (!rank.known()) return;
+            RankAtEnd& end = report_.ranks[rank.at()];
             end.last_ns = std::max(end.last_ns, ns);
         };
         for (std::size_t i = 0; i < trace_.device.size(); ++i)
-            saw(trace_.device.rank[i], trace_.device.end[i]);
+            saw(store::RankIndex(trace_.device.rank[i]), trace_.device.end[i]);
         const auto of_thread = [&](std::uint16_t thread) { return trace_.threads[thread].rank; };
         for (std::size_t i = 0; i < trace_.runtime.size(); ++i)
             saw(of_thread(trace_.runtime.thread[i]), trace_.runtime.end[i]);
         for (std::size_t i = 0; i < trace_.ranges.size(); ++i)
             saw(of_thread(trace_.ranges.thread[i]), trace_.ranges.end[i]);
         for (const store::Step& step : trace_.steps) {
-            RankAtEnd& end = report_.ranks[static_cast<std::size_t>(step.rank)];
+            RankAtEnd& end = report_.ranks[step.rank.at()];
             end.last_step = std::max(end.last_step, step.number);
         }
         find_last_collectives();

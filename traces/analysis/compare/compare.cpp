@@ -124,7 +124,8 @@ std::vector<IntervalSet> communication_of_hosts(const store::Trace& trace, const
 
 void fill_times(const store::Trace& trace, const Selection& selection, RunColumn& run) {
     const ExecutionSummary summary = summarize(trace, selection);
-    const std::vector<RankPlace> selected = selected_ranks(trace, selection);  // in the summary's order
+    const std::vector<store::RankIndex> selected =
+        selected_ranks(trace, selection);  // in the summary's order
     run.ranks = static_cast<int>(selected.size());
     run.stepped = !trace.steps.empty();
     const std::vector<KindUnions> unions = device_unions(trace);

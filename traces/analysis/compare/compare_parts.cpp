@@ -44,7 +44,7 @@ using RunParts = std::map<std::string, PartSums>;
 std::map<std::int64_t, int> kept_steps(const store::Trace& trace, const TraceSteps& steps,
                                        const Selection& selection) {
     std::map<std::int64_t, int> kept;
-    for (const RankPlace rank : selected_ranks(trace, selection)) {
+    for (const store::RankIndex rank : selected_ranks(trace, selection)) {
         for (const StepWindow& step : selected_windows(steps.ranks[rank.at()], selection))
             ++kept[step.number];
     }
@@ -122,16 +122,15 @@ RunParts collectives_of(const store::Trace& trace, const TraceSteps& steps, cons
         const auto at = static_cast<std::size_t>(row);
         const schema::Operation operation =
             row >= 0 ? trace.collectives.operation[at] : operations.of_event(i);
-        const std::int32_t unit = row >= 0 ? trace.collectives.unit[at] : -1;
-        sums.add(i, static_cast<std::uint64_t>(operation) << 32 | static_cast<std::uint32_t>(unit),
+        const store::UnitIndex unit =
+            row >= 0 ? trace.unit_of_id(trace.collectives.unit[at]) : store::UnitIndex();
+        sums.add(i, static_cast<std::uint64_t>(operation) << 32 | static_cast<std::uint32_t>(unit.value),
                  row >= 0 ? trace.collectives.bytes[at] : 0);
     }
     return sums.named([&](std::uint64_t key) {
-        const auto unit = static_cast<std::int32_t>(static_cast<std::uint32_t>(key));
+        const store::UnitIndex unit(static_cast<std::int32_t>(static_cast<std::uint32_t>(key)));
         std::string text(name(static_cast<schema::Operation>(key >> 32)));
-        const auto row = std::find_if(trace.units.begin(), trace.units.end(),
-                                      [unit](const schema::UnitRow& u) { return u.id == unit; });
-        if (unit >= 0 && row != trace.units.end()) text += ", " + row->name;
+        if (unit.known()) text += ", " + trace.units[unit.at()].name;
         return text;
     });
 }

@@ -242,8 +242,8 @@ void check_steps(const store::Trace& trace, Faults& faults) {
         const store::Step& step = trace.steps[i];
         if (step.rank != before.rank || step.start >= before.end) continue;
         faults.push_back(fmt::format("Step {} of rank {} starts at {}, before step {} has ended.",
-                                     step.number, trace.ranks[static_cast<std::size_t>(step.rank)].number,
-                                     at_ms(step.start), before.number));
+                                     step.number, trace.ranks[step.rank.at()].number, at_ms(step.start),
+                                     before.number));
     }
 }
 

@@ -25,12 +25,10 @@ class HostSelection {
         : ranks_(selected_host_times(trace, steps, selection)),
           all_ranks_(!selection.rank),
           any_(selected_time(selection)) {}
-    bool has_rank(int rank) const {
-        return rank < 0 || rank == store::kNoRank ? all_ranks_ : !time_of(rank).empty();
-    }
-    // A negative rank or kNoRank means no rank: selected if all ranks are, and the time is in the range.
-    bool has(int rank, std::int64_t time) const {
-        if (rank < 0 || rank == store::kNoRank) return all_ranks_ && time >= any_.start && time < any_.end;
+    bool has_rank(store::RankIndex rank) const { return rank.known() ? !time_of(rank).empty() : all_ranks_; }
+    // What belongs to no rank is selected if all ranks are, and the time is in the range.
+    bool has(store::RankIndex rank, std::int64_t time) const {
+        if (!rank.known()) return all_ranks_ && time >= any_.start && time < any_.end;
         const IntervalSet& set = time_of(rank);
         const auto at =
             std::partition_point(set.begin(), set.end(), [time](const Interval& i) { return i.end <= time; });
@@ -38,10 +36,9 @@ class HostSelection {
     }
 
   private:
-    const IntervalSet& time_of(int rank) const {
+    const IntervalSet& time_of(store::RankIndex rank) const {
         static const IntervalSet kNoRows;
-        const auto at = static_cast<std::size_t>(rank);
-        return at < ranks_.size() ? ranks_[at] : kNoRows;
+        return rank.at() < ranks_.size() ? ranks_[rank.at()] : kNoRows;
     }
     std::vector<IntervalSet> ranks_;
     bool all_ranks_;
@@ -102,18 +99,18 @@ std::vector<std::pair<std::string, std::int64_t>> row_counts(const store::Trace&
         }));
     const std::vector<bool> recorded = recorded_memory_events(trace);
     set("memory_events", count_if(trace.memory.size(), [&](std::size_t i) {
-            return recorded[i] && host.has(trace.memory.rank[i], trace.memory.time[i]);
+            return recorded[i] && host.has(store::RankIndex(trace.memory.rank[i]), trace.memory.time[i]);
         }));
     set("counter_values", count_if(trace.counters.size(), [&](std::size_t i) {
-            return host.has(trace.counters.rank[i], trace.counters.time[i]);
+            return host.has(store::RankIndex(trace.counters.rank[i]), trace.counters.time[i]);
         }));
-    std::unordered_map<std::int64_t, int> rank_of_thread;
+    std::unordered_map<std::int64_t, store::RankIndex> rank_of_thread;
     for (const store::HostThread& thread : trace.threads)
         rank_of_thread.emplace(thread.global_tid, thread.rank);
     set("profiler_overheads", count_if(trace.profiler_overheads.size(), [&](std::size_t i) {
             const schema::ProfilerOverheadRow& row = trace.profiler_overheads[i];
             const auto thread = rank_of_thread.find(row.global_tid);
-            return host.has(thread != rank_of_thread.end() ? thread->second : -1, row.start);
+            return host.has(thread != rank_of_thread.end() ? thread->second : store::RankIndex(), row.start);
         }));
     set("steps", count_if(trace.steps.size(), [&](std::size_t i) {
             const store::Step& step = trace.steps[i];
@@ -169,8 +166,7 @@ std::string device_note(const store::Trace& trace) {
 std::int64_t steps_of_run(const store::Trace& trace) {
     std::vector<std::int64_t> counts(trace.ranks.size(), 0);
     std::int64_t most = 0;
-    for (const store::Step& step : trace.steps)
-        most = std::max(most, ++counts[static_cast<std::size_t>(step.rank)]);
+    for (const store::Step& step : trace.steps) most = std::max(most, ++counts[step.rank.at()]);
     return most;
 }
 

@@ -53,7 +53,7 @@ void HookOrder::finish() {
     give(before_, backward, true);
     give(after_, {started_.rbegin(), started_.rend()}, false);
     Order inner = backward;  // recomputations run in the reverse order of the forwards
-    std::erase_if(inner, [this](std::int32_t unit) { return enclosing_.contains(unit); });
+    std::erase_if(inner, [this](store::UnitIndex unit) { return enclosing_.contains(unit); });
     for (std::size_t i = 0; i < std::min(again_.size(), inner.size()); ++i) {
         if (again_[i]->unit == kUnnamed) again_[i]->unit = inner[i];
     }
@@ -105,7 +105,7 @@ void HookOrder::close_before(std::int64_t time) {
     while (!open_.empty() && open_.back().end <= time) leave(open_.back().unit);
 }
 
-void HookOrder::leave(std::int32_t unit) {
+void HookOrder::leave(store::UnitIndex unit) {
     const auto it = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& o) { return o.unit == unit; });
     if (it != open_.rend()) open_.erase(std::next(it).base());
     if (has_ended_.insert(unit).second) ended_.push_back(unit);
@@ -116,7 +116,7 @@ void HookOrder::give(std::vector<MarkedRange*>& hooks, Order order, bool outer_f
         return;
     if (!outer_first) std::reverse(order.begin(), order.end());
     std::size_t many = order.size() > hooks.size() ? order.size() - hooks.size() : 0;
-    std::erase_if(order, [&](std::int32_t unit) {
+    std::erase_if(order, [&](store::UnitIndex unit) {
         if (many == 0 || !enclosing_.contains(unit)) return false;
         --many;
         return true;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/analysis/fsdp/unit_names.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -18,7 +19,7 @@ struct Trace;
 
 namespace shardscope::traces::analysis {
 
-inline constexpr std::int32_t kUnnamed = -1;
+inline constexpr store::UnitIndex kUnnamed;
 // Limit on units that are entered and not left; more cannot be a nesting of modules.
 inline constexpr std::size_t kMostOpenUnits = 1024;
 
@@ -26,25 +27,25 @@ inline constexpr std::size_t kMostOpenUnits = 1024;
 struct MarkedRange {
     std::size_t range = 0;  // index into Trace::ranges
     UnitMark kind = UnitMark::none;
-    std::int32_t unit = kUnnamed;  // index into the names
-    bool again = false;            // a forward within autograd: recomputation
+    store::UnitIndex unit;  // in the names
+    bool again = false;     // a forward within autograd: recomputation
 };
 
 // The names of units in order of first occurrence.
 class UnitTable {
   public:
     explicit UnitTable(std::vector<std::string>& names) : names_(names) {
-        for (std::size_t u = 0; u < names.size(); ++u) index_.emplace(names[u], static_cast<std::int32_t>(u));
+        for (std::size_t u = 0; u < names.size(); ++u) index_.emplace(names[u], u);
     }
-    std::int32_t operator[](const std::string& name) {
-        const auto [it, is_new] = index_.emplace(name, static_cast<std::int32_t>(names_.size()));
+    store::UnitIndex operator[](const std::string& name) {
+        const auto [it, is_new] = index_.emplace(name, names_.size());
         if (is_new) names_.push_back(name);
         return it->second;
     }
 
   private:
     std::vector<std::string>& names_;
-    std::unordered_map<std::string, std::int32_t> index_;
+    std::unordered_map<std::string, store::UnitIndex> index_;
 };
 
 // Assigns units to hooks without a name, for one rank at a time, in time order. A pass is a forward with its
@@ -58,16 +59,16 @@ class HookOrder {
 
   private:
     struct Open {
-        std::int32_t unit;
+        store::UnitIndex unit;
         std::int64_t end;  // end of a scope; the largest number if a later mark ends it
     };
-    using Order = std::vector<std::int32_t>;
-    using Next = std::unordered_map<std::int32_t, std::int32_t>;
+    using Order = std::vector<store::UnitIndex>;
+    using Next = std::unordered_map<store::UnitIndex, store::UnitIndex>;
 
     static Next next_of(const Order& order);
     void enter(MarkedRange& mark);
     void close_before(std::int64_t time);
-    void leave(std::int32_t unit);
+    void leave(store::UnitIndex unit);
     // Assigns the units of `order` to the hooks, both in order. With fewer hooks than units, units that only
     // enclose others get none; with more, the outermost gets one for each of its outputs (`outer_first`).
     void give(std::vector<MarkedRange*>& hooks, Order order, bool outer_first) const;
@@ -77,7 +78,7 @@ class HookOrder {
     std::string pattern_;
     std::vector<Open> open_;
     Order started_, ended_;  // each unit once
-    std::unordered_set<std::int32_t> has_started_, has_ended_, enclosing_;
+    std::unordered_set<store::UnitIndex> has_started_, has_ended_, enclosing_;
     std::vector<MarkedRange*> before_, after_, again_;
     // Each prefetch with the hook in which it was requested.
     std::vector<std::pair<MarkedRange*, const MarkedRange*>> prefetches_;

@@ -47,10 +47,8 @@ class Sweep {
           facts_(trace.ranks.size() * ranges_.names.size()),
           bytes_(ranges_.names.size(), -1),
           latest_(trace.ranks.size()) {
-        for (std::size_t u = 0; u < trace.units.size(); ++u) {
-            place_of_unit_.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
+        for (std::size_t u = 0; u < trace.units.size(); ++u)
             if (trace.units[u].bytes > 0) bytes_[u] = trace.units[u].bytes;
-        }
         if (ranges_.names.empty()) return;
         for (std::size_t i = 0; i < trace.device.size(); ++i) {
             if (trace.device.kind[i] == store::DeviceKind::kernel) {
@@ -67,8 +65,8 @@ class Sweep {
     const std::vector<Facts>& facts() const { return facts_; }
 
   private:
-    Facts& facts_of(std::size_t rank, std::int32_t unit) {
-        return facts_[rank * ranges_.names.size() + static_cast<std::size_t>(unit)];
+    std::size_t place_of(std::uint16_t rank, store::UnitIndex unit) const {
+        return rank * ranges_.names.size() + unit.at();
     }
 
     void add_kernel(std::size_t i) {
@@ -76,13 +74,13 @@ class Sweep {
         const std::int32_t range = launching_range(trace_, i);
         if (range >= 0 && uses_[static_cast<std::size_t>(range)] != UnitUse::computes) return;
         const std::int64_t launched = launched_at(trace_, i);
-        const std::int32_t unit = ranges_.at(trace_, range, launched).unit;
+        const store::UnitIndex unit = ranges_.at(trace_, range, launched).unit;
         const Interval time{device.start[i], device.end[i]};
         Latest& latest = latest_[device.rank[i]];
         const bool follows = latest.unit == unit && time.start - latest.end <= kComputePause;
         latest = {unit, std::max(time.end, follows ? latest.end : kEarliest)};
-        if (unit < 0 || time.length() <= 0) return;
-        Facts& facts = facts_of(device.rank[i], unit);
+        if (!unit.known() || time.length() <= 0) return;
+        Facts& facts = facts_[place_of(device.rank[i], unit)];
         // A gather that a kernel needs has ended, so it is in the list; the list may also have later ones, if
         // the host runs ahead.
         std::size_t gathers = facts.gathers.size();
@@ -101,11 +99,11 @@ class Sweep {
     void add_collective(std::size_t i) {
         const store::DeviceEvents& device = trace_.device;
         const auto found = collectives_.of_event(i);
-        if (!found || found->unit < 0) return;
-        Facts& facts = facts_of(device.rank[i], found->unit);
+        if (!found || !found->unit.known()) return;
+        Facts& facts = facts_[place_of(device.rank[i], found->unit)];
         (found->gather ? facts.gathers : facts.reductions)
             .push_back({{device.start[i], device.end[i]}, found->launched, static_cast<std::int32_t>(i)});
-        std::int64_t& known = bytes_[static_cast<std::size_t>(found->unit)];
+        std::int64_t& known = bytes_[found->unit.at()];
         if (found->gather && trace_.units.empty() && found->bytes > 0) known = std::max(known, found->bytes);
     }
 
@@ -125,10 +123,8 @@ class Sweep {
                 memory.space[i] != schema::MemorySpace::device)
                 continue;
             if (memory.bytes[i] > 0) {
-                const auto place = place_of_unit_.find(memory.unit[i]);
-                if (place == place_of_unit_.end()) continue;
-                live[key(i)] = {memory.time[i], memory.rank[i] * ranges_.names.size() +
-                                                    static_cast<std::size_t>(place->second)};
+                const store::UnitIndex unit = trace_.unit_of_id(memory.unit[i]);
+                if (unit.known()) live[key(i)] = {memory.time[i], place_of(memory.rank[i], unit)};
             } else if (const auto it = live.find(key(i)); it != live.end()) {
                 held[it->second.facts].push_back({it->second.since, memory.time[i]});
                 live.erase(it);
@@ -140,7 +136,7 @@ class Sweep {
     }
 
     struct Latest {  // latest compute kernel of a rank
-        std::int32_t unit = -1;
+        store::UnitIndex unit;
         std::int64_t end = kEarliest / 2;
     };
     const store::Trace& trace_;
@@ -150,7 +146,6 @@ class Sweep {
     std::vector<Facts> facts_;  // by rank, then unit
     std::vector<std::int64_t> bytes_;
     std::vector<Latest> latest_;
-    std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;
 };
 
 // Paints one history from its layers; at each moment the first layer that covers it counts.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -66,8 +67,8 @@ struct ShardStates {
     std::vector<UnitHistory> histories;  // by rank index, then unit
     bool allocations = false;            // the trace contains the host's allocations of whole parameters
 
-    const UnitHistory& of(std::size_t rank_index, std::size_t unit) const {
-        return histories[rank_index * units.size() + unit];
+    const UnitHistory& of(store::RankIndex rank, store::UnitIndex unit) const {
+        return histories[rank.at() * units.size() + unit.at()];
     }
     bool any_collective = false;  // false: units are known, but none is ever gathered or reduced
 };

@@ -9,10 +9,7 @@
 namespace shardscope::traces::analysis {
 
 UnitCollectives::UnitCollectives(const store::Trace& trace, const UnitRanges& ranges)
-    : trace_(trace), ranges_(ranges), operations_(trace) {
-    for (std::size_t u = 0; u < trace.units.size(); ++u)
-        place_of_unit_.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
-}
+    : trace_(trace), ranges_(ranges), operations_(trace) {}
 
 std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const {
     UnitCollective result;
@@ -29,10 +26,7 @@ std::optional<UnitCollective> UnitCollectives::of_event(std::size_t event) const
         result.bytes = all.bytes[at];
         result.padding = all.padding[at];
         result.group_size = all.group_size[at];
-        if (!place_of_unit_.empty()) {
-            const auto unit = place_of_unit_.find(all.unit[at]);
-            result.unit = unit != place_of_unit_.end() ? unit->second : -1;
-        }
+        if (!trace_.units.empty()) result.unit = trace_.unit_of_id(all.unit[at]);
         if (all.phase[at] != schema::Phase::none) result.phase = all.phase[at];
     }
     if (operation == schema::Operation::other) operation = operations_.of_event(event);

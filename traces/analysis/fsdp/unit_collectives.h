@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -22,7 +22,7 @@ struct UnitCollective {
     std::size_t event = 0;      // DeviceEvents row
     std::int64_t launched = 0;  // nanoseconds
     std::int64_t bytes = 0, padding = 0;
-    std::int32_t unit = -1;  // index into UnitRanges::names, -1 none
+    store::UnitIndex unit;  // in UnitRanges::names
     std::int32_t group_size = 0;
     schema::Phase phase = schema::Phase::none;
     bool gather = false;  // an all-gather; else a reduce-scatter, all-reduce or reduce
@@ -41,7 +41,6 @@ class UnitCollectives {
     const store::Trace& trace_;
     const UnitRanges& ranges_;
     KernelOperations operations_;
-    std::unordered_map<std::int64_t, std::int32_t> place_of_unit_;  // by UnitRow::id
 };
 
 enum class UnitUse : std::uint8_t {

@@ -14,34 +14,31 @@
 namespace shardscope::traces::analysis {
 namespace {
 
-// By module id: the unit that gathers the module, its own or its nearest ancestor's, as an index into
-// Trace::units; -1 none. Ids beyond the end have no unit.
-std::vector<std::int32_t> units_of_modules(const store::Trace& trace) {
+// By module id: the unit that gathers the module, its own or its nearest ancestor's. Ids beyond the end have
+// no unit.
+std::vector<store::UnitIndex> units_of_modules(const store::Trace& trace) {
     std::int32_t size = 0;
     for (const schema::ModuleRow& module : trace.modules) size = std::max(size, module.id + 1);
-    std::vector<std::int32_t> unit(static_cast<std::size_t>(size), -1), parent(unit);
-    std::unordered_map<int, std::int32_t> place;
-    for (std::size_t u = 0; u < trace.units.size(); ++u)
-        place.emplace(trace.units[u].id, static_cast<std::int32_t>(u));
+    std::vector<store::UnitIndex> unit(static_cast<std::size_t>(size));
+    std::vector<std::int32_t> parent(unit.size(), -1);
     const auto known = [&](int module) { return module >= 0 && module < size; };
     for (const schema::ModuleRow& module : trace.modules) {
         if (!known(module.id)) continue;
         if (known(module.parent)) parent[static_cast<std::size_t>(module.id)] = module.parent;
-        if (const auto it = place.find(module.unit); module.unit >= 0 && it != place.end())
-            unit[static_cast<std::size_t>(module.id)] = it->second;
+        unit[static_cast<std::size_t>(module.id)] = trace.unit_of_id(module.unit);
     }
     for (std::size_t u = 0; u < trace.units.size(); ++u) {
         if (known(trace.units[u].module))
-            unit[static_cast<std::size_t>(trace.units[u].module)] = static_cast<std::int32_t>(u);
+            unit[static_cast<std::size_t>(trace.units[u].module)] = store::UnitIndex(u);
     }
-    std::vector<std::int32_t> result(unit);
+    std::vector<store::UnitIndex> result(unit);
     for (std::size_t m = 0; m < unit.size(); ++m) {
         std::int32_t at = static_cast<std::int32_t>(m);
         for (std::int32_t levels = 0; at >= 0 && levels <= size; ++levels) {  // damaged trees may have cycles
-            if (unit[static_cast<std::size_t>(at)] >= 0) break;
+            if (unit[static_cast<std::size_t>(at)].known()) break;
             at = parent[static_cast<std::size_t>(at)];
         }
-        result[m] = at >= 0 ? unit[static_cast<std::size_t>(at)] : -1;
+        result[m] = at >= 0 ? unit[static_cast<std::size_t>(at)] : store::UnitIndex();
     }
     return result;
 }
@@ -49,18 +46,18 @@ std::vector<std::int32_t> units_of_modules(const store::Trace& trace) {
 // The units that hooks entered and did not leave on a thread.
 struct HookStack {
     struct Entry {
-        std::int32_t unit;
+        store::UnitIndex unit;
         schema::Phase phase;
         std::int64_t since;
     };
     std::vector<Entry> entries;
 
-    void leave(std::int32_t unit) {
+    void leave(store::UnitIndex unit) {
         const auto it =
             std::find_if(entries.rbegin(), entries.rend(), [&](const Entry& e) { return e.unit == unit; });
         if (it != entries.rend()) entries.erase(std::next(it).base());
     }
-    void enter(std::int32_t unit, schema::Phase phase, std::int64_t since) {
+    void enter(store::UnitIndex unit, schema::Phase phase, std::int64_t since) {
         leave(unit);
         if (entries.size() >= kMostOpenUnits) entries.erase(entries.begin());
         entries.push_back({unit, phase, since});
@@ -72,12 +69,12 @@ class Finder {
     explicit Finder(const store::Trace& trace)
         : trace_(trace),
           ours_(!trace.units.empty()),
-          modules_(ours_ ? units_of_modules(trace) : std::vector<std::int32_t>{}),
+          modules_(ours_ ? units_of_modules(trace) : std::vector<store::UnitIndex>{}),
           known_(trace.strings.size(), -1) {}
 
     UnitRanges find() {
         const std::size_t size = trace_.ranges.size();
-        result_.unit.assign(size, -1);
+        result_.unit.resize(size);
         result_.phase.assign(size, schema::Phase::none);
         result_.changes.resize(trace_.threads.size());
         result_.changes_inside.assign(size, false);
@@ -145,13 +142,13 @@ class Finder {
         if (second_ && named_) {  // only the root module has no name
             bool used = false;
             for (const MarkedRange& mark : marks_) used = used || mark.unit == kUnnamed;
-            const std::int32_t root = used ? units["(root)"] : kUnnamed;
+            const store::UnitIndex root = used ? units["(root)"] : kUnnamed;
             for (MarkedRange& mark : marks_) {
                 if (mark.unit == kUnnamed) mark.unit = root;
             }
             return;
         }
-        std::unordered_map<int, std::vector<MarkedRange*>> by_rank;
+        std::unordered_map<store::RankIndex, std::vector<MarkedRange*>> by_rank;
         for (MarkedRange& mark : marks_)
             by_rank[trace_.threads[trace_.ranges.thread[mark.range]].rank].push_back(&mark);
         for (auto& [rank, marks] : by_rank) {
@@ -221,7 +218,7 @@ class Finder {
         }
         const std::int32_t forward = ranges.forward.empty() ? -1 : ranges.forward[i];
         if (forward >= 0 && static_cast<std::size_t>(forward) < i &&
-            result_.unit[static_cast<std::size_t>(forward)] >= 0) {
+            result_.unit[static_cast<std::size_t>(forward)].known()) {
             result_.unit[i] = result_.unit[static_cast<std::size_t>(forward)];
             result_.phase[i] = schema::Phase::backward;
         }
@@ -230,7 +227,7 @@ class Finder {
     void obey(const MarkedRange& mark, HookStack& stack) {
         const std::size_t i = mark.range;
         const std::int64_t start = trace_.ranges.start[i];
-        if (mark.unit >= 0) result_.unit[i] = mark.unit;
+        if (mark.unit.known()) result_.unit[i] = mark.unit;
         switch (mark.kind) {
             case UnitMark::module_frame:
             case UnitMark::forward:
@@ -245,7 +242,7 @@ class Finder {
                 break;
             case UnitMark::pre_backward:
                 result_.phase[i] = schema::Phase::backward;
-                if (mark.unit >= 0) stack.enter(mark.unit, schema::Phase::backward, start);
+                if (mark.unit.known()) stack.enter(mark.unit, schema::Phase::backward, start);
                 break;
             case UnitMark::post_backward:
                 result_.phase[i] = schema::Phase::backward;
@@ -272,7 +269,7 @@ class Finder {
 
     const store::Trace& trace_;
     const bool ours_;
-    const std::vector<std::int32_t> modules_;
+    const std::vector<store::UnitIndex> modules_;
     std::vector<std::int32_t> known_;  // by StringId: index into names_, -1 not evaluated
     std::vector<UnitName> names_ = std::vector<UnitName>(1);
     std::vector<MarkedRange> marks_;
@@ -289,7 +286,7 @@ UnitRanges::Place UnitRanges::at(const store::Trace& trace, std::int32_t range, 
         const std::vector<Change>& all = changes[trace.ranges.thread[r]];
         const auto after =
             std::partition_point(all.begin(), all.end(), [&](const Change& c) { return c.time <= time; });
-        if (after != all.begin() && (after - 1)->time > trace.ranges.start[r] && (after - 1)->unit >= 0)
+        if (after != all.begin() && (after - 1)->time > trace.ranges.start[r] && (after - 1)->unit.known())
             return {(after - 1)->unit, (after - 1)->phase};
     }
     return {unit[r], phase[r]};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/schema/enums.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -18,20 +19,20 @@ namespace shardscope::traces::analysis {
 
 struct UnitRanges {
     std::vector<std::string> names;      // names of the units; in the order of UnitRows if the trace has them
-    std::vector<std::int32_t> unit;      // by host range: index into names, -1 none
+    std::vector<store::UnitIndex> unit;  // by host range
     std::vector<schema::Phase> phase;    // by host range: forward, backward, recompute, or none
     std::vector<std::int32_t> limiters;  // host ranges in which the limiter of gathers blocked the host
 
     struct Change {  // of a thread's unit or phase, by a hook
         std::int64_t time = 0;
-        std::int32_t unit = -1;
+        store::UnitIndex unit;
         schema::Phase phase = schema::Phase::none;
     };
     std::vector<std::vector<Change>> changes;  // by thread, sorted by time
     std::vector<bool> changes_inside;          // by host range: a hook ran in it
 
     struct Place {
-        std::int32_t unit = -1;
+        store::UnitIndex unit;
         schema::Phase phase = schema::Phase::none;
     };
     // The unit and phase of work launched at `time` with `range` as its innermost range (-1: none).

@@ -34,7 +34,7 @@ std::int64_t BlockingCalls::since(std::uint16_t thread, std::int64_t time) const
     return trace_.runtime.end[call] >= time ? trace_.runtime.start[call] : time;
 }
 
-void UnitCompute::add(Interval kernel, std::int32_t unit) {
+void UnitCompute::add(Interval kernel, store::UnitIndex unit) {
     kernel.start = std::max(kernel.start, last_end_);
     if (kernel.start >= kernel.end) return;
     last_end_ = kernel.end;
@@ -46,7 +46,7 @@ void UnitCompute::add(Interval kernel, std::int32_t unit) {
 }
 
 std::int64_t UnitCompute::overlap(Interval time,
-                                  std::unordered_map<std::int32_t, std::int64_t>& by_unit) const {
+                                  std::unordered_map<store::UnitIndex, std::int64_t>& by_unit) const {
     std::int64_t sum = 0;
     auto piece = std::partition_point(pieces_.begin(), pieces_.end(),
                                       [&](const Piece& p) { return p.time.end <= time.start; });
@@ -62,11 +62,11 @@ std::int64_t UnitCompute::overlap(Interval time,
 UnitResidencies::UnitResidencies(const store::Trace& trace, std::size_t units, const BlockingCalls& blocking)
     : trace_(trace), blocking_(blocking), units_(units), by_rank_and_unit_(trace.ranks.size() * units) {}
 
-UnitResidencies::Unit& UnitResidencies::of(std::size_t event, std::int32_t unit) {
-    return by_rank_and_unit_[trace_.device.rank[event] * units_ + static_cast<std::size_t>(unit)];
+UnitResidencies::Unit& UnitResidencies::of(std::size_t event, store::UnitIndex unit) {
+    return by_rank_and_unit_[trace_.device.rank[event] * units_ + unit.at()];
 }
 
-void UnitResidencies::add_gather(std::size_t id, std::size_t event, std::int32_t unit, std::int32_t step,
+void UnitResidencies::add_gather(std::size_t id, std::size_t event, store::UnitIndex unit, std::int32_t step,
                                  std::int64_t launched) {
     Gather gather;
     gather.id = id;
@@ -76,7 +76,7 @@ void UnitResidencies::add_gather(std::size_t id, std::size_t event, std::int32_t
     of(event, unit).gathers.push_back(gather);
 }
 
-void UnitResidencies::add_kernel(std::size_t event, std::int32_t unit, std::int64_t launched,
+void UnitResidencies::add_kernel(std::size_t event, store::UnitIndex unit, std::int64_t launched,
                                  std::int64_t stream_free_from) {
     Unit& all = of(event, unit);
     wait(all, event, launched, stream_free_from);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -18,18 +19,18 @@ struct Trace;
 
 namespace shardscope::traces::analysis {
 
-// The compute of one rank; each instant belongs to the unit whose kernel started first; unit -1: none.
+// The compute of one rank; each instant belongs to the unit whose kernel started first.
 class UnitCompute {
   public:
-    void add(Interval kernel, std::int32_t unit);  // in order of start
+    void add(Interval kernel, store::UnitIndex unit);  // in order of start
 
     // Adds to `by_unit` the compute within `time`; returns the sum.
-    std::int64_t overlap(Interval time, std::unordered_map<std::int32_t, std::int64_t>& by_unit) const;
+    std::int64_t overlap(Interval time, std::unordered_map<store::UnitIndex, std::int64_t>& by_unit) const;
 
   private:
     struct Piece {
         Interval time;
-        std::int32_t unit;
+        store::UnitIndex unit;
     };
     std::vector<Piece> pieces_;  // disjoint, sorted by time
     std::int64_t last_end_ = std::numeric_limits<std::int64_t>::min();
@@ -60,10 +61,10 @@ class UnitResidencies {
     UnitResidencies(const store::Trace& trace, std::size_t units, const BlockingCalls& blocking);
 
     // `id`: identifies the gather in the results. `step`: index of its rank's step.
-    void add_gather(std::size_t id, std::size_t event, std::int32_t unit, std::int32_t step,
+    void add_gather(std::size_t id, std::size_t event, store::UnitIndex unit, std::int32_t step,
                     std::int64_t launched);
     // `stream_free_from`: when the earlier work of the kernel's stream ended.
-    void add_kernel(std::size_t event, std::int32_t unit, std::int64_t launched,
+    void add_kernel(std::size_t event, store::UnitIndex unit, std::int64_t launched,
                     std::int64_t stream_free_from);
 
     struct Times {  // of one gather
@@ -85,7 +86,7 @@ class UnitResidencies {
         std::vector<Gather> gathers;
         std::size_t waited_for = 0;  // index of the first gather that no kernel has needed yet
     };
-    Unit& of(std::size_t event, std::int32_t unit);
+    Unit& of(std::size_t event, store::UnitIndex unit);
     void wait(Unit& unit, std::size_t kernel, std::int64_t launched, std::int64_t stream_free_from) const;
     void add_times(const Unit& unit, std::vector<Times>& times) const;
 

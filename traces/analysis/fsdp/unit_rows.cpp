@@ -8,18 +8,18 @@
 
 namespace shardscope::traces::analysis {
 
-UnitRows::Place UnitRows::place(std::uint16_t rank, std::int32_t unit, schema::Phase phase,
+UnitRows::Place UnitRows::place(store::RankIndex rank, store::UnitIndex unit, schema::Phase phase,
                                 std::int32_t number_of_step, std::int64_t number) {
     const std::size_t at = row(rank, unit, phase);
     return {at, step(rows_[at], number_of_step, number)};
 }
 
-std::string_view UnitRows::name(std::int32_t unit) const {
-    return unit >= 0 ? std::string_view(names_[static_cast<std::size_t>(unit)]) : "(no unit)";
+std::string_view UnitRows::name(store::UnitIndex unit) const {
+    return unit.known() ? std::string_view(names_[unit.at()]) : "(no unit)";
 }
 
-std::size_t UnitRows::row(std::uint16_t rank, std::int32_t unit, schema::Phase phase) {
-    const std::size_t of_unit = rank * (names_.size() + 1) + static_cast<std::size_t>(unit + 1);
+std::size_t UnitRows::row(store::RankIndex rank, store::UnitIndex unit, schema::Phase phase) {
+    const std::size_t of_unit = rank.at() * (names_.size() + 1) + (unit.known() ? unit.at() : names_.size());
     const auto [it, is_new] =
         row_of_.try_emplace(of_unit * schema::kPhases + static_cast<std::size_t>(phase), rows_.size());
     if (is_new) {
@@ -50,11 +50,11 @@ void UnitRows::sum_over_steps(Row& row) const {
     std::sort(result.steps.begin(), result.steps.end(),
               [](const UnitStep& a, const UnitStep& b) { return a.number < b.number; });
     for (const UnitStep& step : result.steps) result.sum.add(step.costs);
-    // Ties go to the first unit.
-    std::pair<std::int64_t, std::int32_t> most{0, 0};
-    for (const auto& [unit, ns] : row.hidden) most = std::max(most, {ns, -unit});
+    // Ties go to no unit, then to the first unit.
+    std::pair<std::int64_t, int> most{0, 0};
+    for (const auto& [unit, ns] : row.hidden) most = std::max(most, {ns, -unit.value});
     if (most.first > 0) {
-        result.hidden_by = name(-most.second);
+        result.hidden_by = name(store::UnitIndex(-most.second));
         result.hidden_ns = most.first;
     }
 }
@@ -63,7 +63,7 @@ void UnitRows::finish(UnitsReport& report, std::span<const std::size_t> place_of
     for (std::size_t u = 0; u < names_.size(); ++u) order_.emplace(names_[u], u);
     for (Row& row : rows_) {
         sum_over_steps(row);
-        RankUnits& rank = report.ranks[place_of_rank[row.rank]];
+        RankUnits& rank = report.ranks[place_of_rank[row.rank.at()]];
         rank.sum.add(row.result.sum);
         rank.rows.push_back(std::move(row.result));
     }

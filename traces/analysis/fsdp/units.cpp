@@ -25,7 +25,7 @@ constexpr std::size_t kLeftOut = std::numeric_limits<std::size_t>::max();
 
 // A gather or reduction in a kept step.
 struct Kept : UnitCollective {
-    std::uint16_t rank = 0;
+    store::RankIndex rank;
     std::int32_t step = -1;  // index of its rank's step
     UnitRows::Place place;
 };
@@ -85,9 +85,10 @@ class UnitsAnalysis {
         const store::DeviceEvents& device = trace_.device;
         const std::int64_t launched = launched_at(trace_, i);
         const std::int32_t range = launching_range(trace_, i);
-        const std::int32_t unit = ranges_.at(trace_, range, launched).unit;
+        const store::UnitIndex unit = ranges_.at(trace_, range, launched).unit;
         compute_[device.rank[i]].add({device.start[i], device.end[i]}, unit);
-        if (unit < 0 || (range >= 0 && uses_[static_cast<std::size_t>(range)] == UnitUse::nothing)) return;
+        if (!unit.known() || (range >= 0 && uses_[static_cast<std::size_t>(range)] == UnitUse::nothing))
+            return;
         residencies_.add_kernel(i, unit, launched, stream_free_from);
     }
 
@@ -97,12 +98,12 @@ class UnitsAnalysis {
         const auto found = collectives_.of_event(i);
         if (!found) return;
         // Gathers that are not kept still end the residency of the previous one.
-        if (found->gather && found->unit >= 0)
+        if (found->gather && found->unit.known())
             residencies_.add_gather(kept(i) ? kept_.size() : kLeftOut, i, found->unit, steps_.event[i],
                                     found->launched);
         if (!kept(i)) return;
-        Kept collective{*found, device.rank[i], steps_.event[i], {}};
-        const std::vector<StepWindow>& steps = steps_.ranks[collective.rank].steps;
+        Kept collective{*found, store::RankIndex(device.rank[i]), steps_.event[i], {}};
+        const std::vector<StepWindow>& steps = steps_.ranks[collective.rank.at()].steps;
         collective.place = rows_.place(collective.rank, collective.unit, collective.phase, collective.step,
                                        steps[static_cast<std::size_t>(collective.step)].number);
         const std::int64_t ns = device.end[i] - device.start[i];
@@ -119,7 +120,7 @@ class UnitsAnalysis {
             sum.reduce_padding += collective.padding;
             sum.reduce_ns += ns;
         }
-        if (collective.gather && collective.unit >= 0) note_shard(collective);
+        if (collective.gather && collective.unit.known()) note_shard(collective);
         kept_.push_back(collective);
     }
 
@@ -138,7 +139,7 @@ class UnitsAnalysis {
         for (const Kept& c : kept_) {
             const Interval time{device.start[c.event], device.end[c.event]};
             const std::int64_t exposed =
-                time.length() - compute_[c.rank].overlap(time, rows_.hidden(c.place));
+                time.length() - compute_[c.rank.at()].overlap(time, rows_.hidden(c.place));
             UnitCosts& sum = rows_.costs(c.place);
             (c.gather ? sum.gather_exposed_ns : sum.reduce_exposed_ns) += exposed;
         }
@@ -147,7 +148,7 @@ class UnitsAnalysis {
     void count_regathers() {
         std::vector<const Kept*> gathers;
         for (const Kept& c : kept_) {
-            if (c.gather && c.unit >= 0) gathers.push_back(&c);
+            if (c.gather && c.unit.known()) gathers.push_back(&c);
         }
         std::sort(gathers.begin(), gathers.end(), [](const Kept* a, const Kept* b) {
             return std::tie(a->rank, a->launched, a->event) < std::tie(b->rank, b->launched, b->event);
@@ -179,18 +180,21 @@ class UnitsAnalysis {
                                                std::pair<std::int64_t, std::size_t>(ranges.start[at], 0));
             if (next == thread.end()) continue;
             const Kept& gather = kept_[next->second];
-            const StepWindow& step = steps_.ranks[gather.rank].steps[static_cast<std::size_t>(gather.step)];
+            const StepWindow& step =
+                steps_.ranks[gather.rank.at()].steps[static_cast<std::size_t>(gather.step)];
             if (ranges.start[at] < step.host.start) continue;  // it held a gather of a step that is not kept
             rows_.costs(gather.place).limiter_ns += ranges.end[at] - ranges.start[at];
         }
     }
 
-    std::size_t key(std::uint16_t rank, std::size_t unit) const { return rank * ranges_.names.size() + unit; }
+    std::size_t key(store::RankIndex rank, store::UnitIndex unit) const {
+        return rank.at() * ranges_.names.size() + unit.at();
+    }
 
     // The bytes of a unit that a rank keeps, from its gathers.
     void note_shard(const Kept& gather) {
         if (gather.group_size < 1) return;
-        std::int64_t& shard = shards_[key(gather.rank, static_cast<std::size_t>(gather.unit))];
+        std::int64_t& shard = shards_[key(gather.rank, gather.unit)];
         shard = std::max(shard, gather.bytes / gather.group_size);
     }
 
@@ -199,7 +203,7 @@ class UnitsAnalysis {
         const auto memory = rows_by_rank(trace_, schema::MemorySpace::device, steps_, selection_);
         const std::vector<std::int64_t> parameters = most_parameters();
         std::vector<std::size_t> place_of_rank(trace_.ranks.size(), 0);
-        for (const RankPlace r : selected_ranks(trace_, selection_)) {
+        for (const store::RankIndex r : selected_ranks(trace_, selection_)) {
             const std::size_t at = r.at();
             RankUnits rank;
             rank.rank = trace_.ranks[at].number;
@@ -212,7 +216,7 @@ class UnitsAnalysis {
                 const PeakRange range = peak_range(trace_, memory[at], steps_.ranks[at], selection_);
                 rank.peak_bytes = find_peak(trace_.memory, memory[at], range).total;
             }
-            rank.shard_bytes = shard_bytes(static_cast<std::uint16_t>(r.value), parameters[at]);
+            rank.shard_bytes = shard_bytes(r, parameters[at]);
             place_of_rank[at] = report.ranks.size();
             report.rank_steps += rank.steps;
             report.ranks.push_back(std::move(rank));
@@ -235,13 +239,13 @@ class UnitsAnalysis {
         return most;
     }
 
-    std::int64_t shard_bytes(std::uint16_t rank, std::int64_t parameters) const {
+    std::int64_t shard_bytes(store::RankIndex rank, std::int64_t parameters) const {
         if (parameters > 0) return parameters;
         std::int64_t sum = 0;
         for (const schema::UnitRow& unit : trace_.units) sum += unit.shard_bytes;
         if (sum > 0) return sum;
         for (std::size_t u = 0; u < ranges_.names.size(); ++u) {
-            const auto it = shards_.find(key(rank, u));
+            const auto it = shards_.find(key(rank, store::UnitIndex(u)));
             if (it != shards_.end()) sum += it->second;
         }
         return sum > 0 ? sum : -1;

@@ -106,7 +106,7 @@ AllocationsReport allocations_report(const store::Trace& trace, const Selection&
     };
     AllocationsReport report;
     report.space = space;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         std::vector<std::uint32_t>& own = places[r.at()];
         RankAllocations rank;
         rank.rank = trace.ranks[r.at()].number;

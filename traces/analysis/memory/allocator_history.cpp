@@ -42,7 +42,7 @@ class HistoryReader {
     using State = AllocatorPiece::State;
 
   public:
-    HistoryReader(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows)
+    HistoryReader(const store::Trace& trace, store::RankIndex rank, const std::vector<std::uint32_t>& rows)
         : trace_(trace), rank_(rank), rows_(rows) {}
 
     AllocatorHistory read() {
@@ -51,7 +51,7 @@ class HistoryReader {
         read_kept_rows();
         read_memory();
         for (const store::Step& step : trace_.steps) {
-            if (step.rank == rank_.value) add({.kind = Kind::end_step, .time = step.end});
+            if (step.rank == rank_) add({.kind = Kind::end_step, .time = step.end});
         }
         // At equal times the allocator takes a segment before it hands out the block, and requests a free
         // before it completes it: the order of the kinds.
@@ -372,7 +372,7 @@ class HistoryReader {
     }
 
     const store::Trace& trace_;
-    RankPlace rank_;
+    store::RankIndex rank_;
     const std::vector<std::uint32_t>& rows_;
     AllocatorHistory history_;
     PlacedRanges initial_, last_;
@@ -383,7 +383,7 @@ class HistoryReader {
 
 }  // namespace
 
-AllocatorHistory allocator_history(const store::Trace& trace, RankPlace rank,
+AllocatorHistory allocator_history(const store::Trace& trace, store::RankIndex rank,
                                    const std::vector<std::uint32_t>& rows) {
     return HistoryReader(trace, rank, rows).read();
 }

@@ -11,6 +11,7 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/memory/allocator_settings.h"
 #include "traces/analysis/memory/caching_allocator.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -55,7 +56,7 @@ struct AllocatorHistory {
 };
 
 // `rows`: the rank's rows of Trace::memory on one device, in order.
-AllocatorHistory allocator_history(const store::Trace& trace, RankPlace rank,
+AllocatorHistory allocator_history(const store::Trace& trace, store::RankIndex rank,
                                    const std::vector<std::uint32_t>& rows);
 
 }  // namespace shardscope::traces::analysis

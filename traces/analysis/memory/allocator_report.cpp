@@ -47,7 +47,7 @@ std::vector<NamedSettings> what_ifs(const AllocatorChoices& choices, const Alloc
 
 class RankReport {
   public:
-    RankReport(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
+    RankReport(const store::Trace& trace, store::RankIndex rank, const std::vector<std::uint32_t>& rows,
                const IntervalSet* selected, const AllocatorChoices& choices)
         : trace_(trace),
           rank_(rank),
@@ -290,7 +290,7 @@ class RankReport {
     }
 
     const store::Trace& trace_;
-    RankPlace rank_;
+    store::RankIndex rank_;
     const IntervalSet* selected_;
     const AllocatorChoices& choices_;
     AllocatorHistory history_;
@@ -304,7 +304,7 @@ AllocatorReport allocator_report(const store::Trace& trace, const Selection& sel
     const TraceSteps steps = find_steps(trace);
     const auto rows = rows_by_rank(trace, schema::MemorySpace::device, steps, {});
     AllocatorReport report;
-    for (const RankPlace rank : selected_ranks(trace, selection)) {
+    for (const store::RankIndex rank : selected_ranks(trace, selection)) {
         const IntervalSet selected = selected_host_time(steps.ranks[rank.at()], selection);
         const bool whole = selects_whole_time(selection);
         report.ranks.push_back(

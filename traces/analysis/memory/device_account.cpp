@@ -28,7 +28,7 @@ std::optional<std::int64_t> first_from(const ByteCurve& curve, std::int64_t time
     return curve.bytes[static_cast<std::size_t>(at - curve.time.begin())];
 }
 
-ByteCurve counter_curve(const store::Trace& trace, RankPlace rank, std::string_view name) {
+ByteCurve counter_curve(const store::Trace& trace, store::RankIndex rank, std::string_view name) {
     ByteCurve curve;
     const auto id = trace.strings.find(name);
     const store::Counters& counters = trace.counters;
@@ -40,7 +40,7 @@ ByteCurve counter_curve(const store::Trace& trace, RankPlace rank, std::string_v
     return curve;
 }
 
-ByteCurve used_curve(const store::Trace& trace, RankPlace rank) {
+ByteCurve used_curve(const store::Trace& trace, store::RankIndex rank) {
     for (const std::string_view name : kUsedCounters) {
         ByteCurve curve = counter_curve(trace, rank, name);
         if (!curve.empty()) return curve;
@@ -49,13 +49,13 @@ ByteCurve used_curve(const store::Trace& trace, RankPlace rank) {
 }
 
 // When the rank created NCCL's communicators.
-IntervalSet communicator_times(const store::Trace& trace, RankPlace rank) {
+IntervalSet communicator_times(const store::Trace& trace, store::RankIndex rank) {
     std::vector<Interval> times;
     const store::HostRanges& ranges = trace.ranges;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
         const std::string_view name = trace.strings[ranges.name[i]];
         const bool creates = name.starts_with("ncclCommInit") || name.starts_with("ncclCommSplit");
-        if (creates && trace.threads[ranges.thread[i]].rank == rank.value)
+        if (creates && trace.threads[ranges.thread[i]].rank == rank)
             times.push_back({ranges.start[i], ranges.end[i]});
     }
     return make_union(std::move(times));
@@ -68,7 +68,7 @@ void DeviceAccount::close() {
     other = *used - *allocated - *cached - nccl.value_or(0) - context.value_or(0);
 }
 
-DeviceAccount device_account(const store::Trace& trace, RankPlace rank, std::string moment,
+DeviceAccount device_account(const store::Trace& trace, store::RankIndex rank, std::string moment,
                              std::int64_t time) {
     DeviceAccount account;
     account.moment = std::move(moment);

@@ -8,6 +8,7 @@
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -31,7 +32,7 @@ struct DeviceAccount {
 Fields<DeviceAccount> device_account_fields();
 
 // Used bytes, NCCL, context and total at `time`, as far as counters of the device show them.
-DeviceAccount device_account(const store::Trace& trace, RankPlace rank, std::string moment,
+DeviceAccount device_account(const store::Trace& trace, store::RankIndex rank, std::string moment,
                              std::int64_t time);
 
 }  // namespace shardscope::traces::analysis

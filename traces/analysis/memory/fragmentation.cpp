@@ -13,7 +13,7 @@ constexpr std::uint64_t kBlockRounding = 512;
 
 using Range = std::pair<std::uint64_t, std::uint64_t>;  // [start, end)
 
-std::vector<Range> held_ranges(const store::Trace& trace, RankPlace rank, std::int64_t time) {
+std::vector<Range> held_ranges(const store::Trace& trace, store::RankIndex rank, std::int64_t time) {
     const store::Segments& segments = trace.segments;
     store::AddressRanges held;
     for (std::size_t i = 0; i < segments.size() && segments.time[i] <= time; ++i) {
@@ -50,7 +50,7 @@ std::vector<Range> live_blocks(const store::MemoryEvents& memory, const std::vec
 
 }  // namespace
 
-Fragmentation fragmentation_at(const store::Trace& trace, RankPlace rank, std::int64_t time,
+Fragmentation fragmentation_at(const store::Trace& trace, store::RankIndex rank, std::int64_t time,
                                const std::vector<std::uint32_t>& live) {
     Fragmentation result;
     const std::vector<Range> held = held_ranges(trace, rank, time);

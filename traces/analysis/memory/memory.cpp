@@ -82,8 +82,8 @@ std::vector<MemoryHolder> by_stack(const store::Trace& trace, std::int64_t peak,
 
 // The time of the peak: when it was reached or, if bytes count until their last use, the allocator's last
 // action before the total fell.
-std::int64_t moment_of(const store::Trace& trace, RankPlace rank, const std::vector<std::uint32_t>& rows,
-                       const Peak& peak) {
+std::int64_t moment_of(const store::Trace& trace, store::RankIndex rank,
+                       const std::vector<std::uint32_t>& rows, const Peak& peak) {
     if (!counts_active(trace) || peak.rows == 0 || peak.rows >= rows.size()) return peak.time;
     const std::int64_t next = trace.memory.time[rows[peak.rows]];
     const store::Counters& counters = trace.counters;
@@ -97,7 +97,7 @@ std::int64_t moment_of(const store::Trace& trace, RankPlace rank, const std::vec
 
 // Sets annotations, stacks, fragmentation and until_last_use of `result`. `live`: the rows that are live at
 // `peak`.
-void add_places(const store::Trace& trace, RankPlace rank, const Peak& peak,
+void add_places(const store::Trace& trace, store::RankIndex rank, const Peak& peak,
                 const std::vector<std::uint32_t>& live, RankMemory& result) {
     const auto told = [&](const std::vector<schema::StringId>& column) {
         return std::any_of(live.begin(), live.end(),
@@ -114,7 +114,7 @@ void add_places(const store::Trace& trace, RankPlace rank, const Peak& peak,
 
 // The growth in a rank's rows. None if a step ends with no more than the previous one, if there are fewer
 // than three steps, or if the growth is below a hundredth of what is live at the end of the last one.
-std::optional<MemoryGrowth> growth_of(const store::Trace& trace, RankPlace rank,
+std::optional<MemoryGrowth> growth_of(const store::Trace& trace, store::RankIndex rank,
                                       const std::vector<std::uint32_t>& rows, const RankSteps& steps,
                                       const Selection& selection) {
     constexpr std::int64_t kFewSteps = 3, kShare = 100;
@@ -143,7 +143,7 @@ std::optional<MemoryGrowth> growth_of(const store::Trace& trace, RankPlace rank,
     if (growth.steps < kFewSteps || kShare * (growth.last_bytes - growth.first_bytes) < total)
         return std::nullopt;
     for (std::size_t i = 0; i < trace.ranges.size() && growth.host_library.empty(); ++i) {
-        if (trace.threads[trace.ranges.thread[i]].rank == rank.value)
+        if (trace.threads[trace.ranges.thread[i]].rank == rank)
             growth.host_library = host_library(trace.strings[trace.ranges.name[i]]);
     }
     return growth;
@@ -247,7 +247,7 @@ class Names {
 };
 
 // The maximum of the pool in the selected time, including its value at its start; 0 unknown.
-std::int64_t most_reserved(const store::Trace& trace, RankPlace rank, const RankSteps& steps,
+std::int64_t most_reserved(const store::Trace& trace, store::RankIndex rank, const RankSteps& steps,
                            const Selection& selection) {
     const IntervalSet time = selected_host_time(steps, selection);
     if (time.empty()) return 0;
@@ -281,7 +281,7 @@ MemoryReport memory_report(const store::Trace& trace, const Selection& selection
     const auto same = [](const std::string& name) { return name.empty() ? "(no name)" : name; };
     MemoryReport report;
     report.space = space;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         Peak peak = find_peak(memory, rows[at], peak_range(trace, rows[at], steps.ranks[at], selection));
         peak.time = moment_of(trace, r, rows[at], peak);
@@ -334,7 +334,8 @@ MemoryReport memory_report(const store::Trace& trace, const Selection& selection
     return report;
 }
 
-std::vector<MemoryPoint> memory_curve(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
+std::vector<MemoryPoint> memory_curve(const store::Trace& trace, store::RankIndex rank,
+                                      schema::MemorySpace space) {
     const store::MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     std::vector<MemoryPoint> curve;

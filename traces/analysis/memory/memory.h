@@ -11,6 +11,7 @@
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/schema/enums.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -36,7 +37,7 @@ struct Fragmentation {
 // Trace::memory. A block's size is rounded up to 512, as in PyTorch's caching allocator. Adjacent segments
 // count as one if the allocator's segments can grow (`allocator.expandable_segments`). All 0 if the trace has
 // no segments.
-Fragmentation fragmentation_at(const store::Trace& trace, RankPlace rank, std::int64_t time,
+Fragmentation fragmentation_at(const store::Trace& trace, store::RankIndex rank, std::int64_t time,
                                const std::vector<std::uint32_t>& live);
 
 using CategoryBytes = std::array<std::int64_t, schema::kMemoryCategories>;
@@ -164,7 +165,7 @@ MemoryReport memory_report(const store::Trace& trace, const Selection& selection
 schema::MemorySpace space_in_use(const store::Trace& trace);
 
 // The curve of one rank in one space.
-std::vector<MemoryPoint> memory_curve(const store::Trace& trace, RankPlace rank,
+std::vector<MemoryPoint> memory_curve(const store::Trace& trace, store::RankIndex rank,
                                       schema::MemorySpace space = schema::MemorySpace::device);
 
 }  // namespace shardscope::traces::analysis

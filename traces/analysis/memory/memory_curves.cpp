@@ -13,7 +13,7 @@
 
 namespace shardscope::traces::analysis {
 
-ByteCurve allocated_curve(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
+ByteCurve allocated_curve(const store::Trace& trace, store::RankIndex rank, schema::MemorySpace space) {
     const store::MemoryEvents& memory = trace.memory;
     const std::vector<bool> counts = rows_of_fullest_devices(trace);
     ByteCurve curve;
@@ -28,7 +28,7 @@ ByteCurve allocated_curve(const store::Trace& trace, RankPlace rank, schema::Mem
     return curve;
 }
 
-std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, RankPlace rank,
+std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, store::RankIndex rank,
                                                const Selection& selection, schema::MemorySpace space) {
     std::vector<MemoryPoint> curve = memory_curve(trace, rank, space);
     if (selects_whole_time(selection) || curve.empty()) return curve;
@@ -54,7 +54,7 @@ std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, RankPl
     return part;
 }
 
-PoolCurves pool_curves(const store::Trace& trace, RankPlace rank) {
+PoolCurves pool_curves(const store::Trace& trace, store::RankIndex rank) {
     PoolCurves curves;
     const std::array<std::pair<std::string_view, ByteCurve*>, 3> wanted = {
         {{kReservedCounter, &curves.reserved},
@@ -77,7 +77,7 @@ std::int64_t counter_bytes(double value) {
     return value > 0 ? static_cast<std::int64_t>(std::min(value, kLargest)) : 0;
 }
 
-CounterCurve::CounterCurve(const store::Trace& trace, RankPlace rank, std::string_view name) {
+CounterCurve::CounterCurve(const store::Trace& trace, store::RankIndex rank, std::string_view name) {
     const std::optional<schema::StringId> id = trace.strings.find(name);
     if (!id) return;
     const store::Counters& counters = trace.counters;
@@ -113,7 +113,7 @@ IntervalSet CounterCurve::when(double value, const Interval& interval) const {
     return set;
 }
 
-PeakIndex::PeakIndex(const store::Trace& trace, RankPlace rank, schema::MemorySpace space) {
+PeakIndex::PeakIndex(const store::Trace& trace, store::RankIndex rank, schema::MemorySpace space) {
     ByteCurve curve = allocated_curve(trace, rank, space);
     times_ = std::move(curve.time);
     const std::vector<std::int64_t>& totals = curve.bytes;

@@ -12,6 +12,7 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/schema/enums.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -27,13 +28,13 @@ struct ByteCurve {
 };
 
 // The total of live bytes of a rank right after each allocation and free.
-ByteCurve allocated_curve(const store::Trace& trace, RankPlace rank,
+ByteCurve allocated_curve(const store::Trace& trace, store::RankIndex rank,
                           schema::MemorySpace space = schema::MemorySpace::device);
 
 // The part of memory_curve() in the time that memory_report() uses for this selection: from the first
 // selected step's host start to the last one's host end, within the range. Its first and last points are the
 // states at the start and end of that time; the whole curve if nothing is selected.
-std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, RankPlace rank,
+std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, store::RankIndex rank,
                                                const Selection& selection,
                                                schema::MemorySpace space = schema::MemorySpace::device);
 
@@ -43,7 +44,7 @@ struct PoolCurves {
     ByteCurve active;     // memory counts until the last stream has used it
     ByteCurve allocated;  // in the host program's order, if the memory events contain active bytes
 };
-PoolCurves pool_curves(const store::Trace& trace, RankPlace rank);
+PoolCurves pool_curves(const store::Trace& trace, store::RankIndex rank);
 
 // Counters of the device memory pool, as the recorder of a run names them.
 inline constexpr std::string_view kReservedCounter = "reserved_bytes";  // memory that the pool holds
@@ -60,7 +61,7 @@ std::int64_t counter_bytes(double value);
 // The values of one counter of one rank over time.
 class CounterCurve {
   public:
-    CounterCurve(const store::Trace& trace, RankPlace rank, std::string_view name);
+    CounterCurve(const store::Trace& trace, store::RankIndex rank, std::string_view name);
 
     bool empty() const { return times_.empty(); }  // never recorded
     // The value at `time`; 0 before the first one.
@@ -85,7 +86,7 @@ class CounterCurve {
 // frees. Building takes O(n), a query O(log n).
 class PeakIndex {
   public:
-    PeakIndex(const store::Trace& trace, RankPlace rank,
+    PeakIndex(const store::Trace& trace, store::RankIndex rank,
               schema::MemorySpace space = schema::MemorySpace::device);
 
     // The largest total at any instant of [start, end), including the one at `start`.

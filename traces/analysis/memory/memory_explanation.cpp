@@ -14,11 +14,11 @@ namespace {
 // The times at which a rank's host threads requested more memory from the device, sorted.
 class Growths {
   public:
-    Growths(const store::Trace& trace, RankPlace rank) {
+    Growths(const store::Trace& trace, store::RankIndex rank) {
         const std::optional<schema::StringId> name = trace.strings.find("cudaMalloc");
         const store::RuntimeCalls& calls = trace.runtime;
         for (std::size_t i = 0; name && i < calls.size(); ++i) {
-            if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank.value) {
+            if (calls.name[i] == *name && trace.threads[calls.thread[i]].rank == rank) {
                 times_.push_back(calls.start[i]);
             }
         }
@@ -51,7 +51,7 @@ std::string name_of(const std::vector<Row>& rows, int id) {
 // All inputs for one rank; built once, queried for each part of the explanation.
 class RankExplainer {
   public:
-    RankExplainer(const store::Trace& trace, RankPlace rank, const RankSteps& steps,
+    RankExplainer(const store::Trace& trace, store::RankIndex rank, const RankSteps& steps,
                   const Selection& selection)
         : trace_(trace),
           rank_(rank),
@@ -147,7 +147,7 @@ class RankExplainer {
     };
 
     const store::Trace& trace_;
-    RankPlace rank_;
+    store::RankIndex rank_;
     PeakIndex allocated_;
     CounterCurve active_, reserved_;
     Growths growths_;
@@ -161,7 +161,7 @@ MemoryExplanation explain_memory(const store::Trace& trace, const Selection& sel
     const TraceSteps steps = find_steps(trace);
     const auto rows = rows_by_rank(trace, schema::MemorySpace::device, steps, selection);
     MemoryReport report = memory_report(trace, selection);
-    const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
+    const std::vector<store::RankIndex> ranks = selected_ranks(trace, selection);
     MemoryExplanation explanation;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         const std::size_t at = ranks[i].at();

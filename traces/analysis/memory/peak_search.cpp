@@ -65,7 +65,7 @@ std::vector<bool> rows_of_fullest_devices(const store::Trace& trace) {
     return counts;
 }
 
-int memory_devices(const store::Trace& trace, RankPlace rank) {
+int memory_devices(const store::Trace& trace, store::RankIndex rank) {
     const store::MemoryEvents& memory = trace.memory;
     std::set<std::uint16_t> devices;
     for (std::size_t i = 0; i < memory.device.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/memory/memory.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct MemoryEvents;
@@ -44,7 +45,7 @@ std::vector<std::vector<std::uint32_t>> rows_by_rank(const store::Trace& trace, 
 std::vector<bool> rows_of_fullest_devices(const store::Trace& trace);
 
 // Number of devices on which a rank allocated.
-int memory_devices(const store::Trace& trace, RankPlace rank);
+int memory_devices(const store::Trace& trace, store::RankIndex rank);
 
 // The time that memory_report() covers; `rows` are the rank's.
 PeakRange peak_range(const store::Trace& trace, const std::vector<std::uint32_t>& rows,

@@ -13,12 +13,12 @@ std::optional<std::int64_t> RankPrediction::of_step(std::int64_t number) const {
     return after == steps.begin() ? after->second : std::prev(after)->second;
 }
 
-std::optional<std::int64_t> RankPrediction::of_steps(const store::Trace& trace, RankPlace rank,
+std::optional<std::int64_t> RankPrediction::of_steps(const store::Trace& trace, store::RankIndex rank,
                                                      const Selection& selection) const {
     std::optional<std::int64_t> most;
     if (selection.from_ns || selection.to_ns) return most;
     for (const store::Step& step : trace.steps) {
-        if (step.rank != rank.value || !selection.has_step(step.number)) continue;
+        if (step.rank != rank || !selection.has_step(step.number)) continue;
         if (const auto bytes = of_step(step.number)) most = std::max(most.value_or(0), *bytes);
     }
     return most;
@@ -31,7 +31,8 @@ std::optional<std::int64_t> RankPrediction::step_of_peak() const {
     return at != steps.end() ? std::optional(at->first) : std::nullopt;
 }
 
-bool RankPrediction::applies_to(const store::Trace& trace, RankPlace rank, const Selection& selection) const {
+bool RankPrediction::applies_to(const store::Trace& trace, store::RankIndex rank,
+                                const Selection& selection) const {
     if (peak == nullptr) return false;
     if (selects_whole_time(selection)) {
         const auto here = of_steps(trace, rank, selection);
@@ -39,12 +40,12 @@ bool RankPrediction::applies_to(const store::Trace& trace, RankPlace rank, const
     }
     if (selection.from_ns || selection.to_ns) return false;  // the account has no times
     return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const store::Step& step) {
-        return step.rank == rank.value && selection.has_step(step.number) &&
+        return step.rank == rank && selection.has_step(step.number) &&
                of_step(step.number) == peak->peak_bytes;
     });
 }
 
-RankPrediction prediction_of(const store::Trace& trace, RankPlace rank) {
+RankPrediction prediction_of(const store::Trace& trace, store::RankIndex rank) {
     const int number = trace.ranks[rank.at()].number;
     RankPrediction prediction;
     for (const schema::PredictionRow& row : trace.predictions) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::schema {
 struct PredictionRow;
@@ -31,7 +32,7 @@ struct RankPrediction {
 
     // The predicted peak of the rank's selected steps that the trace has. None if steps are not stored, or if
     // a time range is selected, because the account has no times.
-    std::optional<std::int64_t> of_steps(const store::Trace& trace, RankPlace rank,
+    std::optional<std::int64_t> of_steps(const store::Trace& trace, store::RankIndex rank,
                                          const Selection& selection) const;
 
     // The first step that is predicted to reach the run's peak.
@@ -40,9 +41,9 @@ struct RankPrediction {
     // Whether the selected time contains the predicted peak, so that predicted and measured parts are
     // comparable: for selected steps, if one of them is predicted to reach the peak; for the whole time,
     // unless only a step after the trace's last one reaches it.
-    bool applies_to(const store::Trace& trace, RankPlace rank, const Selection& selection) const;
+    bool applies_to(const store::Trace& trace, store::RankIndex rank, const Selection& selection) const;
 };
 
-RankPrediction prediction_of(const store::Trace& trace, RankPlace rank);
+RankPrediction prediction_of(const store::Trace& trace, store::RankIndex rank);
 
 }  // namespace shardscope::traces::analysis

@@ -22,9 +22,8 @@ std::string_view shown_module_name(std::string_view range) {
 }
 
 std::size_t ModuleTree::ChildHash::operator()(const ChildKey& key) const {
-    return std::hash<std::string_view>()(key.name) ^
-           (static_cast<std::size_t>(key.parent + 1) * 0x9E3779B97F4A7C15u) ^
-           (static_cast<std::size_t>(key.rank) << 48);
+    return std::hash<std::string_view>()(key.name) ^ ((key.parent.at() + 1) * 0x9E3779B97F4A7C15u) ^
+           (key.rank.at() << 48);
 }
 
 ModuleTree::ModuleTree(const store::Trace& trace)
@@ -51,81 +50,81 @@ std::string_view ModuleTree::fqn_of(const ModuleTreeNode& node) const {
     return named != fqns_.end() ? named->second : std::string_view();
 }
 
-int ModuleTree::child(int rank, int parent, schema::StringId name) {
+ModuleNodeIndex ModuleTree::child(store::RankIndex rank, ModuleNodeIndex parent, schema::StringId name) {
     // Calls repeat, so most lookups do not need the text.
-    const auto above = parent >= 0 ? static_cast<std::uint32_t>(parent)
-                                   : static_cast<std::uint32_t>(0x80000000u | static_cast<unsigned>(rank));
+    const std::uint32_t above = parent.known() ? static_cast<std::uint32_t>(parent.value)
+                                               : 0x80000000u | static_cast<std::uint32_t>(rank.value);
     const std::uint64_t key = std::uint64_t{above} << 32 | static_cast<std::uint32_t>(name);
     if (const auto known = quick_.find(key); known != quick_.end()) return known->second;
-    const int node = child_named(rank, parent, shown_module_name(trace_.strings[name]));
+    const ModuleNodeIndex node = child_named(rank, parent, shown_module_name(trace_.strings[name]));
     quick_.emplace(key, node);
     return node;
 }
 
-int ModuleTree::child_named(int rank, int parent, std::string_view name) {
-    const auto at_rank = static_cast<std::size_t>(rank);
-    if (parent >= 0 && (*this)[parent].depth >= kMaxDepth) return parent;
-    const auto next = static_cast<int>(nodes_.size());
+ModuleNodeIndex ModuleTree::child_named(store::RankIndex rank, ModuleNodeIndex parent,
+                                        std::string_view name) {
+    if (parent.known() && (*this)[parent].depth >= kMaxDepth) return parent;
+    const ModuleNodeIndex next(nodes_.size());
     const auto [at, added] = children_.try_emplace({rank, parent, name}, next);
     if (!added) return at->second;
-    (parent >= 0 ? (*this)[parent].children : roots_[at_rank]).push_back(next);
-    by_name_[at_rank].emplace(name, next);
+    (parent.known() ? (*this)[parent].children : roots_[rank.at()]).push_back(next);
+    by_name_[rank.at()].emplace(name, next);
     ModuleTreeNode node;
     node.name = name;
     node.parent = parent;
     node.rank = rank;
-    node.depth = parent >= 0 ? (*this)[parent].depth + 1 : 0;
+    node.depth = parent.known() ? (*this)[parent].depth + 1 : 0;
     nodes_.push_back(std::move(node));
     return next;
 }
 
-void ModuleTree::tie(int node, int module) {
+void ModuleTree::tie(ModuleNodeIndex node, int module) {
     ModuleTreeNode& row = (*this)[node];
     if (module < 0 || row.module >= 0) return;
     row.module = module;
-    by_module_[static_cast<std::size_t>(row.rank)].emplace(module, node);
+    by_module_[row.rank.at()].emplace(module, node);
 }
 
-// The parent of a module in the module table; none if it is missing or its parents form a cycle (a broken
+// The parent of a module in the module table; -1 if it is missing or its parents form a cycle (a broken
 // file).
 int ModuleTree::sound_parent(const schema::ModuleRow& row) const {
     int above = row.parent;
     for (int depth = 0; depth < kMaxDepth; ++depth) {
         const auto next = above >= 0 ? rows_.find(above) : rows_.end();
-        if (next == rows_.end()) return depth == 0 ? kNone : row.parent;
+        if (next == rows_.end()) return depth == 0 ? -1 : row.parent;
         above = next->second->parent;
     }
-    return kNone;
+    return -1;
 }
 
-int ModuleTree::known_module(int rank, int module) const {
-    const auto& known = by_module_[static_cast<std::size_t>(rank)];
+ModuleNodeIndex ModuleTree::known_module(store::RankIndex rank, int module) const {
+    const auto& known = by_module_[rank.at()];
     const auto at = known.find(module);
-    return at != known.end() ? at->second : kNone;
+    return at != known.end() ? at->second : ModuleNodeIndex();
 }
 
-int ModuleTree::of_module(int rank, int module) {
-    if (const int known = known_module(rank, module); known >= 0) return known;
+ModuleNodeIndex ModuleTree::of_module(store::RankIndex rank, int module) {
+    if (const ModuleNodeIndex known = known_module(rank, module); known.known()) return known;
     const auto row = rows_.find(module);
-    if (row == rows_.end()) return kNone;
+    if (row == rows_.end()) return {};
     const int above = parents_.at(module);
-    const int parent = above >= 0 ? of_module(rank, above) : kNone;
-    const int node = child_named(rank, parent, row->second->name);
+    const ModuleNodeIndex parent = above >= 0 ? of_module(rank, above) : ModuleNodeIndex();
+    const ModuleNodeIndex node = child_named(rank, parent, row->second->name);
     tie(node, module);
     return node;
 }
 
-int ModuleTree::unit_of(int node) const {
-    for (int at = node; at >= 0; at = nodes_[static_cast<std::size_t>(at)].parent) {
-        if (nodes_[static_cast<std::size_t>(at)].name.starts_with("FullyShardedDataParallel_")) return at;
+ModuleNodeIndex ModuleTree::wrapper_of(ModuleNodeIndex node) const {
+    for (ModuleNodeIndex at = node; at.known(); at = nodes_[at.at()].parent) {
+        if (nodes_[at.at()].name.starts_with("FullyShardedDataParallel_")) return at;
     }
     return node;
 }
 
-int ModuleTree::of_name(int rank, schema::StringId name) const {
-    const auto& known = by_name_[static_cast<std::size_t>(rank)];
+ModuleNodeIndex ModuleTree::of_name(store::RankIndex rank, schema::StringId name) const {
+    const auto& known = by_name_[rank.at()];
     const auto at = known.find(shown_module_name(trace_.strings[name]));
-    return at != known.end() ? at->second : kNone;
+    return at != known.end() ? at->second : ModuleNodeIndex();
 }
 
 void ModuleTree::add_totals() {
@@ -136,7 +135,7 @@ void ModuleTree::add_totals() {
     }
     for (std::size_t n = nodes_.size(); n-- > 0;) {
         const ModuleTreeNode& row = nodes_[n];
-        if (row.parent < 0) continue;
+        if (!row.parent.known()) continue;
         ModuleTreeNode& parent = (*this)[row.parent];
         parent.total.host += row.total.host;
         parent.total.device += row.total.device;
@@ -156,9 +155,9 @@ std::unordered_map<int, std::int64_t> ModuleTree::parameters_with_children() con
     return sums;
 }
 
-std::vector<ModuleNode> ModuleTree::result(int rank) const {
+std::vector<ModuleNode> ModuleTree::result(store::RankIndex rank) const {
     std::vector<ModuleNode> modules;
-    for (const int root : roots_[static_cast<std::size_t>(rank)]) {
+    for (const ModuleNodeIndex root : roots_[rank.at()]) {
         ModuleNode node;
         if (result_of(root, node)) modules.push_back(std::move(node));
     }
@@ -166,9 +165,9 @@ std::vector<ModuleNode> ModuleTree::result(int rank) const {
 }
 
 // False if the row and all rows below it have no events.
-bool ModuleTree::result_of(int n, ModuleNode& node) const {
-    const ModuleTreeNode& row = nodes_[static_cast<std::size_t>(n)];
-    for (const int c : row.children) {
+bool ModuleTree::result_of(ModuleNodeIndex n, ModuleNode& node) const {
+    const ModuleTreeNode& row = nodes_[n.at()];
+    for (const ModuleNodeIndex c : row.children) {
         ModuleNode child;
         if (result_of(c, child)) node.children.push_back(std::move(child));
     }

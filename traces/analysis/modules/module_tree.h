@@ -9,6 +9,7 @@
 
 #include "traces/analysis/modules/modules.h"
 #include "traces/schema/rows.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -21,12 +22,15 @@ struct ModulePart {
     std::int64_t host = 0, device = 0;
 };
 
+struct ModuleTreeNode;
+using ModuleNodeIndex = store::IndexOf<ModuleTreeNode>;  // ModuleTree::nodes(); a module is its ModuleRow::id
+
 struct ModuleTreeNode {
     std::string_view name;
-    int parent = -1;
-    int rank = 0;  // index into Trace::ranks
+    ModuleNodeIndex parent;
+    store::RankIndex rank;
     int depth = 0;
-    int module = -1;  // ModuleRow::id
+    int module = -1;
     std::int64_t occurrences = 0, operators = 0;
     ModulePart forward, backward;
     ModulePart recompute;                               // part of the backward: forward calls that it repeats
@@ -34,7 +38,7 @@ struct ModuleTreeNode {
     std::int64_t recomputations = 0;
     std::int64_t busy = 0, busy_until = INT64_MIN;  // union of device time, children included
     std::int64_t unshard_wait = 0, gathered = 0, reduced = 0, peak = 0;
-    std::vector<int> children;
+    std::vector<ModuleNodeIndex> children;
 };
 
 // "nn.Module: Linear_0 (backward)" -> "Linear_0".
@@ -42,41 +46,40 @@ std::string_view shown_module_name(std::string_view range);
 
 class ModuleTree {
   public:
-    static constexpr int kNone = -1;
-
     explicit ModuleTree(const store::Trace& trace);
 
-    ModuleTreeNode& operator[](int node) { return nodes_[static_cast<std::size_t>(node)]; }
+    ModuleTreeNode& operator[](ModuleNodeIndex node) { return nodes_[node.at()]; }
     std::vector<ModuleTreeNode>& nodes() { return nodes_; }
 
-    // The row of a range's name below a row (kNone: at the root); created if new.
-    int child(int rank, int parent, schema::StringId name);
-    void tie(int node, int module);
+    // The row of a range's name below a row (none: at the root); created if new.
+    ModuleNodeIndex child(store::RankIndex rank, ModuleNodeIndex parent, schema::StringId name);
+    void tie(ModuleNodeIndex node, int module);
 
-    // The row of a module: where its forward is, else where the module table places it; kNone if the table
+    // The row of a module: where its forward is, else where the module table places it; none if the table
     // does not contain it.
-    int of_module(int rank, int module);
+    ModuleNodeIndex of_module(store::RankIndex rank, int module);
     // The row that already has the module.
-    int known_module(int rank, int module) const;
+    ModuleNodeIndex known_module(store::RankIndex rank, int module) const;
     // The FSDP wrapper that is the row or contains it; the row itself if there is none.
-    int unit_of(int node) const;
-    // The first row with the name of a range; kNone: none.
-    int of_name(int rank, schema::StringId name) const;
+    ModuleNodeIndex wrapper_of(ModuleNodeIndex node) const;
+    // The first row with the name of a range.
+    ModuleNodeIndex of_name(store::RankIndex rank, schema::StringId name) const;
 
     // Sums up the tree. A child's call is time inside its parent, even if the parent's backward has no range
     // of its own.
     void add_totals();
     // The rows of a rank with any events.
-    std::vector<ModuleNode> result(int rank) const;
+    std::vector<ModuleNode> result(store::RankIndex rank) const;
 
   private:
-    int child_named(int rank, int parent, std::string_view name);
+    ModuleNodeIndex child_named(store::RankIndex rank, ModuleNodeIndex parent, std::string_view name);
     int sound_parent(const schema::ModuleRow& row) const;
     std::unordered_map<int, std::int64_t> parameters_with_children() const;
-    bool result_of(int node, ModuleNode& result) const;
+    bool result_of(ModuleNodeIndex node, ModuleNode& result) const;
 
     struct ChildKey {
-        int rank, parent;
+        store::RankIndex rank;
+        ModuleNodeIndex parent;
         std::string_view name;
         bool operator==(const ChildKey&) const = default;
     };
@@ -88,13 +91,14 @@ class ModuleTree {
 
     const store::Trace& trace_;
     std::unordered_map<std::string_view, std::string_view>
-        fqns_;                             // by name, of traces that name them in ranges
-    std::vector<ModuleTreeNode> nodes_;    // parents before their children
-    std::vector<std::vector<int>> roots_;  // by rank
-    std::unordered_map<ChildKey, int, ChildHash> children_;
-    std::unordered_map<std::uint64_t, int> quick_;         // by (parent or rank, string): its child
-    std::vector<std::unordered_map<int, int>> by_module_;  // by rank: ModuleRow::id -> row
-    std::vector<std::unordered_map<std::string_view, int>> by_name_;  // by rank: the first row with that name
+        fqns_;                                         // by name, of traces that name them in ranges
+    std::vector<ModuleTreeNode> nodes_;                // parents before their children
+    std::vector<std::vector<ModuleNodeIndex>> roots_;  // by rank
+    std::unordered_map<ChildKey, ModuleNodeIndex, ChildHash> children_;
+    std::unordered_map<std::uint64_t, ModuleNodeIndex> quick_;  // by (parent or rank, string): its child
+    std::vector<std::unordered_map<int, ModuleNodeIndex>> by_module_;  // by rank, then module
+    // By rank: the first row with that name.
+    std::vector<std::unordered_map<std::string_view, ModuleNodeIndex>> by_name_;
     std::unordered_map<int, const schema::ModuleRow*> rows_;
     std::unordered_map<int, int> parents_;  // module -> its parent in the module table, without cycles
     std::unordered_map<int, std::int64_t> parameters_;

@@ -18,14 +18,12 @@
 namespace shardscope::traces::analysis {
 namespace {
 
-constexpr int kNone = ModuleTree::kNone;
-
 // State of a range in the pass over the ranges. "Owner": a range whose time belongs to a row.
 struct RangeState {
-    int owner = kNone;       // the innermost owner around it or itself: index into HostRanges
-    int node = kNone;        // the owner's row
-    int solid = kNone;       // the innermost around it or itself that can be directly above an operator
-    int module = kNone;      // the innermost module id, of a range around it or its own
+    int owner = -1;          // the innermost owner around it or itself: index into HostRanges
+    ModuleNodeIndex node;    // the owner's row
+    int solid = -1;          // the innermost around it or itself that can be directly above an operator
+    int module = -1;         // the innermost module id, of a range around it or its own
     bool backward = false;   // the owner is a backward part
     bool recompute = false;  // inside a forward call that the backward repeats
     bool autograd = false;   // inside one of autograd's backward nodes
@@ -74,8 +72,8 @@ class Builder {
         add_peaks();
         tree_.add_totals();
         ModuleView view;
-        for (const RankPlace r : ranks_) {
-            view.ranks.push_back({.rank = trace_.ranks[r.at()].number, .modules = tree_.result(r.value)});
+        for (const store::RankIndex r : ranks_) {
+            view.ranks.push_back({.rank = trace_.ranks[r.at()].number, .modules = tree_.result(r)});
         }
         return view;
     }
@@ -85,7 +83,7 @@ class Builder {
         std::vector<CallsOfModule> rows(tree_.nodes().size());
         for (std::size_t n = 0; n < rows.size(); ++n) {
             const ModuleTreeNode& node = tree_.nodes()[n];  // parents come first
-            if (node.parent >= 0) rows[n].path = rows[static_cast<std::size_t>(node.parent)].path + '/';
+            if (node.parent.known()) rows[n].path = rows[node.parent.at()].path + '/';
             rows[n].path += node.name;
             rows[n].module = node.module;
         }
@@ -93,15 +91,14 @@ class Builder {
             const RangeState& state = states_[i];
             if (state.owner != static_cast<int>(i)) continue;
             if (!is_selected(tree_[state.node].rank, trace_.ranges.start[i])) continue;
-            rows[static_cast<std::size_t>(state.node)].calls.push_back(
-                {static_cast<std::int32_t>(i), state.backward});
+            rows[state.node.at()].calls.push_back({static_cast<std::int32_t>(i), state.backward});
         }
         std::vector<RankModuleCalls> ranks;
-        for (const RankPlace r : ranks_) {
+        for (const store::RankIndex r : ranks_) {
             RankModuleCalls& rank = ranks.emplace_back();
             rank.rank = trace_.ranks[r.at()].number;
             for (std::size_t n = 0; n < rows.size(); ++n) {
-                if (tree_.nodes()[n].rank == r.value && !rows[n].calls.empty())
+                if (tree_.nodes()[n].rank == r && !rows[n].calls.empty())
                     rank.modules.push_back(std::move(rows[n]));
             }
         }
@@ -109,10 +106,10 @@ class Builder {
     }
 
   private:
-    const IntervalSet& time_of(int rank) const { return time_[static_cast<std::size_t>(rank)]; }
+    const IntervalSet& time_of(store::RankIndex rank) const { return time_[rank.at()]; }
 
     // How much of [start, end) is selected.
-    std::int64_t clipped(int rank, std::int64_t start, std::int64_t end) const {
+    std::int64_t clipped(store::RankIndex rank, std::int64_t start, std::int64_t end) const {
         if (end <= start) return 0;
         std::int64_t sum = 0;
         const IntervalSet& set = time_of(rank);
@@ -122,15 +119,15 @@ class Builder {
             sum += std::min(end, i->end) - std::max(start, i->start);
         return sum;
     }
-    bool is_selected(int rank, std::int64_t t) const { return clipped(rank, t, t + 1) > 0; }
+    bool is_selected(store::RankIndex rank, std::int64_t t) const { return clipped(rank, t, t + 1) > 0; }
 
     // The row of a range's module. Without a module id, the range's name identifies the module ("Linear_0"):
     // the first row with that name.
-    int known_node(int rank, std::size_t range) {
+    ModuleNodeIndex known_node(store::RankIndex rank, std::size_t range) {
         const int module = trace_.ranges.module[range];
         if (module >= 0) return tree_.of_module(rank, module);
         const schema::StringId name = trace_.ranges.name[range];
-        return texts_.module[static_cast<std::size_t>(name)] ? tree_.of_name(rank, name) : kNone;
+        return texts_.module[static_cast<std::size_t>(name)] ? tree_.of_name(rank, name) : ModuleNodeIndex();
     }
 
     void add_range(std::size_t i) {
@@ -140,8 +137,8 @@ class Builder {
         const bool nested = parent >= 0 && static_cast<std::size_t>(parent) < i;
         if (nested) state = states_[static_cast<std::size_t>(parent)];
         const RangeState outer = state;
-        const int rank = trace_.threads[ranges.thread[i]].rank;
-        if (rank < 0 || time_of(rank).empty()) return;
+        const store::RankIndex rank = trace_.threads[ranges.thread[i]].rank;
+        if (!rank.known() || time_of(rank).empty()) return;
 
         const store::RangeKind kind = ranges.kind[i];
         const auto name = static_cast<std::size_t>(ranges.name[i]);
@@ -155,7 +152,7 @@ class Builder {
         state.autograd = outer.autograd || autograd_.is_node(i);
 
         const auto [node, backward] = row_of(i, rank, outer);
-        if (node >= 0) {
+        if (node.known()) {
             own(i, node, backward, outer);
         } else if (is_operator(kind) && outer.solid >= 0 && outer.solid == outer.owner &&
                    !(knows_operators_ && outer.backward) && is_selected(rank, ranges.start[i])) {
@@ -167,7 +164,7 @@ class Builder {
     }
 
     // Assigns the range's time to the row, and subtracts it from the row around it.
-    void own(std::size_t i, int node, bool backward, const RangeState& outer) {
+    void own(std::size_t i, ModuleNodeIndex node, bool backward, const RangeState& outer) {
         const store::HostRanges& ranges = trace_.ranges;
         RangeState& state = states_[i];
         state.owner = state.solid = static_cast<int>(i);
@@ -184,7 +181,7 @@ class Builder {
             if (!backward) ++row.occurrences;
             if (repeated) ++row.recomputations;
         }
-        if (outer.node < 0) return;
+        if (!outer.node.known()) return;
         // If ranges overlap without nesting, each instant is subtracted once.
         std::int64_t& covered = covered_until_[static_cast<std::size_t>(outer.owner)];
         ModuleTreeNode& around = tree_[outer.node];
@@ -202,14 +199,14 @@ class Builder {
     }
 
     // The row that gets the range's time, and whether as backward time; without a row the range owns no time.
-    std::pair<int, bool> row_of(std::size_t i, int rank, const RangeState& outer) {
+    std::pair<ModuleNodeIndex, bool> row_of(std::size_t i, store::RankIndex rank, const RangeState& outer) {
         const store::HostRanges& ranges = trace_.ranges;
-        const bool in_backward = outer.autograd || (outer.node >= 0 && outer.backward);
+        const bool in_backward = outer.autograd || (outer.node.known() && outer.backward);
         const schema::StringId name = ranges.name[i];
         switch (ranges.kind[i]) {
             case store::RangeKind::module: {
-                const int known = in_backward ? known_node(rank, i) : kNone;
-                if (known >= 0) return {known, true};
+                const ModuleNodeIndex known = in_backward ? known_node(rank, i) : ModuleNodeIndex();
+                if (known.known()) return {known, true};
                 return {tree_.child(rank, outer.node, name), in_backward};
             }
             case store::RangeKind::annotation:
@@ -217,7 +214,7 @@ class Builder {
                 if (texts_.compiled[static_cast<std::size_t>(name)] && !in_backward)
                     return {tree_.child(rank, outer.node, name), false};
                 if (autograd_.is_node(i)) return {forward_node(rank, i), true};
-                if (outer.node >= 0 && !outer.backward) return {kNone, false};
+                if (outer.node.known() && !outer.backward) return {};
                 [[fallthrough]];
             case store::RangeKind::backward:
                 return {known_node(rank, i), true};
@@ -227,30 +224,31 @@ class Builder {
             case store::RangeKind::function:
                 break;
         }
-        return {kNone, false};
+        return {};
     }
 
     // The row of the module call in which a backward node's forward operator ran.
-    int forward_node(int rank, std::size_t i) const {
+    ModuleNodeIndex forward_node(store::RankIndex rank, std::size_t i) const {
         const std::int32_t forward = autograd_.forward_of(i);
-        if (forward < 0 || static_cast<std::size_t>(forward) >= i) return kNone;
+        if (forward < 0 || static_cast<std::size_t>(forward) >= i) return {};
         const auto at = static_cast<std::size_t>(forward);
-        return trace_.threads[trace_.ranges.thread[at]].rank == rank ? states_[at].node : kNone;
+        return trace_.threads[trace_.ranges.thread[at]].rank == rank ? states_[at].node : ModuleNodeIndex();
     }
 
-    void add_wait(int rank, const RangeState& state, std::int64_t ns) {
-        const int told = state.module >= 0 ? tree_.of_module(rank, state.module) : kNone;
+    void add_wait(store::RankIndex rank, const RangeState& state, std::int64_t ns) {
+        const ModuleNodeIndex told =
+            state.module >= 0 ? tree_.of_module(rank, state.module) : ModuleNodeIndex();
         // A hook of FSDP runs under the last operator inside its unit.
-        const int node = told >= 0 ? told : tree_.unit_of(state.node);
-        if (node >= 0) tree_[node].unshard_wait += ns;
+        const ModuleNodeIndex node = told.known() ? told : tree_.wrapper_of(state.node);
+        if (node.known()) tree_[node].unshard_wait += ns;
     }
 
     // Host synchronisation inside an unshard, unless the rate limiter has counted it.
     void add_waits() {
         const store::RuntimeCalls& calls = trace_.runtime;
         for (std::size_t i = 0; i < calls.size(); ++i) {
-            const int rank = trace_.threads[calls.thread[i]].rank;
-            if (rank < 0 || calls.range[i] < 0 || time_of(rank).empty()) continue;
+            const store::RankIndex rank = trace_.threads[calls.thread[i]].rank;
+            if (!rank.known() || calls.range[i] < 0 || time_of(rank).empty()) continue;
             if (!texts_.synchronizes[static_cast<std::size_t>(calls.name[i])]) continue;
             const RangeState& state = states_[static_cast<std::size_t>(calls.range[i])];
             if (state.unshard && !state.limiter)
@@ -264,15 +262,15 @@ class Builder {
             const std::int32_t range = device.range[i];
             if (range < 0) continue;
             const RangeState& state = states_[static_cast<std::size_t>(range)];
-            const int rank = device.rank[i];
-            if (state.node < 0 || tree_[state.node].rank != rank) continue;
+            const store::RankIndex rank(device.rank[i]);
+            if (!state.node.known() || tree_[state.node].rank != rank) continue;
             if (!is_selected(rank, launched_at(trace_, i))) continue;
             ModuleTreeNode& own_row = tree_[state.node];
             const std::int64_t took = device.end[i] - device.start[i];
             (state.backward ? own_row.backward : own_row.forward).device += took;
             if (state.recompute) own_row.recompute.device += took;
             // Events are sorted by start, so only time after the latest end so far is new to the union.
-            for (int n = state.node; n >= 0; n = tree_[n].parent) {
+            for (ModuleNodeIndex n = state.node; n.known(); n = tree_[n].parent) {
                 ModuleTreeNode& row = tree_[n];
                 if (device.end[i] <= row.busy_until) continue;
                 row.busy += device.end[i] - std::max(device.start[i], row.busy_until);
@@ -283,23 +281,21 @@ class Builder {
 
     // Adds the bytes of the collectives of the unit that a module wraps.
     void add_units() {
-        std::unordered_map<int, int> module_of_unit;
-        for (const schema::UnitRow& unit : trace_.units) module_of_unit.emplace(unit.id, unit.module);
         const store::Collectives& collectives = trace_.collectives;
         const bool everything =
             !selection_.first_step && !selection_.last_step && !selection_.from_ns && !selection_.to_ns;
         for (std::size_t i = 0; i < collectives.size(); ++i) {
-            const int rank = collectives.rank[i];
+            const store::RankIndex rank(collectives.rank[i]);
             const std::int32_t event = collectives.event[i];
             if (time_of(rank).empty()) continue;
             if (event >= 0 ? !is_selected(rank, launched_at(trace_, static_cast<std::size_t>(event)))
                            : !everything) {
                 continue;
             }
-            const auto unit = module_of_unit.find(collectives.unit[i]);
-            if (unit == module_of_unit.end()) continue;
-            const int node = tree_.known_module(rank, unit->second);
-            if (node < 0) continue;
+            const store::UnitIndex unit = trace_.unit_of_id(collectives.unit[i]);
+            if (!unit.known()) continue;
+            const ModuleNodeIndex node = tree_.known_module(rank, trace_.units[unit.at()].module);
+            if (!node.known()) continue;
             ModuleTreeNode& row = tree_[node];
             const schema::Operation operation = collectives.operation[i];
             if (operation == schema::Operation::all_gather) row.gathered += collectives.bytes[i];
@@ -312,8 +308,8 @@ class Builder {
 
     void add_peaks() {
         if (trace_.memory.size() == 0) return;
-        std::unordered_map<int, PeakIndex> indexes;
-        for (const RankPlace r : ranks_) indexes.emplace(r.value, PeakIndex(trace_, r));
+        std::unordered_map<store::RankIndex, PeakIndex> indexes;
+        for (const store::RankIndex r : ranks_) indexes.emplace(r, PeakIndex(trace_, r));
         const store::HostRanges& ranges = trace_.ranges;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
             const RangeState& state = states_[i];
@@ -331,9 +327,9 @@ class Builder {
     const store::Trace& trace_;
     const Selection& selection_;
     TraceSteps steps_;
-    std::vector<RankPlace> ranks_;    // selected
-    std::vector<IntervalSet> time_;   // by rank: the selected host time, empty for a rank not selected
-    std::vector<RangeState> states_;  // by row of HostRanges
+    std::vector<store::RankIndex> ranks_;  // selected
+    std::vector<IntervalSet> time_;        // by rank: the selected host time, empty for a rank not selected
+    std::vector<RangeState> states_;       // by row of HostRanges
     std::vector<std::int64_t> covered_until_;  // by owner: up to where ranges inside have taken its time
     ModuleTree tree_;
     AutogradNodes autograd_;

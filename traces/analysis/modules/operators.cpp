@@ -250,9 +250,9 @@ OperatorsReport operators_report(const store::Trace& trace, const Selection& sel
     Groups groups(trace, by_shape);
     std::vector<std::vector<OperatorStats>> by_rank(trace.ranks.size());
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-        const int rank = trace.threads[ranges.thread[i]].rank;
-        if (times.innermost[i] != static_cast<std::int32_t>(i) || rank < 0) continue;
-        const auto at = static_cast<std::size_t>(rank);
+        const store::RankIndex rank = trace.threads[ranges.thread[i]].rank;
+        if (times.innermost[i] != static_cast<std::int32_t>(i) || !rank.known()) continue;
+        const std::size_t at = rank.at();
         if (!holds(selected[at], ranges.start[i])) continue;
         const std::size_t group = groups.of(i);
         if (group >= by_rank[at].size()) by_rank[at].resize(groups.size());
@@ -264,7 +264,7 @@ OperatorsReport operators_report(const store::Trace& trace, const Selection& sel
         stats.device_self += times.device_self[i];
     }
     OperatorsReport report{.by_shape = by_shape, .ranks = {}};
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         auto& all = by_rank[r.at()];
         for (std::size_t g = 0; g < all.size(); ++g) std::tie(all[g].name, all[g].shapes) = groups[g];
         report.ranks.push_back(finish(std::move(all), trace.ranks[r.at()].number, most));
@@ -281,9 +281,9 @@ std::vector<std::uint32_t> operator_calls(const store::Trace& trace, const Selec
     Groups groups(trace, by_shape);
     std::vector<std::uint32_t> calls;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-        const int rank = trace.threads[ranges.thread[i]].rank;
-        if (!is_operator[static_cast<std::size_t>(ranges.kind[i])] || rank < 0) continue;
-        if (!holds(selected[static_cast<std::size_t>(rank)], ranges.start[i])) continue;
+        const store::RankIndex rank = trace.threads[ranges.thread[i]].rank;
+        if (!is_operator[static_cast<std::size_t>(ranges.kind[i])] || !rank.known()) continue;
+        if (!holds(selected[rank.at()], ranges.start[i])) continue;
         const auto& group = groups[groups.of(i)];
         if (group.first == name && group.second == shapes) calls.push_back(static_cast<std::uint32_t>(i));
     }

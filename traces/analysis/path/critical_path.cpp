@@ -92,14 +92,14 @@ class PathSums {
         told.kind = piece.kind;
         told.from = from;
         told.to = to;
-        told.rank = piece.rank;
+        told.rank = store::RankIndex(piece.rank);
         if (piece.kind == PathKind::earlier_step) {
             told.name = kBeforeStep;
             share(told);
         } else if (piece.kind == PathKind::host) {
             add_host(graph, piece, told);
         } else {
-            if (piece.kind == PathKind::waiting) told.waits = piece.other;
+            if (piece.kind == PathKind::waiting) told.waits = store::RankIndex(piece.other);
             add_device(graph, piece, told);
         }
     }
@@ -202,7 +202,7 @@ class PathSums {
         const std::int64_t tid = trace_.ranks[piece.rank].global_tid;
         const auto known =
             std::find_if(trace_.threads.begin(), trace_.threads.end(), [&](const store::HostThread& t) {
-                return t.rank == piece.rank && (tid == 0 || t.global_tid == tid);
+                return t.rank == store::RankIndex(piece.rank) && (tid == 0 || t.global_tid == tid);
             });
         return known == trace_.threads.end() ? -1 : static_cast<int>(known - trace_.threads.begin());
     }
@@ -313,10 +313,10 @@ CriticalPathReport critical_path(const store::Trace& trace, const Selection& sel
     report.clocks_disagree = std::count_if(sources.joined.begin(), sources.joined.end(),
                                            [](const JoinedCollective& all) { return !all.clocks_agree(); });
 
-    const std::vector<RankPlace> selected = selected_ranks(trace, selection);
+    const std::vector<store::RankIndex> selected = selected_ranks(trace, selection);
     std::vector<std::vector<StepWindow>> windows;
     std::vector<PathSums> sums;
-    for (const RankPlace r : selected) {
+    for (const store::RankIndex r : selected) {
         windows.push_back(selected_windows(steps.ranks[r.at()], selection));
         sums.emplace_back(trace, ranges, pieces);
         report.ranks.emplace_back().rank = trace.ranks[r.at()].number;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -66,8 +67,8 @@ struct PathPiece {
     std::int64_t step = 0;
     PathKind kind = PathKind::host;
     std::int64_t from = 0, to = 0;
-    std::uint16_t rank = 0;   // where it ran, as index into Trace::ranks
-    std::int32_t waits = -1;  // for `waiting`: index of the rank that was waited for
+    store::RankIndex rank;   // where it ran
+    store::RankIndex waits;  // for `waiting`: the rank that was waited for
     // The device event, runtime call or host range of this time; -1 none.
     std::int32_t event = -1, call = -1, range = -1;
     std::string_view name;  // as PathShare::name; lives as long as the trace

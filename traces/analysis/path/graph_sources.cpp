@@ -73,9 +73,8 @@ GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t
         if (device.launch[i] >= 0) {
             const std::uint16_t thread = runtime.thread[static_cast<std::size_t>(device.launch[i])];
             launches[thread] = true;
-            if (trace.threads[thread].rank >= 0) {
-                rank_launches[static_cast<std::size_t>(trace.threads[thread].rank)] = true;
-            }
+            const store::RankIndex rank = trace.threads[thread].rank;
+            if (rank.known()) rank_launches[rank.at()] = true;
         }
         const std::int32_t step = steps.event[i];
         if (step >= 0) {
@@ -93,9 +92,9 @@ GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t
         call[i] = static_cast<Call>(known);
 
         const std::uint16_t thread = runtime.thread[i];
-        const int rank = trace.threads[thread].rank;
-        if (rank < 0) continue;
-        const auto r = static_cast<std::size_t>(rank);
+        const store::RankIndex rank = trace.threads[thread].rank;
+        if (!rank.known()) continue;
+        const std::size_t r = rank.at();
         if (!launches[thread] && rank_launches[r]) continue;
         const int step = trace.steps.empty() ? 0 : steps.ranks[r].step_at(runtime.start[i]);
         if (step < 0 || calls[r].empty()) continue;

@@ -145,13 +145,13 @@ class Replayed {
 // The mean over graphs of the longest time from a rank's start to its end by `finish`: each rank by its own
 // clock, since the ranks' hosts may have different clocks.
 template <typename Finish>
-double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<RankPlace>& ranks,
+double mean_step_us(const std::vector<StepGraph>& graphs, const std::vector<store::RankIndex>& ranks,
                     const Finish& finish) {
     double sum = 0;
     for (const StepGraph& graph : graphs) {
         const auto ends = finish(graph);
         double longest = 0;
-        for (const RankPlace rank : ranks) {
+        for (const store::RankIndex rank : ranks) {
             if (graph.finish[rank.at()] == StepGraph::kNone) continue;
             const auto begin = static_cast<double>(graph.step[rank.at()]->window.start);
             longest = std::max(longest, static_cast<double>(ends[at(graph.finish[rank.at()])]) - begin);
@@ -176,7 +176,7 @@ std::vector<double> StepGraph::evaluate(const GraphSources& sources, const PathF
 Replay::Replay(const store::Trace& trace, const Selection& selection)
     : steps_(find_steps(trace)), sources_(trace, steps_), ranks_(selected_ranks(trace, selection)) {
     std::set<std::int64_t> numbers;
-    for (const RankPlace rank : ranks_) {
+    for (const store::RankIndex rank : ranks_) {
         for (const StepWindow& step : selected_windows(steps_.ranks[rank.at()], selection))
             numbers.insert(step.number);
     }

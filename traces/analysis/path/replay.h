@@ -7,6 +7,7 @@
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/path/step_graph.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::analysis {
 
@@ -47,7 +48,7 @@ class Replay {
   private:
     TraceSteps steps_;
     GraphSources sources_;
-    std::vector<RankPlace> ranks_;
+    std::vector<store::RankIndex> ranks_;
     std::vector<StepGraph> graphs_;
     double step_us_ = 0;
 };

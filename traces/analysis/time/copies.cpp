@@ -41,7 +41,7 @@ CopiesReport copies_report(const store::Trace& trace, const Selection& selection
     }
     const std::vector<KindUnions> unions = device_unions(trace);
     CopiesReport report;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankCopies rank{trace.ranks[r.at()].number, {}};
         const KindUnions& own = unions[r.at()];
         for (auto& [name, kind] : kinds[r.at()]) {

@@ -18,12 +18,12 @@ IdleReport idle_report(const store::Trace& trace, const Selection& selection, st
     std::vector<StreamWalk> devices(trace.ranks.size(), StreamWalk(trace, from, kernel_wait_ns));
     for (std::size_t i = 0; i < device.size(); ++i) devices[device.rank[i]].add(i, counts[i]);
     IdleReport report{.kernel_wait_ns = kernel_wait_ns, .ranks = {}};
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankIdle rank;
         rank.rank = trace.ranks[r.at()].number;
         rank.device = devices[r.at()].finish();
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {
-            if (trace.streams[s].rank != r.value) continue;
+            if (trace.streams[s].rank != r) continue;
             StreamWalk walk(trace, from, kernel_wait_ns);
             for (std::size_t e = streams.first[s]; e < streams.first[s + 1]; ++e) {
                 walk.add(streams.events[e], counts[streams.events[e]]);
@@ -151,7 +151,7 @@ void add_queue(const StreamWalk& walk, std::array<std::int64_t, kQueueBins>& bin
     }
 }
 
-StreamIdleDetails details_of(StreamWalk& walk, GapsByKind& gaps, std::int32_t stream) {
+StreamIdleDetails details_of(StreamWalk& walk, GapsByKind& gaps, store::StreamIndex stream) {
     walk.finish();
     StreamIdleDetails details;
     details.stream = stream;
@@ -182,11 +182,11 @@ IdleDetails idle_details(const store::Trace& trace, const Selection& selection, 
     const EventsByStream streams = events_by_stream(trace);
     const std::int64_t from = selected_time(selection).start;
     IdleDetails report;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankIdleDetails rank;
         rank.rank = trace.ranks[r.at()].number;
         // `rows`: the events' rows in order of start.
-        const auto follow = [&](std::int32_t stream, const auto& each_row) {
+        const auto follow = [&](store::StreamIndex stream, const auto& each_row) {
             GapsByKind gaps(kGapKinds, LongestGaps(most));
             StreamWalk walk(trace, from, kernel_wait_ns,
                             [&](GapKind kind, std::int64_t begin, std::int64_t end, std::size_t event) {
@@ -198,16 +198,16 @@ IdleDetails idle_details(const store::Trace& trace, const Selection& selection, 
                 walk.add(event, counts[event]);
                 any = any || counts[event];
             });
-            if (any || stream < 0) rank.streams.push_back(details_of(walk, gaps, stream));
+            if (any || !stream.known()) rank.streams.push_back(details_of(walk, gaps, stream));
         };
-        follow(-1, [&](const auto& add) {
+        follow({}, [&](const auto& add) {
             for (std::size_t i = 0; i < trace.device.size(); ++i) {
                 if (trace.device.rank[i] == r.value) add(i);
             }
         });
         for (std::size_t s = 0; s < trace.streams.size(); ++s) {
-            if (trace.streams[s].rank != r.value) continue;
-            follow(static_cast<std::int32_t>(s), [&](const auto& add) {
+            if (trace.streams[s].rank != r) continue;
+            follow(store::StreamIndex(s), [&](const auto& add) {
                 for (std::size_t e = streams.first[s]; e < streams.first[s + 1]; ++e) add(streams.events[e]);
             });
         }

@@ -11,6 +11,7 @@
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -83,8 +84,8 @@ IdleReport idle_report(const store::Trace& trace, const Selection& selection = {
 struct IdleGap {
     GapKind kind = GapKind::other;
     std::int64_t from = 0, to = 0;
-    std::int32_t stream = -1;  // index into Trace::streams; -1: the device, all of its streams as one
-    std::int32_t event = -1;   // the device event that ended the gap
+    store::StreamIndex stream;  // none: the device, all of its streams as one
+    std::int32_t event = -1;    // the device event that ended the gap
     std::int64_t length() const { return to - from; }
 };
 
@@ -103,7 +104,7 @@ inline std::int64_t queue_bin_start(std::size_t bin) {
 }
 
 struct StreamIdleDetails {
-    std::int32_t stream = -1;                        // as in IdleGap::stream
+    store::StreamIndex stream;                       // as in IdleGap::stream
     std::array<std::int64_t, kLengthBins> delays{};  // launches by delay; sums to LaunchDelay::count
     // Time by queue length; sums to the time from the first launch to the last start.
     std::array<std::int64_t, kQueueBins> queue_ns{};

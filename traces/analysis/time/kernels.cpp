@@ -129,7 +129,7 @@ KernelsReport kernels_report(const store::Trace& trace, const Selection& selecti
         events[device.rank[i]].push_back(static_cast<std::uint32_t>(i));
     }
     KernelsReport report;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         RankKernels rank = rank_kernels(trace, names, events[r.at()]);
         rank.rank = trace.ranks[r.at()].number;
         if (most > 0 && rank.kernels.size() > most) rank.kernels.resize(most);

@@ -44,7 +44,7 @@ OverlapReport overlap_report(const store::Trace& trace, const Selection& selecti
     const std::vector<IntervalSet> presence = device_presence(trace);
     const Interval time = selected_time(selection);
     OverlapReport report;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         const IntervalSet& compute = of(unions[at], store::DeviceKind::kernel);
         const IntervalSet& communication = of(unions[at], store::DeviceKind::communication);

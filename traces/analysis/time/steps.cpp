@@ -19,7 +19,7 @@ using Losses = std::map<std::pair<int, std::int64_t>, double>;
 Losses losses_of(const store::Trace& trace) {
     Losses losses;
     for (const store::Step& step : trace.steps) {
-        const int rank = trace.ranks[static_cast<std::size_t>(step.rank)].number;
+        const int rank = trace.ranks[step.rank.at()].number;
         if (step.loss) losses.emplace(std::pair(rank, step.number), *step.loss);
     }
     return losses;
@@ -84,7 +84,7 @@ StepsReport steps_report(const store::Trace& trace, const Selection& selection) 
     const ExecutionSummary summary = summarize(trace, selection);
     const TraceSteps steps = find_steps(trace);
     const std::vector<KindUnions> unions = device_unions(trace);
-    const std::vector<RankPlace> ranks = selected_ranks(trace, selection);
+    const std::vector<store::RankIndex> ranks = selected_ranks(trace, selection);
     EventCounts events = count_events(trace, steps, selected_events(trace, steps, selection));
     const Interval time = selected_time(selection);
     const Losses losses = losses_of(trace);

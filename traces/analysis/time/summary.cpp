@@ -63,9 +63,9 @@ std::vector<CategoryUnions> category_unions(const store::Trace& trace) {
         }
     }
     const auto add = [&](std::uint16_t thread, TimeCategory category, Interval time) {
-        const int rank = trace.threads[thread].rank;
-        if (rank < 0 || category == TimeCategory::other) return;
-        append_merged(ranks[static_cast<std::size_t>(rank)][index(category)], time);
+        const store::RankIndex rank = trace.threads[thread].rank;
+        if (!rank.known() || category == TimeCategory::other) return;
+        append_merged(ranks[rank.at()][index(category)], time);
     };
     const store::RuntimeCalls& calls = trace.runtime;
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -140,7 +140,7 @@ ExecutionSummary summarize(const store::Trace& trace, const Selection& selection
     ExecutionSummary result{.ranks = {}, .communication = communication, .stepped = !trace.steps.empty()};
     std::vector<bool> on_device(trace.ranks.size(), false);
     for (const std::uint16_t rank : trace.device.rank) on_device[rank] = true;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         RankSummary summary;
         summary.rank = trace.ranks[at].number;

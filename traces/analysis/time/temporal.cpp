@@ -60,7 +60,7 @@ TemporalReport temporal_breakdown(const store::Trace& trace, const Selection& se
     const bool by_step = selection.first_step || selection.last_step;
     const Interval time = selected_time(selection);
     TemporalReport report;
-    for (const RankPlace r : selected_ranks(trace, selection)) {
+    for (const store::RankIndex r : selected_ranks(trace, selection)) {
         const std::size_t at = r.at();
         const DeviceParts device = device_parts(unions[at]);
         RankTemporal rank;

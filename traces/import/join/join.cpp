@@ -27,6 +27,7 @@ void join_kept_rows(const Parts& parts, const JoinIds& ids, store::Trace& out) {
             for (Row row : std::as_const(*parts[p]).template kept<Row>()) {
                 schema::visit_names(row, [&](schema::StringId& id) { id = ids.text(p, id); });
                 schema::visit_times(row, [&](std::int64_t& time) { time = ids.time(p, time); });
+                schema::visit_ranks(row, [&](int& number) { number = ids.rank_number(p, number); });
                 rows.push_back(std::move(row));
             }
         }
@@ -55,8 +56,17 @@ void join_facts(const Parts& parts, const JoinIds& ids, store::Trace& out) {
             step.end = ids.time(p, step.end);
             out.steps.push_back(step);
         }
-        for (const schema::PredictionRow& row : t.predictions) out.predictions.push_back(row);
-        for (const schema::PredictionPartRow& row : t.prediction_parts) out.prediction_parts.push_back(row);
+        for (schema::PredictionRow row : t.predictions) {
+            row.rank = ids.rank_number(p, row.rank);
+            out.predictions.push_back(std::move(row));
+        }
+        for (schema::PredictionPartRow row : t.prediction_parts) {
+            row.rank = ids.rank_number(p, row.rank);
+            const int id = static_cast<int>(row.id);
+            if (row.kind == schema::PredictionPart::unit) row.id = ids.unit(p, id);
+            if (row.kind == schema::PredictionPart::module) row.id = ids.module(p, id);
+            out.prediction_parts.push_back(std::move(row));
+        }
         for (schema::DiagnosticRow row : t.diagnostics) {
             row.time = ids.time(p, row.time);
             row.text = fmt::format("{}: {}", t.path, row.text);

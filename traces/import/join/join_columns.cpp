@@ -153,7 +153,7 @@ class ColumnJoin {
         return [this](std::size_t p, schema::StringId id) { return ids_.text(p, id); };
     }
     auto ranks() const {
-        return [this](std::size_t p, std::uint16_t r) { return ids_.rank(p, r); };
+        return [this](std::size_t p, std::uint16_t r) { return ids_.rank(p, store::RankIndex(r)).column(); };
     }
     auto modules() const {
         return [this](std::size_t p, std::int32_t id) { return ids_.module(p, id); };
@@ -180,9 +180,7 @@ class ColumnJoin {
     void join_actors() {
         thread_places_ =
             places([](const store::Trace& t) { return t.threads.size(); },
-                   [this](const PartRow& x) {
-                       return static_cast<unsigned>(ids_.rank(x.part, part(x.part).threads[x.row].rank));
-                   });
+                   [this](const PartRow& x) { return ids_.rank(x.part, part(x.part).threads[x.row].rank); });
         check_joined_size(thread_places_.from.size(), "threads");
         for (const auto& [p, row] : thread_places_.from) {
             store::HostThread& thread = out_.threads.emplace_back(part(p).threads[row]);

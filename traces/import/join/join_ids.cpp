@@ -81,10 +81,15 @@ void JoinIds::join_ranks() {
     }
     check_joined_size(by_number.size(), "ranks");
     for (const auto& [number, from] : by_number) {
-        ranks_[from.first][from.second] = static_cast<std::uint16_t>(out_.ranks.size());
+        ranks_[from.first][from.second] = store::RankIndex(out_.ranks.size());
         out_.ranks.push_back(part(from.first).ranks[from.second]);
         out_.ranks.back().number = number;
     }
+}
+
+int JoinIds::rank_number(std::size_t p, int number) const {
+    const store::RankIndex r = part(p).rank_of_number(number);
+    return r.known() ? out_.ranks[rank(p, r).at()].number : number;
 }
 
 // Parts of one run describe the same modules under the same ids; those of another run get ids of their own.

@@ -27,10 +27,11 @@ class JoinIds {
     schema::StringId text(std::size_t p, schema::StringId id) const {
         return strings_[p][static_cast<std::size_t>(id)];
     }
-    std::uint16_t rank(std::size_t p, std::uint16_t r) const {
-        return r == store::kNoRank ? store::kNoRank : ranks_[p][r];
+    store::RankIndex rank(std::size_t p, store::RankIndex r) const {
+        return r.known() ? ranks_[p][r.at()] : r;
     }
-    int rank(std::size_t p, int r) const { return r < 0 ? -1 : ranks_[p][static_cast<std::size_t>(r)]; }
+    // A rank that part `p` does not contain keeps its number.
+    int rank_number(std::size_t p, int number) const;
     int module(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].modules; }
     int unit(std::size_t p, int id) const { return id < 0 ? id : id + model_[p].units; }
 
@@ -53,7 +54,7 @@ class JoinIds {
     store::Trace& out_;
     merge::Alignment alignment_;
     std::vector<std::vector<schema::StringId>> strings_;
-    std::vector<std::vector<std::uint16_t>> ranks_;
+    std::vector<std::vector<store::RankIndex>> ranks_;
     std::vector<std::string> renumbered_;
     std::vector<ModelOffset> model_;
 };

@@ -30,8 +30,8 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     check_rows(rows.collectives.size(), "collectives", trace);
     check_rows(rows.synchronizations.size(), "synchronizations", trace);
     check_rows(rows.counters.size(), "counter values", trace);
-    const RankIndex ranks(rows, trace);
-    ThreadIndex threads(rows, ranks, trace);
+    const RankLookup ranks(rows, trace);
+    ThreadLookup threads(rows, ranks, trace);
     build_calls(rows.runtime, trace);
     std::vector<std::int64_t> process_of_thread;
     for (const SlotKey& thread : rows.threads.keys()) process_of_thread.push_back(pid_of(thread.a));

@@ -15,26 +15,27 @@ namespace {
 
 // The values that all events of a lane share.
 struct Lane {
-    std::uint16_t rank = 0, stream = 0;
+    RankIndex rank;
+    std::uint16_t stream = 0;
     CorrelationIndex::Place calls;
 };
 
 // Fills Trace::streams.
 std::vector<Lane> lanes_of(const PendingDevice& rows, const std::vector<schema::StreamRow>& stream_rows,
-                           const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
-    std::map<std::pair<std::uint16_t, int>, std::string> streams;
+                           const RankLookup& ranks, const CorrelationIndex& calls, Trace& trace) {
+    std::map<std::pair<RankIndex, int>, std::string> streams;
     for (const schema::StreamRow& s : stream_rows) streams[{ranks.of_number(s.rank), s.stream}] = s.name;
     const auto stream_of = [&](const SlotKey& key) {
         return ranks.stream_of(PendingDevice::device_of(key), key.a, PendingDevice::stream_of(key));
     };
     std::vector<Lane> lanes;
     for (const SlotKey& key : rows.lanes.keys()) {
-        const std::uint16_t rank = ranks.of_device(PendingDevice::device_of(key), key.a);
+        const RankIndex rank = ranks.of_device(PendingDevice::device_of(key), key.a);
         lanes.push_back({.rank = rank, .calls = calls.place(key.a)});
         streams.try_emplace({rank, stream_of(key)});
     }
     check_size(streams.size(), "streams", trace);
-    std::map<std::pair<std::uint16_t, int>, std::uint16_t> index;
+    std::map<std::pair<RankIndex, int>, std::uint16_t> index;
     for (auto& [key, name] : streams) {
         index.emplace(key, static_cast<std::uint16_t>(trace.streams.size()));
         trace.streams.push_back({.rank = key.first, .id = key.second, .name = std::move(name)});
@@ -75,7 +76,7 @@ std::vector<UntiedCollectives> untied_collectives(const Trace& trace) {
 }  // namespace
 
 void build_device(PendingDevice& rows, const std::vector<schema::StreamRow>& stream_rows,
-                  const RankIndex& ranks, const CorrelationIndex& calls, Trace& trace) {
+                  const RankLookup& ranks, const CorrelationIndex& calls, Trace& trace) {
     const std::size_t size = rows.size();
     fill_rare(rows.external_id, size, std::int64_t{0});
     fill_rare(rows.blocks_per_sm, size, -1.0F);
@@ -103,7 +104,7 @@ void build_device(PendingDevice& rows, const std::vector<schema::StreamRow>& str
     d.launch.reset(size);
     for (std::size_t i = 0; i < size; ++i) {
         const Lane& lane = lanes[rows.lane[i]];
-        d.rank[i] = lane.rank;
+        d.rank[i] = lane.rank.column();
         d.stream[i] = lane.stream;
         d.launch.set(i, calls.find(d.correlation[i], lane.calls));
     }
@@ -111,12 +112,13 @@ void build_device(PendingDevice& rows, const std::vector<schema::StreamRow>& str
     d.range.reset(size);
 }
 
-void build_collectives(const std::vector<schema::CollectiveRow>& rows, const RankIndex& ranks, Trace& trace) {
+void build_collectives(const std::vector<schema::CollectiveRow>& rows, const RankLookup& ranks,
+                       Trace& trace) {
     if (rows.empty()) return;
     Collectives& c = trace.collectives;
     std::vector<std::uint32_t> owner;
     for (const schema::CollectiveRow& row : rows) {
-        const std::uint16_t rank = ranks.of_number(row.rank);
+        const std::uint16_t rank = ranks.of_number(row.rank).column();
         owner.push_back(rank);
         c.correlation.push_back(row.correlation);
         c.bytes.push_back(row.bytes);
@@ -158,7 +160,7 @@ void build_collectives(const std::vector<schema::CollectiveRow>& rows, const Ran
     }
 }
 
-void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const RankIndex& ranks,
+void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const RankLookup& ranks,
                             const CorrelationIndex& calls, Trace& trace) {
     std::erase_if(rows, [&](const schema::SynchronizationRow& r) {
         return !ranks.knows_device(r.device, r.global_pid);
@@ -166,19 +168,19 @@ void build_synchronizations(std::vector<schema::SynchronizationRow>& rows, const
     sort_rows(rows, [](const schema::SynchronizationRow& a, const schema::SynchronizationRow& b) {
         return std::tie(a.start, a.end) < std::tie(b.start, b.end);
     });
-    std::map<std::pair<int, int>, std::int32_t> streams;
+    std::map<std::pair<RankIndex, int>, std::int32_t> streams;
     for (std::size_t i = 0; i < trace.streams.size(); ++i) {
         streams.emplace(std::pair(trace.streams[i].rank, trace.streams[i].id), static_cast<std::int32_t>(i));
     }
     Synchronizations& s = trace.synchronizations;
     for (const schema::SynchronizationRow& r : rows) {
-        const std::uint16_t rank = ranks.of_device(r.device, r.global_pid);
+        const RankIndex rank = ranks.of_device(r.device, r.global_pid);
         const auto stream = streams.find({rank, ranks.stream_of(r.device, r.global_pid, r.stream)});
         s.start.push_back(r.start);
         s.end.push_back(r.end);
         s.call.push_back(calls.find(r.correlation, calls.place(r.global_pid)));
         s.stream.push_back(r.stream >= 0 && stream != streams.end() ? stream->second : -1);
-        s.rank.push_back(rank);
+        s.rank.push_back(rank.column());
         s.type.push_back(static_cast<std::uint8_t>(std::clamp(r.sync_type, 0, 255)));
     }
 }

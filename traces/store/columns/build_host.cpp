@@ -69,7 +69,7 @@ void build_calls(PendingCalls& rows, Trace& trace) {
     reorder(rows.thread, order);
 }
 
-void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
+void build_ranges(PendingRows& all, const ThreadLookup& threads, Trace& trace) {
     PendingRanges& rows = all.ranges;
     fill_rare(rows.external_id, rows.size(), std::int64_t{0});
     fill_rare(rows.detail, rows.size(), schema::StringId::empty);
@@ -100,7 +100,7 @@ void build_ranges(PendingRows& all, const ThreadIndex& threads, Trace& trace) {
     c.range = std::move(nesting.innermost);
 }
 
-void build_marks(PendingMarks& rows, const ThreadIndex& threads, Trace& trace) {
+void build_marks(PendingMarks& rows, const ThreadLookup& threads, Trace& trace) {
     const auto order =
         row_order(rows.size(), [&](std::size_t a, std::size_t b) { return rows.time[a] < rows.time[b]; });
     reorder(rows.thread, order);
@@ -119,13 +119,13 @@ struct RangeStep {
 
 // If a step occurs on several threads of a rank, keeps only the one that lasted longest.
 void keep_one_thread(std::vector<RangeStep>& steps) {
-    std::map<std::pair<int, std::int64_t>, const RangeStep*> longest;  // by rank and number
+    std::map<std::pair<RankIndex, std::int64_t>, const RangeStep*> longest;  // by rank and number
     const auto length = [](const RangeStep& s) { return s.step.end - s.step.start; };
     for (const RangeStep& s : steps) {
         const RangeStep*& best = longest[{s.step.rank, s.step.number}];
         if (best == nullptr || length(s) > length(*best)) best = &s;
     }
-    std::map<std::pair<int, std::int64_t>, std::uint16_t> kept;
+    std::map<std::pair<RankIndex, std::int64_t>, std::uint16_t> kept;
     for (const auto& [key, step] : longest) kept[key] = step->thread;
     std::erase_if(steps, [&](const RangeStep& s) {
         return s.thread != kept.at({s.step.rank, s.step.number});
@@ -134,23 +134,24 @@ void keep_one_thread(std::vector<RangeStep>& steps) {
 
 // If a process drives several devices, each of them a rank, one thread's steps apply to all of them.
 void share_steps(Trace& trace) {
-    constexpr int kDevicesAtMost = 64;  // of one process; only artificial files have more
-    std::map<std::int64_t, int> first_with_steps, ranks_of;  // by process
+    constexpr int kDevicesAtMost = 64;                   // of one process; only artificial files have more
+    std::map<std::int64_t, RankIndex> first_with_steps;  // by process
+    std::map<std::int64_t, int> ranks_of;                // by process
     std::vector<bool> has_steps(trace.ranks.size(), false);
-    for (const Step& step : trace.steps) has_steps[static_cast<std::size_t>(step.rank)] = true;
+    for (const Step& step : trace.steps) has_steps[step.rank.at()] = true;
     for (std::size_t r = 0; r < has_steps.size(); ++r) {
         ++ranks_of[trace.ranks[r].global_pid];
-        if (has_steps[r]) first_with_steps.try_emplace(trace.ranks[r].global_pid, static_cast<int>(r));
+        if (has_steps[r]) first_with_steps.try_emplace(trace.ranks[r].global_pid, RankIndex(r));
     }
     std::vector<std::vector<Step>> own(trace.ranks.size());
-    for (const Step& step : trace.steps) own[static_cast<std::size_t>(step.rank)].push_back(step);
+    for (const Step& step : trace.steps) own[step.rank.at()].push_back(step);
     for (std::size_t r = 0; r < has_steps.size(); ++r) {
         const std::int64_t process = trace.ranks[r].global_pid;
         const auto from = first_with_steps.find(process);
         if (has_steps[r] || process == 0 || from == first_with_steps.end()) continue;
         if (ranks_of[process] > kDevicesAtMost) continue;
-        for (Step step : own[static_cast<std::size_t>(from->second)]) {
-            step.rank = static_cast<int>(r);
+        for (Step step : own[from->second.at()]) {
+            step.rank = RankIndex(r);
             trace.steps.push_back(step);
         }
     }
@@ -158,7 +159,7 @@ void share_steps(Trace& trace) {
 
 }  // namespace
 
-void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) {
+void build_steps(const PendingRows& rows, const RankLookup& ranks, Trace& trace) {
     for (const schema::StepRow& s : rows.steps) {
         trace.steps.push_back(
             {.rank = ranks.of_number(s.rank), .number = s.step, .start = s.start, .end = s.end, .loss = {}});
@@ -167,9 +168,9 @@ void build_steps(const PendingRows& rows, const RankIndex& ranks, Trace& trace) 
         std::vector<RangeStep> found;
         for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
             if (trace.ranges.kind[i] != RangeKind::step) continue;
-            const int rank = trace.threads[trace.ranges.thread[i]].rank;
+            const RankIndex rank = trace.threads[trace.ranges.thread[i]].rank;
             const auto number = profiler_step(trace.strings[trace.ranges.name[i]]);
-            if (rank < 0 || !number) continue;
+            if (!rank.known() || !number) continue;
             found.push_back({.step = {.rank = rank,
                                       .number = *number,
                                       .start = trace.ranges.start[i],

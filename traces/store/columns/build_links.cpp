@@ -79,7 +79,7 @@ void build_launch_ranges(const PendingRows& rows, Trace& trace) {
     }
 }
 
-void build_links(const std::vector<schema::LinkRow>& rows, const ThreadIndex& threads, Trace& trace) {
+void build_links(const std::vector<schema::LinkRow>& rows, const ThreadLookup& threads, Trace& trace) {
     std::vector<Place> places;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const int from = threads.find(rows[i].from_tid), to = threads.find(rows[i].to_tid);

@@ -92,7 +92,7 @@ bool asks_for_origin(const PendingMemory& m, std::size_t row) {
 }
 
 // Names and categories from the enclosing ranges; a free takes those of its allocation.
-void tell_origins(PendingMemory& m, const ThreadIndex& threads, const Trace& trace) {
+void tell_origins(PendingMemory& m, const ThreadLookup& threads, const Trace& trace) {
     if (m.global_tid.empty()) return;
     std::vector<std::int64_t> times;
     std::vector<std::uint16_t> on;
@@ -230,7 +230,7 @@ void sort_by_time(PendingMemory& m) {
 
 }  // namespace
 
-void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& threads, Trace& trace) {
+void build_memory(PendingRows& rows, const RankLookup& ranks, const ThreadLookup& threads, Trace& trace) {
     PendingMemory& m = rows.memory;
     sort_by_time(m);
     tell_origins(m, threads, trace);
@@ -238,13 +238,13 @@ void build_memory(PendingRows& rows, const RankIndex& ranks, const ThreadIndex& 
     correct_totals(m, trace);
     std::vector<std::uint16_t> index_of_rank;
     for (const SlotKey& rank : rows.memory_ranks.keys())
-        index_of_rank.push_back(ranks.of_number(static_cast<int>(rank.a)));
+        index_of_rank.push_back(ranks.of_number(static_cast<int>(rank.a)).column());
     m.rank.reserve(m.size());
     for (const std::uint32_t slot : m.rank_slot) m.rank.push_back(index_of_rank[slot]);
     trace.memory = std::move(static_cast<MemoryEvents&>(m));
 }
 
-void build_segments(std::vector<schema::SegmentRow>& rows, const RankIndex& ranks, Trace& trace) {
+void build_segments(std::vector<schema::SegmentRow>& rows, const RankLookup& ranks, Trace& trace) {
     sort_rows(rows, [](const schema::SegmentRow& a, const schema::SegmentRow& b) { return a.time < b.time; });
     Segments& s = trace.segments;
     for (const schema::SegmentRow& r : rows) {
@@ -252,17 +252,17 @@ void build_segments(std::vector<schema::SegmentRow>& rows, const RankIndex& rank
         s.bytes.push_back(r.bytes);
         s.address.push_back(r.address);
         s.stream.push_back(r.stream);
-        s.rank.push_back(ranks.of_number(r.rank));
+        s.rank.push_back(ranks.of_number(r.rank).column());
     }
 }
 
-void build_counters(std::vector<schema::CounterRow>& rows, const RankIndex& ranks, Trace& trace) {
+void build_counters(std::vector<schema::CounterRow>& rows, const RankLookup& ranks, Trace& trace) {
     sort_rows(rows, [](const schema::CounterRow& a, const schema::CounterRow& b) { return a.time < b.time; });
     for (const schema::CounterRow& r : rows) {
         trace.counters.time.push_back(r.time);
         trace.counters.value.push_back(r.value);
         trace.counters.name.push_back(r.name);
-        trace.counters.rank.push_back(r.rank >= 0 ? ranks.of_number(r.rank) : kNoRank);
+        trace.counters.rank.push_back(r.rank >= 0 ? ranks.of_number(r.rank).column() : kNoRank);
     }
 }
 

@@ -32,7 +32,7 @@ void check_rows(std::size_t rows, const char* what, const Trace& trace) {
         trace.path.empty() ? "the trace" : trace.path, rows, what, kRowsAtMost));
 }
 
-RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
+RankLookup::RankLookup(const PendingRows& rows, Trace& trace) {
     std::map<int, Rank> ranks;
     for (const schema::RankRow& r : rows.ranks) {
         ranks.try_emplace(r.rank, Rank{.number = r.rank,
@@ -87,7 +87,7 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     }
     check_size(ranks.size(), "ranks", trace);
     for (auto& [number, rank] : ranks) {
-        const auto index = static_cast<std::uint16_t>(trace.ranks.size());
+        const RankIndex index(trace.ranks.size());
         by_number_.emplace(number, index);
         by_device_.emplace(rank.device, index);
         by_place_.emplace(std::pair(rank.device, rank.global_pid), index);
@@ -97,11 +97,12 @@ RankIndex::RankIndex(const PendingRows& rows, Trace& trace) {
     find_further_devices(rows);
 }
 
-void RankIndex::find_further_devices(const PendingRows& rows) {
+void RankLookup::find_further_devices(const PendingRows& rows) {
     std::map<std::int64_t, std::set<int>> of_process;
     for (const SlotKey& lane : rows.device.lanes.keys()) {
         const int device = PendingDevice::device_of(lane);
-        if (of_pid(lane.a) >= 0 && !by_place_.contains({device, lane.a})) of_process[lane.a].insert(device);
+        if (of_pid(lane.a).known() && !by_place_.contains({device, lane.a}))
+            of_process[lane.a].insert(device);
     }
     for (const auto& [process, devices] : of_process) {
         std::size_t nth = 0;
@@ -109,19 +110,19 @@ void RankIndex::find_further_devices(const PendingRows& rows) {
     }
 }
 
-std::uint16_t RankIndex::of_device(int device, std::int64_t pid) const {
+RankIndex RankLookup::of_device(int device, std::int64_t pid) const {
     const auto it = by_place_.find({device, pid});
     if (it != by_place_.end()) return it->second;
-    const int only = of_pid(pid);
-    return only >= 0 ? static_cast<std::uint16_t>(only) : by_device_.at(device);
+    const RankIndex only = of_pid(pid);
+    return only.known() ? only : by_device_.at(device);
 }
 
-int RankIndex::stream_of(int device, std::int64_t pid, int stream) const {
+int RankLookup::stream_of(int device, std::int64_t pid, int stream) const {
     const auto it = further_.find({device, pid});
     return it != further_.end() ? stream_of_device(it->second, stream) : stream;
 }
 
-ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace) {
+ThreadLookup::ThreadLookup(PendingRows& rows, const RankLookup& ranks, Trace& trace) {
     for (const SlotKey& thread : rows.threads.keys()) slots_.emplace(thread.a, slots_.size());
     for (const auto& t : rows.thread_rows) {
         if (t.rank >= 0 && slots_.emplace(t.global_tid, slots_.size()).second) rows.threads.of(t.global_tid);
@@ -136,23 +137,22 @@ ThreadIndex::ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace
         if (t.rank >= 0) thread.rank = ranks.of_number(t.rank);
     }
     for (const schema::StepRow& s : rows.steps) settle(s.global_tid, ranks.of_number(s.rank));
-    for (std::size_t r = 0; r < trace.ranks.size(); ++r)
-        settle(trace.ranks[r].global_tid, static_cast<int>(r));
+    for (std::size_t r = 0; r < trace.ranks.size(); ++r) settle(trace.ranks[r].global_tid, RankIndex(r));
     for (HostThread& thread : threads_) {
-        if (thread.rank < 0) thread.rank = ranks.of_pid(pid_of(thread.global_tid));
+        if (!thread.rank.known()) thread.rank = ranks.of_pid(pid_of(thread.global_tid));
     }
 }
 
-void ThreadIndex::settle_by_launches(const std::vector<std::uint32_t>& call_thread,
-                                     const DeviceEvents& device) {
+void ThreadLookup::settle_by_launches(const std::vector<std::uint32_t>& call_thread,
+                                      const DeviceEvents& device) {
     const bool open =
-        std::any_of(threads_.begin(), threads_.end(), [](const HostThread& t) { return t.rank < 0; });
+        std::any_of(threads_.begin(), threads_.end(), [](const HostThread& t) { return !t.rank.known(); });
     if (!open) return;
-    std::map<std::uint32_t, std::map<int, std::size_t>> votes;  // slot -> rank -> events
+    std::map<std::uint32_t, std::map<RankIndex, std::size_t>> votes;  // slot -> rank -> events
     for (std::size_t e = 0; e < device.size(); ++e) {
         if (device.launch[e] < 0) continue;
         const std::uint32_t slot = call_thread[static_cast<std::size_t>(device.launch[e])];
-        if (threads_[slot].rank < 0) ++votes[slot][device.rank[e]];
+        if (!threads_[slot].rank.known()) ++votes[slot][RankIndex(device.rank[e])];
     }
     for (const auto& [slot, by_rank] : votes) {
         const auto most = std::max_element(by_rank.begin(), by_rank.end(),
@@ -161,14 +161,12 @@ void ThreadIndex::settle_by_launches(const std::vector<std::uint32_t>& call_thre
     }
 }
 
-void ThreadIndex::finish(Trace& trace) {
+void ThreadLookup::finish(Trace& trace) {
     check_size(threads_.size(), "threads", trace);
     std::vector<std::size_t> order(threads_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        const auto key = [&](std::size_t i) {
-            return std::pair(static_cast<unsigned>(threads_[i].rank), threads_[i].global_tid);
-        };
+        const auto key = [&](std::size_t i) { return std::pair(threads_[i].rank, threads_[i].global_tid); };
         return key(a) < key(b);
     });
     index_.resize(threads_.size());
@@ -179,16 +177,16 @@ void ThreadIndex::finish(Trace& trace) {
     }
 }
 
-std::vector<std::uint16_t> ThreadIndex::operator()(const std::vector<std::uint32_t>& slots) const {
+std::vector<std::uint16_t> ThreadLookup::operator()(const std::vector<std::uint32_t>& slots) const {
     std::vector<std::uint16_t> column;
     column.reserve(slots.size());
     for (const std::uint32_t slot : slots) column.push_back(index_[slot]);
     return column;
 }
 
-void ThreadIndex::settle(std::int64_t tid, int rank) {
+void ThreadLookup::settle(std::int64_t tid, RankIndex rank) {
     const auto it = slots_.find(tid);
-    if (it != slots_.end() && threads_[it->second].rank < 0) threads_[it->second].rank = rank;
+    if (it != slots_.end() && !threads_[it->second].rank.known()) threads_[it->second].rank = rank;
 }
 
 }  // namespace shardscope::traces::store

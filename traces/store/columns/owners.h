@@ -27,39 +27,39 @@ inline constexpr std::size_t kRowsAtMost = (std::size_t{1} << 29) - 1;
 void check_rows(std::size_t rows, const char* what, const Trace& trace);
 
 // Ranks by number and by device. Creates the ranks that rows refer to without a description.
-class RankIndex {
+class RankLookup {
   public:
-    RankIndex(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
+    RankLookup(const PendingRows& rows, Trace& trace);  // fills Trace::ranks
 
-    std::uint16_t of_number(int number) const { return by_number_.at(number); }
+    RankIndex of_number(int number) const { return by_number_.at(number); }
     // The rank of a known device: that of the device in that process, else the process's only rank, which
     // then uses several devices, else any rank with that device.
-    std::uint16_t of_device(int device, std::int64_t pid) const;
+    RankIndex of_device(int device, std::int64_t pid) const;
     bool knows_device(int device, std::int64_t pid) const {
-        return by_device_.contains(device) || of_pid(pid) >= 0;
+        return by_device_.contains(device) || of_pid(pid).known();
     }
     // The stream's number within the rank (device_streams.h).
     int stream_of(int device, std::int64_t pid, int stream) const;
-    // The rank of a process that has only one, else -1.
-    int of_pid(std::int64_t pid) const {
-        return by_pid_.count(pid) == 1 ? static_cast<int>(by_pid_.find(pid)->second) : -1;
+    // The rank of a process that has only one.
+    RankIndex of_pid(std::int64_t pid) const {
+        return by_pid_.count(pid) == 1 ? by_pid_.find(pid)->second : RankIndex();
     }
 
   private:
     void find_further_devices(const PendingRows& rows);
 
-    std::unordered_map<int, std::uint16_t> by_number_;
-    std::map<int, std::uint16_t> by_device_;  // the first rank of each
-    std::map<std::pair<int, std::int64_t>, std::uint16_t> by_place_;
-    std::multimap<std::int64_t, std::uint16_t> by_pid_;
+    std::unordered_map<int, RankIndex> by_number_;
+    std::map<int, RankIndex> by_device_;  // the first rank of each
+    std::map<std::pair<int, std::int64_t>, RankIndex> by_place_;
+    std::multimap<std::int64_t, RankIndex> by_pid_;
     // Devices without a rank of their own: their index among the devices of the process, from 1.
     std::map<std::pair<int, std::int64_t>, std::size_t> further_;
 };
 
 // Host threads: all active ones, and the named threads of a rank.
-class ThreadIndex {
+class ThreadLookup {
   public:
-    ThreadIndex(PendingRows& rows, const RankIndex& ranks, Trace& trace);
+    ThreadLookup(PendingRows& rows, const RankLookup& ranks, Trace& trace);
 
     // Assigns a thread whose rank is unknown to the rank on whose device it launches most. `call_thread`:
     // slots by call.
@@ -76,7 +76,7 @@ class ThreadIndex {
     }
 
   private:
-    void settle(std::int64_t tid, int rank);
+    void settle(std::int64_t tid, RankIndex rank);
 
     std::vector<HostThread> threads_;  // by slot
     std::unordered_map<std::int64_t, std::size_t> slots_;

@@ -1,8 +1,9 @@
 // A trace in memory: columns (structure of arrays), loaded once and then read by analyses and the viewer.
 // Plain data. All times are nanoseconds since the start of the capture; device events and ranges are sorted
-// by start. `rank` columns hold an index into Trace::ranks, not the rank's number.
+// by start. `rank` columns of 16 bits hold rank indexes (index.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
+#include "traces/store/columns/index.h"
 #include "traces/store/columns/index_column.h"
 
 namespace shardscope::traces::store {
@@ -164,8 +166,8 @@ struct Segments {
     std::size_t size() const { return time.size(); }
 };
 
-// The rank index of a counter whose process is not a rank.
-inline constexpr std::uint16_t kNoRank = 0xFFFF;
+// In the column of a counter whose process is not a rank.
+inline constexpr std::uint16_t kNoRank = RankIndex().column();
 
 struct Counters {
     std::vector<std::int64_t> time;
@@ -176,7 +178,7 @@ struct Counters {
 };
 
 struct Step {
-    int rank = 0;  // index into Trace::ranks
+    RankIndex rank{0};
     std::int64_t number = 0;
     std::int64_t start = 0, end = 0;
     std::optional<double> loss;
@@ -195,11 +197,11 @@ struct Rank {
 struct HostThread {
     std::int64_t global_tid = 0;
     std::string name;
-    int rank = -1;  // index into Trace::ranks, -1 unknown
+    RankIndex rank;
 };
 
 struct DeviceStream {
-    int rank = 0;  // index into Trace::ranks
+    RankIndex rank{0};
     int id = 0;
     std::string name;
 };
@@ -257,7 +259,7 @@ struct Trace : KeptRows<schema::AnyRow> {
     std::vector<DeviceStream> streams;
     std::vector<Step> steps;  // sorted by (rank, start)
     std::vector<schema::ModuleRow> modules;
-    std::vector<schema::UnitRow> units;
+    std::vector<schema::UnitRow> units;  // sorted by id
     std::vector<schema::PredictionRow> predictions;
     std::vector<schema::PredictionPartRow> prediction_parts;  // none in traces of schema 1
     std::vector<schema::DiagnosticRow> diagnostics;
@@ -272,6 +274,18 @@ struct Trace : KeptRows<schema::AnyRow> {
     Segments segments;
     Counters counters;
 
+    // Not known() if the trace does not contain the rank.
+    RankIndex rank_of_number(int number) const {
+        for (std::size_t r = 0; r < ranks.size(); ++r)
+            if (ranks[r].number == number) return RankIndex(r);
+        return {};
+    }
+    // Not known() if no unit has the id (UnitRow::id).
+    UnitIndex unit_of_id(std::int64_t id) const {
+        const auto at = std::partition_point(units.begin(), units.end(),
+                                             [id](const schema::UnitRow& unit) { return unit.id < id; });
+        return at != units.end() && at->id == id ? UnitIndex(at - units.begin()) : UnitIndex();
+    }
     // The value of a configuration key, or "" if the run has none.
     std::string_view config_value(std::string_view key) const {
         for (const auto& [k, v] : config) {

@@ -276,10 +276,10 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::analy
         return c.sequence >= 0 ? fmt::format("{} {}", name(c.operation), c.sequence)
                                : std::string(name(c.operation));
     });
-    if (any([](const CollectiveTimes& c) { return c.unit >= 0; }))
+    if (any([](const CollectiveTimes& c) { return c.unit.known(); }))
         cells_.add(tables::text_column("unit", "Unit", 8, 6), [this](std::size_t row) {
-            const int unit = (*list_)[row].unit;
-            return unit >= 0 ? units_[static_cast<std::size_t>(unit)] : "-";
+            const traces::store::UnitIndex unit = (*list_)[row].unit;
+            return unit.known() ? units_[unit.at()] : "-";
         });
     if (any([](const CollectiveTimes& c) { return c.phase != traces::schema::Phase::none; }))
         text(tables::text_column("phase", "Phase", 6, 5), [](const CollectiveTimes& c) {

@@ -193,13 +193,13 @@ class CollectivesPanel final : public model::Panel {
 
     static void mark(model::Session& session, const traces::store::Trace& trace, const CollectiveTimes& c) {
         session.selected = {model::EventKind::device, c.event};
-        session.rank = trace.device.rank[static_cast<std::size_t>(c.event)];
+        session.rank = traces::store::RankIndex(trace.device.rank[static_cast<std::size_t>(c.event)]);
         session.current()->cursor = c.start_ns;
     }
 
     static void open(model::Session& session, const traces::store::Trace& trace, const CollectiveTimes& c) {
         session.go_to({c.start_ns, c.start_ns + c.longest_ns},
-                      trace.device.rank[static_cast<std::size_t>(c.event)],
+                      traces::store::RankIndex(trace.device.rank[static_cast<std::size_t>(c.event)]),
                       {model::EventKind::device, c.event});
     }
 

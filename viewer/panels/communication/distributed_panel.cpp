@@ -173,7 +173,7 @@ class DistributedPanel final : public model::Panel {
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const double n = static_cast<double>(std::max<std::int64_t>(rank.steps, 1));
         const auto& ranks = session.trace()->ranks;
-        const auto chosen = static_cast<std::size_t>(session.rank);
+        const std::size_t chosen = session.rank.at();
         const ImU32 ink =
             chosen < ranks.size() && ranks[chosen].number == rank.rank ? theme::text() : theme::text_dim();
         ImGui::PushID(index);

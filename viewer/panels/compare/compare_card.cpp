@@ -130,7 +130,7 @@ float stream_label_width(const traces::store::Trace& trace, float limit) {
     const float gap = ImGui::GetFontSize() * 0.5F;
     float width = 0;
     for (const traces::store::DeviceStream& stream : trace.streams) {
-        if (stream.rank == 0)
+        if (stream.rank == traces::store::RankIndex(0))
             width = std::max(width, ImGui::CalcTextSize(draw::stream_title(stream).c_str()).x + gap);
     }
     return std::min(width, limit);
@@ -165,7 +165,8 @@ const std::vector<draw::StripRow>& CompareCard::folded(const Input& input,
                                                        int columns) {
     if (trace_ != input.trace || from_ != step.window_start || to_ != step.window_end ||
         columns_ != columns) {
-        rows_ = draw::fold_streams(*input.trace, 0, step.window_start, step.window_end, columns);
+        rows_ = draw::fold_streams(*input.trace, traces::store::RankIndex(0), step.window_start,
+                                   step.window_end, columns);
         trace_ = input.trace;
         from_ = step.window_start;
         to_ = step.window_end;
@@ -227,8 +228,9 @@ void CompareCard::draw_curve(const Input& input) {
 
 float CompareCard::figures_height(const Input& input) const {
     const float line = ImGui::GetTextLineHeightWithSpacing(), font = ImGui::GetFontSize();
-    const auto streams = std::count_if(input.trace->streams.begin(), input.trace->streams.end(),
-                                       [](const traces::store::DeviceStream& s) { return s.rank == 0; });
+    const auto streams = std::count_if(
+        input.trace->streams.begin(), input.trace->streams.end(),
+        [](const traces::store::DeviceStream& s) { return s.rank == traces::store::RankIndex(0); });
     return line * 6.5F + font * 6.2F + font * 1.3F * static_cast<float>(streams);
 }
 

@@ -32,9 +32,9 @@ class CompareCard {
         std::span<const traces::analysis::MemoryPoint>
             curve;  // of the rank with the largest peak; empty while it is computed
         const traces::analysis::RankMemory* memory = nullptr;  // of the same rank as `curve`
-        int memory_rank = 0;                                   // index into Trace::ranks
-        std::int64_t largest_peak = 0;                         // common scale of the memory bars, bytes
-        std::int64_t longest_step = 0;                         // common scale of the strips, ns
+        traces::store::RankIndex memory_rank;
+        std::int64_t largest_peak = 0;  // common scale of the memory bars, bytes
+        std::int64_t longest_step = 0;  // common scale of the strips, ns
     };
 
     void draw(const Input& input, float width, float height);

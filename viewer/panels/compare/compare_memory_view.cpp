@@ -27,10 +27,8 @@ void CompareMemoryView::take_curves(model::Session& session, const ComparedRuns&
             curve = {};
             continue;
         }
-        const auto rank = model::rank_index(*trace, ranks_[r]->rank);
-        if (!rank) continue;
         curve.trace = trace;
-        curve.rank = *rank;
+        curve.rank = trace->rank_of_number(ranks_[r]->rank);
         curve.points = session.analyses.category_curve(trace, curve.rank);
         curve.peak = static_cast<double>(ranks_[r]->peak_bytes);
         const traces::analysis::Selection& selection = runs.selections[r];

@@ -9,7 +9,6 @@
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
-#include "viewer/model/rank_steps.h"
 #include "viewer/panels/compare/compare_pages.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
@@ -206,9 +205,8 @@ void CompareOverview::add_memory(model::Session& session, const ComparedRuns& ru
     const model::TracePtr& trace = runs.traces[run];
     const auto report = session.analyses.memory(trace, runs.selections[run]);
     const traces::analysis::RankMemory* memory = report == nullptr ? nullptr : largest_rank(*report);
-    const auto rank = memory == nullptr ? std::nullopt : model::rank_index(*trace, memory->rank);
-    if (!rank) return;
-    input.memory_rank = *rank;
+    if (memory == nullptr) return;
+    input.memory_rank = trace->rank_of_number(memory->rank);
     const auto curve = session.analyses.curve(trace, input.memory_rank);
     if (curve == nullptr) return;
     reports_.push_back(report);

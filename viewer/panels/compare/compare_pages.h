@@ -125,7 +125,7 @@ class CompareMemoryView {
   private:
     struct Curve {
         model::TracePtr trace;
-        int rank = 0;  // index into Trace::ranks
+        traces::store::RankIndex rank;
         std::shared_ptr<const draw::CategoryCurve> points;
         model::TimeRange time;
         double peak = 0;

@@ -121,7 +121,7 @@ void ComparePartsView::draw_go(model::Session& session, const ComparedRuns& runs
     if (!place->found) return;
     if (to_module_) {
         session.selected_module = place->module;
-        session.rank = place->rank;
+        if (place->rank.known()) session.rank = place->rank;
         session.wanted_panel = "modules";
     } else {
         session.go_to(place->time, place->rank, place->event);

@@ -18,15 +18,15 @@ using traces::analysis::CompareBy;
 using traces::store::DeviceKind;
 using traces::store::Trace;
 
-std::string unit_name(const Trace& trace, std::int32_t unit) {
-    const auto row = std::find_if(trace.units.begin(), trace.units.end(),
-                                  [unit](const traces::schema::UnitRow& u) { return u.id == unit; });
-    return unit >= 0 && row != trace.units.end() ? row->name : std::string();
+std::string unit_name(const Trace& trace, std::int32_t id) {
+    const traces::store::UnitIndex unit = trace.unit_of_id(id);
+    return unit.known() ? trace.units[unit.at()].name : std::string();
 }
 
 class Longest {
   public:
-    void take(model::TimeRange time, int rank, model::SelectedEvent event, int module = -1) {
+    void take(model::TimeRange time, traces::store::RankIndex rank, model::SelectedEvent event,
+              int module = -1) {
         if (place_.found && time.length() <= place_.time.length()) return;
         place_ = {true, time, rank, event, module};
     }
@@ -45,7 +45,7 @@ PartPlace longest_device_event(const Trace& trace, const traces::analysis::Selec
     Longest longest;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (selected[i] && matches(i))
-            longest.take({device.start[i], device.end[i]}, device.rank[i],
+            longest.take({device.start[i], device.end[i]}, traces::store::RankIndex(device.rank[i]),
                          {model::EventKind::device, static_cast<std::int64_t>(i)});
     }
     return longest.place();
@@ -61,7 +61,7 @@ PartPlace longest_operator(const Trace& trace, const std::string& name,
         const std::string_view text = trace.strings[ranges.name[i]];
         // PyTorch's NVTX ranges append to the name: "aten::mm, seq = 3".
         if (!text.starts_with(name) || (text.size() > name.size() && text[name.size()] != ',')) continue;
-        longest.take({ranges.start[i], ranges.end[i]}, std::max(0, trace.threads[ranges.thread[i]].rank),
+        longest.take({ranges.start[i], ranges.end[i]}, trace.threads[ranges.thread[i]].rank,
                      {model::EventKind::range, static_cast<std::int64_t>(i)});
     }
     return longest.place();
@@ -81,7 +81,7 @@ PartPlace longest_module_call(const Trace& trace, const std::string& name,
             for (const traces::analysis::ModuleCall& call : module.calls) {
                 const auto i = static_cast<std::size_t>(call.range);
                 longest.take({trace.ranges.start[i], trace.ranges.end[i]},
-                             std::max(0, trace.threads[trace.ranges.thread[i]].rank),
+                             trace.threads[trace.ranges.thread[i]].rank,
                              {model::EventKind::range, call.range}, module.module);
             }
         }

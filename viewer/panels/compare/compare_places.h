@@ -12,7 +12,7 @@ namespace shardscope::viewer::panels {
 struct PartPlace {
     bool found = false;
     model::TimeRange time;
-    int rank = 0;  // index into Trace::ranks
+    traces::store::RankIndex rank;  // none: of a thread that belongs to no rank
     model::SelectedEvent event;
     int module = -1;  // ModuleRow::id, for a module that has one
 };

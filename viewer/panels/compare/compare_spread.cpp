@@ -9,7 +9,6 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/compare/compare.h"
 #include "viewer/draw/format.h"
-#include "viewer/model/rank_steps.h"
 
 namespace shardscope::viewer::panels {
 namespace {
@@ -40,7 +39,7 @@ Durations step_durations(const traces::store::Trace& trace, const traces::analys
             if (step.window() <= most) continue;
             most = step.window();
             result.longest = {step.summary.window_start, step.summary.window_end};
-            result.longest_rank = model::rank_index(trace, rank.rank).value_or(0);
+            result.longest_rank = trace.rank_of_number(rank.rank);
         }
     }
     for (const auto& [number, sum] : by_number) result.us.push_back(sum.first / sum.second);
@@ -67,7 +66,7 @@ Durations kernel_durations(const traces::store::Trace& trace, const traces::anal
         if (length <= most) continue;
         most = length;
         result.longest = {device.start[i], device.end[i]};
-        result.longest_rank = device.rank[i];
+        result.longest_rank = traces::store::RankIndex(device.rank[i]);
         result.longest_event = {model::EventKind::device, static_cast<std::int64_t>(i)};
     }
     return result;

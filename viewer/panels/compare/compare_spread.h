@@ -20,7 +20,7 @@ struct Durations {
     std::vector<double> us;  // steps by number, kernels by start
     // Where the longest one is.
     model::TimeRange longest;
-    int longest_rank = 0;  // index into Trace::ranks
+    traces::store::RankIndex longest_rank;
     model::SelectedEvent longest_event;
 };
 

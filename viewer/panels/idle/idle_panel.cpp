@@ -144,8 +144,9 @@ class IdlePanel final : public model::Panel {
         ImVec2 room = ImGui::GetContentRegionAvail();
         room.y = std::max(room.y, font * 17);  // the page scrolls if the window has less
         const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
-        const auto model = gaps_model_.of(details, fmt::format("{}/{}", session.rank, stream.stream),
-                                          [&] { return idle_gap_table(*session.trace(), stream); });
+        const auto model =
+            gaps_model_.of(details, fmt::format("{}/{}", session.rank.value, stream.stream.value),
+                           [&] { return idle_gap_table(*session.trace(), stream); });
         ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
         if (model->rows() == 0) {
             draw::note("There is no gap between its events.");
@@ -168,7 +169,8 @@ class IdlePanel final : public model::Panel {
     }
 
     static void go_to(model::Session& session, const traces::analysis::IdleGap& gap) {
-        const std::uint16_t rank = session.trace()->device.rank[static_cast<std::size_t>(gap.event)];
+        const traces::store::RankIndex rank(
+            session.trace()->device.rank[static_cast<std::size_t>(gap.event)]);
         session.go_to({gap.from, gap.to}, rank, {model::EventKind::device, gap.event});
     }
 

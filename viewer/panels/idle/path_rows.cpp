@@ -99,8 +99,8 @@ PathPieceTable::PathPieceTable(std::shared_ptr<const traces::store::Trace> trace
       trace_(std::move(trace)),
       report_(std::move(report)),
       path_(path) {
-    const auto number_of = [this](std::size_t rank) {
-        return static_cast<double>(trace_->ranks[rank].number);
+    const auto number_of = [this](traces::store::RankIndex rank) {
+        return static_cast<double>(trace_->ranks[rank.at()].number);
     };
     cells_.add(tables::number_column("piece", "Piece", "", 4.5F, 20, 0, "In order of time."), 0,
                [](std::size_t row) { return static_cast<double>(row) + 1; });
@@ -121,7 +121,7 @@ PathPieceTable::PathPieceTable(std::shared_ptr<const traces::store::Trace> trace
                                      "The last rank of a collective."),
                0, [this, number_of](std::size_t row) {
                    const auto waits = piece(row).waits;
-                   return waits < 0 ? tables::kNoNumber : number_of(static_cast<std::size_t>(waits));
+                   return waits.known() ? number_of(waits) : tables::kNoNumber;
                });
 }
 

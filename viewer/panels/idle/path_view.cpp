@@ -78,7 +78,7 @@ void PathView::draw(model::Session& session) {
             return traces::analysis::critical_path(t, s, {}, true);
         });
     if (report == nullptr) return widgets::draw_waiting(session, "the critical path");
-    if (last_rank_ >= 0 && session.rank != last_rank_) job_ = false;  // the user chose a rank
+    if (last_rank_.known() && session.rank != last_rank_) job_ = false;  // the user chose a rank
     last_rank_ = session.rank;
     const RankPath* path = chosen(report, session);
     if (path == nullptr || path->steps.empty()) {

@@ -35,7 +35,7 @@ class PathView {
     void go_to(model::Session& session, const traces::analysis::PathPiece& piece);
 
     bool job_ = true;  // show the job's path, if there is one; else that of the chosen rank
-    int last_rank_ = -1;
+    traces::store::RankIndex last_rank_;
     int view_ = 0;  // names, modules, pieces
     traces::analysis::PathFactors sliders_ = traces::analysis::kUnscaled,
                                   asked_ = traces::analysis::kUnscaled;

@@ -161,15 +161,15 @@ std::optional<std::int64_t> MemoryChart::draw_in_order(const Input& input, ImVec
     return clicked;
 }
 
-CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index, std::span<const MemoryPoint> curve,
-                       std::int64_t peak_time_ns) {
+CurvePart part_of_peak(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                       std::span<const MemoryPoint> curve, std::int64_t peak_time_ns) {
     const auto index_of = [&](std::int64_t time) {
         return static_cast<std::size_t>(
             std::lower_bound(curve.begin(), curve.end(), time,
                              [](const MemoryPoint& p, std::int64_t t) { return p.time < t; }) -
             curve.begin());
     };
-    if (const traces::store::Step* step = model::step_at(trace, rank_index, peak_time_ns)) {
+    if (const traces::store::Step* step = model::step_at(trace, rank, peak_time_ns)) {
         const std::size_t first = index_of(step->start);
         return {first, index_of(step->end) - first, step->number};
     }

@@ -21,7 +21,7 @@ class MemoryChart {
   public:
     struct Input {
         const traces::store::Trace* trace = nullptr;
-        int rank_index = 0;
+        traces::store::RankIndex rank_index;
         std::span<const traces::analysis::MemoryPoint> curve;  // the part that is shown
         const traces::analysis::RankMemory* memory = nullptr;
         std::int64_t top = 0;                // bytes: value at the top of the chart, 0: the peak's
@@ -48,7 +48,7 @@ struct CurvePart {
     std::size_t first = 0, count = 0;
     std::int64_t step = -1;  // the step's number, -1 none
 };
-CurvePart part_of_peak(const traces::store::Trace& trace, int rank_index,
+CurvePart part_of_peak(const traces::store::Trace& trace, traces::store::RankIndex rank,
                        std::span<const traces::analysis::MemoryPoint> curve, std::int64_t peak_time_ns);
 
 // --- Memory over time, on the timeline's own visible range: the stack of categories of one rank, lines over
@@ -64,8 +64,8 @@ struct MemoryLine {
 };
 
 struct MemoryTimeChart {
-    model::OpenTrace* entry = nullptr;  // already read; its visible range is shown, and the mouse moves it
-    int rank_index = 0;                 // the steps of this rank are drawn behind the curves
+    model::OpenTrace* entry = nullptr;    // already read; its visible range is shown, and the mouse moves it
+    traces::store::RankIndex rank_index;  // the steps of this rank are drawn behind the curves
     const draw::CategoryCurve* stack = nullptr;  // nullptr: only lines
     std::span<const MemoryLine> lines;
     struct Peak {

@@ -16,7 +16,6 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
-#include "viewer/model/rank_steps.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/memory/memory_chart.h"
 #include "viewer/panels/memory/memory_views.h"
@@ -175,12 +174,12 @@ class MemoryPanel final : public model::Panel {
     }
 
     static std::shared_ptr<const draw::LineCurve> total_of(model::Session& session,
-                                                           const model::TracePtr& trace, int rank,
-                                                           MemorySpace space) {
+                                                           const model::TracePtr& trace,
+                                                           traces::store::RankIndex rank, MemorySpace space) {
         return session.analyses.get<draw::LineCurve>(
-            fmt::format("total curve/{}/{}", rank, static_cast<int>(space)), {trace}, [=](const auto& t) {
-                return draw::line_curve(
-                    traces::analysis::allocated_curve(*t.front(), traces::analysis::RankPlace(rank), space));
+            fmt::format("total curve/{}/{}", rank.value, static_cast<int>(space)), {trace},
+            [=](const auto& t) {
+                return draw::line_curve(traces::analysis::allocated_curve(*t.front(), rank, space));
             });
     }
 
@@ -236,19 +235,19 @@ class MemoryPanel final : public model::Panel {
         std::sort(ranks.begin(), ranks.end(),
                   [](const RankMemory* a, const RankMemory* b) { return a->rank < b->rank; });
         for (const RankMemory* rank : ranks) {
-            if (const auto index = model::rank_index(*facts.trace, rank->rank))
-                add_line(lines, total_of(session, facts.trace, *index, space_),
+            const traces::store::RankIndex index = facts.trace->rank_of_number(rank->rank);
+            if (index.known())
+                add_line(lines, total_of(session, facts.trace, index, space_),
                          theme::run_color(static_cast<int>(lines.size())), fmt::format("rank {}", rank->rank),
                          0, rank == facts.memory ? 2.5F : 1.5F);
         }
     }
 
     void add_pool(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
-        const int rank = facts.rank_index;
+        const traces::store::RankIndex rank = facts.rank_index;
         const auto pool = session.analyses.get<PoolLines>(
-            fmt::format("pool lines/{}", rank), {facts.trace}, [=](const auto& t) {
-                traces::analysis::PoolCurves curves =
-                    traces::analysis::pool_curves(*t.front(), traces::analysis::RankPlace(rank));
+            fmt::format("pool lines/{}", rank.value), {facts.trace}, [=](const auto& t) {
+                traces::analysis::PoolCurves curves = traces::analysis::pool_curves(*t.front(), rank);
                 return PoolLines{draw::line_curve(std::move(curves.reserved)),
                                  draw::line_curve(std::move(curves.active)),
                                  draw::line_curve(std::move(curves.allocated))};
@@ -268,7 +267,7 @@ class MemoryPanel final : public model::Panel {
 
     void add_other(model::Session& session, const MemoryFacts& facts, std::vector<MemoryLine>& lines) {
         const traces::store::Trace& there = *facts.other->trace;
-        const int rank = model::rank_index(there, facts.other_memory->rank).value_or(0);
+        const traces::store::RankIndex rank = there.rank_of_number(facts.other_memory->rank);
         add_line(lines, total_of(session, facts.other->trace, rank, space_),
                  theme::run_color(facts.other->color), facts.other->name,
                  alignment(*facts.trace, facts.rank_index, there, rank), 2);

@@ -20,7 +20,7 @@ namespace shardscope::viewer::panels {
 struct MemoryFacts {
     model::TracePtr trace;
     model::OpenTrace* entry = nullptr;
-    int rank_index = 0;
+    traces::store::RankIndex rank_index;
     traces::schema::MemorySpace space = traces::schema::MemorySpace::device;
     std::shared_ptr<const traces::analysis::MemoryReport> report;
     const traces::analysis::RankMemory* memory = nullptr;  // the rank's, in *report

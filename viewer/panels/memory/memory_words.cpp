@@ -13,8 +13,8 @@ namespace shardscope::viewer::panels {
 using traces::analysis::RankMemory;
 using traces::schema::MemorySpace;
 
-std::string moment(const traces::store::Trace& trace, int rank_index, std::int64_t time) {
-    if (const traces::store::Step* step = model::step_at(trace, rank_index, time)) {
+std::string moment(const traces::store::Trace& trace, traces::store::RankIndex rank, std::int64_t time) {
+    if (const traces::store::Step* step = model::step_at(trace, rank, time)) {
         return fmt::format("in step {}, {} after its start", step->number,
                            draw::format_duration(static_cast<double>(time - step->start)));
     }
@@ -53,8 +53,8 @@ std::string other_facts(const RankMemory& memory) {
     return facts;
 }
 
-std::int64_t alignment(const traces::store::Trace& here, int here_rank, const traces::store::Trace& there,
-                       int there_rank) {
+std::int64_t alignment(const traces::store::Trace& here, traces::store::RankIndex here_rank,
+                       const traces::store::Trace& there, traces::store::RankIndex there_rank) {
     for (const traces::store::Step& step : model::steps_of(here, here_rank)) {
         for (const traces::store::Step& same : model::steps_of(there, there_rank)) {
             if (same.number == step.number) return step.start - same.start;

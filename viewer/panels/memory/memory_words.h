@@ -10,7 +10,7 @@
 namespace shardscope::viewer::panels {
 
 // "in step 2, 12.3 ms after its start", or "at 1.2 s" outside every step.
-std::string moment(const traces::store::Trace& trace, int rank_index, std::int64_t time);
+std::string moment(const traces::store::Trace& trace, traces::store::RankIndex rank, std::int64_t time);
 
 // "Predicted 85.98 MB, exact (where)."; for a run of ours without one, that none is stored; empty for foreign
 // traces.
@@ -20,7 +20,7 @@ std::string prediction(const traces::store::Trace& trace, const traces::analysis
 std::string other_facts(const traces::analysis::RankMemory& memory);
 
 // The shift of the other run's times (ns) that aligns the starts of the first step that both have.
-std::int64_t alignment(const traces::store::Trace& here, int here_rank, const traces::store::Trace& there,
-                       int there_rank);
+std::int64_t alignment(const traces::store::Trace& here, traces::store::RankIndex here_rank,
+                       const traces::store::Trace& there, traces::store::RankIndex there_rank);
 
 }  // namespace shardscope::viewer::panels

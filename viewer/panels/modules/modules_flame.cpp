@@ -116,7 +116,7 @@ FlameChart make_flame(const Trace& trace, std::int32_t range, Frames frames) {
     const auto i = static_cast<std::size_t>(range);
     FlameChart chart;
     chart.range = range;
-    chart.rank = std::max(0, trace.threads[trace.ranges.thread[i]].rank);
+    chart.rank = trace.threads[trace.ranges.thread[i]].rank;
     chart.call = chart.time = {trace.ranges.start[i], trace.ranges.end[i]};
     const InCall call(trace, range);
     add_ranges(trace, call, frames, chart);

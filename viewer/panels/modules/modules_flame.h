@@ -29,7 +29,7 @@ struct FlameLane {
 
 struct FlameChart {
     std::int32_t range = -1;  // the call: a row of HostRanges
-    int rank = 0;             // index into Trace::ranks
+    traces::store::RankIndex rank;
     model::TimeRange call;    // the call's time on the host
     model::TimeRange time;    // the call and the device work launched inside
     std::int64_t ranges = 0;  // nested in the call and shown

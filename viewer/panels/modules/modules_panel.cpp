@@ -268,8 +268,7 @@ class ModulesPanel final : public model::Panel {
         ImGui::SameLine(0, ImGui::GetFontSize() * 0.3F);
         draw::flow(draw::button_width("Timeline"));
         if (draw::named_button("Timeline", "modules.timeline")) {
-            session.go_to(time, std::max(0, trace.threads[trace.ranges.thread[i]].rank),
-                          {model::EventKind::range, range});
+            session.go_to(time, trace.threads[trace.ranges.thread[i]].rank, {model::EventKind::range, range});
         }
         std::string facts =
             fmt::format("at {}, host {}", draw::format_duration(static_cast<double>(time.from)),
@@ -344,7 +343,7 @@ class ModulesPanel final : public model::Panel {
 
     tables::TreeState tree_;
     std::shared_ptr<const traces::analysis::ModuleView> view_;
-    int rank_ = -1;
+    traces::store::RankIndex rank_;
     theme::Appearance appearance_ = theme::Appearance::dark;
     std::shared_ptr<const ModulesModel> model_;
     std::weak_ptr<const traces::store::Trace> shown_;

@@ -13,7 +13,6 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
-#include "viewer/model/rank_steps.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/query/query_history.h"
 #include "viewer/panels/query/query_plot.h"
@@ -356,7 +355,7 @@ class QueryPanel final : public model::Panel {
 
     static void go_to(model::Session& session, const RowPlace& place) {
         const traces::store::Trace& trace = *session.trace();
-        const std::optional<int> rank = place.rank ? model::rank_index(trace, *place.rank) : std::nullopt;
+        const auto rank = place.rank ? trace.rank_of_number(*place.rank) : traces::store::RankIndex();
         model::SelectedEvent event;
         if (const auto device = device_event_at(trace, place); device >= 0) {
             event = {model::EventKind::device, device};

@@ -11,6 +11,10 @@
 
 #include "viewer/panels/query/query_table.h"
 
+namespace shardscope::viewer::draw {
+struct Chart;
+}
+
 namespace shardscope::viewer::panels {
 
 class QueryPlot {
@@ -25,8 +29,8 @@ class QueryPlot {
     void draw_choosers(const QueryTable& table);
     void refresh(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
                  int columns);
-    void paint(const QueryTable& table, const struct draw::Chart& chart) const;
-    void draw_tip(const QueryTable& table, const struct draw::Chart& chart) const;
+    void paint(const QueryTable& table, const draw::Chart& chart) const;
+    void draw_tip(const QueryTable& table, const draw::Chart& chart) const;
 
     int x_ = -1, y_ = -1;  // columns; x -1: the row's index
     int look_ = 0;

@@ -199,9 +199,8 @@ std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& pl
     for (auto at = std::lower_bound(start.begin(), start.end(), place.from);
          at != start.end() && *at == place.from; ++at) {
         const auto i = static_cast<std::size_t>(at - start.begin());
-        const int on = trace.threads[trace.ranges.thread[i]].rank;
-        const bool rank =
-            !place.rank || (on >= 0 && trace.ranks[static_cast<std::size_t>(on)].number == *place.rank);
+        const traces::store::RankIndex on = trace.threads[trace.ranges.thread[i]].rank;
+        const bool rank = !place.rank || (on.known() && trace.ranks[on.at()].number == *place.rank);
         if (trace.ranges.end[i] == place.to && rank) return static_cast<std::int64_t>(i);
     }
     return -1;

@@ -45,7 +45,7 @@ RowPlaces find_places(const std::vector<std::string>& columns);
 
 struct RowPlace {
     std::int64_t from = 0, to = 0;
-    std::optional<int> rank;  // the rank's number
+    std::optional<int> rank;
 };
 std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row);
 

@@ -21,6 +21,8 @@ namespace {
 using traces::analysis::ShardChange;
 using traces::analysis::ShardState;
 using traces::analysis::UnitHistory;
+using traces::store::RankIndex;
+using traces::store::UnitIndex;
 
 constexpr int kMostRectangles = 7000;  // for all visible lanes together
 constexpr int kWidestColumn = 16;      // pixels
@@ -75,22 +77,22 @@ std::string collective_text(const traces::store::Trace& trace, std::int32_t even
         draw::format_duration(static_cast<double>(trace.device.end[at] - trace.device.start[at])));
 }
 
-void state_tip(const ShardGrid::Input& input, std::size_t rank, std::size_t unit, std::int64_t time) {
+void state_tip(const ShardGrid::Input& input, RankIndex rank, UnitIndex unit, std::int64_t time) {
     constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min(),
                            kLast = std::numeric_limits<std::int64_t>::max();
     const UnitHistory& history = input.states->of(rank, unit);
     const ShardChange& now = history.at(time);
     const traces::analysis::Interval span = history.span(time);
-    draw::begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit],
-                                input.trace->ranks[rank].number,
+    draw::begin_tip(fmt::format("{} on rank {} at {}", input.states->units[unit.at()],
+                                input.trace->ranks[rank.at()].number,
                                 draw::format_duration(static_cast<double>(time))));
     draw::tip_row("State", name(now.state), theme::shard_color(now.state));
     if (span.start != kFirst)
         draw::tip_row("For", draw::format_duration(static_cast<double>(time - span.start)));
     if (span.end != kLast)
         draw::tip_row("Still for", draw::format_duration(static_cast<double>(span.end - time)));
-    if (input.states->bytes[unit] >= 0)
-        draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit]));
+    if (input.states->bytes[unit.at()] >= 0)
+        draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit.at()]));
     draw::tip_row("Whole on the device", now.whole ? "yes" : "no");
     if (input.states->allocations)
         draw::tip_row("Held by the host program",
@@ -130,7 +132,7 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     const int ranks = static_cast<int>(input.states->ranks);
     shown_ranks_ = std::clamp(static_cast<int>(room / cell), 1, std::max(1, ranks));
     // Keeps the chosen rank in sight.
-    first_rank_ = std::clamp(first_rank_, std::max(0, input.rank_index - shown_ranks_ + 1), input.rank_index);
+    first_rank_ = std::clamp(first_rank_, std::max(0, input.rank.value - shown_ranks_ + 1), input.rank.value);
     first_rank_ = std::clamp(first_rank_, 0, std::max(0, ranks - shown_ranks_));
 
     ImGui::SetCursorScreenPos({at.x + name, at.y});
@@ -151,8 +153,7 @@ ShardGrid::Events ShardGrid::draw(const Input& input, float height) {
     const ImVec2 start = ImGui::GetCursorScreenPos();
     while (clipper.Step()) {
         for (int u = clipper.DisplayStart; u < clipper.DisplayEnd; ++u) {
-            const Row row{static_cast<std::size_t>(u), start.y + row_height * static_cast<float>(u),
-                          row_height, cell};
+            const Row row{UnitIndex(u), start.y + row_height * static_cast<float>(u), row_height, cell};
             draw_name(input, row, name, events);
             draw_cells(input, row, start.x + name, events);
             draw_lane(input, row, events);
@@ -181,14 +182,14 @@ void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events
     const int stride =
         std::max(1, static_cast<int>(std::ceil((number + ImGui::GetFontSize() * 0.3F) / cell)));
     for (int i = 0; i < shown_ranks_; ++i) {
-        const int rank = first_rank_ + i;
-        const bool chosen = rank == input.rank_index;
+        const RankIndex rank(first_rank_ + i);
+        const bool chosen = rank == input.rank;
         const ImVec2 min = {at.x + cell * static_cast<float>(i), at.y}, max = {min.x + cell, at.y + height};
         ImGui::SetCursorScreenPos(min);
-        ImGui::PushID(rank);
+        ImGui::PushID(rank.value);
         if (draw::place_button("rank", {cell, height})) events.rank = rank;
         ImGui::PopID();
-        const std::string text = fmt::format("{}", input.trace->ranks[static_cast<std::size_t>(rank)].number);
+        const std::string text = fmt::format("{}", input.trace->ranks[rank.at()].number);
         draw::items::mark("shardmap.rank." + text, text);
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Rank %s", text.c_str());
         if (chosen || i % stride == 0)
@@ -201,14 +202,14 @@ void ShardGrid::draw_rank_numbers(const Input& input, float cell, Events& events
 
 void ShardGrid::draw_name(const Input& input, const Row& row, float width, Events& events) const {
     const float font = ImGui::GetFontSize();
-    const std::string& unit = input.states->units[row.unit];
+    const std::string& unit = input.states->units[row.unit.at()];
     const ImVec2 at = {ImGui::GetWindowPos().x, row.top};
     ImDrawList* draw = ImGui::GetWindowDrawList();
-    if (input.selected_unit == static_cast<int>(row.unit))
+    if (input.selected_unit == row.unit)
         draw->AddRectFilled(at, {input.lanes_right, at.y + row.height}, draw::faded(theme::accent(), 0.22F));
     ImGui::SetCursorScreenPos(at);
-    ImGui::PushID(static_cast<int>(row.unit));
-    if (draw::place_button("unit", {width, row.height})) events.unit = static_cast<int>(row.unit);
+    ImGui::PushID(row.unit.value);
+    if (draw::place_button("unit", {width, row.height})) events.unit = row.unit;
     ImGui::PopID();
     draw::items::mark("shardmap.unit." + unit, unit);
     const std::string shown = draw::fit_text(unit, width - font * 0.6F);
@@ -220,7 +221,7 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
     ImDrawList* draw = ImGui::GetWindowDrawList();
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     for (int i = 0; i < shown_ranks_; ++i) {
-        const auto rank = static_cast<std::size_t>(first_rank_) + static_cast<std::size_t>(i);
+        const RankIndex rank(first_rank_ + i);
         const UnitHistory& history = input.states->of(rank, row.unit);
         const ShardChange& now = history.at(input.cursor);
         const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
@@ -236,16 +237,16 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         if (row.cell > ImGui::GetFontSize() * 1.1F)
             put_centered(min, max, draw::text_on(color), letter(now.state));
         if (draw::items::kept())
-            draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit],
-                                           input.trace->ranks[rank].number),
+            draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit.at()],
+                                           input.trace->ranks[rank.at()].number),
                                min, max, name(now.state));
         const bool hovered = ImGui::IsWindowHovered() && mouse.x >= min.x && mouse.x < max.x &&
                              mouse.y >= min.y && mouse.y < max.y;
         if (!hovered) continue;
         state_tip(input, rank, row.unit, input.cursor);
         if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-            events.rank = static_cast<int>(rank);
-            events.unit = static_cast<int>(row.unit);
+            events.rank = rank;
+            events.unit = row.unit;
         }
         if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && now.event >= 0) events.opened = now.event;
     }
@@ -256,8 +257,8 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     const float width = input.lanes_right - input.lanes_left;
     if (width < 1) return;
     const int columns = std::max(1, static_cast<int>(width) / column_pixels_);
-    auto& [key, runs] = folded_[row.unit];
-    const StateLane& lane = (*input.lanes)[row.unit];
+    auto& [key, runs] = folded_[row.unit.at()];
+    const StateLane& lane = (*input.lanes)[row.unit.at()];
     if (const Folded wanted{&lane, input.from, input.to, columns}; key != wanted) {
         runs = lane.fold(input.from, input.to, columns);
         key = wanted;
@@ -274,11 +275,11 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
         draw->AddRectFilled({x0, bottom - height}, {x1, bottom}, theme::shard_color(run.state));
     }
     draw_allocated(input, row);
-    draw::items::place("shardmap.lane." + input.states->units[row.unit], {input.lanes_left, top},
+    draw::items::place("shardmap.lane." + input.states->units[row.unit.at()], {input.lanes_left, top},
                        {input.lanes_right, bottom});
     // The lane catches the mouse, so that a drag scrubs outside of it too.
     ImGui::SetCursorScreenPos({input.lanes_left, row.top});
-    ImGui::PushID(static_cast<int>(row.unit));
+    ImGui::PushID(row.unit.value);
     draw::place_button("lane", {width, row.height});
     ImGui::PopID();
     const auto time = input.from + static_cast<std::int64_t>(
@@ -287,11 +288,10 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
     if (ImGui::IsItemActive()) events.scrub = time;
     if (!ImGui::IsItemHovered()) return;
     events.hovers_lanes = true;
-    if (ImGui::IsItemClicked()) events.unit = static_cast<int>(row.unit);
-    state_tip(input, static_cast<std::size_t>(input.rank_index), row.unit, time);
+    if (ImGui::IsItemClicked()) events.unit = row.unit;
+    state_tip(input, input.rank, row.unit, time);
     if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
-        const ShardChange& now =
-            input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).at(time);
+        const ShardChange& now = input.states->of(input.rank, row.unit).at(time);
         if (now.event >= 0) events.opened = now.event;
     }
 }
@@ -299,8 +299,7 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
 // When the host program held the whole parameters: a thin line below the lane, merged where gaps are below a
 // pixel.
 void ShardGrid::draw_allocated(const Input& input, const Row& row) {
-    const traces::analysis::IntervalSet& held =
-        input.states->of(static_cast<std::size_t>(input.rank_index), row.unit).allocated;
+    const traces::analysis::IntervalSet& held = input.states->of(input.rank, row.unit).allocated;
     const double per_ns = static_cast<double>(input.lanes_right - input.lanes_left) /
                           static_cast<double>(input.to - input.from);
     const auto x_of = [&](std::int64_t time) {

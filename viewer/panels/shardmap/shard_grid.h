@@ -23,14 +23,15 @@ class ShardGrid {
         const traces::store::Trace* trace = nullptr;
         const traces::analysis::ShardStates* states = nullptr;
         const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
-        int rank_index = 0;
-        std::int64_t from = 0, to = 1;  // the visible range of the lanes
+        traces::store::RankIndex rank;                  // the chosen one
+        std::int64_t from = 0, to = 1;                  // the visible range of the lanes
         std::int64_t cursor = 0;
-        int selected_unit = -1;
+        traces::store::UnitIndex selected_unit;
         float lanes_left = 0, lanes_right = 0;  // on the screen
     };
     struct Events {
-        std::optional<int> unit, rank;       // clicked
+        traces::store::UnitIndex unit;       // clicked
+        traces::store::RankIndex rank;       // clicked
         std::optional<std::int64_t> scrub;   // the mouse is held down on a lane at this time
         std::optional<std::int32_t> opened;  // DeviceEvents row of the collective double-clicked
         bool hovers_lanes = false;
@@ -48,7 +49,7 @@ class ShardGrid {
 
   private:
     struct Row {
-        std::size_t unit = 0;
+        traces::store::UnitIndex unit;
         float top = 0, height = 0, cell = 0;  // cell: width of one rank's
     };
     struct Folded {  // the source of a lane's folded runs

@@ -18,6 +18,7 @@ using traces::analysis::ShardChange;
 using traces::analysis::ShardState;
 using traces::analysis::ShardStates;
 using traces::analysis::UnitHistory;
+using traces::store::UnitIndex;
 
 constexpr std::size_t kMostMoments = 256;  // candidates checked for the busiest one
 
@@ -96,11 +97,11 @@ std::vector<StateRun> StateLane::fold(std::int64_t from, std::int64_t to, int co
     return runs;
 }
 
-std::vector<std::int64_t> change_times(const ShardStates& states, std::size_t rank_index) {
+std::vector<std::int64_t> change_times(const ShardStates& states, traces::store::RankIndex rank) {
     std::vector<std::int64_t> times;
-    if (rank_index >= states.ranks) return times;
+    if (rank.at() >= states.ranks) return times;
     for (std::size_t u = 0; u < states.units.size(); ++u) {
-        for (const ShardChange& change : states.of(rank_index, u).changes) times.push_back(change.time);
+        for (const ShardChange& change : states.of(rank, UnitIndex(u)).changes) times.push_back(change.time);
     }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());
@@ -117,11 +118,11 @@ std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& tim
     return it == times.begin() ? std::nullopt : std::optional(*(it - 1));
 }
 
-ShardCounts counts_at(const ShardStates& states, std::size_t rank_index, std::int64_t time) {
+ShardCounts counts_at(const ShardStates& states, traces::store::RankIndex rank, std::int64_t time) {
     ShardCounts counts;
-    if (rank_index >= states.ranks) return counts;
+    if (rank.at() >= states.ranks) return counts;
     for (std::size_t u = 0; u < states.units.size(); ++u) {
-        const UnitHistory& history = states.of(rank_index, u);
+        const UnitHistory& history = states.of(rank, UnitIndex(u));
         const ShardChange& now = history.at(time);
         ++counts.units[index(now.state)];
         if (now.whole) {
@@ -133,7 +134,7 @@ ShardCounts counts_at(const ShardStates& states, std::size_t rank_index, std::in
     return counts;
 }
 
-std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
+std::int64_t busiest_moment(const ShardStates& states, traces::store::RankIndex rank,
                             const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to) {
     const auto first = std::lower_bound(times.begin(), times.end(), from);
     const auto last = std::lower_bound(first, times.end(), to);
@@ -144,7 +145,7 @@ std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
     for (std::size_t i = 0; i < count; i += stride) {
         const std::int64_t time = *(first + static_cast<std::ptrdiff_t>(i));
         const int active = static_cast<int>(states.units.size()) -
-                           counts_at(states, rank_index, time).units[index(ShardState::sharded)];
+                           counts_at(states, rank, time).units[index(ShardState::sharded)];
         if (active <= most) continue;
         most = active;
         best = time;
@@ -153,12 +154,12 @@ std::int64_t busiest_moment(const ShardStates& states, std::size_t rank_index,
 }
 
 std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const ShardStates& states,
-                                                                  std::size_t rank_index) {
+                                                                  traces::store::RankIndex rank) {
     std::vector<std::pair<std::int64_t, std::int64_t>> edges;  // time, change in bytes
     std::int64_t now = 0;
-    for (std::size_t u = 0; rank_index < states.ranks && u < states.units.size(); ++u) {
+    for (std::size_t u = 0; rank.at() < states.ranks && u < states.units.size(); ++u) {
         const std::int64_t bytes = std::max<std::int64_t>(states.bytes[u], 0);
-        const UnitHistory& history = states.of(rank_index, u);
+        const UnitHistory& history = states.of(rank, UnitIndex(u));
         bool whole = history.at_first.whole;
         if (whole) now += bytes;
         for (const ShardChange& change : history.changes) {
@@ -189,10 +190,10 @@ constexpr double kShortest = 1000;  // shortest visible range, ns
 
 }  // namespace
 
-std::vector<StepTime> step_times(const traces::store::Trace& trace, int rank_index,
+std::vector<StepTime> step_times(const traces::store::Trace& trace,
                                  const traces::analysis::RankSummary& rank) {
     std::unordered_map<std::int64_t, std::int64_t> host_start;
-    for (const traces::store::Step& step : model::steps_of(trace, rank_index))
+    for (const traces::store::Step& step : model::steps_of(trace, trace.rank_of_number(rank.rank)))
         host_start.emplace(step.number, step.start);
     std::vector<StepTime> steps;
     for (const traces::analysis::StepSummary& step : rank.steps) {

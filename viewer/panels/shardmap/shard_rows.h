@@ -47,7 +47,8 @@ class StateLane {
 };
 
 // The moments at which any unit of the rank changes, sorted, without duplicates.
-std::vector<std::int64_t> change_times(const traces::analysis::ShardStates& states, std::size_t rank_index);
+std::vector<std::int64_t> change_times(const traces::analysis::ShardStates& states,
+                                       traces::store::RankIndex rank);
 // The nearest moment after (before) `time`; nullopt if there is none.
 std::optional<std::int64_t> next_change(const std::vector<std::int64_t>& times, std::int64_t time);
 std::optional<std::int64_t> previous_change(const std::vector<std::int64_t>& times, std::int64_t time);
@@ -58,17 +59,18 @@ struct ShardCounts {  // of one rank at one time
     std::int64_t whole_bytes = 0;  // of the units whose size is known
     int allocated = 0;             // units whose whole parameters the host program holds
 };
-ShardCounts counts_at(const traces::analysis::ShardStates& states, std::size_t rank_index, std::int64_t time);
+ShardCounts counts_at(const traces::analysis::ShardStates& states, traces::store::RankIndex rank,
+                      std::int64_t time);
 
 // The first moment in [from, to) at which the most units of the rank are not sharded: shown before the user
 // has chosen a moment. `from` if nothing happens.
-std::int64_t busiest_moment(const traces::analysis::ShardStates& states, std::size_t rank_index,
+std::int64_t busiest_moment(const traces::analysis::ShardStates& states, traces::store::RankIndex rank,
                             const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to);
 
 // The bytes of whole parameters in device memory, by the states and the units' sizes: shown below the map if
 // a trace has no memory events. The category is unsharded_parameters.
 std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const traces::analysis::ShardStates& states,
-                                                                  std::size_t rank_index);
+                                                                  traces::store::RankIndex rank);
 
 // --- Which part of the time the shard map shows, and how zooming, scrolling and stepping change it. Pure
 // arithmetic, no drawing; any thread. Times in nanoseconds.
@@ -78,7 +80,7 @@ struct StepTime {  // from the first work of a step, on the host or the device, 
     model::TimeRange time;
 };
 // The kept steps of one rank, in order of time.
-std::vector<StepTime> step_times(const traces::store::Trace& trace, int rank_index,
+std::vector<StepTime> step_times(const traces::store::Trace& trace,
                                  const traces::analysis::RankSummary& rank);
 
 class ShardView {

@@ -28,6 +28,8 @@ namespace {
 using traces::analysis::MemoryPoint;
 using traces::analysis::ShardState;
 using traces::analysis::ShardStates;
+using traces::store::RankIndex;
+using traces::store::UnitIndex;
 
 constexpr double kChangesASecond = 4;  // while it plays
 
@@ -111,16 +113,16 @@ class ShardMapPanel final : public model::Panel {
         trace_ = session.trace();
         states_ = states;
         source_ = curve_ = curve;
-        rank_ = std::clamp(session.rank, 0, static_cast<int>(states->ranks) - 1);
-        const auto rank = static_cast<std::size_t>(rank_);
-        times_ = change_times(*states, rank);
+        rank_ = RankIndex(std::min(session.rank.at(), states->ranks - 1));
+        times_ = change_times(*states, rank_);
         lanes_.clear();
-        for (std::size_t u = 0; u < states->units.size(); ++u) lanes_.emplace_back(states->of(rank, u));
+        for (std::size_t u = 0; u < states->units.size(); ++u)
+            lanes_.emplace_back(states->of(rank_, UnitIndex(u)));
         grid_.forget();
         inferred_ = curve->points.empty();
         if (inferred_) {
             curve_ = std::make_shared<const draw::CategoryCurve>(
-                draw::category_curve(whole_parameters_curve(*states, rank)));
+                draw::category_curve(whole_parameters_curve(*states, rank_)));
         }
         top_ = curve_->most_total;
         for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = curve_->most[c] > 0;
@@ -128,7 +130,7 @@ class ShardMapPanel final : public model::Panel {
         if (!other_trace) return;
         view_.start();
         summary_ = nullptr;
-        unit_ = -1;
+        unit_ = {};
         playing_ = false;
     }
 
@@ -138,7 +140,7 @@ class ShardMapPanel final : public model::Panel {
         summary_ = summary;
         steps_rank_ = session.rank;
         const traces::analysis::RankSummary* rank = widgets::chosen_rank(summary->ranks, session);
-        view_.set_steps(rank != nullptr ? step_times(*trace_, session.rank, *rank) : std::vector<StepTime>());
+        view_.set_steps(rank != nullptr ? step_times(*trace_, *rank) : std::vector<StepTime>());
     }
 
     // --- time ---
@@ -157,8 +159,7 @@ class ShardMapPanel final : public model::Panel {
         const model::TimeRange all = bounds(session);
         if (!entry.cursor) {  // until the user chooses a moment
             const model::TimeRange part = view_.middle_step(all);
-            entry.cursor =
-                busiest_moment(*states_, static_cast<std::size_t>(rank_), times_, part.from, part.to);
+            entry.cursor = busiest_moment(*states_, rank_, times_, part.from, part.to);
         }
         entry.cursor = std::clamp(*entry.cursor, all.from, all.to - 1);
         view_.update(all, entry.visible, *entry.cursor);
@@ -209,7 +210,7 @@ class ShardMapPanel final : public model::Panel {
 
     void draw_moment(const traces::store::Trace& trace, const model::Session& session) const {
         const std::int64_t now = cursor(session);
-        const ShardCounts counts = counts_at(*states_, static_cast<std::size_t>(rank_), now);
+        const ShardCounts counts = counts_at(*states_, rank_, now);
         const StepTime* step = view_.step_at(now);
         std::string line = draw::format_duration(static_cast<double>(now));
         if (step != nullptr) {
@@ -218,7 +219,7 @@ class ShardMapPanel final : public model::Panel {
                             draw::format_duration(static_cast<double>(now - step->time.from)), step->number);
         }
         line += fmt::format("    Rank {}: of {} unit{} the device holds {} whole or arriving, {}",
-                            trace.ranks[static_cast<std::size_t>(rank_)].number, states_->units.size(),
+                            trace.ranks[rank_.at()].number, states_->units.size(),
                             states_->units.size() == 1 ? "" : "s", counts.whole,
                             draw::format_size(counts.whole_bytes));
         if (states_->allocations) line += fmt::format("; the host program {}", counts.allocated);
@@ -249,7 +250,7 @@ class ShardMapPanel final : public model::Panel {
         input.trace = trace_.get();
         input.states = states_.get();
         input.lanes = &lanes_;
-        input.rank_index = rank_;
+        input.rank = rank_;
         input.from = view_.range().from;
         input.to = view_.range().to;
         input.cursor = cursor(session);
@@ -335,20 +336,20 @@ class ShardMapPanel final : public model::Panel {
         playing_ = false;
     }
 
-    // Session::selected_unit is an index into Trace::units; if the trace has none the panel keeps its own.
-    int selected_unit(const model::Session& session) const {
+    // Session::selected_unit is one of Trace::units; if the trace has none the panel keeps its own.
+    UnitIndex selected_unit(const model::Session& session) const {
         return trace_->units.empty() ? unit_ : session.selected_unit;
     }
 
     void take_events(model::Session& session, const ShardGrid::Events& events) {
-        if (events.unit) (trace_->units.empty() ? unit_ : session.selected_unit) = *events.unit;
+        if (events.unit.known()) (trace_->units.empty() ? unit_ : session.selected_unit) = events.unit;
         if (events.scrub) scrub(session, *events.scrub);
         if (events.opened) {
             const auto event = static_cast<std::size_t>(*events.opened);
             session.go_to({trace_->device.start[event], trace_->device.end[event]},
-                          trace_->device.rank[event], {model::EventKind::device, *events.opened});
-        } else if (events.rank) {
-            session.rank = *events.rank;
+                          RankIndex(trace_->device.rank[event]), {model::EventKind::device, *events.opened});
+        } else if (events.rank.known()) {
+            session.rank = events.rank;
         }
     }
 
@@ -361,13 +362,14 @@ class ShardMapPanel final : public model::Panel {
     std::shared_ptr<const ShardStates> states_;
     std::shared_ptr<const draw::CategoryCurve> source_, curve_;
     bool inferred_ = false;  // the curve was inferred from the states
-    int rank_ = 0, unit_ = -1;
+    RankIndex rank_;
+    UnitIndex unit_;
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
     std::int64_t top_ = 0;
     std::array<bool, traces::schema::kMemoryCategories> used_{};  // the curve's categories
     std::shared_ptr<const traces::analysis::ExecutionSummary> summary_;
-    int steps_rank_ = -1;
+    RankIndex steps_rank_;
     ShardView view_;
     bool playing_ = false;
     double played_ = 0;

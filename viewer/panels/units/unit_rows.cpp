@@ -168,11 +168,11 @@ std::string regather_text(const std::vector<UnitPhase>& rows, std::int64_t steps
 }
 
 std::int32_t first_gather(const traces::store::Trace& trace, const traces::analysis::ShardStates& states,
-                          std::size_t rank_index, std::string_view unit, traces::schema::Phase phase,
+                          traces::store::RankIndex rank, std::string_view unit, traces::schema::Phase phase,
                           std::int64_t from) {
     const auto at = std::find(states.units.begin(), states.units.end(), unit);
-    if (at == states.units.end() || rank_index >= states.ranks) return -1;
-    const auto& history = states.of(rank_index, static_cast<std::size_t>(at - states.units.begin()));
+    if (at == states.units.end() || rank.at() >= states.ranks) return -1;
+    const auto& history = states.of(rank, traces::store::UnitIndex(at - states.units.begin()));
     std::int32_t any = -1;
     for (const traces::analysis::ShardChange& change : history.changes) {
         const bool moves = change.state == traces::analysis::ShardState::gathering ||

@@ -29,7 +29,7 @@ std::string regather_text(const std::vector<traces::analysis::UnitPhase>& rows, 
 // The unit's first gather on the rank at or after `from`: a DeviceEvents row, -1 none. With several phases:
 // the first that starts in the phase, if collectives record it.
 std::int32_t first_gather(const traces::store::Trace& trace, const traces::analysis::ShardStates& states,
-                          std::size_t rank_index, std::string_view unit, traces::schema::Phase phase,
+                          traces::store::RankIndex rank, std::string_view unit, traces::schema::Phase phase,
                           std::int64_t from);
 
 }  // namespace shardscope::viewer::panels

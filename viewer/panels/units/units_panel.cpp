@@ -267,17 +267,17 @@ class UnitsPanel final : public model::Panel {
     }
 
     static void select(model::Session& session, const traces::store::Trace& trace, const std::string& unit) {
-        session.selected_unit = -1;
+        session.selected_unit = {};
         for (std::size_t u = 0; u < trace.units.size(); ++u) {
-            if (trace.units[u].name == unit) session.selected_unit = static_cast<int>(u);
+            if (trace.units[u].name == unit) session.selected_unit = traces::store::UnitIndex(u);
         }
     }
 
     static void open(model::Session& session, const traces::store::Trace& trace,
                      const traces::analysis::ShardStates& states, const UnitPhase& row) {
         const auto limit = session.current()->limit;
-        const std::int32_t event = first_gather(trace, states, static_cast<std::size_t>(session.rank),
-                                                row.name, row.phase, limit ? limit->from : trace.first_ns);
+        const std::int32_t event = first_gather(trace, states, session.rank, row.name, row.phase,
+                                                limit ? limit->from : trace.first_ns);
         if (event < 0) return;
         const auto at = static_cast<std::size_t>(event);
         session.go_to({trace.device.start[at], trace.device.end[at]}, session.rank,

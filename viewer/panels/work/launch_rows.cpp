@@ -32,13 +32,13 @@ std::string in_range(const LaunchRange& range) {
     return sql;
 }
 
-// The rank of the process with this device; if there is none, the device's first rank. -1 none.
-int rank_of(const traces::store::Trace& trace, std::int64_t device, std::int64_t pid) {
-    int of_device = -1;
+// The rank of the process with this device; if there is none, the device's first rank.
+traces::store::RankIndex rank_of(const traces::store::Trace& trace, std::int64_t device, std::int64_t pid) {
+    traces::store::RankIndex of_device;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
         if (trace.ranks[i].device != device) continue;
-        if (trace.ranks[i].global_pid == pid) return static_cast<int>(i);
-        if (of_device < 0) of_device = static_cast<int>(i);
+        if (trace.ranks[i].global_pid == pid) return traces::store::RankIndex(i);
+        if (!of_device.known()) of_device = traces::store::RankIndex(i);
     }
     return of_device;
 }
@@ -107,7 +107,7 @@ std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
         const auto at = [&](std::size_t column) { return integer(values[column]); };
         Launches row;
         row.rank = rank_of(trace, at(0), at(1));
-        if (row.rank < 0) continue;
+        if (!row.rank.known()) continue;
         if (const auto* name = std::get_if<std::string>(&values[2])) row.name = draw::readable_name(*name);
         for (std::size_t i = 0; i < 3; ++i) {
             row.grid[i] = at(3 + i);
@@ -131,7 +131,7 @@ std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const tr
         const auto at = [&](std::size_t column) { return integer(values[column]); };
         Copies row;
         row.rank = rank_of(trace, at(0), at(1));
-        if (row.rank < 0) continue;
+        if (!row.rank.known()) continue;
         row.name = traces::store::memcpy_name(static_cast<int>(std::clamp<std::int64_t>(at(2), 0, 255)));
         row.from = memory_kind(values[3]);
         row.to = memory_kind(values[4]);
@@ -146,7 +146,8 @@ std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const tr
     return all;
 }
 
-std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank) {
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all,
+                                                       traces::store::RankIndex rank) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Kernel", "", Kind::text, 0, 20, 0, "The kernel's name.", 0, 24},
         {"grid", "Grid", "blocks", Kind::text, 9, 18, 0, "Blocks of a launch in x, y and z."},
@@ -178,7 +179,8 @@ std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launche
     return table;
 }
 
-std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank) {
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all,
+                                                     traces::store::RankIndex rank) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"name", "Copy", "", Kind::text, 0, 20, 0, "From where to where."},
         {"from", "From", "memory", Kind::text, 7, 18, 0,

@@ -25,7 +25,7 @@ std::string launches_sql(const LaunchRange& range);
 std::string copies_sql(const LaunchRange& range);
 
 struct Launches {
-    int rank = 0;  // index into Trace::ranks
+    traces::store::RankIndex rank;
     std::string name;
     std::int64_t grid[3] = {}, block[3] = {};  // blocks, threads
     std::int64_t registers = 0;                // per thread; 0 unknown
@@ -35,7 +35,7 @@ struct Launches {
     bool known() const;
 };
 struct Copies {
-    int rank = 0;
+    traces::store::RankIndex rank;
     std::string name;      // "Memcpy HtoD"
     std::string from, to;  // kinds of memory: "Pinned"; "-" unknown
     std::int64_t bytes = 0;
@@ -47,15 +47,17 @@ std::vector<Launches> launches_of(const traces::store::QueryResult& answer,
                                   const traces::store::Trace& trace);
 std::vector<Copies> copies_of(const traces::store::QueryResult& answer, const traces::store::Trace& trace);
 
-// Row i is the i-th row of `rank` (an index): rows_of() returns their indices.
+// Row i is the i-th row of `rank`: rows_of() returns their indices.
 template <class Row>
-std::vector<std::size_t> rows_of(const std::vector<Row>& all, int rank) {
+std::vector<std::size_t> rows_of(const std::vector<Row>& all, traces::store::RankIndex rank) {
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < all.size(); ++i)
         if (all[i].rank == rank) rows.push_back(i);
     return rows;
 }
-std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all, int rank);
-std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all, int rank);
+std::shared_ptr<const tables::TableModel> launch_table(const std::vector<Launches>& all,
+                                                       traces::store::RankIndex rank);
+std::shared_ptr<const tables::TableModel> copy_table(const std::vector<Copies>& all,
+                                                     traces::store::RankIndex rank);
 
 }  // namespace shardscope::viewer::panels

@@ -19,8 +19,8 @@ constexpr std::string_view kHint = "A double-click shows the longest on the time
 
 void LaunchView::draw_launches(model::Session& session) {
     if (!ready(session, launches)) return;
-    const int rank = session.rank;
-    const auto model = launches_model_.of(launches_, fmt::format("{}", rank),
+    const traces::store::RankIndex rank = session.rank;
+    const auto model = launches_model_.of(launches_, fmt::format("{}", rank.value),
                                           [&] { return launch_table(*launches_, rank); });
     if (model->rows() == 0)
         return draw::note("The database contains no kernel of this rank in the current selection.");
@@ -34,9 +34,9 @@ void LaunchView::draw_launches(model::Session& session) {
 
 void LaunchView::draw_copies(model::Session& session, const char* id, const char* name) {
     if (!ready(session, copies)) return;
-    const int rank = session.rank;
+    const traces::store::RankIndex rank = session.rank;
     const auto model =
-        copies_model_.of(copies_, fmt::format("{}", rank), [&] { return copy_table(*copies_, rank); });
+        copies_model_.of(copies_, fmt::format("{}", rank.value), [&] { return copy_table(*copies_, rank); });
     if (model->rows() == 0) return draw::note("This rank copies nothing in the current selection.");
     draw::note(kHint);
     const tables::TableEvents events = draw_table(id, model, copies_state_, {.filter = false, .name = name});
@@ -102,9 +102,10 @@ void LaunchView::take_answer() {
     }
 }
 
-void LaunchView::go_to(model::Session& session, int rank, std::int64_t start, std::int64_t length) {
+void LaunchView::go_to(model::Session& session, traces::store::RankIndex rank, std::int64_t start,
+                       std::int64_t length) {
     const traces::store::Trace& trace = *session.trace();
-    const RowPlace place{start, start + length, trace.ranks[static_cast<std::size_t>(rank)].number};
+    const RowPlace place{start, start + length, trace.ranks[rank.at()].number};
     const std::int64_t event = device_event_at(trace, place);
     session.go_to(
         {place.from, place.to}, rank,

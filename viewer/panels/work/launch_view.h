@@ -41,7 +41,8 @@ class LaunchView {
                Part part);  // else shows the reason, and asks for the import if needed
     bool may_ask(model::Session& session, const TraceFiles& files);
     void take_answer();
-    static void go_to(model::Session& session, int rank, std::int64_t start, std::int64_t length);
+    static void go_to(model::Session& session, traces::store::RankIndex rank, std::int64_t start,
+                      std::int64_t length);
 
     const char* import_;
     QueryRunner runner_;
