@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts that ask PyTorch. torch_python prints an interpreter that has the pinned PyTorch:
 # $SHARDSCOPE_PYTHON or python3 if it does, else that of a virtual environment, which the first call makes.
 torch_python() {
