@@ -15,17 +15,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${BIN:-build/release/bin} # BIN: programs that are built already
 [ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
 
-version=$(sed -n 's/^VERSION = "\(.*\)".*/\1/p' scripts/fidelity/differences.py)
-python=${SHARDSCOPE_PYTHON:-python3}
+python=python3
 if [[ " $* " != *" --from-logs"* && " $* " != *" --list "* ]]; then
-    has_torch() { "$1" -c "import torch; raise SystemExit(torch.__version__.split('+')[0] != '$version')" 2>/dev/null; }
-    if ! has_torch "$python"; then
-        environment=build/fidelity
-        python=$environment/bin/python
-        if ! has_torch "$python"; then
-            python3 -m venv "$environment"
-            "$python" -m pip install --quiet "torch==$version" "numpy<3" >&2
-        fi
-    fi
+    . scripts/fidelity/environment.sh
+    python=$(torch_python)
 fi
 exec "$python" scripts/fidelity --tool "$bin/shardscope-train" "$@"

@@ -27,6 +27,12 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
         job.train.accumulation = 2;
         all.push_back(job);
     }
+    for (const bool sequence : {false, true}) {
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block");
+        job.parallel.tensor = 2;
+        job.parallel.sequence = sequence;
+        all.push_back(job);
+    }
     return all;
 }
 

@@ -153,6 +153,35 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
     }
 }
 
+// Saved on one mesh, continued on another. The vocabulary of 257 has padding on two ranks.
+TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
+    const auto on = [&](int tensor, int data, bool sequence, job::FsdpLayout layout) {
+        job::Job job = on_text(small_gpt(tensor * data));
+        job.model.width = 16;
+        job.model.vocabulary = 257;
+        job.data.batch = 4 / data;
+        job.parallel.tensor = tensor;
+        job.parallel.sequence = sequence;
+        job.fsdp.layout = layout;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {
+        on(1, 1, false, job::FsdpLayout::fsdp1), on(2, 1, false, job::FsdpLayout::fsdp1),
+        on(2, 2, true, job::FsdpLayout::fsdp2), on(2, 4, false, job::FsdpLayout::lean),
+        on(1, 4, false, job::FsdpLayout::fsdp2)};
+    const std::vector<double> uninterrupted = train(meshes[0]);
+    for (std::size_t from = 0; from < meshes.size(); ++from) {
+        for (std::size_t to = 0; to < meshes.size(); ++to) {
+            const std::vector<double> losses = train_in_two(meshes[from], meshes[to]);
+            ASSERT_EQ(losses.size(), uninterrupted.size());
+            for (std::size_t step = 0; step < losses.size(); ++step) {
+                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6)
+                    << "from " << from << " to " << to << ", step " << step;
+            }
+        }
+    }
+}
+
 // 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
     job::Job job = on_text(small_gpt(4));

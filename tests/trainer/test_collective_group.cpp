@@ -1,5 +1,6 @@
 // Collectives over a wire compared with their definitions: bit by bit for sums in rank order, for any number
 // of members, type and size, in place or not, however messages are delayed.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <random>
@@ -145,6 +146,32 @@ TEST(CollectiveGroup, SumsAlongARingTheSameOnEveryRun) {
         result = memory[0];
     }
     EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(CollectiveGroup, FindsTheLargest) {
+    for (const Sums sums : {Sums::ordered, Sums::ring}) {
+        GroupRig rig(3, {.sums = sums, .seed = 6});
+        std::vector<std::vector<float>> memory(3, std::vector<float>(100001)), before;
+        for (int r = 0; r < 3; ++r) {
+            auto& own = memory[static_cast<std::size_t>(r)];
+            for (std::size_t i = 0; i < own.size(); ++i)
+                own[i] = static_cast<float>(value(9, r, static_cast<std::int64_t>(i)));
+        }
+        before = memory;
+        std::vector<std::future<void>> futures;
+        for (int r = 0; r < 3; ++r) {
+            float* own = memory[static_cast<std::size_t>(r)].data();
+            collective::CollectiveCall call{
+                plan::Operation::all_reduce, plan::DType::fp32, own, own, 100001, 1};
+            call.reduction = plan::Reduction::max;
+            futures.push_back(rig.begin(r, rig.launch(r, call)));
+        }
+        for (auto& future : futures) ASSERT_EQ(error_of(future), "");
+        for (std::size_t i = 0; i < before[0].size(); ++i) {
+            const float most = std::max({before[0][i], before[1][i], before[2][i]});
+            for (const auto& own : memory) ASSERT_EQ(own[i], most);
+        }
+    }
 }
 
 // The communicators of a mesh of 2 x 2, in another order on each rank, many at a time; buffers are changed as

@@ -325,8 +325,8 @@ TEST(Cat, IsUndoneBySplit) {
 Floats dropout_mask(int rank, int ranks, std::int64_t micro_step,
                     plan::Kernel kernel = plan::Kernel::dropout_forward) {
     device::KernelContext context = at_place(0);
-    context.rank = rank;
-    context.ranks = ranks;
+    context.data_rank = rank;
+    context.data_ranks = ranks;
     context.micro_step = micro_step;
     Floats ones(100, 1.0f), y(100, NAN);
     Call(kernel, plan::DType::fp32, {100, 42}, {0.5}).arg(y).arg(ones).run(context);

@@ -76,8 +76,8 @@ TYPED_TEST(CudaElementwise, DropoutDropsWhatTheCpuDrops) {
     using T = TypeParam;
     device::KernelContext context;
     context.seed = 11;
-    context.rank = 1;
-    context.ranks = 2;
+    context.data_rank = 1;
+    context.data_ranks = 2;
     for (const std::size_t n : kSizes) {
         for (const std::size_t shift : {0, 1}) {
             SCOPED_TRACE(text_of_size(n) + ", shifted by " + std::to_string(shift));

@@ -57,6 +57,23 @@ TEST(CudaRuns, GiveTheLossesAndTheMemoryOfTheCpu) {
     EXPECT_EQ(played_cuda::allocated(), 0U) << "device memory that nobody gave back";
 }
 
+TEST(CudaRuns, ATensorGroupGivesTheLossesAndTheMemoryOfTheCpu) {
+    const testing::SampleText text;
+    for (const bool sequence : {false, true}) {
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:Block");
+        job.run.steps = 2;
+        job.model.dropout = 0.1;
+        job.model.vocabulary = 257;
+        job.train.clip_norm = 0.5;
+        job.parallel.tensor = 2;
+        job.parallel.sequence = sequence;
+        const executor::RunResult cpu = run(job), cuda = run_played(job);
+        expect_near(cuda.losses, cpu.losses, 2e-5, sequence ? "sequence" : "tensor");
+        ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
+        for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+    }
+}
+
 TEST(CudaRuns, StrategiesGiveTheSameBits) {
     const testing::SampleText text;
     const std::vector<Point> points = testing::every_pair();

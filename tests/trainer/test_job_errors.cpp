@@ -54,7 +54,7 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
          "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
-         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode"},
+         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
         {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
         {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
@@ -121,7 +121,7 @@ TEST(JobErrors, NameTheLineOfATomlError) {
 
 TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
     EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
-              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode");
+              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence");
 }
 
 TEST(JobErrors, NameTheOptionOnTheCommandLine) {
@@ -224,6 +224,17 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
          "two keys"},
         {"[fsdp]\nunit = 'module:Linear=true'\nsharding_strategy = 'NO_SHARD'",
          "job.toml:2: fsdp.unit: NO_SHARD frees no unit; use FULL_SHARD or SHARD_GRAD_OP"},
+        {"[run]\nranks = 4\n[parallel]\ntensor = 3",
+         "job.toml:4: parallel.tensor: 4 ranks cannot be cut into tensor groups of 3; choose a divisor of "
+         "run.ranks"},
+        {"[parallel]\nsequence = true",
+         "job.toml:2: parallel.sequence: only the ranks of a tensor group divide the tokens; set "
+         "parallel.tensor "
+         "above 1, or omit the key"},
+        {"[run]\nranks = 2\n[parallel]\ntensor = 2\n[optimizer]\ntype = 'lamb'",
+         "job.toml:6: optimizer.type: lars and lamb need the norm of a whole parameter, which a tensor group "
+         "cuts; "
+         "choose adamw or sgd, or set parallel.tensor to 1"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'none'",
          "job.toml:4: parallel.mode: \"none\" trains with one rank, but run.ranks is 4; set run.ranks to 1, "
          "or "

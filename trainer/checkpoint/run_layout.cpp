@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
+#include "trainer/model/tensor_parallel.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer::checkpoint {
@@ -29,22 +30,47 @@ void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::i
     }
 }
 
+// Appends the runs of a rank's piece of its part of a parameter that are neighbours in the whole parameter.
+void append_whole(std::vector<sharding::StatePiece>& held, const sharding::StatePiece& piece,
+                  const model::Parameter& parameter, int tensor) {
+    if (parameter.cut.cut == model::Cut::none) return held.push_back(piece);
+    const std::int64_t end = piece.first + piece.elements;
+    for (std::int64_t first = piece.first; first < end;) {
+        const model::WholeRun run = model::whole_run(parameter, first, tensor);
+        // What lies beyond the whole parameter is padding.
+        const std::int64_t last = std::min(end, run.end);
+        sharding::StatePiece part = piece;
+        part.first = run.whole;
+        part.elements = std::min(last - first, parameter.whole_elements - run.whole);
+        part.where = elements_of(piece.where, first - piece.first, part.elements);
+        if (part.elements > 0) held.push_back(std::move(part));
+        first = last;
+    }
+}
+
 }  // namespace
 
 RunLayout layout_of(const sharding::Program& program) {
     RunLayout layout;
     layout.mesh = program.mesh();
     for (const model::Parameter* parameter : program.modules().parameters) {
-        layout.parameters.push_back({parameter->path, parameter->rows, parameter->width});
+        const std::int64_t width =
+            parameter->width * (parameter->cut.cut == model::Cut::columns ? parameter->cut.ranks : 1);
+        layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width});
     }
-    for (int place = 0; place < layout.mesh.shard; ++place) {
-        layout.places.push_back(program.optimizer().pieces(place));
+    for (int place = 0; place < layout.mesh.copy_size(); ++place) {
+        std::vector<sharding::StatePiece>& held = layout.places.emplace_back();
+        for (const sharding::StatePiece& piece : program.optimizer().pieces(layout.mesh.shard_index(place))) {
+            const model::Parameter& parameter =
+                *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
+            append_whole(held, piece, parameter, layout.mesh.tensor_index(place));
+        }
     }
     return layout;
 }
 
 std::int64_t samples_per_step(const job::Job& job) {
-    return std::int64_t{job.train.accumulation} * job.run.ranks * job.data.batch;
+    return std::int64_t{job.train.accumulation} * job.data_ranks() * job.data.batch;
 }
 
 std::vector<OwnedPiece> owned_pieces(const RunLayout& layout, std::int64_t most) {

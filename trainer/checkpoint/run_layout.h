@@ -28,9 +28,9 @@ struct ParameterShape {
 
 struct RunLayout {
     plan::Mesh mesh;
-    std::vector<ParameterShape> parameters;  // indexed by parameter id
-    std::vector<std::vector<sharding::StatePiece>>
-        places;  // what a rank at each place of a shard group holds
+    std::vector<ParameterShape> parameters;  // whole ones, indexed by parameter id
+    // What each rank of a copy of the parameters holds (Mesh::copy_index), as elements of whole parameters.
+    std::vector<std::vector<sharding::StatePiece>> places;
 };
 
 RunLayout layout_of(const sharding::Program& program);

@@ -54,7 +54,7 @@ void CheckpointSaver::save_together(std::int64_t step, const RankMemory& memory)
 }
 
 CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const RankMemory& memory) const {
-    const int rank = settings_.world->rank(), place = layout_.mesh.shard_index(rank);
+    const int rank = settings_.world->rank(), place = layout_.mesh.copy_index(rank);
     Part part;
     if (layout_.mesh.replica(rank) > 0 || !plan_.writers.contains(place)) return part;
     try {

@@ -49,7 +49,7 @@ std::string strategy(const job::Job& job) {
     }
     std::string text = "FSDP " + text_of(job, "fsdp.sharding_strategy");
     if (job.fsdp.shard_group > 0)
-        text += fmt::format(" {}x{}", job.run.ranks / job.fsdp.shard_group, job.fsdp.shard_group);
+        text += fmt::format(" {}x{}", job.data_ranks() / job.fsdp.shard_group, job.fsdp.shard_group);
     return text + ", wrap " + to_text(job.fsdp.wrap);
 }
 
@@ -105,8 +105,8 @@ Progress::Progress(const job::Job& job, std::int64_t first_step)
     : steps_(job.run.steps), first_step_(first_step), terminal_(isatty(STDERR_FILENO) == 1) {
     const model::BatchShape shape = model::batch_shape(job);
     items_ = shape.tokens > 0 ? "tokens" : "samples";
-    items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) * job.run.ranks *
-                                          job.train.accumulation);
+    items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) *
+                                          job.data_ranks() * job.train.accumulation);
 }
 
 void Progress::report(const executor::StepReport& step) {
@@ -157,13 +157,14 @@ void Progress::finish_line() {
 
 std::int64_t parameter_count(const sharding::Program& program) {
     std::int64_t total = 0;
-    for (const model::Parameter* parameter : program.modules().parameters) total += parameter->elements();
+    for (const model::Parameter* parameter : program.modules().parameters) total += parameter->whole_elements;
     return total;
 }
 
 std::string describe_run(const sharding::Program& program) {
     const job::Job& job = program.job();
     std::vector<std::string> words = {count(job.run.ranks, "rank"), strategy(job)};
+    if (job.parallel.tensor > 1) words.push_back(fmt::format("tensor {}", job.parallel.tensor));
     const std::vector<std::string> more = options(job);
     words.insert(words.end(), more.begin(), more.end());
     const auto units = static_cast<std::int64_t>(program.units().size());

@@ -19,6 +19,7 @@ struct CollectiveCall {
     const void* input = nullptr;
     std::int64_t full_elements = 0;  // all_gather: of the output; reduce_scatter: of the input; else of both
     std::int32_t divisor = 1;        // sums are divided by this
+    plan::Reduction reduction = plan::Reduction::sum;  // max: all_reduce of fp32 alone
 };
 
 }  // namespace shardscope::trainer::collective

@@ -28,14 +28,14 @@ inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::si
 
 inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
     return a.operation == b.operation && a.dtype == b.dtype && a.full_elements == b.full_elements &&
-           a.divisor == b.divisor;
+           a.divisor == b.divisor && a.reduction == b.reduction;
 }
 
 // The call as text, for messages.
 inline std::string describe(const CollectiveCall& call) {
-    return fmt::format("{} of {} {} elements over {}", traces::schema::name(call.operation),
+    return fmt::format("{} of {} {} elements over {}{}", traces::schema::name(call.operation),
                        call.full_elements, plan::kDTypeNames[static_cast<std::size_t>(call.dtype)],
-                       call.divisor);
+                       call.divisor, call.reduction == plan::Reduction::max ? " by maximum" : "");
 }
 
 }  // namespace shardscope::trainer::collective

@@ -31,7 +31,16 @@ bool can_sum(plan::DType type) {
 }
 
 void sum_blocks(plan::DType type, std::span<const std::byte* const> inputs, std::byte* output,
-                std::int64_t bytes, std::int32_t divisor, bool past_caches) {
+                std::int64_t bytes, std::int32_t divisor, plan::Reduction reduction, bool past_caches) {
+    if (reduction == plan::Reduction::max) {
+        if (type != plan::DType::fp32) throw std::logic_error("collectives find the largest of fp32 alone");
+        std::vector<const float*> typed;
+        typed.reserve(inputs.size());
+        for (const std::byte* input : inputs) typed.push_back(reinterpret_cast<const float*>(input));
+        return kernels::max_ranks(typed.data(), static_cast<int>(typed.size()),
+                                  reinterpret_cast<float*>(output),
+                                  static_cast<std::size_t>(bytes) / sizeof(float));
+    }
     switch (type) {
         case plan::DType::fp32:
             return sum<float>(inputs, output, bytes, divisor, past_caches);

@@ -14,6 +14,7 @@ std::string call(const CallHeader& header, const UnitName& unit_name) {
         text += fmt::format(" of {} {}", header.full_elements,
                             plan::kDTypeNames[static_cast<std::size_t>(header.dtype)]);
     }
+    if (header.reduction == plan::Reduction::max) text += " by maximum";
     if (header.divisor != 1) text += fmt::format(" divided by {}", header.divisor);
     return fmt::format("{} ({})", text, where(header, unit_name));
 }
@@ -28,6 +29,7 @@ CallHeader header_of(const device::CollectiveLaunch& launch) {
     header.communicator = launch.communicator;
     header.unit = launch.unit;
     header.divisor = launch.call.divisor;
+    header.reduction = launch.call.reduction;
     header.operation = launch.call.operation;
     header.dtype = launch.call.dtype;
     header.phase = launch.phase;

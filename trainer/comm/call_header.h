@@ -16,7 +16,7 @@ struct CallHeader {
     plan::Operation operation = plan::Operation::barrier;
     plan::DType dtype = plan::DType::fp32;
     plan::Phase phase = plan::Phase::none;
-    std::uint8_t reserved = 0;
+    plan::Reduction reduction = plan::Reduction::sum;
 
     friend bool operator==(const CallHeader&, const CallHeader&) = default;
 };

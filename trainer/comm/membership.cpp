@@ -10,7 +10,8 @@
 namespace shardscope::trainer::comm {
 
 std::vector<int> members_of(const plan::Mesh& mesh, int rank, int communicator) {
-    for (const plan::Group group : {plan::Group::world, plan::Group::shard, plan::Group::replicate}) {
+    for (std::size_t g = 0; g < plan::kGroupNames.size(); ++g) {
+        const auto group = static_cast<plan::Group>(g);
         if (mesh.id(group, rank) != communicator) continue;
         std::vector<int> ranks;
         ranks.reserve(static_cast<std::size_t>(mesh.size(group)));

@@ -149,7 +149,8 @@ class OrderedSums : public Transfer {
         addends_[context_.place()] = own_input_ + own_.begin(summed_);
         for (std::size_t i = 0; i < peers_.size(); ++i) addends_[peers_[i].place] = slot(i, summed_);
         sum_blocks(context_.launch.call.dtype, addends_, own_output_ + own_.begin(summed_),
-                   own_.size(summed_), context_.launch.call.divisor, past_caches_);
+                   own_.size(summed_), context_.launch.call.divisor, context_.launch.call.reduction,
+                   past_caches_);
         if (++summed_ == own_.count()) scratch_.reset();
         return true;
     }

@@ -176,7 +176,7 @@ class RingSums : public Transfer {
         const bool last = message.round == order_.rounds - 1;
         std::byte* to = last ? output(context_.place(), message.segment).data() : received.data();
         sum_blocks(context_.launch.call.dtype, addends, to, static_cast<std::int64_t>(received.size()),
-                   last ? context_.launch.call.divisor : 1);
+                   last ? context_.launch.call.divisor : 1, context_.launch.call.reduction);
         ++summed_;
         return true;
     }
@@ -185,7 +185,8 @@ class RingSums : public Transfer {
         const std::span<const std::byte> own = input(0, summed_);
         const std::array<const std::byte*, 1> addends = {own.data()};
         sum_blocks(context_.launch.call.dtype, addends, output(0, summed_).data(),
-                   static_cast<std::int64_t>(own.size()), context_.launch.call.divisor);
+                   static_cast<std::int64_t>(own.size()), context_.launch.call.divisor,
+                   context_.launch.call.reduction);
         ++summed_;
         return true;
     }

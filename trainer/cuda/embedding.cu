@@ -21,12 +21,13 @@ constexpr int kPiece = kernels::kRowsOfPiece;
 // y[row] = table[entry(row)] (+ x[row]), one block per row.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    look_up_kernel(const std::int32_t* tokens, int context, const T* x, const T* table, T* y, int width,
-                   bool packed) {
+    look_up_kernel(const std::int32_t* tokens, int context, int first_row, const T* x, const T* table, T* y,
+                   int width, bool packed) {
     constexpr int kCount = kPackOf<T>;
     const std::size_t row = std::size_t{blockIdx.x} * static_cast<std::size_t>(width);
     const std::size_t entry =
-        tokens ? static_cast<std::size_t>(tokens[blockIdx.x]) : blockIdx.x % static_cast<unsigned>(context);
+        tokens ? static_cast<std::size_t>(tokens[blockIdx.x])
+               : (static_cast<unsigned>(first_row) + blockIdx.x) % static_cast<unsigned>(context);
     const T* from = table + entry * static_cast<std::size_t>(width);
     each_pack<0, kCount>(width, [&](int, int first) {
         float values[kCount];
@@ -234,15 +235,16 @@ __global__ void __launch_bounds__(kThreads)
 
 // dtable[e] = sum of dy over rows e, e + context, ..., one block per entry, piece by piece.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    sum_positions_kernel(const T* dy, T* dtable, int width, int rows, int context, bool packed) {
+__global__ void __launch_bounds__(kThreads) sum_positions_kernel(const T* dy, T* dtable, int width, int rows,
+                                                                 int context, int first_row, bool packed) {
     constexpr int kCount = kPackOf<T>;
     const auto entry = static_cast<int>(blockIdx.x);
     const std::int64_t stop = entry < context ? rows : 0;
     const std::int64_t piece = std::int64_t{kPiece} * context;
+    const int start = (entry % context + context - first_row % context) % context;
     each_pack<0, kCount>(width, [&](int, int first) {
         float sums[kCount] = {};
-        for (std::int64_t begin = entry; begin < stop; begin += piece) {
+        for (std::int64_t begin = start; begin < stop; begin += piece) {
             float of_piece[kCount];
             const auto end = static_cast<int>(begin + piece < stop ? begin + piece : stop);
             add_rows(dy, width, packed, EachRow{}, static_cast<int>(begin), end, context, first, of_piece);
@@ -260,11 +262,11 @@ unsigned threads_of_row(int width) {
 }
 
 template <class T>
-void look_up(const DeviceContext& device, const std::int32_t* tokens, int context, const T* x, const T* table,
-             T* y, int rows, int width) {
+void look_up(const DeviceContext& device, const std::int32_t* tokens, int context, int first, const T* x,
+             const T* table, T* y, int rows, int width) {
     const bool packed = width % kPackOf<T> == 0 && is_aligned(x) && is_aligned(table) && is_aligned(y);
     launch(&look_up_kernel<T>, static_cast<unsigned>(rows), threads_of_row<T>(width), 0, device.stream,
-           tokens, context, x, table, y, width, packed);
+           tokens, context, first, x, table, y, width, packed);
 }
 
 // The backward's arrays, taken from device.workspace.
@@ -295,7 +297,7 @@ Sorting take_workspace(const DeviceContext& device, std::size_t rows, std::size_
 template <class T>
 void embedding_forward(const DeviceContext& device, const std::int32_t* tokens, const T* table, T* y,
                        int rows, int width) {
-    look_up<T>(device, tokens, 1, nullptr, table, y, rows, width);
+    look_up<T>(device, tokens, 1, 0, nullptr, table, y, rows, width);
 }
 
 template <class T>
@@ -329,16 +331,16 @@ void embedding_backward(const DeviceContext& device, const T* dy, const std::int
 
 template <class T>
 void position_forward(const DeviceContext& device, const T* x, const T* table, T* y, int rows, int context,
-                      int width) {
-    look_up<T>(device, nullptr, context, x, table, y, rows, width);
+                      int width, int first) {
+    look_up<T>(device, nullptr, context, first, x, table, y, rows, width);
 }
 
 template <class T>
 void position_backward(const DeviceContext& device, const T* dy, T* dtable, int rows, int context,
-                       int entries, int width) {
+                       int entries, int width, int first) {
     const bool packed = width % kPackOf<T> == 0 && is_aligned(dy) && is_aligned(dtable);
     launch(&sum_positions_kernel<T>, static_cast<unsigned>(entries), threads_of_row<T>(width), 0,
-           device.stream, dy, dtable, width, rows, context, packed);
+           device.stream, dy, dtable, width, rows, context, first, packed);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
@@ -346,8 +348,8 @@ void position_backward(const DeviceContext& device, const T* dy, T* dtable, int 
     template void embedding_forward(const DeviceContext&, const std::int32_t*, const T*, T*, int, int); \
     template void embedding_backward(const DeviceContext&, const T*, const std::int32_t*, T*, int, int, \
                                      int);                                                              \
-    template void position_forward(const DeviceContext&, const T*, const T*, T*, int, int, int);        \
-    template void position_backward(const DeviceContext&, const T*, T*, int, int, int, int);
+    template void position_forward(const DeviceContext&, const T*, const T*, T*, int, int, int, int);   \
+    template void position_backward(const DeviceContext&, const T*, T*, int, int, int, int, int);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)

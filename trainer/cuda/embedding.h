@@ -23,10 +23,10 @@ void embedding_backward(const DeviceContext& device, const T* dy, const std::int
 // x may be null; y may be x.
 template <class T>
 void position_forward(const DeviceContext& device, const T* x, const T* table, T* y, int rows, int context,
-                      int width);
+                      int width, int first = 0);
 
 template <class T>
 void position_backward(const DeviceContext& device, const T* dy, T* dtable, int rows, int context,
-                       int entries, int width);
+                       int entries, int width, int first = 0);
 
 }  // namespace shardscope::trainer::cuda

@@ -14,20 +14,6 @@ namespace shardscope::trainer::cuda {
 
 namespace {
 
-// The ranks of each communicator, by Mesh::id: the world, then the shard groups by replica, then the
-// replicate groups by place.
-std::vector<std::vector<int>> members_of(const plan::Mesh& mesh) {
-    const int groups = 1 + mesh.replicas() + mesh.shard;
-    std::vector<std::vector<int>> members(static_cast<std::size_t>(groups));
-    const auto join = [&](int group, int rank) { members[static_cast<std::size_t>(group)].push_back(rank); };
-    for (int rank = 0; rank < mesh.ranks; ++rank) {
-        join(0, rank);
-        join(1 + mesh.replica(rank), rank);
-        join(1 + mesh.replicas() + mesh.shard_index(rank), rank);
-    }
-    return members;
-}
-
 // Two ranks that share a GPU, as a clause; empty if each has its own.
 std::string shared_gpu(const std::vector<int>& ordinals) {
     for (std::size_t rank = 0; rank < ordinals.size(); ++rank) {
@@ -110,8 +96,7 @@ Introduction introduce(const std::vector<std::vector<int>>& members, const std::
     if (!nccl) return mine;
     nccl->check(nccl->GetVersion(&mine.nccl_version), "ncclGetVersion");
     for (std::size_t id = 0; id < members.size(); ++id) {
-        const bool world_again = id > 0 && members[id].size() == members[0].size();
-        if (world_again || !here(members[id].front())) continue;
+        if (members[id].empty() || !here(members[id].front())) continue;
         nccl->check(nccl->GetUniqueId(&mine.ids[static_cast<int>(id)]), "ncclGetUniqueId");
     }
     return mine;
@@ -143,7 +128,7 @@ std::vector<std::unique_ptr<Group>> make_groups_of_several(const device::DeviceS
 std::vector<std::unique_ptr<Group>> make_groups(const device::DeviceSettings& settings,
                                                 const std::vector<const Gpu*>& gpus,
                                                 const NcclLibrary* nccl) {
-    const auto members = members_of(settings.mesh);
+    const auto members = settings.mesh.communicators();
     std::vector<int> ordinals;
     ordinals.reserve(gpus.size());
     for (const Gpu* gpu : gpus) ordinals.push_back(gpu ? gpu->ordinal : -1);

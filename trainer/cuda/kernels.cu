@@ -17,6 +17,7 @@
 #include "trainer/cuda/reductions.h"
 #include "trainer/cuda/rotary.h"
 #include "trainer/cuda/types.h"
+#include "trainer/cuda/vocabulary.h"
 
 namespace shardscope::trainer::cuda {
 
@@ -41,23 +42,43 @@ void initialize(const Operands& o) {
     const std::size_t n = part.count();
     if (n == 0) return;
     float* out = o.f(0) + (part.begin - held.begin);
-    const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
-                            static_cast<std::uint64_t>(part.begin - first)};
     const auto a = static_cast<float>(o.scalar(0)), b = static_cast<float>(o.scalar(1));
-    switch (o.own.kernel) {
-        case plan::Kernel::init_normal:
-            return fill_normal(o.device, out, n, sequence, a, b);
-        case plan::Kernel::init_uniform:
-            return fill_uniform(o.device, out, n, sequence, a, b);
-        default:
-            return fill_constant(o.device, out, n, a);
+    const auto fill = [&](std::size_t at, std::size_t count, std::uint64_t index) {
+        const Sequence sequence{static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(key),
+                                index};
+        switch (o.own.kernel) {
+            case plan::Kernel::init_normal:
+                return fill_normal(o.device, out + at, count, sequence, a, b);
+            case plan::Kernel::init_uniform:
+                return fill_uniform(o.device, out + at, count, sequence, a, b);
+            default:
+                return fill_constant(o.device, out + at, count, a);
+        }
+    };
+    for_pieces(o.own, part.begin - first, n, o.context, fill);
+}
+
+// Of dims elements, elements per rank.
+device::Held held_of(const Operands& o) {
+    const std::int64_t begin = o.own.dims[1] > 0 ? o.context.place * o.own.dims[1] : 0;
+    return {begin, begin + o.own.dims[0]};
+}
+
+void segment_squares(const Operands& o) {
+    const device::Held held = held_of(o);
+    const std::span<const plan::Segment> segments = o.context.segments;
+    check(cudaMemsetAsync(o.f64(0), 0, segments.size() * sizeof(double), o.device.stream),
+          "cudaMemsetAsync of squares");
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        const device::Held part = held.part(segments[i].first, segments[i].elements);
+        if (part.count() == 0) continue;
+        sum_of_squares(o.device, o.as<const float>(1) + (part.begin - held.begin), part.count(),
+                       o.f64(0) + i);
     }
 }
 
 void step_segments(const Operands& o) {
-    const std::int64_t elements = o.own.dims[0], per_rank = o.own.dims[1];
-    const std::int64_t begin = per_rank > 0 ? o.context.place * per_rank : 0;
-    const device::Held held{begin, begin + elements};
+    const device::Held held = held_of(o);
     std::vector<Range> ranges;
     for (std::size_t i = 0; i < o.context.segments.size(); ++i) {
         const plan::Segment& segment = o.context.segments[i];
@@ -147,10 +168,11 @@ void turn(const Operands& o) {
 template <class T>
 void drop(const Operands& o) {
     const device::KernelContext& context = o.context;
-    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
+    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
     dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
             {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-             micro_batch * o.n()});
+             static_cast<std::uint64_t>(part) * o.n()});
 }
 
 // The parameters' gradients come first, because dx may be dy.
@@ -228,10 +250,14 @@ void launch_typed(const Operands& o) {
             return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:
             return embedding_backward(device, in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case plan::Kernel::zero_rows:
+            return zero_rows(device, t(0), o.tokens(1), d(0), d(1), d(2));
         case plan::Kernel::position_forward:
-            return position_forward(device, in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
+            return position_forward(device, in(1), in(2), t(0), o.position_rows(3), d(1), d(2),
+                                    o.first_row(3, o.context));
         case plan::Kernel::position_backward:
-            return position_backward(device, in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
+            return position_backward(device, in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
+                                     o.first_row(4, o.context));
         default:
             throw std::logic_error("a Plan names a kernel that the cuda device does not have");
     }
@@ -274,12 +300,28 @@ bool launch_untyped(const Operands& o) {
                    true;
         case plan::Kernel::cross_entropy_backward:
             return cross_entropy_backward(device, o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+        case plan::Kernel::local_tokens:
+            return local_tokens(device, o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
+                                o.context.tensor * o.own.dims[1], o.d(1)),
+                   true;
+        case plan::Kernel::largest_logit:
+            return largest_logit(device, o.f(1), o.f(0), o.d(0), o.d(1), o.valid_classes(o.context)), true;
+        case plan::Kernel::exp_logits:
+            return exp_logits(device, o.f(3), o.f(4), o.tokens(5), o.f(0), o.f(1), o.f(2), o.d(0), o.d(1),
+                              o.valid_classes(o.context)),
+                   true;
+        case plan::Kernel::vocabulary_loss:
+            return vocabulary_loss(device, o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1),
+                                   o.d(2)),
+                   true;
         case plan::Kernel::cat:
         case plan::Kernel::split:
             return cat_or_split(o), true;
         case plan::Kernel::chunk_cat:
         case plan::Kernel::chunk_split:
             return chunk_cat_or_split(o), true;
+        case plan::Kernel::segment_squares:
+            return segment_squares(o), true;
         case plan::Kernel::clip_factor:
             return clip_factor(device, o.f64(2), n, o.scalar(0), o.f64(1), o.f(0)), true;
         case plan::Kernel::sgd:

@@ -31,7 +31,11 @@ void reduce(const Calls& calls, std::size_t place, cudaStream_t stream) {
     const collective::CollectiveCall& own = calls[place];
     const collective::ElementRange range = collective::piece_of(own.full_elements, calls.size(), place);
     const auto first = static_cast<std::size_t>(range.begin), n = static_cast<std::size_t>(range.count());
-    if (own.operation == plan::Operation::all_reduce) {
+    if (own.reduction == plan::Reduction::max) {
+        if (own.operation != plan::Operation::all_reduce || own.dtype != plan::DType::fp32)
+            throw std::logic_error("the local process group finds the largest of fp32 alone");
+        max_members(buffers_of(calls), first, n, stream);
+    } else if (own.operation == plan::Operation::all_reduce) {
         all_reduce_members<T>(buffers_of(calls), first, n, 1.0 / own.divisor, stream);
     } else {
         reduce_members<T>(buffers_of(calls), static_cast<T*>(own.output), first, n, 1.0 / own.divisor,

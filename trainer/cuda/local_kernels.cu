@@ -103,6 +103,16 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+__global__ void __launch_bounds__(kThreads)
+    ncclDevKernel_AllReduce_Max_local(MemberBuffers buffers, std::size_t first, std::size_t n) {
+    for (std::size_t i = first_of_thread(); i < n; i += step_of_thread()) {
+        float most = static_cast<const float*>(buffers.in[0])[first + i];
+        for (int m = 1; m < buffers.members; ++m)
+            most = fmaxf(most, static_cast<const float*>(buffers.in[m])[first + i]);
+        for (int m = 0; m < buffers.members; ++m) static_cast<float*>(buffers.out[m])[first + i] = most;
+    }
+}
+
 __global__ void ncclDevKernel_Barrier_local() {}
 
 template <class T>
@@ -144,6 +154,10 @@ void all_reduce_members(const MemberBuffers& buffers, std::size_t first, std::si
                         cudaStream_t stream) {
     launch(ncclDevKernel_AllReduce_local<T>, blocks_for(n), dim3(kThreads), 0, stream, buffers, first, n,
            static_cast<wide<T>>(factor));
+}
+
+void max_members(const MemberBuffers& buffers, std::size_t first, std::size_t n, cudaStream_t stream) {
+    launch(ncclDevKernel_AllReduce_Max_local, blocks_for(n), dim3(kThreads), 0, stream, buffers, first, n);
 }
 
 void barrier_members(cudaStream_t stream) {

@@ -38,6 +38,9 @@ template <class T>
 void all_reduce_members(const MemberBuffers& buffers, std::size_t first, std::size_t n, double factor,
                         cudaStream_t stream);
 
+// The same with the largest of the members' elements.
+void max_members(const MemberBuffers& buffers, std::size_t first, std::size_t n, cudaStream_t stream);
+
 // A kernel that does nothing, so that a trace shows the barrier.
 void barrier_members(cudaStream_t stream);
 

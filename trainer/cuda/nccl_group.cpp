@@ -99,7 +99,7 @@ void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm
     const int type = type_of(call.dtype);
     const auto members = static_cast<std::int64_t>(members_.size());
     const bool average = call.divisor > 1 && call.divisor == members;
-    const int reduction = average ? kNcclAvg : kNcclSum;
+    const int reduction = call.reduction == plan::Reduction::max ? kNcclMax : average ? kNcclAvg : kNcclSum;
     if (call.full_elements % members != 0 && (call.operation == plan::Operation::all_gather ||
                                               call.operation == plan::Operation::reduce_scatter)) {
         throw std::logic_error(
@@ -171,9 +171,8 @@ std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
     std::vector<NcclGroup*> started;
     for (std::size_t id = 0; id < members.size(); ++id) {
         auto group = std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], timeout_s, peers);
-        const bool world_again = id > 0 && members[id].size() == members[0].size();
         NcclStart start = start_of(members[id], ordinals);
-        if (!world_again && !start.here.empty()) {
+        if (!start.here.empty()) {
             if (peers) {
                 start.id = peers->ids[id];
             } else {

@@ -21,7 +21,7 @@ inline constexpr int kNcclInProgress = 7;
 // ncclDataType_t
 inline constexpr int kNcclInt32 = 2, kNcclFloat32 = 7, kNcclFloat64 = 8, kNcclBfloat16 = 9;
 // ncclRedOp_t
-inline constexpr int kNcclSum = 0, kNcclAvg = 4;
+inline constexpr int kNcclSum = 0, kNcclMax = 2, kNcclAvg = 4;
 
 struct NcclLibrary {
     int (*GetVersion)(int* version) = nullptr;

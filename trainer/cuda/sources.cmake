@@ -3,7 +3,8 @@
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
     flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
-    local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu)
+    local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu
+    vocabulary.cu)
 # Sources without kernels, compiled by a C++ compiler in both cases.
 set(SHARDSCOPE_CUDA_DEVICE
     cuda_device.cpp gpus.cpp groups.cpp local_group.cpp nccl_group.cpp nccl_library.cpp nccl_start.cpp

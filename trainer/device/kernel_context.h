@@ -16,9 +16,11 @@ namespace shardscope::trainer::device {
 
 // Values that are not in the Plan because they differ by rank or step.
 struct KernelContext {
-    int rank = 0;
-    int ranks = 1;
-    int place = 0;  // of the rank in its shard group
+    int data_rank = 0;  // the rank's place among the ranks that read different samples
+    int data_ranks = 1;
+    int place = 0;   // of the rank in its shard group
+    int tensor = 0;  // of the rank in its tensor group
+    int tensors = 1;
     std::int64_t seed = 0;
     std::int64_t step = 0;                    // 0 the first
     std::int64_t micro_step = 0;              // step * micro-batches of a step + micro-batch
@@ -55,7 +57,17 @@ struct KernelOperands {
     const std::int32_t* tokens(std::size_t arg) const { return as<const std::int32_t>(arg); }
     int d(std::size_t dim) const { return kernel_dim(own.dims[dim]); }
     int batch_rows() const { return kernel_dim(own.dims[0] * own.dims[1]); }  // of dims batch, context
+    // The rows of a position embedding that the rank has, and the first of them; `dim`: own rows, 0 for all.
+    int position_rows(std::size_t dim) const { return own.dims[dim] > 0 ? d(dim) : batch_rows(); }
+    int first_row(std::size_t dim, const KernelContext& context) const {
+        return kernel_dim(own.dims[dim] * context.tensor);
+    }
     std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
+    // Of dims rows, classes, all: those of the rank's classes that are not padding.
+    int valid_classes(const KernelContext& context) const {
+        const std::int64_t left = own.dims[2] - context.tensor * own.dims[1];
+        return kernel_dim(std::clamp<std::int64_t>(left, 0, own.dims[1]));
+    }
 };
 
 // The elements of a sequence that the rank holds; a buffer's first element is `begin`.
@@ -69,5 +81,23 @@ struct Held {
     }
     std::size_t count() const { return static_cast<std::size_t>(end - begin); }
 };
+
+// For the init kernels: calls fill(at, count, index) for the runs of elements [first, first + n) of the
+// rank's part of a parameter that are neighbours in the whole parameter, where `index` is the first one's
+// place there.
+template <class Fill>
+void for_pieces(const plan::KernelOp& own, std::int64_t first, std::size_t n, const KernelContext& context,
+                const Fill& fill) {
+    const std::int64_t whole = own.dims[4], step = own.dims[5];
+    if (step == 0) return fill(0, n, static_cast<std::uint64_t>(whole + first));
+    const std::int64_t end = first + static_cast<std::int64_t>(n);
+    for (std::int64_t e = first; e < end;) {
+        const std::int64_t next = std::min(end, (e / step + 1) * step);
+        const std::int64_t index = whole + (e / step * context.tensors + context.tensor) * step + e % step;
+        fill(static_cast<std::size_t>(e - first), static_cast<std::size_t>(next - e),
+             static_cast<std::uint64_t>(index));
+        e = next;
+    }
+}
 
 }  // namespace shardscope::trainer::device

@@ -18,6 +18,7 @@
 #include "trainer/kernels/reductions.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
+#include "trainer/kernels/vocabulary.h"
 
 namespace shardscope::trainer::executor {
 
@@ -66,10 +67,11 @@ void linear_activation_forward(const Operands& o) {
 // micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
 void drop(const Operands& o, const device::KernelContext& context) {
-    const auto micro_batch = static_cast<std::uint64_t>(context.micro_step * context.ranks + context.rank);
+    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
+    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
     k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
                static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-               micro_batch * o.n());
+               static_cast<std::uint64_t>(part) * o.n());
 }
 
 template <class T>
@@ -171,10 +173,14 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:
             return k::embedding_backward(in(1), o.tokens(2), t(0), d(0), d(2), d(1));
+        case plan::Kernel::zero_rows:
+            return k::zero_rows(t(0), o.tokens(1), d(0), d(1), d(2));
         case plan::Kernel::position_forward:
-            return k::position_embedding_forward(in(1), in(2), t(0), o.batch_rows(), d(1), d(2));
+            return k::position_embedding_forward(in(1), in(2), t(0), o.position_rows(3), d(1), d(2),
+                                                 o.first_row(3, context));
         case plan::Kernel::position_backward:
-            return k::position_embedding_backward(in(1), t(0), o.batch_rows(), d(1), d(3), d(2));
+            return k::position_embedding_backward(in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
+                                                  o.first_row(4, context));
         default:
             unknown_kernel();
     }
@@ -203,6 +209,19 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
                    true;
         case plan::Kernel::cross_entropy_backward:
             return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+        case plan::Kernel::local_tokens:
+            return k::local_tokens(o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
+                                   context.tensor * o.own.dims[1], o.d(1)),
+                   true;
+        case plan::Kernel::largest_logit:
+            return k::largest_logit(o.f(1), o.f(0), o.d(0), o.d(1), o.valid_classes(context)), true;
+        case plan::Kernel::exp_logits:
+            return k::exp_logits(o.f(3), o.f(4), o.tokens(5), o.f(0), o.f(1), o.f(2), o.d(0), o.d(1),
+                                 o.valid_classes(context)),
+                   true;
+        case plan::Kernel::vocabulary_loss:
+            return k::vocabulary_loss(o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1), o.d(2)),
+                   true;
         case plan::Kernel::cat:
             return cat(o.op, o.data, true), true;
         case plan::Kernel::split:
@@ -211,6 +230,8 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
             return chunk_cat(o.op, o.data, context, true), true;
         case plan::Kernel::chunk_split:
             return chunk_cat(o.op, o.data, context, false), true;
+        case plan::Kernel::segment_squares:
+            return segment_squares(o.op, o.data, context), true;
         case plan::Kernel::clip_factor:
             *o.f(0) = k::clip_factor(o.f64(2), n, o.own.scalars[0], o.f64(1));
             return true;

@@ -17,6 +17,12 @@ float* floats(std::byte* data) {
     return reinterpret_cast<float*>(data);
 }
 
+// Of dims elements, elements per rank.
+device::Held held_of(const plan::KernelOp& own, const device::KernelContext& context) {
+    const std::int64_t begin = own.dims[1] > 0 ? context.place * own.dims[1] : 0;
+    return {begin, begin + own.dims[0]};
+}
+
 // One optimizer kernel on elements [at, at + n) of the rank's buffers.
 class Stepper {
   public:
@@ -86,25 +92,35 @@ void initialize(const plan::Op& op, const std::vector<std::byte*>& data,
     float* out = floats(data[0]) + (part.begin - held.begin);
     const auto seed = static_cast<std::uint64_t>(context.seed);
     const auto stream = static_cast<std::uint64_t>(key);
-    const auto index = static_cast<std::uint64_t>(part.begin - first);
     const auto a = static_cast<float>(own.scalars[0]);
     const auto b = static_cast<float>(own.scalars[1]);
-    switch (own.kernel) {
-        case plan::Kernel::init_normal:
-            return kernels::fill_normal(out, n, seed, stream, index, a, b);
-        case plan::Kernel::init_uniform:
-            return kernels::fill_uniform(out, n, seed, stream, index, a, b);
-        default:
-            std::fill_n(out, n, a);
+    for_pieces(own, part.begin - first, n, context,
+               [&](std::size_t at, std::size_t count, std::uint64_t index) {
+                   switch (own.kernel) {
+                       case plan::Kernel::init_normal:
+                           return kernels::fill_normal(out + at, count, seed, stream, index, a, b);
+                       case plan::Kernel::init_uniform:
+                           return kernels::fill_uniform(out + at, count, seed, stream, index, a, b);
+                       default:
+                           std::fill_n(out + at, count, a);
+                   }
+               });
+}
+
+void segment_squares(const plan::Op& op, const std::vector<std::byte*>& data,
+                     const device::KernelContext& context) {
+    const device::Held held = held_of(op.kernel(), context);
+    auto* sums = reinterpret_cast<double*>(data[0]);
+    for (std::size_t i = 0; i < context.segments.size(); ++i) {
+        const device::Held part = held.part(context.segments[i].first, context.segments[i].elements);
+        sums[i] = kernels::sum_of_squares(floats(data[1]) + (part.begin - held.begin), part.count());
     }
 }
 
 void step_segments(const plan::Op& op, const std::vector<std::byte*>& data,
                    const device::KernelContext& context) {
     const plan::KernelOp& own = op.kernel();
-    const std::int64_t elements = own.dims[0], per_rank = own.dims[1];
-    const std::int64_t begin = per_rank > 0 ? context.place * per_rank : 0;
-    const device::Held held{begin, begin + elements};
+    const device::Held held = held_of(own, context);
     if (own.kernel == plan::Kernel::lars_norms || own.kernel == plan::Kernel::lamb_update) {
         std::fill_n(reinterpret_cast<double*>(data[0]), 2 * context.segments.size(), 0.0);
     }

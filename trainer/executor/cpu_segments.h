@@ -16,6 +16,10 @@ namespace shardscope::trainer::executor {
 void initialize(const plan::Op& op, const std::vector<std::byte*>& data,
                 const device::KernelContext& context);
 
+// The squared norm of the part that the rank holds of each of the operation's segments.
+void segment_squares(const plan::Op& op, const std::vector<std::byte*>& data,
+                     const device::KernelContext& context);
+
 // sgd, adam, adamw, lars, lamb_update and lamb on the trained segments; elements of no segment (padding) stay
 // as they are. lars_norms and lamb_update write the squared norms of the part that the rank holds, for every
 // segment of the slot: 0 where it holds nothing and where the segment is frozen.

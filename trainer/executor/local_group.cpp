@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 #include <fmt/core.h>
 
@@ -67,6 +68,16 @@ void reduce_scatter(const Calls& calls, std::size_t place, std::size_t cache_byt
     kernels::sum_ranks(inputs.data(), ranks, output, count, 1.0 / own.divisor);
 }
 
+template <class T>
+void join(const collective::CollectiveCall& call, const std::vector<const T*>& inputs, T* out,
+          std::size_t count) {
+    const auto ranks = static_cast<int>(inputs.size());
+    if (call.reduction == plan::Reduction::sum)
+        return kernels::sum_ranks(inputs.data(), ranks, out, count, 1.0 / call.divisor);
+    if constexpr (std::is_same_v<T, float>) return kernels::max_ranks(inputs.data(), ranks, out, count);
+    throw std::logic_error("the local process group finds the largest of fp32 alone");
+}
+
 // Each member sums its part of the elements and writes the result to all members, so that all hold the same
 // bits and nothing is read after it was overwritten (calls may be in place).
 template <class T>
@@ -79,8 +90,7 @@ void all_reduce(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
     for (std::int64_t first = range.begin; first < range.end; first += kBlock) {
         const auto count = static_cast<std::size_t>(std::min(kBlock, range.end - first));
         const auto inputs = inputs_at<T>(calls, first);
-        kernels::sum_ranks(inputs.data(), static_cast<int>(inputs.size()), block.data(), count,
-                           1.0 / own.divisor);
+        join(own, inputs, block.data(), count);
         for (const collective::CollectiveCall& call : calls) {
             move_bytes(block.data(), static_cast<T*>(call.output) + first,
                        static_cast<std::int64_t>(count * sizeof(T)), streams);
@@ -152,13 +162,9 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence,
 
 LocalGroups::LocalGroups(const plan::Mesh& mesh, std::chrono::microseconds transfer_delay,
                          collective::Delays* delays) {
-    // In the order of Mesh::id: the world, then the shard groups by replica, then the replicate groups by
-    // place.
-    std::vector<int> members = {mesh.ranks};
-    members.insert(members.end(), static_cast<std::size_t>(mesh.replicas()), mesh.shard);
-    members.insert(members.end(), static_cast<std::size_t>(mesh.shard), mesh.replicas());
-    for (const int size : members) {
-        groups_.push_back(std::make_unique<LocalGroup>(size, transfer_delay, delays));
+    for (const std::vector<int>& members : mesh.communicators()) {
+        groups_.push_back(
+            std::make_unique<LocalGroup>(static_cast<int>(members.size()), transfer_delay, delays));
     }
 }
 

@@ -166,9 +166,12 @@ void RankRunner::prepare(const plan::Op& op) {
     launch_.data.clear();
     for (const plan::Arg& arg : op.args) launch_.data.push_back(address(arg));
     const job::Job& job = shared_.job;
-    launch_.context = {rank_,
-                       shared_.mesh.ranks,
-                       shared_.mesh.shard_index(rank_),
+    const plan::Mesh& mesh = shared_.mesh;
+    launch_.context = {mesh.data_rank(rank_),
+                       mesh.data_size(),
+                       mesh.shard_index(rank_),
+                       mesh.tensor_index(rank_),
+                       mesh.tensor,
                        job.run.seed,
                        step_,
                        step_ * job.train.accumulation + op.micro,
@@ -200,6 +203,7 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
     launch.call.input = address(op.args[1]);
     launch.call.full_elements = op.bytes / size_of(own.dtype);
     launch.call.divisor = own.divisor;
+    launch.call.reduction = own.reduction;
     launch.step = step_;
     launch.unit = op.unit;
     launch.phase = op.phase;

@@ -108,8 +108,8 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       options_(options),
       train_(dataset, options.first_sample),
       validation_batches_(validation_batches()),
-      losses_(job_.run.ranks, [this](const BoardLoss& loss) { on_loss(loss); }),
-      validation_(job_.run.ranks, [this](const BoardLoss& loss) { on_validation(loss); }),
+      losses_(job_.data_ranks(), [this](const BoardLoss& loss) { on_loss(loss); }),
+      validation_(job_.data_ranks(), [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
       ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),
       ranks_(program,
@@ -137,14 +137,15 @@ void Training::listen() {
     }));
 }
 
-// The process of rank 0 collects the losses.
+// The process of rank 0 collects the losses, of a tensor group its first rank's: the others have the same.
 void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
                     std::int32_t module) {
+    if (program_.mesh().tensor_index(rank) > 0) return;
     if (options_.processes) {
         options_.processes->world->tell(board,
                                         world::MessageWriter().add(step).add(module).add_all(losses).text());
     } else {
-        (board == kLoss ? losses_ : validation_).tell(rank, step, losses, module);
+        (board == kLoss ? losses_ : validation_).tell(program_.mesh().data_rank(rank), step, losses, module);
     }
 }
 
@@ -154,14 +155,14 @@ void Training::hear(LossBoard& board, int rank, std::string_view text) {
         world::MessageReader message(text);
         const auto step = message.number<std::int64_t>();
         const auto module = message.number<std::int32_t>();
-        board.tell(rank, step, message.numbers<double>(), module);
+        board.tell(program_.mesh().data_rank(rank), step, message.numbers<double>(), module);
     } catch (...) {
         ranks_.fail(std::current_exception());
     }
 }
 
 std::int64_t Training::validation_batches() const {
-    return validates() ? whole_batches(*options_.validation, job_.run.ranks, job_.data.batch) : 0;
+    return validates() ? whole_batches(*options_.validation, job_.data_ranks(), job_.data.batch) : 0;
 }
 
 RunResult Training::run() {
@@ -184,8 +185,8 @@ void Training::host(int rank, RankRunner& runner) {
     runner.drain();
     if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
     data::LoaderOptions loading;
-    loading.ranks = job_.run.ranks;
-    loading.rank = rank;
+    loading.ranks = job_.data_ranks();
+    loading.rank = program_.mesh().data_rank(rank);
     loading.batch = job_.data.batch;
     loading.workers = job_.data.workers;
     loading.end_micro_step = (steps - first) * job_.train.accumulation;
@@ -271,7 +272,8 @@ HostCalls Training::calls_of(int rank) {
     calls.next_batch = [this, rank, &state](void* input, void* target) {
         if (!state.validating) return state.loader->next(input, target);
         const int batch = job_.data.batch;
-        options_.validation->fill(data::first_sample_of(state.validation_batch, job_.run.ranks, rank, batch),
+        options_.validation->fill(data::first_sample_of(state.validation_batch, job_.data_ranks(),
+                                                        program_.mesh().data_rank(rank), batch),
                                   batch, input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {

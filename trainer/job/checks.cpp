@@ -266,11 +266,25 @@ void Checks::data() const {
 
 void Checks::strategy() {
     const int ranks = job_.run.ranks;
-    if (job_.parallel.mode == ParallelMode::none && ranks != 1) {
+    const int tensor = job_.parallel.tensor;
+    if (ranks % tensor != 0) {
+        refuse("parallel.tensor", "run.ranks",
+               fmt::format("{} ranks cannot be cut into tensor groups of {}; choose a divisor of run.ranks",
+                           ranks, tensor));
+    }
+    if (job_.parallel.sequence && tensor == 1) {
+        refuse("parallel.sequence", "parallel.tensor",
+               "only the ranks of a tensor group divide the tokens; set parallel.tensor above 1, or omit the "
+               "key");
+    }
+    if (job_.parallel.sequence && job_.model.type == ModelType::mlp) {
+        refuse("parallel.sequence", "model.type", "an mlp has no tokens to divide; omit the key");
+    }
+    if (job_.parallel.mode == ParallelMode::none && ranks != tensor) {
         refuse("parallel.mode", "run.ranks",
-               fmt::format("\"none\" trains with one rank, but run.ranks is {}; set run.ranks to 1, or "
+               fmt::format("\"none\" trains with one rank{}, but run.ranks is {}; set run.ranks to {}, or "
                            "parallel.mode to \"fsdp\" or \"ddp\"",
-                           ranks));
+                           tensor > 1 ? " of parallel.tensor parts" : "", ranks, tensor));
     }
     FsdpSection& fsdp = job_.fsdp;
     if (job_.parallel.mode == ParallelMode::fsdp) {
@@ -298,10 +312,11 @@ void Checks::strategy() {
                    "HYBRID_SHARD needs the number of ranks that shard among themselves; set it to a divisor "
                    "of run.ranks");
         }
-        if (ranks % fsdp.shard_group != 0) {
+        if (job_.data_ranks() % fsdp.shard_group != 0) {
             refuse("fsdp.shard_group", "run.ranks",
-                   fmt::format("{} ranks cannot be cut into groups of {}; choose a divisor of run.ranks",
-                               ranks, fsdp.shard_group));
+                   fmt::format("{} ranks{} cannot be cut into groups of {}; choose a divisor of {}",
+                               job_.data_ranks(), tensor > 1 ? " (run.ranks / parallel.tensor)" : "",
+                               fsdp.shard_group, tensor > 1 ? "that" : "run.ranks"));
         }
     } else if (fsdp.shard_group != 0) {
         refuse("fsdp.shard_group", "fsdp.sharding_strategy",
@@ -366,6 +381,12 @@ void Checks::optimizer() {
     if (decoupled && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
     if (type == OptimizerType::lamb && !given("optimizer.eps")) optimizer.eps = 1e-6;
     if (type == OptimizerType::lars && !given("optimizer.momentum")) optimizer.momentum = 0.9;
+    if (job_.parallel.tensor > 1 && (type == OptimizerType::lars || type == OptimizerType::lamb)) {
+        refuse("optimizer.type", "parallel.tensor",
+               "lars and lamb need the norm of a whole parameter, which a tensor group cuts; choose adamw or "
+               "sgd, "
+               "or set parallel.tensor to 1");
+    }
     if (optimizer.nesterov && type != OptimizerType::sgd && type != OptimizerType::lars) {
         refuse("optimizer.nesterov", "optimizer.type", "only sgd and lars have momentum of this kind");
     }

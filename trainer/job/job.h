@@ -168,6 +168,8 @@ struct DataSection {
 
 struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
+    int tensor = 1;         // ranks that share the arithmetic of each layer
+    bool sequence = false;  // they also divide the rows between the shared matmuls
 };
 
 struct FsdpSection {
@@ -261,6 +263,9 @@ struct Job {
 
     Origins origins;                 // for messages about a key that is found to be wrong only later
     std::vector<std::string> notes;  // sentences about keys that a launcher overrides
+
+    // Ranks that read different samples; the others repeat these samples with other parts of the layers.
+    int data_ranks() const { return run.ranks / parallel.tensor; }
 };
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.

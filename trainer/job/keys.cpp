@@ -255,6 +255,11 @@ std::vector<Key> make_keys() {
 
         parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
                         "fsdp: parameters sharded; ddp: replicated; none: one rank"),
+        parallel.integer("tensor", &ParallelSection::tensor, 1, 1024,
+                         "ranks that share each layer's matmuls and heads (Megatron's tensor parallelism)"),
+        parallel.boolean(
+            "sequence", &ParallelSection::sequence,
+            "these ranks also divide the tokens in norms, dropout and residuals (sequence parallelism)"),
 
         fsdp.choice(
             "sharding_strategy", &FsdpSection::sharding_strategy, strategy_names(),

@@ -68,6 +68,14 @@ SHARDSCOPE_VECTOR_CLONES void sum_ranks(const T* const* inputs, int ranks, T* ou
     }
 }
 
+void max_ranks(const float* const* inputs, int ranks, float* out, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+        float most = inputs[0][i];
+        for (int r = 1; r < ranks; ++r) most = std::max(most, inputs[r][i]);
+        out[i] = most;
+    }
+}
+
 SHARDSCOPE_VECTOR_CLONES
 void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t n, double factor) {
     for (std::size_t first = 0; first < n; first += kPart) {

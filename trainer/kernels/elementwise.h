@@ -37,7 +37,10 @@ void copy(const T* in, T* out, std::size_t n);
 template <class T>
 void sum_ranks(const T* const* inputs, int ranks, T* out, std::size_t n, double factor);
 
-// The same with sums and factor in double.
+// out[i] = the largest of inputs[r][i]; out may be any one of the inputs.
+void max_ranks(const float* const* inputs, int ranks, float* out, std::size_t n);
+
+// sum_ranks with sums and factor in double.
 void sum_ranks(const double* const* inputs, int ranks, double* out, std::size_t n, double factor);
 
 }  // namespace shardscope::trainer::kernels

@@ -78,10 +78,10 @@ SHARDSCOPE_VECTOR_CLONES void embedding_backward(const T* dy, const std::int32_t
 
 template <class T>
 void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
-                                int width) {
+                                int width, int first) {
     const std::size_t n = static_cast<std::size_t>(width);
     for (int i = 0; i < rows; ++i) {
-        const T* entry = table + row_start(static_cast<std::size_t>(i % context), width);
+        const T* entry = table + row_start(static_cast<std::size_t>((first + i) % context), width);
         const std::size_t row = row_start(static_cast<std::size_t>(i), width);
         if (x) {
             add(x + row, entry, y + row, n);
@@ -93,23 +93,24 @@ void position_embedding_forward(const std::type_identity_t<T>* x, const T* table
 
 template <class T>
 SHARDSCOPE_VECTOR_CLONES void position_embedding_backward(const T* dy, T* dtable, int rows, int context,
-                                                          int entries, int width) {
+                                                          int entries, int width, int first) {
     for (int e = 0; e < entries; ++e) {
-        const int count = e < context && e < rows ? (rows - e + context - 1) / context : 0;
+        const int start = (e % context + context - first % context) % context;
+        const int count = e < context && start < rows ? (rows - start + context - 1) / context : 0;
         sum_rows(dy, dtable + row_start(static_cast<std::size_t>(e), width), count, width,
                  [=](int i) SHARDSCOPE_INLINE_LAMBDA {
-                     return static_cast<std::size_t>(e) +
+                     return static_cast<std::size_t>(start) +
                             static_cast<std::size_t>(i) * static_cast<std::size_t>(context);
                  });
     }
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                       \
-    template void embedding_forward(const std::int32_t*, const T*, T*, int, int);       \
-    template void embedding_backward(const T*, const std::int32_t*, T*, int, int, int); \
-    template void position_embedding_forward(const T*, const T*, T*, int, int, int);    \
-    template void position_embedding_backward(const T*, T*, int, int, int, int);
+#define SHARDSCOPE_INSTANTIATE(T)                                                         \
+    template void embedding_forward(const std::int32_t*, const T*, T*, int, int);         \
+    template void embedding_backward(const T*, const std::int32_t*, T*, int, int, int);   \
+    template void position_embedding_forward(const T*, const T*, T*, int, int, int, int); \
+    template void position_embedding_backward(const T*, T*, int, int, int, int, int);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)

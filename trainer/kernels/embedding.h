@@ -20,14 +20,15 @@ void embedding_forward(const std::int32_t* tokens, const T* table, T* y, int row
 template <class T>
 void embedding_backward(const T* dy, const std::int32_t* tokens, T* dtable, int rows, int entries, int width);
 
-// Row i is at position i mod context; entries >= context. y[i] = x[i] + table[i mod context], or table[i mod
-// context] if x is null; y may be x.
+// Row i is at position (first + i) mod context; entries >= context. y[i] is x[i] plus its position's row of
+// the table, or that row if x is null; y may be x.
 template <class T>
 void position_embedding_forward(const std::type_identity_t<T>* x, const T* table, T* y, int rows, int context,
-                                int width);
+                                int width, int first = 0);
 
 // dtable[e] = sum of dy[i] over the rows at position e, piece by piece; overwritten, 0 for e >= context.
 template <class T>
-void position_embedding_backward(const T* dy, T* dtable, int rows, int context, int entries, int width);
+void position_embedding_backward(const T* dy, T* dtable, int rows, int context, int entries, int width,
+                                 int first = 0);
 
 }  // namespace shardscope::trainer::kernels

@@ -36,9 +36,10 @@ void cross_entropy_backward(const float* probabilities, const std::int32_t* targ
             std::fill_n(gradient, n, 0.0f);
             continue;
         }
-        const float of_target = (p[targets[i]] - 1.0f) * share;
+        const bool own = targets[i] < classes;
+        const float of_target = own ? (p[targets[i]] - 1.0f) * share : 0.0f;
         for (std::size_t j = 0; j < n; ++j) gradient[j] = p[j] * share;
-        gradient[targets[i]] = of_target;
+        if (own) gradient[targets[i]] = of_target;
     }
 }
 

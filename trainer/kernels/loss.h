@@ -13,7 +13,8 @@ namespace shardscope::trainer::kernels {
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
                            double* mean, int rows, int classes, int counted = 0);
 
-// dlogits = (probabilities - onehot(target)) / counted, 0 where the target is negative; may be probabilities.
+// dlogits = (probabilities - onehot(target)) / counted, 0 where the target is negative; may be
+// probabilities. A target of `classes` or more belongs to another rank of a tensor group.
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
                             int classes, int counted = 0);
 

@@ -241,7 +241,7 @@ PytorchLines fsdp2(const Lifted& lifted, const job::Job& job) {
         out.lines.emplace_back("from torch.distributed.device_mesh import init_device_mesh");
         out.lines.push_back(fmt::format(
             "mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"replicate\", \"shard\"))",
-            job.run.ranks / fsdp.shard_group, fsdp.shard_group));
+            job.data_ranks() / fsdp.shard_group, fsdp.shard_group));
         options += ", mesh=mesh";
     }
     const std::string inner = options + (frees(fsdp) ? "" : ", reshard_after_forward=False");

@@ -98,8 +98,8 @@ plan::Tensor Dropout::forward(Graph& graph, const plan::Tensor& x) {
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::dropout");
         graph
-            .kernel(plan::Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key},
-                    kernels::dropout_cost(n).flops)
+            .kernel(plan::Kernel::dropout_forward, "dropout_forward", {y, x},
+                    {n, key, graph.sequence ? 1 : 0}, kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
     }
@@ -108,8 +108,8 @@ plan::Tensor Dropout::forward(Graph& graph, const plan::Tensor& x) {
         plan::Tensor dy = graph.tape.take_gradient(value);
         plan::Tensor dx = graph.activation(path + ".input.grad", n);
         graph
-            .kernel(plan::Kernel::dropout_backward, "dropout_backward", {dx, dy}, {n, key},
-                    kernels::dropout_cost(n).flops)
+            .kernel(plan::Kernel::dropout_backward, "dropout_backward", {dx, dy},
+                    {n, key, graph.sequence ? 1 : 0}, kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
         graph.tape.accumulate(from, std::move(dx));

@@ -7,6 +7,7 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
 
@@ -54,18 +55,27 @@ plan::Tensor Rotary::turn(Graph& graph, const std::string& path, const plan::Ten
 // --- attention -----------------------------------------------------------------------------------------
 
 SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
-    : Module(shape.causal ? "CausalSelfAttention" : "SelfAttention", std::move(attribute)), shape_(shape) {
+    : Module(shape.causal ? "CausalSelfAttention" : "SelfAttention", std::move(attribute)),
+      shape_(shape),
+      outer_width_(shape.width) {
     const int head_width = shape.width / shape.heads;
-    const int outputs = (shape.heads + 2 * shape.kv_heads) * head_width;
-    add_child(std::make_unique<Linear>("qkv", shape.width, outputs, shape.bias, kProjectionStd));
-    add_child(
-        std::make_unique<Linear>("projection", shape.width, shape.width, shape.bias, shape.projection_std));
+    const int keys = shape.kv_heads * head_width, outputs = shape.width + 2 * keys;
+    add_child(std::make_unique<Linear>("qkv", shape.width, outputs, shape.bias, kProjectionStd,
+                                       kernels::ActivationKind::none,
+                                       first_of_pair(shape.tensor, {shape.width, keys, keys})));
+    add_child(std::make_unique<Linear>("projection", shape.width, shape.width, shape.bias,
+                                       shape.projection_std, kernels::ActivationKind::none,
+                                       second_of_pair(shape.tensor)));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
+    shape_.heads /= shape.tensor;
+    shape_.kv_heads /= shape.tensor;
+    shape_.width /= shape.tensor;
 }
 
 plan::Tensor SelfAttention::forward(Graph& graph, const plan::Tensor& x) {
-    const std::int64_t batch = x.elements() / (std::int64_t{shape_.width} * shape_.context);
-    plan::Tensor qkv = call(graph, child(0), x);
+    const plan::Tensor all = enter_tensor_region(graph, x, shape_.tensor);
+    const std::int64_t batch = all.elements() / (outer_width_ * shape_.context);
+    plan::Tensor qkv = call(graph, child(0), all);
     if (shape_.rotary) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);

@@ -34,6 +34,7 @@ struct AttentionShape {
     double dropout = 0;        // after that projection
     bool fused = false;        // scores are never stored as a whole (model.attention)
     bool causal = true;        // else each position sees all of its sequence
+    int tensor = 1;            // ranks of a tensor group, among which the heads are divided
     std::optional<Rotary> rotary;
 };
 
@@ -52,7 +53,9 @@ class SelfAttention final : public Module {
     plan::Tensor attend(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
     plan::Tensor attend_fused(Graph& graph, const plan::Tensor& qkv, std::int64_t batch);
 
+    // `heads`, `kv_heads` and `width` are those of one rank of a tensor group.
     AttentionShape shape_;
+    std::int64_t outer_width_;  // of the whole
 };
 
 }  // namespace shardscope::trainer::model

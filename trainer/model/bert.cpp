@@ -23,7 +23,8 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
                                                                           .projection_std = kBertStd,
                                                                           .dropout = shape.dropout,
                                                                           .fused = shape.fused_attention,
-                                                                          .causal = false}));
+                                                                          .causal = false,
+                                                                          .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_1", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward",
                                             FeedForwardShape{.width = shape.width,
@@ -31,7 +32,8 @@ BertLayer::BertLayer(std::string attribute, const BertShape& shape)
                                                              .projection_std = kBertStd,
                                                              .dropout = shape.dropout,
                                                              .activation = shape.activation,
-                                                             .fused_activation = shape.fused_activation}));
+                                                             .fused_activation = shape.fused_activation,
+                                                             .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
 }
 
@@ -41,7 +43,8 @@ plan::Tensor BertLayer::forward(Graph& graph, const plan::Tensor& input) {
 }
 
 Bert::Bert(const BertShape& shape) : Module("Bert", "") {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
@@ -52,8 +55,12 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
     add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kBertStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kBertStd},
+                        table));
 }
 
 plan::Tensor Bert::forward(Graph& graph, const plan::Tensor& tokens) {

@@ -20,6 +20,7 @@ struct BertShape {
     bool fused_attention = false;  // scores are never stored as a whole
     kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before a layer's activation computes it too
+    int tensor = 1;                 // ranks of a tensor group
 };
 
 class BertLayer final : public Module {

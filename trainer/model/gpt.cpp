@@ -6,6 +6,7 @@
 
 #include "trainer/kernels/cost.h"
 #include "trainer/model/attention.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
 
@@ -20,17 +21,19 @@ float residual_std(int layers) {
 }
 
 FeedForward::FeedForward(std::string attribute, const FeedForwardShape& shape)
-    : Module("FeedForward", std::move(attribute)) {
+    : Module("FeedForward", std::move(attribute)), tensor_(shape.tensor) {
     add_child(
         std::make_unique<Linear>("expand", shape.width, shape.hidden, true, kGptStd,
-                                 shape.fused_activation ? shape.activation : kernels::ActivationKind::none));
+                                 shape.fused_activation ? shape.activation : kernels::ActivationKind::none,
+                                 first_of_pair(shape.tensor)));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
-    add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std));
+    add_child(std::make_unique<Linear>("projection", shape.hidden, shape.width, true, shape.projection_std,
+                                       kernels::ActivationKind::none, second_of_pair(shape.tensor)));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
 plan::Tensor FeedForward::forward(Graph& graph, const plan::Tensor& input) {
-    return call_in_order(graph, *this, input);
+    return call_in_order(graph, *this, enter_tensor_region(graph, input, tensor_));
 }
 
 GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block", std::move(attribute)) {
@@ -42,7 +45,8 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .width = shape.width,
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
-                                                             .fused = shape.fused_attention}));
+                                                             .fused = shape.fused_attention,
+                                                             .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
     add_child(std::make_unique<FeedForward>("feed_forward",
                                             FeedForwardShape{.width = shape.width,
@@ -50,7 +54,8 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .activation = shape.activation,
-                                                             .fused_activation = shape.fused_activation}));
+                                                             .fused_activation = shape.fused_activation,
+                                                             .tensor = shape.tensor}));
 }
 
 plan::Tensor GptBlock::forward(Graph& graph, const plan::Tensor& input) {
@@ -59,7 +64,8 @@ plan::Tensor GptBlock::forward(Graph& graph, const plan::Tensor& input) {
 }
 
 Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
@@ -67,8 +73,12 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<GptBlock>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kGptStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kGptStd},
+                        table));
 }
 
 plan::Tensor Gpt::forward(Graph& graph, const plan::Tensor& tokens) {

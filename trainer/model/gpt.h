@@ -16,6 +16,7 @@ struct GptShape {
     bool fused_attention = false;  // scores are never stored as a whole
     kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before an activation computes it too
+    int tensor = 1;                 // ranks of a tensor group
 };
 
 // The initial standard deviation of projections that feed the residual, two in each layer.
@@ -27,12 +28,16 @@ struct FeedForwardShape {
     double dropout = 0;
     kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;
+    int tensor = 1;
 };
 
 class FeedForward final : public Module {
   public:
     FeedForward(std::string attribute, const FeedForwardShape& shape);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
+
+  private:
+    int tensor_;
 };
 
 class GptBlock final : public Module {

@@ -16,10 +16,16 @@ class Linear final : public Module {
     // Starts as nn.Linear does, uniform in +-1/sqrt(in); a positive `normal_std` starts the weight as
     // normal(0, std) and the bias at 0, as GPT-2 does. With `fused` its kernel also computes the activation
     // and leaves it in Graph::activated; the next module must be that activation, a ReLU or GELU.
+    // `cut`: this rank's part of a layer of a tensor group (tensor_parallel.h); `in` and `out` are those of
+    // the whole layer. Cut by its columns, its output is summed over the group and not fused with an
+    // activation.
     Linear(std::string attribute, int in, int out, bool bias = true, float normal_std = 0,
-           kernels::ActivationKind fused = kernels::ActivationKind::none);
+           kernels::ActivationKind fused = kernels::ActivationKind::none, const TensorCut& cut = {});
     // A head tied to the token embedding: no bias, and a weight [out, in] that another module owns.
-    Linear(std::string attribute, const Parameter& tied);
+    Linear(std::string attribute, const Parameter& tied, int tensor = 1);
+
+    // The first of a pair without a parent that enters the region for it.
+    void enter_tensor_region_of(int ranks) { enters_ = ranks; }
 
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
     std::vector<const Parameter*> shared_parameters() const override;
@@ -29,12 +35,23 @@ class Linear final : public Module {
     plan::Tensor output(Graph& graph, const plan::Tensor& input, bool wanted);
     plan::Tensor activated_output(Graph& graph, const plan::Tensor& input, bool wanted);
     std::vector<plan::Arg> with_parameters(const Graph& graph, std::vector<plan::Arg> args) const;
+    bool is_summed() const { return weight().cut.cut == Cut::columns; }
 
-    std::int64_t in_, out_;
+    std::int64_t in_ = 0, out_ = 0;  // on one rank of a tensor group
     bool bias_;
     kernels::ActivationKind fused_ = kernels::ActivationKind::none;
     const Parameter* tied_ = nullptr;
+    int enters_ = 1;
 };
+
+// The head of a language model: [out, in] = [vocabulary, width], tied to the embedding's `table` or not.
+struct HeadShape {
+    int width = 0, vocabulary = 0;
+    bool tied = false;
+    int tensor = 1;
+    float normal_std = 0;
+};
+std::unique_ptr<Linear> make_head(const HeadShape& shape, const Parameter& table);
 
 // A module of the class that the activation's row names: ReLU, GELU.
 class Activation final : public Module {
@@ -81,11 +98,13 @@ class RMSNorm final : public Module {
 // Looks up rows of a table by int32 tokens.
 class Embedding final : public Module {
   public:
-    Embedding(std::string attribute, int entries, int width);
+    // `tensor`: ranks of a tensor group that divide the entries (vocabulary_parallel.h).
+    Embedding(std::string attribute, int entries, int width, int tensor = 1);
     plan::Tensor forward(Graph& graph, const plan::Tensor& tokens) override;
 
   private:
-    std::int64_t entries_, width_;
+    std::int64_t entries_, width_;  // on one rank
+    int tensor_;
 };
 
 // Adds row t of a table to the features at position t: the position embedding and its addition in one

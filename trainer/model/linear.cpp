@@ -4,23 +4,43 @@
 #include "trainer/kernels/cost.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
 
 Linear::Linear(std::string attribute, int in, int out, bool bias, float normal_std,
-               kernels::ActivationKind fused)
-    : Module("Linear", std::move(attribute)), in_(in), out_(out), bias_(bias), fused_(fused) {
+               kernels::ActivationKind fused, const TensorCut& cut)
+    : Module("Linear", std::move(attribute)),
+      bias_(bias),
+      fused_(cut.cut == Cut::columns ? kernels::ActivationKind::none : fused) {
     const float bound = 1.0F / std::sqrt(static_cast<float>(in));
     const bool normal = normal_std > 0;
-    add_parameter("weight", out, in,
-                  normal ? Init{InitKind::normal, 0, normal_std} : Init{InitKind::uniform, -bound, bound});
+    const Parameter& whole = add_parameter(
+        "weight", out, in,
+        normal ? Init{InitKind::normal, 0, normal_std} : Init{InitKind::uniform, -bound, bound}, cut);
+    in_ = whole.width;
+    out_ = whole.rows;
     if (bias) {
-        add_parameter("bias", out, 1, normal ? Init{} : Init{InitKind::uniform, -bound, bound});
+        add_parameter("bias", out, 1, normal ? Init{} : Init{InitKind::uniform, -bound, bound},
+                      cut.cut == Cut::rows ? cut : whole_in_pair(cut.ranks));
     }
 }
 
-Linear::Linear(std::string attribute, const Parameter& tied)
-    : Module("Linear", std::move(attribute)), in_(tied.width), out_(tied.rows), bias_(false), tied_(&tied) {}
+Linear::Linear(std::string attribute, const Parameter& tied, int tensor)
+    : Module("Linear", std::move(attribute)),
+      in_(tied.width),
+      out_(tied.rows),
+      bias_(false),
+      tied_(&tied),
+      enters_(tensor) {}
+
+std::unique_ptr<Linear> make_head(const HeadShape& shape, const Parameter& table) {
+    if (shape.tied) return std::make_unique<Linear>("head", table, shape.tensor);
+    auto head = std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, shape.normal_std,
+                                         kernels::ActivationKind::none, first_of_pair(shape.tensor));
+    head->enter_tensor_region_of(shape.tensor);
+    return head;
+}
 
 std::vector<const Parameter*> Linear::shared_parameters() const {
     if (tied_) return {tied_};
@@ -29,7 +49,7 @@ std::vector<const Parameter*> Linear::shared_parameters() const {
 
 std::vector<plan::Arg> Linear::with_parameters(const Graph& graph, std::vector<plan::Arg> args) const {
     args.push_back(graph.store.parameter(weight()));
-    if (bias_) args.push_back(graph.store.parameter(parameters()[kBias]));
+    if (bias_ && !is_summed()) args.push_back(graph.store.parameter(parameters()[kBias]));
     return args;
 }
 
@@ -37,9 +57,13 @@ plan::Tensor Linear::output(Graph& graph, const plan::Tensor& x, bool wanted) {
     const std::int64_t rows = x.elements() / in_;
     plan::Tensor y = output_of(graph, path + ".output", rows * out_, wanted);
     const plan::PlanBuilder::Range range(graph.builder, "aten::linear");
+    const bool adds_bias = bias_ && !is_summed();
     check_output(graph, graph.kernel(plan::Kernel::linear_forward, matmul_name(graph, "nt"),
                                      with_parameters(graph, {y, x}), {rows, in_, out_},
-                                     kernels::linear_forward_cost(rows, in_, out_, bias_).flops));
+                                     kernels::linear_forward_cost(rows, in_, out_, adds_bias).flops));
+    if (!is_summed()) return y;
+    y = leave_tensor_region(graph, y);
+    if (bias_) add_bias(graph, y, graph.store.parameter(parameters()[kBias]), out_);
     return y;
 }
 
@@ -70,7 +94,8 @@ plan::Tensor Linear::activated_output(Graph& graph, const plan::Tensor& x, bool 
     return given;
 }
 
-plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& x) {
+plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& input) {
+    const plan::Tensor x = enter_tensor_region(graph, input, enters_);
     const std::int64_t rows = x.elements() / in_;
     const bool train_weight = weight().trained;
     const bool train_bias = bias_ && parameters()[kBias].trained;
@@ -86,6 +111,7 @@ plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& x) {
         "AddmmBackward0", [this, &graph, saved = train_weight ? x : plan::Tensor{}, from = x.value, rows,
                            train_weight, train_bias, value = y.value]() mutable {
             plan::Tensor dy = graph.tape.take_gradient(value);
+            if (is_summed()) dy = gather_gradient(graph, dy);
             if (from >= 0) {
                 plan::Tensor dx = graph.activation(path + ".input.grad", rows * in_);
                 graph.kernel(plan::Kernel::linear_backward_input, matmul_name(graph, "nn"),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/model/gpt.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
 
@@ -21,18 +22,22 @@ int llama_feed_forward(int width) {
 }
 
 SwiGLU::SwiGLU(std::string attribute, const LlamaShape& shape)
-    : Module("SwiGLU", std::move(attribute)), dropout_(shape.dropout > 0) {
+    : Module("SwiGLU", std::move(attribute)), dropout_(shape.dropout > 0), tensor_(shape.tensor) {
     const int hidden = shape.feed_forward;
-    add_child(std::make_unique<Linear>("w1", shape.width, hidden, false, kLlamaStd));
-    add_child(std::make_unique<Linear>("w3", shape.width, hidden, false, kLlamaStd));
-    add_child(std::make_unique<Linear>("w2", hidden, shape.width, false, residual_std(shape.layers)));
+    add_child(std::make_unique<Linear>("w1", shape.width, hidden, false, kLlamaStd,
+                                       kernels::ActivationKind::none, first_of_pair(tensor_)));
+    add_child(std::make_unique<Linear>("w3", shape.width, hidden, false, kLlamaStd,
+                                       kernels::ActivationKind::none, first_of_pair(tensor_)));
+    add_child(std::make_unique<Linear>("w2", hidden, shape.width, false, residual_std(shape.layers),
+                                       kernels::ActivationKind::none, second_of_pair(tensor_)));
     if (dropout_) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
 }
 
 plan::Tensor SwiGLU::forward(Graph& graph, const plan::Tensor& input) {
-    plan::Tensor gate = call(graph, child(0), input);
-    plan::Tensor up = call(graph, child(1), input);
-    plan::Tensor x = silu_mul(graph, path, gate, up);
+    plan::Tensor x = enter_tensor_region(graph, input, tensor_);
+    plan::Tensor gate = call(graph, child(0), x);
+    plan::Tensor up = call(graph, child(1), x);
+    x = silu_mul(graph, path, gate, up);
     gate = up = {};
     x = call(graph, child(2), x);
     return dropout_ ? call(graph, child(3), x) : x;
@@ -50,6 +55,7 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, const Rot
                                                              .projection_std = residual_std(shape.layers),
                                                              .dropout = shape.dropout,
                                                              .fused = shape.fused_attention,
+                                                             .tensor = shape.tensor,
                                                              .rotary = rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
     add_child(std::make_unique<SwiGLU>("feed_forward", shape));
@@ -62,15 +68,20 @@ plan::Tensor LlamaBlock::forward(Graph& graph, const plan::Tensor& input) {
 
 Llama::Llama(const LlamaShape& shape)
     : Module("Llama", ""), rotary_(shape.context, shape.width / shape.heads, shape.rotary_base) {
-    auto embedding = std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width);
+    auto embedding =
+        std::make_unique<Embedding>("token_embedding", shape.vocabulary, shape.width, shape.tensor);
     const Parameter& table = embedding->parameters().front();
     add_child(std::move(embedding));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
         add_child(std::make_unique<LlamaBlock>("blocks." + std::to_string(i), shape, rotary_));
     add_child(std::make_unique<RMSNorm>("norm", shape.width));
-    add_child(shape.tied ? std::make_unique<Linear>("head", table)
-                         : std::make_unique<Linear>("head", shape.width, shape.vocabulary, false, kLlamaStd));
+    add_child(make_head({.width = shape.width,
+                         .vocabulary = shape.vocabulary,
+                         .tied = shape.tied,
+                         .tensor = shape.tensor,
+                         .normal_std = kLlamaStd},
+                        table));
 }
 
 plan::Tensor Llama::forward(Graph& graph, const plan::Tensor& tokens) {

@@ -16,6 +16,7 @@ struct LlamaShape {
     double dropout = 0;
     bool tied = false;             // the head's weight is the token embedding's
     bool fused_attention = false;  // scores are never stored as a whole
+    int tensor = 1;                // ranks of a tensor group
 };
 
 // Two thirds of the 4 * width of a plain feed-forward part, because three matrices replace two, rounded up to
@@ -30,6 +31,7 @@ class SwiGLU final : public Module {
 
   private:
     bool dropout_;
+    int tensor_;
 };
 
 class LlamaBlock final : public Module {

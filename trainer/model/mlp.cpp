@@ -5,29 +5,36 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
 
 namespace {
 
 std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, kernels::ActivationKind activation,
-                                     bool fused) {
+                                     bool fused, int tensor) {
     std::vector<std::unique_ptr<Module>> net;
     for (int i = 0; i < layers; ++i) {
         if (i > 0) net.push_back(std::make_unique<Activation>(std::to_string(net.size()), activation));
         const bool is_activated = i + 1 < layers;
-        net.push_back(
+        const bool second = i % 2 == 1, paired = second || i + 1 < layers;
+        auto linear =
             std::make_unique<Linear>(std::to_string(net.size()), width, width, bias, 0.0F,
-                                     fused && is_activated ? activation : kernels::ActivationKind::none));
+                                     fused && is_activated ? activation : kernels::ActivationKind::none,
+                                     !paired  ? TensorCut{}
+                                     : second ? second_of_pair(tensor)
+                                              : first_of_pair(tensor));
+        if (paired && !second) linear->enter_tensor_region_of(tensor);
+        net.push_back(std::move(linear));
     }
     return std::make_unique<Sequential>("net", std::move(net));
 }
 
 }  // namespace
 
-Mlp::Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused)
+Mlp::Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused, int tensor)
     : Module("MLP", "") {
-    add_child(make_net(layers, width, bias, activation, fused));
+    add_child(make_net(layers, width, bias, activation, fused, tensor));
 }
 
 plan::Tensor Mlp::forward(Graph& graph, const plan::Tensor& input) {

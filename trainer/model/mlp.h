@@ -9,7 +9,8 @@ namespace shardscope::trainer::model {
 class Mlp final : public Module {
   public:
     // fused: each Linear before an activation computes it too.
-    Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused);
+    // `tensor`: ranks of a tensor group, which share each pair of layers; an odd last layer is whole.
+    Mlp(int layers, int width, bool bias, kernels::ActivationKind activation, bool fused, int tensor = 1);
     // From fp32 [rows, width] to [rows, width] of the graph's element type.
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 };

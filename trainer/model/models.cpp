@@ -1,5 +1,12 @@
 #include "trainer/model/models.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
 #include "trainer/job/job.h"
 #include "trainer/job/masking.h"
 #include "trainer/job/shapes.h"
@@ -8,6 +15,8 @@
 #include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
 #include "trainer/model/selection.h"
+#include "trainer/model/tensor_parallel.h"
+#include "trainer/model/vocabulary_parallel.h"
 
 namespace shardscope::trainer::model {
 
@@ -32,7 +41,8 @@ LlamaShape llama_shape(const job::Job& job) {
                      .feed_forward = llama_feed_forward(m.width),
                      .dropout = m.dropout,
                      .tied = m.tied_embeddings,
-                     .fused_attention = m.attention == job::AttentionKind::fused};
+                     .fused_attention = m.attention == job::AttentionKind::fused,
+                     .tensor = job.parallel.tensor};
     if (const job::NamedShape* published = job::find_shape(m.name)) {
         if (published->width == m.width) shape.feed_forward = published->feed_forward;
         shape.rotary_base = published->rotary_base;
@@ -52,14 +62,51 @@ BertShape bert_shape(const job::Job& job) {
                     .tied = m.tied_embeddings,
                     .fused_attention = m.attention == job::AttentionKind::fused,
                     .activation = activation_of(m),
-                    .fused_activation = m.fused_activation};
+                    .fused_activation = m.fused_activation,
+                    .tensor = job.parallel.tensor};
     const job::NamedShape* published = job::find_shape(m.name);
     if (published && published->width == m.width) shape.feed_forward = published->feed_forward;
     return shape;
 }
 
+// JobError unless the ranks of a tensor group can have equal parts.
+void check_tensor(const job::Job& job) {
+    const int tensor = job.parallel.tensor;
+    if (tensor == 1) return;
+    const job::ModelSection& m = job.model;
+    std::vector<std::pair<std::string, int>> divided;
+    if (m.type == job::ModelType::mlp) {
+        divided = {{"model.width", m.width}};
+    } else {
+        const int hidden = m.type == job::ModelType::llama  ? llama_shape(job).feed_forward
+                           : m.type == job::ModelType::bert ? bert_shape(job).feed_forward
+                                                            : 4 * m.width;
+        divided = {{"model.heads", m.heads}, {"features of the feed-forward part", hidden}};
+        if (job.parallel.sequence)
+            divided.emplace_back("tokens of a micro-batch", job.data.batch * m.context);
+        if (m.type == job::ModelType::llama)
+            divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
+    }
+    const auto fits = [&](int ranks) {
+        return job.run.ranks % ranks == 0 &&
+               std::all_of(divided.begin(), divided.end(),
+                           [&](const auto& part) { return part.second % ranks == 0; });
+    };
+    if (fits(tensor)) return;
+    int nearest = tensor;
+    while (!fits(nearest)) --nearest;
+    for (const auto& [name, count] : divided) {
+        if (count % tensor == 0) continue;
+        throw job::JobError(
+            fmt::format("{}parallel.tensor: {} {} cannot be divided among {} ranks; the nearest number of "
+                        "ranks that works is {}",
+                        where(job, "parallel.tensor"), count, name, tensor, nearest));
+    }
+}
+
 std::unique_ptr<Module> make_shape(const job::Job& job) {
     const job::ModelSection& m = job.model;
+    check_tensor(job);
     switch (m.type) {
         case job::ModelType::gpt:
             return std::make_unique<Gpt>(GptShape{.layers = m.layers,
@@ -71,7 +118,8 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
                                                   .tied = m.tied_embeddings,
                                                   .fused_attention = m.attention == job::AttentionKind::fused,
                                                   .activation = activation_of(m),
-                                                  .fused_activation = m.fused_activation});
+                                                  .fused_activation = m.fused_activation,
+                                                  .tensor = job.parallel.tensor});
         case job::ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case job::ModelType::bert:
@@ -79,13 +127,15 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
         case job::ModelType::mlp:
             break;
     }
-    return std::make_unique<Mlp>(m.layers, m.width, m.bias, activation_of(m), m.fused_activation);
+    return std::make_unique<Mlp>(m.layers, m.width, m.bias, activation_of(m), m.fused_activation,
+                                 job.parallel.tensor);
 }
 
 }  // namespace
 
 std::unique_ptr<Module> make_model(const job::Job& job) {
     std::unique_ptr<Module> model = make_shape(job);
+    if (job.parallel.sequence) mark_partial_gradients(*model);
     freeze(*model, job.train.freeze, where(job, "train.freeze"));
     checkpoint_modules(*model, job.memory.activation_checkpointing,
                        where(job, "memory.activation_checkpointing"));
@@ -114,9 +164,10 @@ plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output,
     const plan::Tensor scores = to_dtype(graph, output, plan::DType::fp32);
     if (job.model.type == job::ModelType::mlp) return mse_loss(graph, scores, target);
     const bool masked = job.model.type == job::ModelType::bert;  // then only masked positions have a target
-    return cross_entropy_loss(
-        graph, scores, target,
-        masked ? std::int64_t{job.data.batch} * job::masked_tokens(job.model.context) : 0);
+    const std::int64_t counted =
+        masked ? std::int64_t{job.data.batch} * job::masked_tokens(job.model.context) : 0;
+    return job.parallel.tensor > 1 ? vocabulary_parallel_loss(graph, scores, target, vocabulary(job), counted)
+                                   : cross_entropy_loss(graph, scores, target, counted);
 }
 
 }  // namespace shardscope::trainer::model

@@ -25,6 +25,8 @@ class Paused {
 
 Graph for_recomputation(const Graph& graph, plan::Tape& tape, const plan::Tensor& shared) {
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
+    again.sequence = graph.sequence;
+    again.tensor = graph.tensor;
     again.shared = shared;
     return again;
 }

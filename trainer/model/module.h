@@ -21,14 +21,26 @@ struct Init {
     float a = 0, b = 0;
 };
 
+// The part of a parameter that a rank of a tensor group holds: equal parts of its rows (the last ones
+// padded), of each section alone (queries, keys, values), or of its columns.
+enum class Cut : std::uint8_t { none, rows, columns };
+struct TensorCut {
+    Cut cut = Cut::none;
+    int ranks = 1;                       // of the tensor group
+    std::vector<std::int64_t> sections;  // rows of each on all ranks together; empty: one section
+};
+
 struct Parameter {
     std::string name;        // "weight"
-    std::int64_t rows = 0;   // its first dimension
+    std::int64_t rows = 0;   // its first dimension, on one rank of a tensor group
     std::int64_t width = 1;  // elements of a row; 1: a vector (a bias, the weight of a norm)
     Init init;
-    bool trained = true;  // false: frozen; takes no gradient and no update (requires_grad)
+    TensorCut cut;
+    bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
+    bool partial_gradient = false;    // the ranks of a tensor group compute parts of its sum
+    std::int64_t whole_elements = 0;  // on all ranks of a tensor group, without padding
 
-    std::int64_t elements() const { return rows * width; }
+    std::int64_t elements() const { return rows * width; }  // on one of them
     bool is_vector() const { return width == 1; }
 
     // Filled in by number_modules:
@@ -70,6 +82,10 @@ struct Graph {
     plan::Arg
         finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
     Activated activated;  // empty once the activation's module has taken it
+    // Between the pairs of matmuls that a tensor group divides, each rank has other rows (sequence
+    // parallelism).
+    bool sequence = false;
+    int tensor = 1;  // ranks of the tensor group
     plan::Tensor
         shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
 
@@ -124,8 +140,15 @@ class Module {
     // wrapper.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
-    Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init) {
-        return parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init});
+    // `rows` and `width` of the whole parameter, which is cut.
+    Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init,
+                             const TensorCut& cut = {}) {
+        const std::int64_t whole = rows * width;
+        if (cut.cut == Cut::rows) rows = (rows + cut.ranks - 1) / cut.ranks;
+        if (cut.cut == Cut::columns) width /= cut.ranks;
+        Parameter& added = parameters_.emplace_back(Parameter{std::move(name_of), rows, width, init, cut});
+        added.whole_elements = whole;
+        return added;
     }
 
   private:

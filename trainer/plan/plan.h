@@ -84,6 +84,7 @@ struct Segment {
     std::int64_t first = 0, elements = 0;
     bool trained = true;  // false: frozen, never updated
     bool adapted = true;  // LARS and LAMB scale its step by its norms; false for biases and norm layers
+    bool cut = false;     // the other ranks of a tensor group hold other elements, not the same ones
 };
 
 // The fields of each kind of operation, in addition to those that all operations have.
@@ -112,12 +113,16 @@ struct MemcpyOp {
 struct MemsetOp {
     int value = 0;  // of each byte
 };
+// How a collective joins the members' elements.
+enum class Reduction : std::uint8_t { sum, max };
+
 struct CollectiveOp {
     Operation operation = Operation::other;
     DType dtype = DType::fp32;  // of the elements
     Group group = Group::world;
     std::int32_t divisor = 1;  // sums are divided by this, once
     std::int64_t padding = 0;  // bytes of the full buffer that are padding
+    Reduction reduction = Reduction::sum;
 };
 
 struct Op {

@@ -60,6 +60,7 @@ std::string describe_collective(const Plan& plan, const Op& op) {
     }
     text += fmt::format("{} group", kGroupNames[static_cast<std::size_t>(own.group)]);
     if (own.divisor != 1) text += fmt::format(", divided by {}", own.divisor);
+    if (own.reduction == Reduction::max) text += ", maximum";
     if (own.dtype != DType::fp32) text += fmt::format(", {}", name_of(own.dtype));
     return text;
 }

@@ -95,7 +95,7 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     const double step = result.average_step_s;
     if (step <= 0) return;
     const model::BatchShape shape = model::batch_shape(job);
-    const double global = static_cast<double>(job.run.ranks) * job.train.accumulation;
+    const double global = static_cast<double>(job.data_ranks()) * job.train.accumulation;
     row.samples_per_s = global * static_cast<double>(shape.samples) / step;
     row.tokens_per_s = global * static_cast<double>(shape.tokens) / step;
     row.mfu = model_flops(program) / (step * peak_rate(job, cluster));

@@ -17,7 +17,7 @@ namespace {
 
 std::int64_t count_classes(const model::Module& module, Classes& classes) {
     std::int64_t elements = 0;
-    for (const model::Parameter& parameter : module.parameters()) elements += parameter.elements();
+    for (const model::Parameter& parameter : module.parameters()) elements += parameter.whole_elements;
     for (const auto& child : module.children()) elements += count_classes(*child, classes);
     classes[module.class_name()].count(elements, !module.children().empty());
     return elements;

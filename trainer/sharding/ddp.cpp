@@ -12,7 +12,7 @@ namespace shardscope::trainer::sharding {
 namespace {
 
 plan::Mesh with_shards(plan::Mesh mesh, bool shard_optimizer) {
-    mesh.shard = shard_optimizer ? mesh.ranks : 1;
+    mesh.shard = shard_optimizer ? mesh.data_size() : 1;
     return mesh;
 }
 
@@ -102,7 +102,7 @@ void Ddp::use(std::vector<Bucket> buckets) {
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1}, tree_, ready_order_);
+    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1, mesh_.tensor}, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -134,8 +134,9 @@ void Ddp::rebuild_buckets() {
                                  static_cast<std::int64_t>(numbers), plan::DType::int32);
         builder().memset(indices);
         builder().order(plan::Stream::compute, plan::Stream::post_backward);
-        builder().collective({.operation = plan::Operation::broadcast, .dtype = plan::DType::int32}, indices,
-                             indices, indices.bytes(), plan::Stream::post_backward);
+        builder().collective(
+            {.operation = plan::Operation::broadcast, .dtype = plan::DType::int32, .group = mesh_.all_data()},
+            indices, indices, indices.bytes(), plan::Stream::post_backward);
         builder().order(plan::Stream::post_backward, plan::Stream::compute);
     }
     for (const Bucket& made : buckets_) {
@@ -183,8 +184,8 @@ void Ddp::setup(plan::PlanBuilder& builder) {
     args.insert(args.begin(), flat);
     builder.kernel(plan::Kernel::cat, "flatten", args, {});
     builder.order(plan::Stream::compute, plan::Stream::post_backward);
-    builder.collective({.operation = plan::Operation::broadcast}, flat, flat, flat.bytes(),
-                       plan::Stream::post_backward);
+    builder.collective({.operation = plan::Operation::broadcast, .group = mesh_.all_data()}, flat, flat,
+                       flat.bytes(), plan::Stream::post_backward);
     builder.order(plan::Stream::post_backward, plan::Stream::compute);
     builder.kernel(plan::Kernel::split, "unflatten", args, {});
 }
@@ -227,6 +228,7 @@ plan::Tensor Ddp::new_gradient(const model::Parameter& parameter) {
 
 // Autograd cannot write into a view of a bucket; its gradients are copied, or added, into their place.
 void Ddp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) {
+    if (parameter.partial_gradient) sum_over_tensor_group(builder(), gradient);
     if (!is_own(parameter) && !has_gradient(parameter)) {
         builder().kernel(plan::Kernel::cat, "copy_to_bucket", {gradient_arg(parameter), gradient}, {});
     }
@@ -262,9 +264,10 @@ void Ddp::launch_ready_buckets() {
                                              bucket.unit);
         const plan::Arg buffer = builder().whole(bucket.buffer);
         builder().order(plan::Stream::compute, plan::Stream::post_backward);
-        const int divisor = accumulation_sync_ ? mesh_.ranks : mesh_.ranks * micro_.count;
-        builder().collective({.operation = plan::Operation::all_reduce, .divisor = divisor}, buffer, buffer,
-                             buffer.bytes, plan::Stream::post_backward);
+        const int divisor = accumulation_sync_ ? mesh_.data_size() : mesh_.data_size() * micro_.count;
+        builder().collective(
+            {.operation = plan::Operation::all_reduce, .group = mesh_.all_data(), .divisor = divisor}, buffer,
+            buffer, buffer.bytes, plan::Stream::post_backward);
     }
 }
 

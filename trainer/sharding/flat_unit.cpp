@@ -27,12 +27,14 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     std::int64_t end = 0;
     for (const model::Parameter* p : parameters_) {
         offsets_.push_back(round_up(end, alignment));
-        slot.segments.push_back({p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector()});
+        slot.segments.push_back({p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector(),
+                                 p->cut.cut != model::Cut::none});
         end = offsets_.back() + p->elements();
         info_.elements += p->elements();
     }
     const std::int64_t shards = options.mesh.shard;
-    info_.padded_elements = round_up(end, options.aligned && !options.shards ? options.mesh.ranks : shards);
+    info_.padded_elements =
+        round_up(end, options.aligned && !options.shards ? options.mesh.data_size() : shards);
     info_.shard_elements = info_.padded_elements / shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(buffer(" flat_param", plan::MemoryCategory::parameters,
@@ -70,7 +72,9 @@ void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
         Parallelism::initialize(builder, *parameters_[i], whole, offsets_[i], 0);
     }
     builder.order(plan::Stream::compute, plan::Stream::unshard);
-    builder.collective({.operation = plan::Operation::broadcast, .padding = padding_bytes(plan::DType::fp32)},
+    builder.collective({.operation = plan::Operation::broadcast,
+                        .group = options_.mesh.all_data(),
+                        .padding = padding_bytes(plan::DType::fp32)},
                        whole, whole, whole.bytes(), plan::Stream::unshard);
     builder.order(plan::Stream::unshard, plan::Stream::compute);
     builder.memcpy(
@@ -185,6 +189,7 @@ plan::Tensor FlatUnit::new_gradient(plan::PlanBuilder& builder, const model::Par
 
 void FlatUnit::gradient_ready(plan::PlanBuilder& builder, const model::Parameter& parameter,
                               plan::Tensor gradient) {
+    if (parameter.partial_gradient) Parallelism::sum_over_tensor_group(builder, gradient, gradient.dtype);
     plan::Tensor& present = gradients_[place_of(parameter)];
     const std::int64_t n = parameter.elements();
     plan::Tensor sum = present;
@@ -268,9 +273,11 @@ void FlatUnit::all_reduce(plan::PlanBuilder& builder, int divisor) {
         has_place = true;
     }
     full = to_reduce_type(builder, std::move(full));
-    builder.collective(
-        {.operation = plan::Operation::all_reduce, .dtype = options_.reduce, .divisor = divisor}, full, full,
-        full.bytes(), kStream);
+    builder.collective({.operation = plan::Operation::all_reduce,
+                        .dtype = options_.reduce,
+                        .group = options_.mesh.all_data(),
+                        .divisor = divisor},
+                       full, full, full.bytes(), kStream);
     const bool in_place = full.view.buffer == gradient_;
     if (in_place) {
         has_gradient_ = true;

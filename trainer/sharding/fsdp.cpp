@@ -20,7 +20,7 @@ constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 }  // namespace
 
 plan::Mesh Fsdp::mesh_of(const job::Job& job) {
-    plan::Mesh mesh{job.run.ranks, job.run.ranks};
+    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor};
     if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
     if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
     return mesh;
@@ -48,7 +48,7 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
       // fully_shard has no limiter: its memory is reused in stream order.
       limits_(job.fsdp.limit_all_gathers && job.fsdp.layout != job::FsdpLayout::fsdp2),
       offload_(job.fsdp.cpu_offload),
-      divisor_(job.run.ranks * job.train.accumulation),
+      divisor_(job.data_ranks() * job.train.accumulation),
       unit_of_(tree.parameters.size(), -1) {
     if (offload_) optimizer_.keep_gradients();
     UnitOptions options;

@@ -43,7 +43,7 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         slot.module = module;
         slot.space = options.space();
         slot.elements = slot.per_rank = piece.elements;
-        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != model::Cut::none}};
         slot.parameter = {shard_, piece.first * kFloat, piece.elements * kFloat};
         slot.gradient = {gradient_, piece.first * kFloat, piece.elements * kFloat};
         owner.add_slot(std::move(slot));
@@ -70,6 +70,7 @@ void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
         Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
         builder.order(plan::Stream::compute, plan::Stream::unshard);
         builder.collective({.operation = plan::Operation::broadcast,
+                            .group = options_.mesh.all_data(),
                             .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
                            whole, whole, whole.bytes(), plan::Stream::unshard);
         builder.order(plan::Stream::unshard, plan::Stream::compute);
@@ -238,6 +239,10 @@ void GroupUnit::reduce(plan::PlanBuilder& builder, int divisor) {
         if (own.kept && own.made) throw std::logic_error(info_.name + " has a gradient that is not summed");
         gradients.push_back(std::move(own.kept ? own.kept : own.made));
         own = {};
+    }
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+        if (parameters_[i]->partial_gradient && gradients[i])
+            Parallelism::sum_over_tensor_group(builder, gradients[i], gradients[i].dtype);
     }
     plan::Tensor input =
         builder.new_tensor(info_.name + " reduce_scatter input", plan::MemoryCategory::communication,

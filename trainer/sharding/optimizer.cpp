@@ -37,18 +37,24 @@ void copy_to_host(plan::PlanBuilder& builder, const plan::Arg& to, const plan::A
     builder.host_wait(copied);
 }
 
-// Sums what the ranks of a shard group have computed for their parts.
-void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, bool on_host, const plan::Mesh& mesh) {
-    if (mesh.shard == 1) return;
+// Sums what the ranks of a shard group have computed for their parts, and the first `cut` of the sums over
+// the tensor group, whose ranks have computed the others alike.
+void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size_t cut, bool on_host,
+                 const plan::Mesh& mesh) {
+    if (mesh.shard == 1 && cut == 0) return;
     plan::Tensor device = sums;
     if (on_host) {
         device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
         builder.memcpy(device, sums, traces::schema::kCopyHostToDevice);
     }
     builder.order(plan::Stream::compute, plan::Stream::post_backward);
-    builder.collective(
-        {.operation = plan::Operation::all_reduce, .dtype = plan::DType::fp64, .group = plan::Group::shard},
-        device, device, device.bytes(), plan::Stream::post_backward);
+    const auto over = [&](plan::Group group, const plan::Arg& part) {
+        builder.collective(
+            {.operation = plan::Operation::all_reduce, .dtype = plan::DType::fp64, .group = group}, part,
+            part, part.bytes, plan::Stream::post_backward);
+    };
+    if (mesh.shard > 1) over(plan::Group::shard, device);
+    if (cut > 0) over(plan::Group::tensor, part_of(device, 0, cut));
     builder.order(plan::Stream::post_backward, plan::Stream::compute);
     if (on_host) copy_to_host(builder, sums, device);
 }
@@ -119,6 +125,57 @@ void OptimizerPlanner::zero_grad(plan::PlanBuilder& builder) {
     has_gradients_ = false;
 }
 
+plan::Tensor OptimizerPlanner::squares_by_slot(plan::PlanBuilder& builder,
+                                               const std::vector<const OptimizerSlot*>& slots,
+                                               bool on_host) const {
+    plan::Tensor sums = new_sums(builder, "squares of gradients", slots.size(), on_host);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const OptimizerSlot& slot = *slots[i];
+        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
+        builder.kernel(plan::Kernel::sum_of_squares, "aten::_foreach_norm",
+                       {part_of(sums, i, 1), slot.gradient}, {slot.elements}, 2 * slot.elements,
+                       stream_of(slot));
+    }
+    reduce_sums(builder, sums, 0, on_host, mesh_);
+    return sums;
+}
+
+// The squares of parameters that a tensor group cuts are summed over it; those of the others count once. The
+// cut ones come first.
+plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
+                                                  const std::vector<const OptimizerSlot*>& slots,
+                                                  bool on_host) const {
+    struct Part {
+        const OptimizerSlot* slot;
+        std::vector<plan::Segment> segments;
+    };
+    std::vector<Part> parts;
+    std::size_t counts[2] = {0, 0};
+    for (const bool cut : {true, false}) {
+        for (const OptimizerSlot* slot : slots) {
+            Part part{slot, {}};
+            for (const plan::Segment& segment : slot->segments)
+                if (segment.trained && segment.cut == cut) part.segments.push_back(segment);
+            counts[cut ? 0 : 1] += part.segments.size();
+            if (!part.segments.empty()) parts.push_back(std::move(part));
+        }
+    }
+    plan::Tensor sums = new_sums(builder, "squares of gradients", counts[0] + counts[1], on_host);
+    std::size_t first = 0;
+    for (Part& part : parts) {
+        const OptimizerSlot& slot = *part.slot;
+        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
+        const plan::Arg out = part_of(sums, first, part.segments.size());
+        first += part.segments.size();
+        plan::Op& op =
+            builder.kernel(plan::Kernel::segment_squares, "aten::_foreach_norm", {out, slot.gradient},
+                           {slot.elements, slot.per_rank}, 2 * slot.elements, stream_of(slot));
+        op.kernel().segments = builder.add_segments(std::move(part.segments));
+    }
+    reduce_sums(builder, sums, counts[0], on_host, mesh_);
+    return sums;
+}
+
 // torch.nn.utils.clip_grad_norm_ over all shards: one norm of all gradients, then one factor for them.
 void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
     if (clip_norm_ <= 0) return;
@@ -131,22 +188,15 @@ void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
         trained.push_back(&slot);
         on_host = on_host || slot.space != plan::MemorySpace::device;
     }
-    const plan::Tensor sums = new_sums(builder, "squares of gradients", trained.size(), on_host);
-    for (std::size_t i = 0; i < trained.size(); ++i) {
-        const OptimizerSlot& slot = *trained[i];
-        const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
-        builder.kernel(plan::Kernel::sum_of_squares, "aten::_foreach_norm",
-                       {part_of(sums, i, 1), slot.gradient}, {slot.elements}, 2 * slot.elements,
-                       stream_of(slot));
-    }
-    reduce_sums(builder, sums, on_host, mesh_);
+    const plan::Tensor sums = mesh_.tensor > 1 ? squares_by_segment(builder, trained, on_host)
+                                               : squares_by_slot(builder, trained, on_host);
     const plan::Stream stream = on_host ? plan::Stream::host : plan::Stream::compute;
     const plan::MemorySpace space = on_host ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     const plan::Tensor factor =
         builder.new_tensor("clip factor", plan::MemoryCategory::other, 1, plan::DType::fp32, stream, space);
     const plan::Tensor norm =
         builder.new_tensor("gradient norm", plan::MemoryCategory::other, 1, plan::DType::fp64, stream, space);
-    const auto count = static_cast<std::int64_t>(trained.size());
+    const std::int64_t count = sums.elements();
     builder.kernel(plan::Kernel::clip_factor, "clip_factor", {factor, norm, sums}, {count}, count, stream)
         .kernel()
         .scalars = {clip_norm_};
@@ -158,6 +208,12 @@ void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
 }
 
 void OptimizerPlanner::step(plan::PlanBuilder& builder) {
+    for (const OptimizerSlot& slot : slots_) {
+        if (!slot.partial_gradient || !slot.trained()) continue;
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
+        builder.collective({.operation = plan::Operation::all_reduce, .group = plan::Group::tensor},
+                           slot.gradient, slot.gradient, slot.gradient.bytes, plan::Stream::compute);
+    }
     clip(builder);
     const plan::PlanBuilder::Range range(builder, "Optimizer.step#" + class_name() + ".step");
     if (!has_state_) {
@@ -179,7 +235,7 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         norms = new_sums(builder, "norms of parameters", count, on_host);
         for (std::size_t i = 0; i < slots_.size(); ++i)
             compute_norms(builder, slots_[i], norms, first_norm[i]);
-        reduce_sums(builder, norms, on_host, mesh_);
+        reduce_sums(builder, norms, 0, on_host, mesh_);
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i].trained()) update(builder, slots_[i], norms, first_norm[i]);

@@ -22,6 +22,7 @@ struct OptimizerSlot {
     std::int64_t per_rank = 0;
     std::vector<plan::Segment> segments;
     int unit = -1, module = -1;
+    bool partial_gradient = false;  // to be summed over the tensor group before the step
     plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
@@ -75,6 +76,11 @@ class OptimizerPlanner {
 
   private:
     void clip(plan::PlanBuilder& builder);
+    // The squares of the gradients of the trained slots, over all ranks.
+    plan::Tensor squares_by_slot(plan::PlanBuilder& builder, const std::vector<const OptimizerSlot*>& slots,
+                                 bool on_host) const;
+    plan::Tensor squares_by_segment(plan::PlanBuilder& builder,
+                                    const std::vector<const OptimizerSlot*>& slots, bool on_host) const;
     // `first`: where the slot's numbers begin in `norms`.
     void compute_norms(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& norms,
                        std::size_t first);

@@ -83,6 +83,10 @@ class Parallelism : public model::ParameterStore {
         return std::string(optimizer_.has_state() ? "s" : "-") + (optimizer_.has_gradients() ? "g" : "-");
     }
 
+    // Sums a gradient of which each rank of a tensor group has computed a part, in place.
+    static void sum_over_tensor_group(plan::PlanBuilder& builder, const plan::Arg& gradient,
+                                      plan::DType dtype = plan::DType::fp32);
+
     // Writes the initial values of the part of `parameter` that a rank holds: `first` is the parameter's
     // first element in the flat sequence, `to` is a piece of that sequence, and `per_rank` is the number of
     // elements of a piece (0: all).

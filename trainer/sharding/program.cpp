@@ -18,7 +18,8 @@ job::Job job_for(job::Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
     job.parallel.mode = job::ParallelMode::none;
     job.ddp.shard_optimizer = false;
-    job.run.ranks = 1;
+    job.run.ranks = job.parallel.tensor = 1;
+    job.parallel.sequence = false;
     job.data.batch = 1;
     job.train = {};
     job.precision = {};
@@ -40,16 +41,16 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
-    const plan::Mesh alone{job.run.ranks, 1};
+    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor};
     switch (job.parallel.mode) {
         case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
         case job::ParallelMode::ddp:
-            return std::make_unique<Ddp>(job, alone, tree);
+            return std::make_unique<Ddp>(job, replicas, tree);
         case job::ParallelMode::none:
             break;
     }
-    return std::make_unique<Replicated>(job, alone, tree);
+    return std::make_unique<Replicated>(job, replicas, tree);
 }
 
 }  // namespace
@@ -162,6 +163,8 @@ model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) co
     model::Graph graph{builder, tape, *parallelism_};
     graph.dtype = dtype_of(job_.precision.param);
     graph.buffer_dtype = dtype_of(job_.precision.buffer);
+    graph.tensor = job_.parallel.tensor;
+    graph.sequence = job_.parallel.sequence;
     return graph;
 }
 

@@ -19,15 +19,37 @@ void Parallelism::initialize(plan::PlanBuilder& builder, const model::Parameter&
                                 : parameter.init.kind == model::InitKind::uniform
                                     ? plan::Kernel::init_uniform
                                     : plan::Kernel::init_constant;
-    plan::Op& op =
-        builder.kernel(kernel, "initialize", {to}, {key, first, parameter.elements(), per_rank}, 0, stream);
-    op.kernel().scalars = {parameter.init.a, parameter.init.b};
+    const model::TensorCut& cut = parameter.cut;
+    const auto part = [&](std::int64_t local, std::int64_t elements, std::int64_t step) {
+        plan::Op& op =
+            builder.kernel(kernel, "initialize", {to},
+                           {key, first + local, elements, per_rank, local * cut.ranks, step}, 0, stream);
+        op.kernel().scalars = {parameter.init.a, parameter.init.b};
+    };
+    const std::int64_t all = parameter.elements();
+    if (cut.cut == model::Cut::none) return part(0, all, 0);
+    if (cut.cut == model::Cut::columns) return part(0, all, parameter.width);
+    if (cut.sections.empty()) return part(0, all, all);
+    std::int64_t local = 0;
+    for (const std::int64_t rows : cut.sections) {
+        const std::int64_t elements = rows / cut.ranks * parameter.width;
+        part(local, elements, elements);
+        local += elements;
+    }
+}
+
+void Parallelism::sum_over_tensor_group(plan::PlanBuilder& builder, const plan::Arg& gradient,
+                                        plan::DType dtype) {
+    builder.collective(
+        {.operation = plan::Operation::all_reduce, .dtype = dtype, .group = plan::Group::tensor}, gradient,
+        gradient, gradient.bytes, plan::Stream::compute);
 }
 
 Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
                        bool shard_optimizer)
     : Parallelism(job, mesh),
       tree_(tree),
+      alone_(job.parallel.mode == job::ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
       has_gradient_(tree.parameters.size(), false),
@@ -49,8 +71,9 @@ void Replicated::add_whole(const model::Parameter& p) {
     OptimizerSlot slot;
     slot.name = p.path;
     slot.elements = p.elements();
-    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector()}};
+    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != model::Cut::none}};
     slot.module = owner;
+    slot.partial_gradient = p.partial_gradient && p.trained && alone_;
     slot.parameter = declare_whole(
         {p.path, plan::MemoryCategory::parameters, plan::MemorySpace::device, bytes_of(p), -1, owner});
     parameter_arg(p) = slot.parameter;
@@ -68,7 +91,8 @@ void Replicated::one_slot() {
     slot.module = 0;
     std::int64_t total = 0;
     for (const model::Parameter* p : trained_) {
-        slot.segments.push_back({p->id, total, p->elements(), true, !p->is_vector()});
+        slot.segments.push_back(
+            {p->id, total, p->elements(), true, !p->is_vector(), p->cut.cut != model::Cut::none});
         total += p->elements();
     }
     slot.elements = slot.per_rank = (total + mesh_.shard - 1) / mesh_.shard;

@@ -55,6 +55,7 @@ class Replicated : public Parallelism {
     void add_whole(const model::Parameter& parameter);
     void one_slot();
 
+    const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
     std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
     std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id

@@ -14,7 +14,7 @@ namespace {
 
 std::int64_t own_elements(const model::Module& module) {
     std::int64_t total = 0;
-    for (const model::Parameter& parameter : module.parameters()) total += parameter.elements();
+    for (const model::Parameter& parameter : module.parameters()) total += parameter.whole_elements;
     return total;
 }
 

@@ -8,8 +8,8 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::array<plan::Group, 3> kGroups = {plan::Group::world, plan::Group::shard,
-                                                plan::Group::replicate};
+constexpr std::array kGroups = {plan::Group::world, plan::Group::shard, plan::Group::replicate,
+                                plan::Group::tensor, plan::Group::data};
 
 // The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<job::SlowLink>& slow_links, bool between_nodes, int node) {
@@ -140,10 +140,13 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
         const auto look = [&](std::size_t g, std::size_t r) {
             return look_of[g][static_cast<std::size_t>(groups[g].of_rank[r])];
         };
-        Numbering<std::array<int, 4>> finer;
+        Numbering<std::array<int, 1 + kGroups.size()>> finer;
         std::vector<int> next(ranks);
-        for (std::size_t r = 0; r < ranks; ++r)
-            next[r] = finer.of({found.class_of[r], look(0, r), look(1, r), look(2, r)});
+        for (std::size_t r = 0; r < ranks; ++r) {
+            std::array<int, 1 + kGroups.size()> key = {found.class_of[r]};
+            for (std::size_t g = 0; g < kGroups.size(); ++g) key[1 + g] = look(g, r);
+            next[r] = finer.of(key);
+        }
         // A refinement with the same number of classes is the same partition.
         const bool stable = finer.count() == count;
         found.class_of = std::move(next);

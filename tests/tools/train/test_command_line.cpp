@@ -36,7 +36,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
           "tied_embeddings", "activation", "fused_activation", "attention"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
-        {"parallel", {"mode"}},
+        {"parallel", {"mode", "tensor", "sequence"}},
         {"fsdp",
          {"sharding_strategy", "wrap", "exclude", "unit", "reshard_after_forward", "layout", "shard_group",
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},

@@ -136,6 +136,11 @@ TEST_F(PlanTrace, ATraceThatCannotBeLiftedIsRefusedWithWhatIsMissing) {
 // --fake fake_fsdp2.json.gz fsdp2.py
 const std::string kFake = std::string(SHARDSCOPE_PYTORCH_TRACES) + "/fake_fsdp2.json.gz";
 
+TEST_F(PlanTrace, ARecordingOfATensorGroupIsRefused) {
+    expect_refused({"plan", exported({"--parallel.tensor=2"})}, 1,
+                   {"run.json", "parallel.tensor = 2", "--run.device=sim"});
+}
+
 TEST_F(PlanTrace, ARecordingWithoutTimesHasPeaksAlone) {
     const Json plan = train_json({"plan", kFake});
     EXPECT_TRUE(plan.at("recorded").at("step_us").is_null());

@@ -1,0 +1,306 @@
+// Tensor and sequence parallelism: with the same samples, every mesh trains as one rank does, with the
+// collectives that Megatron's closed forms count (trainer/model/tensor_parallel.h, vocabulary_parallel.h).
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "trainer/executor/rank_runner.h"
+#include "trainer/model/tensor_parallel.h"
+
+namespace shardscope::trainer {
+namespace TEST_FILE {
+
+using testing::Count;
+using testing::SampleText;
+
+enum class Kind : std::uint8_t { mlp, gpt, gpt_tied, llama, bert };
+constexpr std::array kKinds = {Kind::mlp, Kind::gpt, Kind::gpt_tied, Kind::llama, Kind::bert};
+
+// A model whose heads, of which a llama shares keys and values, can be divided among four ranks, but for
+// llama's two. Its vocabulary can not: the last rank has padding.
+job::Job job_of(Kind kind, const SampleText& text, int batch) {
+    if (kind == Kind::mlp) return testing::mlp_job(5, 24, batch, 1);
+    job::Job job = testing::gpt_job(text, batch, 1);
+    job.model.heads = 4;
+    job.model.vocabulary = 259;
+    job.model.dropout = 0.1;
+    job.model.tied_embeddings = kind == Kind::gpt_tied;
+    if (kind == Kind::llama) {
+        job.model.type = job::ModelType::llama;
+        job.model.kv_heads = 2;
+    }
+    if (kind == Kind::bert) job.model.type = job::ModelType::bert;
+    return job;
+}
+
+int most_parts(Kind kind) {
+    return kind == Kind::llama ? 2 : 4;
+}
+
+job::Job on_mesh(job::Job job, int tensor, int data, job::ParallelMode mode, bool sequence = false) {
+    job.parallel.tensor = tensor;
+    job.parallel.sequence = sequence;
+    job.parallel.mode = mode;
+    job.run.ranks = tensor * data;
+    job.data.batch /= data;
+    return job;
+}
+
+std::vector<bool> with_and_without_sequence(Kind kind) {
+    return kind == Kind::mlp ? std::vector<bool>{false} : std::vector<bool>{false, true};
+}
+
+void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
+                  const std::string& what) {
+    ASSERT_EQ(losses.size(), expected.size()) << what;
+    for (std::size_t i = 0; i < losses.size(); ++i)
+        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
+}
+
+std::string describe(Kind kind, const job::Job& job) {
+    return "model " + std::to_string(static_cast<int>(kind)) + ", tensor " +
+           std::to_string(job.parallel.tensor) + (job.parallel.sequence ? " with sequence" : "") +
+           ", ranks " + std::to_string(job.run.ranks) + ", mode " +
+           std::to_string(static_cast<int>(job.parallel.mode));
+}
+
+TEST(TensorParallel, TrainsAsOneRankDoes) {
+    const SampleText text;
+    for (const Kind kind : kKinds) {
+        job::Job job = job_of(kind, text, 4);
+        job.train.clip_norm = 0.5;
+        const std::vector<double> expected =
+            testing::run(testing::with_mode(job, job::ParallelMode::none)).losses;
+        for (const int tensor : {2, 4}) {
+            if (tensor > most_parts(kind)) continue;
+            for (const bool sequence : with_and_without_sequence(kind)) {
+                std::vector<job::Job> meshes = {on_mesh(job, tensor, 1, job::ParallelMode::none, sequence),
+                                                on_mesh(job, tensor, 2, job::ParallelMode::ddp, sequence),
+                                                on_mesh(job, tensor, 2, job::ParallelMode::fsdp, sequence)};
+                for (const job::Job& mesh : meshes)
+                    expect_close(testing::run(mesh).losses, expected, describe(kind, mesh));
+            }
+        }
+    }
+}
+
+// The layouts and strategies of the data axes, over a model that a tensor group cuts.
+TEST(TensorParallel, GoesWithEveryStrategy) {
+    const SampleText text;
+    job::Job job = job_of(Kind::gpt_tied, text, 4);
+    job.train.clip_norm = 0.5;
+    job.memory.activation_checkpointing.names = {"Block"};
+    const std::vector<double> expected =
+        testing::run(testing::with_mode(job, job::ParallelMode::none)).losses;
+    job.fsdp.wrap = job::parse_wrap("module:Block");
+    for (const bool sequence : {false, true}) {
+        std::vector<job::Job> ways;
+        for (const job::FsdpLayout layout :
+             {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+            ways.push_back(on_mesh(job, 2, 2, job::ParallelMode::fsdp, sequence));
+            ways.back().fsdp.layout = layout;
+            ways.back().fsdp.sync_module_states = true;
+            ways.push_back(ways.back());
+            ways.back().fsdp.cpu_offload = true;
+            ways.push_back(on_mesh(job, 2, 4, job::ParallelMode::fsdp, sequence));
+            ways.back().fsdp.layout = layout;
+            ways.back() = testing::with_strategy(ways.back(), job::ShardingStrategy::hybrid_shard, 2);
+        }
+        ways.push_back(testing::with_strategy(on_mesh(job, 2, 2, job::ParallelMode::fsdp, sequence),
+                                              job::ShardingStrategy::no_shard));
+        ways.push_back(on_mesh(job, 2, 2, job::ParallelMode::ddp, sequence));
+        ways.back().ddp.shard_optimizer = true;
+        for (std::size_t i = 0; i < ways.size(); ++i)
+            expect_close(testing::run(ways[i]).losses, expected, "way " + std::to_string(i));
+    }
+}
+
+// The gradients of the first step, whole, by the parameter's path.
+using Gradients = std::map<std::string, std::vector<float>>;
+
+Gradients gradients_of(job::Job job) {
+    job.run.steps = 1;
+    const sharding::Program program(job);
+    const data::DataSource data = data::open_data(job);
+    std::mutex lock;
+    Gradients all;
+    executor::RunOptions options;
+    options.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
+        const std::lock_guard guard(lock);
+        const int place = program.mesh().tensor_index(rank);
+        if (program.mesh().data_rank(rank) > 0) return;
+        for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
+            const model::Parameter& p =
+                *program.modules().parameters[static_cast<std::size_t>(slot.segments[0].parameter)];
+            const plan::HostView view = runner.contents(slot.gradient);
+            const auto* values = reinterpret_cast<const float*>(view.bytes().data());
+            std::vector<float>& whole = all[p.path];
+            whole.resize(static_cast<std::size_t>(p.whole_elements));
+            for (std::int64_t e = 0; e < p.elements();) {
+                const model::WholeRun run = model::whole_run(p, e, place);
+                for (std::int64_t to = run.whole; e < run.end; ++e, ++to)
+                    if (to < p.whole_elements) whole[static_cast<std::size_t>(to)] = values[e];
+            }
+        }
+    };
+    options.validation = data.validation.get();
+    run_training(program, *data.train, options);
+    return all;
+}
+
+double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
+        sum += value * value;
+    }
+    return std::sqrt(sum);
+}
+
+TEST(TensorParallel, HasTheGradientsOfOneRank) {
+    const SampleText text;
+    for (const Kind kind : kKinds) {
+        const job::Job job = job_of(kind, text, 4);
+        const Gradients expected = gradients_of(testing::with_mode(job, job::ParallelMode::none));
+        for (const bool sequence : with_and_without_sequence(kind)) {
+            for (const int data : {1, 2}) {
+                const job::Job mesh =
+                    on_mesh(job, most_parts(kind), data,
+                            data == 1 ? job::ParallelMode::none : job::ParallelMode::ddp, sequence);
+                const Gradients found = gradients_of(mesh);
+                ASSERT_EQ(found.size(), expected.size());
+                for (const auto& [path, gradient] : expected) {
+                    ASSERT_EQ(found.at(path).size(), gradient.size()) << path;
+                    EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient))
+                        << describe(kind, mesh) << ", " << path;
+                }
+            }
+        }
+    }
+}
+
+// N is a micro-batch's activations of the model's width, fp32; a block has two pairs of matmuls.
+TEST(TensorParallel, HasTheCollectivesOfTheClosedForm) {
+    const SampleText text;
+    const job::Job job = job_of(Kind::gpt, text, 4);
+    const std::int64_t layers = job.model.layers, rows = std::int64_t{4} * job.model.context,
+                       n = rows * job.model.width * 4;
+    auto plain = testing::collectives(sharding::Program(on_mesh(job, 4, 1, job::ParallelMode::none)));
+    // 4 in each block, the embedding's, and that of the head's input gradient; three numbers of each row for
+    // the loss.
+    EXPECT_EQ(plain[std::pair(plan::Operation::all_reduce, plan::Group::tensor)],
+              (Count{4 * layers + 2 + 3, (4 * layers + 2) * n + 3 * rows * 4}));
+    EXPECT_EQ(plain.size(), 1U);
+
+    auto sequence =
+        testing::collectives(sharding::Program(on_mesh(job, 4, 1, job::ParallelMode::none, true)));
+    const Count each{2 * (2 * layers + 1), 2 * (2 * layers + 1) * n};
+    EXPECT_EQ(sequence[std::pair(plan::Operation::all_gather, plan::Group::tensor)], each);
+    EXPECT_EQ(sequence[std::pair(plan::Operation::reduce_scatter, plan::Group::tensor)], each);
+    // The weight and bias of each norm, and the position embedding.
+    const std::int64_t norms = 2 * (2 * layers + 1), width = job.model.width;
+    EXPECT_EQ(sequence[std::pair(plan::Operation::all_reduce, plan::Group::tensor)],
+              (Count{norms + 1 + 3, (norms + job.model.context) * width * 4 + 3 * rows * 4}));
+
+    // Recomputation ends with the last tensor that the backward needs: dropout's input, or, without dropout,
+    // that of the last matmul, whose all-reduce is left out.
+    job::Job recomputed = job;
+    recomputed.memory.activation_checkpointing.names = {"Block"};
+    for (const double dropout : {0.1, 0.0}) {
+        recomputed.model.dropout = dropout;
+        plain = testing::collectives(sharding::Program(on_mesh(recomputed, 4, 1, job::ParallelMode::none)));
+        EXPECT_EQ(plain[std::pair(plan::Operation::all_reduce, plan::Group::tensor)].count,
+                  4 * layers + 2 + 3 + (dropout > 0 ? 2 : 1) * layers);
+    }
+}
+
+TEST(TensorParallel, DividesParametersAndActivations) {
+    const SampleText text;
+    const job::Job job = job_of(Kind::llama, text, 4);
+    const auto held = [](const sharding::Program& program) {
+        std::int64_t elements = 0;
+        for (const model::Parameter* p : program.modules().parameters) elements += p->elements();
+        return elements;
+    };
+    const sharding::Program one(testing::with_mode(job, job::ParallelMode::none)),
+        two(on_mesh(job, 2, 1, job::ParallelMode::none)),
+        rows(on_mesh(job, 2, 1, job::ParallelMode::none, true));
+    const std::int64_t norms = (2 * job.model.layers + 1) * job.model.width;
+    const std::int64_t padding = 2 * job.model.width / 2;  // of embedding and head, 259 entries
+    EXPECT_EQ(held(two), (held(one) - norms) / 2 + norms + padding);
+    EXPECT_LT(two.predict().peak.bytes, one.predict().peak.bytes);
+    EXPECT_LT(rows.predict().peak.bytes, two.predict().peak.bytes);
+}
+
+std::string refusal(job::Job job) {
+    try {
+        const sharding::Program program(job);
+    } catch (const job::JobError& error) {
+        return error.what();
+    }
+    return "";
+}
+
+TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
+    const SampleText text;
+    EXPECT_EQ(
+        refusal(on_mesh(job_of(Kind::llama, text, 4), 4, 1, job::ParallelMode::none)),
+        "parallel.tensor: 2 model.kv_heads cannot be divided among 4 ranks; the nearest number of ranks that "
+        "works is 2");
+    EXPECT_EQ(
+        refusal(on_mesh(job_of(Kind::mlp, text, 4), 5, 1, job::ParallelMode::none)),
+        "parallel.tensor: 24 model.width cannot be divided among 5 ranks; the nearest number of ranks that "
+        "works is 1");
+    job::Job odd = on_mesh(job_of(Kind::gpt, text, 1), 2, 1, job::ParallelMode::none, true);
+    odd.model.context = 15;
+    EXPECT_EQ(
+        refusal(odd),
+        "parallel.tensor: 15 tokens of a micro-batch cannot be divided among 2 ranks; the nearest number of "
+        "ranks that works is 1");
+}
+
+TEST(Meshes, DivideTheRanksIntoGroups) {
+    const plan::Mesh mesh{24, 3, 4};  // tensor 4, shard 3, replicas 2
+    EXPECT_EQ(mesh.data_size(), 6);
+    EXPECT_EQ(mesh.replicas(), 2);
+    // Rank 17 = 1 + 4 * (1 + 3 * 1).
+    EXPECT_EQ(mesh.tensor_index(17), 1);
+    EXPECT_EQ(mesh.shard_index(17), 1);
+    EXPECT_EQ(mesh.replica(17), 1);
+    const auto members = [&](plan::Group group, int rank) {
+        std::vector<int> ranks;
+        for (int place = 0; place < mesh.size(group); ++place) {
+            ranks.push_back(mesh.member(group, rank, place));
+            EXPECT_EQ(mesh.place(group, ranks.back()), place);
+        }
+        EXPECT_EQ(mesh.communicators()[static_cast<std::size_t>(mesh.id(group, rank))], ranks);
+        return ranks;
+    };
+    EXPECT_EQ(members(plan::Group::tensor, 17), (std::vector{16, 17, 18, 19}));
+    EXPECT_EQ(members(plan::Group::shard, 17), (std::vector{13, 17, 21}));
+    EXPECT_EQ(members(plan::Group::replicate, 17), (std::vector{5, 17}));
+    EXPECT_EQ(members(plan::Group::data, 17), (std::vector{1, 5, 9, 13, 17, 21}));
+    EXPECT_EQ(members(plan::Group::world, 17).size(), 24U);
+    EXPECT_EQ(mesh.id(plan::Group::world, 17), 0);
+}
+
+// Two axes of equal size are two groups; a group of all ranks is the world.
+TEST(Meshes, OfTwoAxesOfEqualSizeHaveTwoGroups) {
+    const plan::Mesh mesh{4, 2, 2};
+    for (int rank = 0; rank < 4; ++rank) {
+        EXPECT_NE(mesh.id(plan::Group::tensor, rank), mesh.id(plan::Group::shard, rank));
+        EXPECT_NE(mesh.id(plan::Group::tensor, rank), 0);
+    }
+    EXPECT_EQ((plan::Mesh{4, 4, 1}.id(plan::Group::shard, 3)), 0);
+    EXPECT_EQ((plan::Mesh{4, 1, 4}.id(plan::Group::tensor, 3)), 0);
+    EXPECT_EQ((plan::Mesh{4, 2, 1}.all_data()), plan::Group::world);
+    EXPECT_EQ((plan::Mesh{4, 2, 2}.all_data()), plan::Group::data);
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer
