@@ -268,7 +268,8 @@ int run_calibrate(const std::vector<std::string>& arguments) {
 
 int run_schedule(const std::vector<std::string>& arguments) {
     CLI::App app{
-        "Shows a pipeline schedule: who does what when, idle time and its causes, activations in flight.",
+        "Shows a pipeline schedule: what each rank does at which time, idle time and its causes, activations "
+        "in flight.",
         "shardscope-train schedule"};
     app.footer(fmt::format(kScheduleHelp, schedule_keys()));
     app.set_version_flag("--version", version_text());

@@ -108,7 +108,7 @@ void Lifting::check() const {
                "around each");
     }
     if (const std::string_view tensor = trace_.config_value("parallel.tensor");
-        tensor != "" && tensor != "1") {
+        !tensor.empty() && tensor != "1") {
         refuse(out_.file,
                fmt::format("it was recorded with parallel.tensor = {}, and only the data axes can be "
                            "replayed under other settings; record a job with parallel.tensor = 1, or "

@@ -277,7 +277,8 @@ class LiftedModule final : public model::Module {
     }
 
   private:
-    // What the recorded backward hands on has no identity; a checkpointed module asks for its gradients.
+    // A recorded backward does not say which tensor a gradient belongs to, but a checkpointed module asks for
+    // one: an empty one is accumulated for it.
     static void hand_on(model::Graph& graph, int value) {
         if (value >= 0)
             graph.tape.node(
