@@ -49,10 +49,8 @@ NcclPayload nccl_payload(Operation operation, std::int64_t communicator, int ran
         payload.schema = schema.id;
         payload.size = schema.size;
     }
-    const bool in_parts =
-        operation == plan::Operation::all_gather || operation == plan::Operation::reduce_scatter;
-    const bool reduces =
-        operation == plan::Operation::all_reduce || operation == plan::Operation::reduce_scatter;
+    const bool in_parts = operation == Operation::all_gather || operation == Operation::reduce_scatter;
+    const bool reduces = operation == Operation::all_reduce || operation == Operation::reduce_scatter;
     payload.value.communicator = static_cast<std::uint64_t>(communicator);
     payload.value.bytes = static_cast<std::uint64_t>(in_parts ? full_bytes / ranks : full_bytes);
     if (reduces) payload.value.argument = divisor == ranks && ranks > 1 ? kAverage : kSum;
