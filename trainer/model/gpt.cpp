@@ -85,6 +85,24 @@ plan::Tensor Gpt::forward(Graph& graph, const plan::Tensor& tokens) {
     return call_in_order(graph, *this, tokens);
 }
 
+void record_cross_entropy_backward(Graph& graph, const plan::Tensor& logits,
+                                   const plan::Tensor& probabilities, const plan::Tensor& targets,
+                                   std::int64_t counted) {
+    const std::int64_t rows = targets.bytes() / size_of(plan::DType::int32), n = probabilities.elements();
+    graph.tape.node("NllLossBackward0",
+                    [&graph, probabilities, targets, rows, n, counted, value = logits.value] {
+                        const std::int64_t classes = n / rows;
+                        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
+                        graph
+                            .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
+                                    {dlogits, probabilities, targets}, {rows, classes, counted},
+                                    kernels::cross_entropy_backward_cost(rows, classes).flops)
+                            .kernel()
+                            .dtype = plan::DType::fp32;
+                        graph.tape.accumulate(value, std::move(dlogits));
+                    });
+}
+
 plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
                                 std::int64_t counted) {
     const std::int64_t rows = targets.bytes() / size_of(plan::DType::int32);
@@ -101,18 +119,8 @@ plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const 
             .kernel()
             .dtype = plan::DType::fp32;
     }
-    if (!graph.tape.recording() || logits.value < 0) return loss;
-    graph.tape.node("NllLossBackward0",
-                    [&graph, probabilities, targets, rows, classes, counted, n, value = logits.value] {
-                        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
-                        graph
-                            .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
-                                    {dlogits, probabilities, targets}, {rows, classes, counted},
-                                    kernels::cross_entropy_backward_cost(rows, classes).flops)
-                            .kernel()
-                            .dtype = plan::DType::fp32;
-                        graph.tape.accumulate(value, std::move(dlogits));
-                    });
+    if (graph.tape.recording() && logits.value >= 0)
+        record_cross_entropy_backward(graph, logits, probabilities, targets, counted);
     return loss;
 }
 

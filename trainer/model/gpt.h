@@ -58,4 +58,9 @@ class Gpt final : public Module {
 plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
                                 std::int64_t counted = 0);
 
+// The backward of a cross-entropy that has kept its probabilities, as a node on the tape.
+void record_cross_entropy_backward(Graph& graph, const plan::Tensor& logits,
+                                   const plan::Tensor& probabilities, const plan::Tensor& targets,
+                                   std::int64_t counted);
+
 }  // namespace shardscope::trainer::model

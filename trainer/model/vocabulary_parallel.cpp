@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/gpt.h"
 #include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer::model {
@@ -58,18 +59,8 @@ plan::Tensor vocabulary_parallel_loss(Graph& graph, const plan::Tensor& logits, 
         kernel(plan::Kernel::vocabulary_loss, "nll_loss", {loss, probabilities, sums, target_logits, local},
                counted, n);
     }
-    if (!graph.tape.recording() || logits.value < 0) return loss;
-    graph.tape.node("NllLossBackward0",
-                    [&graph, probabilities, local, rows, classes, counted, n, value = logits.value] {
-                        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
-                        graph
-                            .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
-                                    {dlogits, probabilities, local}, {rows, classes, counted},
-                                    kernels::cross_entropy_backward_cost(rows, classes).flops)
-                            .kernel()
-                            .dtype = plan::DType::fp32;
-                        graph.tape.accumulate(value, std::move(dlogits));
-                    });
+    if (graph.tape.recording() && logits.value >= 0)
+        record_cross_entropy_backward(graph, logits, probabilities, local, counted);
     return loss;
 }
 
