@@ -99,14 +99,15 @@ class Space {
     const std::vector<Given>& given_;
 };
 
-// The ranks of a node form a shard group, if the ranks fill several nodes.
+// What the tensor groups of a node hold forms a shard group, if the ranks fill several nodes.
 Values Space::shard_groups() const {
     if (const Values* own = given(kShardGroup)) return *own;
     Values groups;
     if (job_.fsdp.shard_group > 0) groups.push_back(std::to_string(job_.fsdp.shard_group));
     const int ranks = job_.run.ranks, devices = cluster_.devices;
-    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices > 1)
-        add_once(groups, std::to_string(devices));
+    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices % job_.parallel.tensor == 0 &&
+        devices > job_.parallel.tensor)
+        add_once(groups, std::to_string(devices / job_.parallel.tensor));
     return groups;
 }
 
