@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${BIN:-build/release/bin} # BIN: programs that are built already
 [ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
 
-python=python3
+python=${SHARDSCOPE_PYTHON:-python3}
 if [[ " $* " != *" --from-logs"* && " $* " != *" --list "* ]]; then
     . scripts/fidelity/environment.sh
     python=$(torch_python)

@@ -227,6 +227,10 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
         {"[run]\nranks = 4\n[parallel]\ntensor = 3",
          "job.toml:4: parallel.tensor: 4 ranks cannot be cut into tensor groups of 3; choose a divisor of "
          "run.ranks"},
+        {"[run]\nranks = 4\n[parallel]\nmode = 'none'\ntensor = 2",
+         "job.toml:4: parallel.mode: \"none\" trains with one tensor group of 2 ranks, but run.ranks is 4; "
+         "set "
+         "run.ranks to 2, or parallel.mode to \"fsdp\" or \"ddp\""},
         {"[parallel]\nsequence = true",
          "job.toml:2: parallel.sequence: only the ranks of a tensor group divide the tokens; set "
          "parallel.tensor "

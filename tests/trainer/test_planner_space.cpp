@@ -165,6 +165,17 @@ TEST(PlannerSpace, NodesShardAmongThemselvesIfThereAreSeveral) {
     }
 }
 
+// 8 devices of a node are 4 tensor groups of 2.
+TEST(PlannerSpace, NodesShardAmongTheirTensorGroups) {
+    const auto all = Planned("").candidates({{"run.ranks", {"16"}}, {"parallel.tensor", {"2"}}});
+    EXPECT_TRUE(values_of(all, "fsdp.sharding_strategy").contains("HYBRID_SHARD"));
+    for (const Candidate& candidate : all) {
+        if (value_of(candidate, "fsdp.sharding_strategy") == "HYBRID_SHARD") {
+            EXPECT_EQ(value_of(candidate, "fsdp.shard_group"), "4");
+        }
+    }
+}
+
 TEST(PlannerSpace, KeysOfTheCommandLineStayFixed) {
     const auto all = Planned("").candidates({{"fsdp.wrap", {"root"}}, {"precision.param", {"bf16"}}});
     EXPECT_THAT(values_of(all, "fsdp.wrap"), Contains("root"));

@@ -164,7 +164,10 @@ std::int64_t parameter_count(const sharding::Program& program) {
 std::string describe_run(const sharding::Program& program) {
     const job::Job& job = program.job();
     std::vector<std::string> words = {count(job.run.ranks, "rank"), strategy(job)};
-    if (job.parallel.tensor > 1) words.push_back(fmt::format("tensor {}", job.parallel.tensor));
+    if (job.parallel.tensor > 1) {
+        words.push_back(fmt::format("tensor groups of {}{}", job.parallel.tensor,
+                                    job.parallel.sequence ? " with sequence parallelism" : ""));
+    }
     const std::vector<std::string> more = options(job);
     words.insert(words.end(), more.begin(), more.end());
     const auto units = static_cast<std::int64_t>(program.units().size());

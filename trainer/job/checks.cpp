@@ -282,9 +282,10 @@ void Checks::strategy() {
     }
     if (job_.parallel.mode == ParallelMode::none && ranks != tensor) {
         refuse("parallel.mode", "run.ranks",
-               fmt::format("\"none\" trains with one rank{}, but run.ranks is {}; set run.ranks to {}, or "
+               fmt::format("\"none\" trains with one {}, but run.ranks is {}; set run.ranks to {}, or "
                            "parallel.mode to \"fsdp\" or \"ddp\"",
-                           tensor > 1 ? " of parallel.tensor parts" : "", ranks, tensor));
+                           tensor > 1 ? fmt::format("tensor group of {} ranks", tensor) : "rank", ranks,
+                           tensor));
     }
     FsdpSection& fsdp = job_.fsdp;
     if (job_.parallel.mode == ParallelMode::fsdp) {

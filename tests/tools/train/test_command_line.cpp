@@ -144,6 +144,17 @@ TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotADefault) {
                   "parameters in 8 units\n"));
 }
 
+TEST(CommandLine, ATensorGroupIsDescribed) {
+    const Outcome outcome =
+        train({sample("gpt_tensor.toml"), "--run.steps=1", "--data.path=" + sample("README.md")});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(
+        outcome.err,
+        HasSubstr("8 ranks, FSDP FULL_SHARD, wrap module:Block, tensor groups of 2 with sequence "
+                  "parallelism, layout fsdp2, no limiter; gpt, 4 layers, width 64, context 64: 236,928 "
+                  "parameters in 5 units\n"));
+}
+
 TEST(CommandLine, ReportsThatStandardOutputIsFull) {
     const std::string job = train_binary() + " '" + sample("mlp.toml") + "' --model.width=16 --run.steps=1";
     for (const char* how : {"", " --format json", " --dry-run", " --dry-run --format json"}) {
