@@ -123,7 +123,7 @@ std::vector<CollectiveTime> collective_times(const MeasuredRun& run, const Calib
             own.transfer = own.transfer > 0 ? std::min(own.transfer, seconds) : seconds;
         own.whole = static_cast<double>(work.over - work.begin) * 1e-9;
         own.op = work.op;
-        own.rank = work.rank;
+        own.rank = work.rank.value;  // its number, too: the trace has all ranks of the job
         ++own.members;
     }
     std::vector<CollectiveTime> result;

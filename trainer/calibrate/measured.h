@@ -26,7 +26,7 @@ class CalibrationError : public std::runtime_error {
 struct MeasuredOp {
     const plan::Plan* plan = nullptr;
     const plan::Op* op = nullptr;
-    int rank = 0;
+    traces::store::RankIndex rank;
     std::int64_t launched = 0;        // end of the launching call
     std::int64_t start = 0, end = 0;  // for a collective, from this rank's arrival until its data are there
     std::int64_t begin = 0;           // start; for a collective, the last member's arrival
@@ -59,7 +59,7 @@ struct MeasuredRun {
     std::int64_t device_memory = 0;
     int cores = 0;             // cores that the run's ranks could use on a node; 0: unknown
     std::string engine;        // what carried out its collectives: "local", "nccl"; empty: there were none
-    std::vector<int> node_of;  // by rank: its host, numbered from 0 in the order of ranks
+    std::vector<int> node_of;  // by rank index: its host, numbered from 0 in the order of ranks
     int nodes = 1, devices_of_a_node = 1;
 
     std::vector<MeasuredOp> work;

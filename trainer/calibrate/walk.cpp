@@ -15,6 +15,7 @@ namespace shardscope::trainer::calibrate {
 namespace {
 
 using executor::trace_names::RuntimeFunction;
+using traces::store::RankIndex;
 
 // The name as traces::store::Trace stores it: without CUDA's suffix "_v…".
 std::string_view bare_name(RuntimeFunction function) {
@@ -35,7 +36,7 @@ void Walk::run() {
     find_calls();
     find_device_spans();
     std::vector<std::vector<JoinedStep>> ranks;
-    for (std::size_t r = 0; r < trace_.ranks.size(); ++r) ranks.push_back(join_rank(r));
+    for (std::size_t r = 0; r < trace_.ranks.size(); ++r) ranks.push_back(join_rank(RankIndex(r)));
     for (const MeasuredOp& work : run_.work) {
         if (work.op->kind != plan::OpKind::collective) continue;
         Meeting& meeting = meetings_[{work.group, work.sequence}];
@@ -61,16 +62,15 @@ void Walk::find_calls() {
     const std::size_t ranks = trace_.ranks.size();
     calls_.resize(ranks);
     ranges_.resize(ranks);
-    std::vector<int> rank_of_thread(trace_.threads.size(), -1);
+    std::vector<RankIndex> rank_of_thread(trace_.threads.size());
     for (std::size_t t = 0; t < trace_.threads.size(); ++t) {
         for (std::size_t r = 0; r < ranks; ++r) {
-            if (trace_.threads[t].global_tid == trace_.ranks[r].global_tid)
-                rank_of_thread[t] = static_cast<int>(r);
+            if (trace_.threads[t].global_tid == trace_.ranks[r].global_tid) rank_of_thread[t] = RankIndex(r);
         }
     }
     for (std::size_t i = 0; i < trace_.runtime.size(); ++i) {
-        const int rank = rank_of_thread[trace_.runtime.thread[i]];
-        if (rank >= 0) calls_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
+        const RankIndex rank = rank_of_thread[trace_.runtime.thread[i]];
+        if (rank.known()) calls_[rank.at()].push_back(static_cast<std::int32_t>(i));
     }
     for (auto& own : calls_) {
         traces::schema::sort_rows(own, [&](std::int32_t a, std::int32_t b) {
@@ -79,8 +79,8 @@ void Walk::find_calls() {
         });
     }
     for (std::size_t i = 0; i < trace_.ranges.size(); ++i) {  // sorted by start
-        const int rank = rank_of_thread[trace_.ranges.thread[i]];
-        if (rank >= 0) ranges_[static_cast<std::size_t>(rank)].push_back(static_cast<std::int32_t>(i));
+        const RankIndex rank = rank_of_thread[trace_.ranges.thread[i]];
+        if (rank.known()) ranges_[rank.at()].push_back(static_cast<std::int32_t>(i));
     }
 }
 
@@ -100,10 +100,10 @@ void Walk::find_device_spans() {
 
 // --- the Plan's order ------------------------------------------------------------------------------------
 
-std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
+std::vector<JoinedStep> Walk::join_rank(RankIndex rank) {
     std::vector<const traces::store::Step*> own;
     for (const traces::store::Step& step : trace_.steps) {
-        if (step.rank.at() == rank) own.push_back(&step);
+        if (step.rank == rank) own.push_back(&step);
     }
     if (own.empty()) return {};
     const auto warm_up = run_.program->warm_up_steps();
@@ -120,18 +120,18 @@ std::vector<JoinedStep> Walk::join_rank(std::size_t rank) {
             throw CalibrationError(fmt::format(
                 "{}: step {} of rank {} did not do what the Plan of its job does; record the trace again "
                 "with this version of shardscope-train",
-                run_.file, own[s]->number, trace_.ranks[rank].number));
+                run_.file, own[s]->number, trace_.ranks[rank.at()].number));
         }
         if (joined.used) read_host(rank, *own[s], joined);
-        if (joined.used && rank == 0) ++run_.steps;
+        if (joined.used && rank == RankIndex(0)) ++run_.steps;
         steps.push_back(std::move(joined));
     }
     return steps;
 }
 
 // Returns false if the calls do not match the Plan.
-bool Walk::join_step(std::size_t rank, const traces::store::Step& step, JoinedStep& joined) {
-    const std::vector<std::int32_t>& calls = calls_[rank];
+bool Walk::join_step(RankIndex rank, const traces::store::Step& step, JoinedStep& joined) {
+    const std::vector<std::int32_t>& calls = calls_[rank.at()];
     const auto starts_before = [&](std::int32_t call, Time time) {
         return trace_.runtime.start[static_cast<std::size_t>(call)] < time;
     };
@@ -161,12 +161,12 @@ bool Walk::join_step(std::size_t rank, const traces::store::Step& step, JoinedSt
         const DeviceSpan& span = spans_[static_cast<std::size_t>(joined.call[i])];
         if (span.end < 0) continue;
         joined.work[i] = static_cast<std::int32_t>(run_.work.size());
-        add_work(joined, op, static_cast<int>(rank), joined.call[i]);
+        add_work(joined, op, rank, joined.call[i]);
     }
     return next == last;
 }
 
-void Walk::add_work(const JoinedStep& step, const plan::Op& op, int rank, std::int32_t call) {
+void Walk::add_work(const JoinedStep& step, const plan::Op& op, RankIndex rank, std::int32_t call) {
     const DeviceSpan& span = spans_[static_cast<std::size_t>(call)];
     MeasuredOp& work = run_.work.emplace_back();
     work.plan = step.plan;
@@ -188,7 +188,7 @@ void Walk::add_work(const JoinedStep& step, const plan::Op& op, int rank, std::i
 
 // --- the host --------------------------------------------------------------------------------------------
 
-void Walk::read_host(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined) {
+void Walk::read_host(RankIndex rank, const traces::store::Step& step, const JoinedStep& joined) {
     read_calls(joined);
     read_host_work(rank, step, joined);
 }
@@ -224,9 +224,9 @@ void Walk::read_calls(const JoinedStep& joined) {
 }
 
 // Matches by name and order: the n-th operation that opens a range of a name is the n-th such range.
-void Walk::read_host_work(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined) {
+void Walk::read_host_work(RankIndex rank, const traces::store::Step& step, const JoinedStep& joined) {
     std::unordered_map<std::string_view, std::vector<std::int32_t>> by_name;
-    const std::vector<std::int32_t>& ranges = ranges_[rank];
+    const std::vector<std::int32_t>& ranges = ranges_[rank.at()];
     auto at = std::lower_bound(ranges.begin(), ranges.end(), step.start, [&](std::int32_t range, Time time) {
         return trace_.ranges.start[static_cast<std::size_t>(range)] < time;
     });
@@ -247,7 +247,7 @@ void Walk::read_host_work(std::size_t rank, const traces::store::Step& step, con
         const auto range = static_cast<std::size_t>(around);
         const Time start = trace_.ranges.start[range], end = trace_.ranges.end[range];
         run_.host_work.push_back({&op, seconds(end - start)});
-        host_intervals_.push_back({static_cast<int>(rank), start, end});
+        host_intervals_.push_back({rank, start, end});
     }
 }
 

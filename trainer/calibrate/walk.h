@@ -41,20 +41,22 @@ class Walk {
 
     void find_calls();
     void find_device_spans();
-    std::vector<JoinedStep> join_rank(std::size_t rank);
-    bool join_step(std::size_t rank, const traces::store::Step& step, JoinedStep& joined);
-    void add_work(const JoinedStep& step, const plan::Op& op, int rank, std::int32_t call);
-    void read_host(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);
+    std::vector<JoinedStep> join_rank(traces::store::RankIndex rank);
+    bool join_step(traces::store::RankIndex rank, const traces::store::Step& step, JoinedStep& joined);
+    void add_work(const JoinedStep& step, const plan::Op& op, traces::store::RankIndex rank,
+                  std::int32_t call);
+    void read_host(traces::store::RankIndex rank, const traces::store::Step& step, const JoinedStep& joined);
     void read_calls(const JoinedStep& joined);
-    void read_host_work(std::size_t rank, const traces::store::Step& step, const JoinedStep& joined);
+    void read_host_work(traces::store::RankIndex rank, const traces::store::Step& step,
+                        const JoinedStep& joined);
     void find_ready(const std::vector<JoinedStep>& steps);
     void find_busy();
     void drop_unused();
 
     const traces::store::Trace& trace_;
     MeasuredRun& run_;
-    std::vector<std::vector<std::int32_t>> calls_;   // by rank: its thread's calls, in order
-    std::vector<std::vector<std::int32_t>> ranges_;  // by rank: its thread's ranges
+    std::vector<std::vector<std::int32_t>> calls_;   // by rank index: its thread's calls, in order
+    std::vector<std::vector<std::int32_t>> ranges_;  // by rank index: its thread's ranges
     std::vector<DeviceSpan> spans_;                  // by runtime call
     struct Meeting {
         Time last_arrival = 0, end = 0;
@@ -62,7 +64,7 @@ class Walk {
     std::map<std::pair<std::int64_t, std::int64_t>, Meeting> meetings_;  // by group and sequence
     std::vector<char> used_;                                             // by work
     struct HostInterval {
-        int rank = 0;
+        traces::store::RankIndex rank;
         Time start = 0, end = 0;
     };
     std::vector<HostInterval> host_intervals_;  // the host's own work

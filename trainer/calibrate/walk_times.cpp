@@ -65,8 +65,8 @@ void Walk::find_busy() {
         int by = 0;
     };
     std::vector<std::vector<Change>> changes(static_cast<std::size_t>(run_.nodes));
-    const auto node_of = [&](int rank) {
-        return static_cast<std::size_t>(run_.node_of[static_cast<std::size_t>(rank)]);
+    const auto node_of = [&](traces::store::RankIndex rank) {
+        return static_cast<std::size_t>(run_.node_of[rank.at()]);
     };
     for (const MeasuredOp& work : run_.work) {
         auto& own = changes[node_of(work.rank)];

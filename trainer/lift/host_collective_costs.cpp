@@ -129,19 +129,19 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
         line.latency, line.bandwidth * sim::bus_share(Operation::reduce_scatter, members) / of_sums};
 }
 
-std::int64_t transfer_inside(const Trace& converted, int rank_index, const std::vector<Interval>& windows) {
+std::int64_t transfer_inside(const Trace& converted, traces::store::RankIndex rank,
+                             const std::vector<Interval>& windows) {
     std::vector<Interval> transfers;
     const traces::analysis::Communications communications = traces::analysis::match_communications(converted);
     for (const traces::analysis::CollectiveMatch& match : communications.matches) {
         for (const traces::analysis::Communication& part : communications.of(match)) {
-            if (part.rank != rank_index || part.event < 0 || match.transfer_ns <= 0) continue;
+            if (part.rank != rank.column() || part.event < 0 || match.transfer_ns <= 0) continue;
             const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
             transfers.push_back({end - match.transfer_ns, end});
         }
     }
-    const auto rank = static_cast<std::size_t>(rank_index);
     const traces::analysis::IntervalSet exposed = traces::analysis::subtract(
-        traces::analysis::make_union(std::move(transfers)), operators_of(converted)[rank]);
+        traces::analysis::make_union(std::move(transfers)), operators_of(converted)[rank.at()]);
     const std::vector<std::int64_t> inside = traces::analysis::length_inside(exposed, windows);
     return std::accumulate(inside.begin(), inside.end(), std::int64_t{0});
 }

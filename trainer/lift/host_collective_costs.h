@@ -7,6 +7,7 @@
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/schema/enums.h"
+#include "traces/store/columns/index.h"
 #include "trainer/sim/cluster.h"
 
 namespace shardscope::traces::store {
@@ -24,7 +25,7 @@ void know_host_collectives(const traces::store::Trace& converted,
                            sim::CollectiveModel& model, std::vector<std::string>& notes);
 
 // Nanoseconds of transfers within these windows (sorted, disjoint) while none of the rank's operators ran.
-std::int64_t transfer_inside(const traces::store::Trace& converted, int rank_index,
+std::int64_t transfer_inside(const traces::store::Trace& converted, traces::store::RankIndex rank,
                              const std::vector<traces::analysis::Interval>& windows);
 
 }  // namespace shardscope::trainer::lift

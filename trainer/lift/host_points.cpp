@@ -101,16 +101,17 @@ HostRangeRoles::HostRangeRoles(const Trace& trace, bool hosts)
     }
 }
 
-HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank_index, bool hosts)
+HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, traces::store::RankIndex rank,
+                       bool hosts)
     : trace_(trace),
       roles_(roles),
-      rank_(rank_index),
+      rank_(rank),
       hosts_(hosts),
       ranges_(trace.threads.size()),
       event_of_call_(trace.runtime.size(), -1),
       waits_(trace.runtime.size(), false) {
     for (std::size_t r = 0; r < trace.ranges.size(); ++r) {
-        if (trace.threads[trace.ranges.thread[r]].rank.value == rank_)
+        if (trace.threads[trace.ranges.thread[r]].rank == rank_)
             ranges_[trace.ranges.thread[r]].push_back(static_cast<std::int32_t>(r));
     }
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
@@ -118,7 +119,8 @@ HostPoints::HostPoints(const Trace& trace, const HostRangeRoles& roles, int rank
             event_of_call_[static_cast<std::size_t>(call)] = static_cast<std::int32_t>(e);
     }
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] == rank_ && trace.device.kind[e] == traces::store::DeviceKind::communication)
+        if (trace.device.rank[e] == rank_.column() &&
+            trace.device.kind[e] == traces::store::DeviceKind::communication)
             communication_ends_.push_back(trace.device.end[e]);
     }
     std::sort(communication_ends_.begin(), communication_ends_.end());
@@ -215,7 +217,7 @@ std::vector<Point> HostPoints::of(traces::analysis::Interval host) const {
     }
     const traces::store::RuntimeCalls& calls = trace_.runtime;
     for (std::size_t c = 0; c < calls.size(); ++c) {
-        if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank.value != rank_) continue;
+        if (!inside(calls.start[c]) || trace_.threads[calls.thread[c]].rank != rank_) continue;
         Point point{Point::Kind::other, calls.start[c], calls.end[c], static_cast<std::int32_t>(c),
                     calls.range[c]};
         if (const std::int32_t event = event_of_call_[c]; event >= 0) {
@@ -229,7 +231,7 @@ std::vector<Point> HostPoints::of(traces::analysis::Interval host) const {
         points.push_back(point);
     }
     for (std::size_t m = 0; m < trace_.memory.size(); ++m) {
-        if (!inside(trace_.memory.time[m]) || trace_.memory.rank[m] != rank_) continue;
+        if (!inside(trace_.memory.time[m]) || trace_.memory.rank[m] != rank_.column()) continue;
         const std::int64_t time = trace_.memory.time[m];
         points.push_back({trace_.memory.bytes[m] > 0 ? Point::Kind::allocate : Point::Kind::free, time, time,
                           static_cast<std::int32_t>(m), innermost(time)});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -66,10 +67,10 @@ bool is_wrapper(std::string_view class_name);
 class HostPoints {
   public:
     // `hosts`: the trace is one that as_device_trace() has made.
-    HostPoints(const traces::store::Trace& trace, const HostRangeRoles& roles, int rank_index,
+    HostPoints(const traces::store::Trace& trace, const HostRangeRoles& roles, traces::store::RankIndex rank,
                bool hosts = false);
 
-    int rank() const { return rank_; }  // index into Trace::ranks
+    traces::store::RankIndex rank() const { return rank_; }
     std::vector<Point> of(traces::analysis::Interval host) const;
     // The latest end of the rank's communication at or before `time`; 0 none.
     std::int64_t communication_before(std::int64_t time) const;
@@ -83,7 +84,7 @@ class HostPoints {
 
     const traces::store::Trace& trace_;
     const HostRangeRoles& roles_;
-    const int rank_;
+    const traces::store::RankIndex rank_;
     const bool hosts_;
     std::vector<std::vector<std::int32_t>> ranges_;  // by thread of the trace, in order of start
     std::vector<std::int32_t> event_of_call_;        // by runtime call; -1 none

@@ -31,6 +31,7 @@ namespace shardscope::trainer::lift {
 namespace {
 
 using traces::analysis::StepWindow;
+using traces::store::RankIndex;
 using traces::store::Trace;
 
 constexpr std::size_t kMostSteps = 32;  // to analyse; more would not change the median
@@ -40,9 +41,9 @@ constexpr std::size_t kMostSteps = 32;  // to analyse; more would not change the
 }
 
 // The steps to analyse: the kept ones, without the first (a warm-up) if there are more than two.
-std::vector<StepWindow> steady_steps(const Trace& trace, int rank) {
+std::vector<StepWindow> steady_steps(const Trace& trace, RankIndex rank) {
     const traces::analysis::TraceSteps all = traces::analysis::find_steps(trace);
-    const traces::analysis::RankSteps& own = all.ranks[static_cast<std::size_t>(rank)];
+    const traces::analysis::RankSteps& own = all.ranks[rank.at()];
     std::vector<StepWindow> steps(own.steps.begin(), own.steps.begin() + own.kept());
     if (steps.size() > 2) steps.erase(steps.begin());
     // Keeps the last steps: early ones may still be warming up.
@@ -84,7 +85,7 @@ class Lifting {
     const HostRangeRoles roles_;
     const SharedCores cores_;
     Lifted out_;
-    int rank_ = 0;  // index into Trace::ranks
+    const RankIndex rank_{0};
     std::vector<StepWindow> steps_;
     std::vector<LiftedRecording> recordings_;
     std::size_t base_ = 0;             // the median step
@@ -202,7 +203,7 @@ void Lifting::read_steps() {
 std::int64_t Lifting::start_before(std::int64_t step) const {
     std::int64_t latest = std::numeric_limits<std::int64_t>::min();
     for (const traces::store::Step& own : trace_.steps)
-        if (own.rank.value == rank_ && own.start < step) latest = std::max(latest, own.start);
+        if (own.rank == rank_ && own.start < step) latest = std::max(latest, own.start);
     return latest == std::numeric_limits<std::int64_t>::min() ? step : latest;
 }
 
@@ -213,7 +214,7 @@ void Lifting::know_settings() {
     out_.settings = std::move(settings.keys);
     out_.notes = std::move(settings.notes);
     out_.ranks = ranks_of(trace_);
-    out_.rank = trace_.ranks[static_cast<std::size_t>(rank_)].number;
+    out_.rank = trace_.ranks[rank_.at()].number;
     out_.modules = base.has_modules;
     out_.parameters = base.parameters;
     out_.batch = out_.ours ? recorded_batch(trace_) : base.batch;
@@ -396,7 +397,8 @@ void Lifting::know_host_peak(const sharding::Program& recorded) {
         std::int64_t live = 0, most = 0;
         for (std::size_t m = 0; m < trace_.memory.size(); ++m) {
             const std::int64_t time = trace_.memory.time[m];
-            if (trace_.memory.rank[m] != rank_ || time < step.host.start || time >= step.host.end) continue;
+            if (trace_.memory.rank[m] != rank_.column() || time < step.host.start || time >= step.host.end)
+                continue;
             live += trace_.memory.bytes[m];
             most = std::max(most, live);
         }

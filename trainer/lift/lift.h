@@ -38,7 +38,7 @@ struct Lifted {
     bool units = false;                   // no wrap policy reproduces its units: they are wrapped as recorded
     std::string wrap;                     // "module:Block", "root", or "as recorded"
 
-    int rank = 0, ranks = 1;      // rank index of the step, number of ranks
+    int rank = 0, ranks = 1;      // the step's rank number, number of ranks
     int steps = 0;                // steps analysed
     bool modules = false;         // the module tree is known
     bool memory = false;          // allocations are known: peaks are complete

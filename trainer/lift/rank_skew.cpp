@@ -11,6 +11,7 @@ namespace shardscope::trainer::lift {
 namespace {
 
 using traces::analysis::Interval;
+using traces::store::RankIndex;
 
 struct Operators {
     std::vector<double> ends;
@@ -19,11 +20,12 @@ struct Operators {
 };
 
 // The time of a step until each of its operators ends, without the waits in between.
-Operators work_of(const traces::store::Trace& trace, int rank, Interval step) {
+Operators work_of(const traces::store::Trace& trace, RankIndex rank, Interval step) {
     std::vector<Interval> waits;
     for (std::size_t w = 0; w < trace.synchronizations.size(); ++w) {
         const Interval wait{trace.synchronizations.start[w], trace.synchronizations.end[w]};
-        if (trace.synchronizations.rank[w] == rank && wait.start >= step.start && wait.start < step.end)
+        if (trace.synchronizations.rank[w] == rank.column() && wait.start >= step.start &&
+            wait.start < step.end)
             waits.push_back(wait);
     }
     const traces::analysis::IntervalSet waiting = traces::analysis::make_union(std::move(waits));
@@ -31,7 +33,8 @@ Operators work_of(const traces::store::Trace& trace, int rank, Interval step) {
     std::int64_t waited = 0;
     auto next = waiting.begin();
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] != rank || trace.device.kind[e] == traces::store::DeviceKind::communication)
+        if (trace.device.rank[e] != rank.column() ||
+            trace.device.kind[e] == traces::store::DeviceKind::communication)
             continue;
         const std::int64_t end = trace.device.end[e];
         if (end <= step.start || end > step.end) continue;
@@ -46,19 +49,19 @@ Operators work_of(const traces::store::Trace& trace, int rank, Interval step) {
 
 }  // namespace
 
-RankSkew::RankSkew(const traces::store::Trace& converted, int rank_index,
+RankSkew::RankSkew(const traces::store::Trace& converted, RankIndex rank,
                    const std::vector<std::int64_t>& steps)
-    : rank_(rank_index) {
+    : rank_(rank) {
     if (converted.ranks.size() < 2) return;
     for (const std::int64_t number : steps) {
         StepWork made;
         std::vector<Operators> all;
         for (std::size_t r = 0; r < converted.ranks.size(); ++r) {
-            const auto step =
-                std::find_if(converted.steps.begin(), converted.steps.end(),
-                             [&](const auto& own) { return own.rank.at() == r && own.number == number; });
+            const auto step = std::find_if(
+                converted.steps.begin(), converted.steps.end(),
+                [&](const auto& own) { return own.rank == RankIndex(r) && own.number == number; });
             if (step == converted.steps.end()) break;
-            all.push_back(work_of(converted, static_cast<int>(r), {step->start, step->end}));
+            all.push_back(work_of(converted, RankIndex(r), {step->start, step->end}));
         }
         if (all.size() != converted.ranks.size()) continue;
         std::size_t common = all.front().names.size();
@@ -104,13 +107,13 @@ double RankSkew::waiting(const std::vector<double>& shares) const {
                 const Work& own_work = step.ranks[r];
                 const double piece = own_work[cuts[c]] + (c == 0 ? rest[r] : -own_work[previous]);
                 slowest = std::max(slowest, piece);
-                if (static_cast<int>(r) == rank_) own = piece;
+                if (RankIndex(r) == rank_) own = piece;
             }
             waiting += slowest - own;
             previous = cuts[c];
         }
         sum += waiting;
-        work += step.ranks[static_cast<std::size_t>(rank_)].back();
+        work += step.ranks[rank_.at()].back();
     }
     return work > 0 ? sum / work : 0;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -19,7 +20,8 @@ class RankSkew {
   public:
     RankSkew() = default;
     // `converted`: a trace that as_device_trace() has made. `steps`: numbers of the steps to look at.
-    RankSkew(const traces::store::Trace& converted, int rank_index, const std::vector<std::int64_t>& steps);
+    RankSkew(const traces::store::Trace& converted, traces::store::RankIndex rank,
+             const std::vector<std::int64_t>& steps);
 
     // False if the trace has one rank only.
     bool known() const { return !steps_.empty(); }
@@ -35,7 +37,7 @@ class RankSkew {
         std::vector<Work> ranks;  // by rank index
         Work mean;
     };
-    int rank_ = 0;
+    traces::store::RankIndex rank_{0};
     std::vector<StepWork> steps_;
 };
 

@@ -209,19 +209,20 @@ EngineWork work_of(const plan::Plan& plan) {
 
 }  // namespace
 
-std::int64_t exposed_waiting(const Trace& trace, int rank_index,
+std::int64_t exposed_waiting(const Trace& trace, traces::store::RankIndex rank,
                              const std::vector<traces::analysis::Interval>& windows,
                              const SharedCores& cores) {
     std::vector<traces::analysis::Interval> kernels, waits;
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
-        if (trace.device.rank[e] == rank_index && trace.device.kind[e] == traces::store::DeviceKind::kernel)
+        if (trace.device.rank[e] == rank.column() &&
+            trace.device.kind[e] == traces::store::DeviceKind::kernel)
             kernels.push_back({trace.device.start[e], trace.device.end[e]});
     }
     const traces::analysis::Communications communications = traces::analysis::match_communications(trace);
     for (const traces::analysis::CollectiveMatch& match : communications.matches) {
         if (match.transfer_ns <= 0 || match.unmatched) continue;
         for (const traces::analysis::Communication& part : communications.of(match)) {
-            if (part.rank != rank_index || part.event < 0) continue;
+            if (part.rank != rank.column() || part.event < 0) continue;
             const auto e = static_cast<std::size_t>(part.event);
             waits.push_back({trace.device.start[e], trace.device.end[e] - match.transfer_ns});
         }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/store/columns/index.h"
 #include "trainer/lift/shared_cores.h"
 #include "trainer/lift/step_lifter.h"
 #include "trainer/plan/plan.h"
@@ -63,7 +64,7 @@ EngineHost calibrate_engine(const plan::Plan& plan, const RecordedFigures& figur
 
 // The nanoseconds that a rank waited for others in collectives within these windows (sorted, disjoint), while
 // none of its kernels ran and the shared cores were not all busy. Known only if the trace has several ranks.
-std::int64_t exposed_waiting(const traces::store::Trace& trace, int rank_index,
+std::int64_t exposed_waiting(const traces::store::Trace& trace, traces::store::RankIndex rank,
                              const std::vector<traces::analysis::Interval>& windows,
                              const SharedCores& cores);
 

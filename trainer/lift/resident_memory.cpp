@@ -11,12 +11,13 @@ namespace shardscope::trainer::lift {
 namespace {
 
 using traces::schema::MemorySpace;
+using traces::store::RankIndex;
 
-std::int64_t least_recorded(const traces::store::MemoryEvents& memory, int rank,
+std::int64_t least_recorded(const traces::store::MemoryEvents& memory, RankIndex rank,
                             traces::analysis::Interval step) {
     std::int64_t live = 0, least = -1;
     for (std::size_t m = 0; m < memory.size() && memory.time[m] < step.end; ++m) {
-        if (memory.rank[m] != rank || memory.space[m] != MemorySpace::device) continue;
+        if (memory.rank[m] != rank.column() || memory.space[m] != MemorySpace::device) continue;
         if (least < 0 && memory.time[m] >= step.start) least = live;
         live += memory.bytes[m];
         if (memory.time[m] >= step.start) least = std::min(least, live);
@@ -44,8 +45,9 @@ std::int64_t least_planned(const sharding::Program& replay) {
 
 }  // namespace
 
-std::int64_t resident_bytes(const traces::store::Trace& trace, int rank, traces::analysis::Interval step,
-                            const sharding::Program& replay, std::int64_t carried) {
+std::int64_t resident_bytes(const traces::store::Trace& trace, RankIndex rank,
+                            traces::analysis::Interval step, const sharding::Program& replay,
+                            std::int64_t carried) {
     const std::int64_t recorded = least_recorded(trace.memory, rank, step);
     return std::max<std::int64_t>(0, recorded - least_planned(replay) - carried);
 }

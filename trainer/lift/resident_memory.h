@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "traces/analysis/base/intervals.h"
+#include "traces/store/columns/index.h"
 #include "trainer/lift/lifted.h"
 #include "trainer/sharding/program.h"
 
@@ -14,10 +15,11 @@ struct Trace;
 
 namespace shardscope::trainer::lift {
 
-// What a rank (an index into Trace::ranks) has in the step, at the moment when it has least, beyond what
+// What a rank has in the step, at the moment when it has least, beyond what
 // `replay`, the recorded settings, has at such a moment and `carried` bytes. 0: nothing, or less.
-std::int64_t resident_bytes(const traces::store::Trace& trace, int rank, traces::analysis::Interval step,
-                            const sharding::Program& replay, std::int64_t carried);
+std::int64_t resident_bytes(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                            traces::analysis::Interval step, const sharding::Program& replay,
+                            std::int64_t carried);
 
 void add_resident(LiftedStep& step, std::int64_t bytes);
 

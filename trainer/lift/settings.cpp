@@ -63,12 +63,12 @@ struct Counts {
     }
 };
 
-Counts count(const Trace& trace, int rank_index) {
+Counts count(const Trace& trace, traces::store::RankIndex rank) {
     Counts counts;
     const traces::analysis::KernelOperations by_kernel(trace);
     for (std::size_t e = 0; e < trace.device.size(); ++e) {
         if (trace.device.kind[e] != traces::store::DeviceKind::communication ||
-            trace.device.rank[e] != rank_index)
+            trace.device.rank[e] != rank.column())
             continue;
         const std::int32_t c = trace.device.collective[e];
         const Operation operation =
@@ -110,7 +110,7 @@ int shard_ranks_of(const Trace& trace) {
     return std::max(least, 1);
 }
 
-Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) {
+Settings settings_of(const Trace& trace, traces::store::RankIndex rank, const StepFacts& step) {
     Settings settings;
     if (is_ours(trace)) {
         for (const auto& [key, value] : trace.config) {
@@ -131,7 +131,7 @@ Settings settings_of(const Trace& trace, int rank_index, const StepFacts& step) 
             "No range names the optimizer (Optimizer.step#Name.step): SGD is assumed, without a state in "
             "memory.");
     }
-    const Counts counts = count(trace, rank_index);
+    const Counts counts = count(trace, rank);
     const std::int64_t gathers = counts.of(Operation::all_gather),
                        scatters = counts.of(Operation::reduce_scatter),
                        reductions = counts.of(Operation::all_reduce);

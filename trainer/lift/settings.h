@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/store/columns/index.h"
 #include "trainer/job/job.h"
 #include "trainer/lift/lifted.h"
 
@@ -32,7 +33,7 @@ struct StepFacts {
     int micro_batches = 1;
     bool one_unit = false;  // the root is the only unit
 };
-Settings settings_of(const traces::store::Trace& trace, int rank_index, const StepFacts& step);
+Settings settings_of(const traces::store::Trace& trace, traces::store::RankIndex rank, const StepFacts& step);
 
 // Samples per rank and micro-batch, of a trace of ours; 0: not stated.
 std::int64_t recorded_batch(const traces::store::Trace& trace);

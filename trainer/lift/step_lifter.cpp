@@ -73,7 +73,7 @@ class StepLifter {
     const Trace& trace_;
     const HostRangeRoles& roles_;
     const HostPoints& all_;
-    const int rank_;
+    const traces::store::RankIndex rank_;
     const StepLifterOptions& options_;
     const std::vector<Point> points_;
     const StepParts parts_;
@@ -369,7 +369,7 @@ void StepLifter::find_carried(std::int64_t previous) {
     const traces::store::MemoryEvents& memory = trace_.memory;
     for (std::size_t m = 0; m < memory.size(); ++m) {
         const std::int64_t time = memory.time[m];
-        if (memory.rank[m] != rank_ || time < previous || time >= parts_.micro_start) continue;
+        if (memory.rank[m] != rank_.column() || time < previous || time >= parts_.micro_start) continue;
         const std::int32_t range = all_.innermost(time);
         if (memory.bytes[m] > 0 && !roles_.engine(range) && !roles_.optimizer(range) &&
             roles_.node(range) < 0)

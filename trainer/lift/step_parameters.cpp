@@ -26,7 +26,7 @@ struct UnitParameters {
 
 struct Completion {
     const traces::store::Trace& trace;
-    const int rank;
+    const traces::store::RankIndex rank;
     const StepParts& parts;
     const ModulePlaces& places;
     const UnitTraffic& traffic;
@@ -92,8 +92,7 @@ void Completion::read_shapes() {
         if (listed && listed != ranges.name[r]) continue;
         const std::int64_t start = ranges.start[r];
         if (!parts.in_forward(start) || ranges.kind[r] != RangeKind::operation) continue;
-        if (trace.threads[ranges.thread[r]].rank.value != rank || !reads_parameters(text(ranges.name[r])))
-            continue;
+        if (trace.threads[ranges.thread[r]].rank != rank || !reads_parameters(text(ranges.name[r]))) continue;
         // aten::addmm inside aten::linear reads the same parameters.
         bool inside = false;
         for (std::int32_t p = ranges.parent[r]; p >= 0; p = ranges.parent[static_cast<std::size_t>(p)])
@@ -290,8 +289,8 @@ int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter) {
     return id;
 }
 
-void complete_parameters(const traces::store::Trace& trace, int rank, const StepParts& parts,
-                         const ModulePlaces& places, const UnitTraffic& traffic,
+void complete_parameters(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                         const StepParts& parts, const ModulePlaces& places, const UnitTraffic& traffic,
                          const StepLifterOptions& options, LiftedRecording& out) {
     Completion{trace, rank, parts, places, traffic, options, out}.run();
 }

@@ -27,8 +27,8 @@ int add_parameter(LiftedStep& step, int owner, LiftedParameter parameter);
 
 // Completes the parameters of out.step. In a trace of our trainer, those with gradients are already there by
 // name.
-void complete_parameters(const traces::store::Trace& trace, int rank, const StepParts& parts,
-                         const ModulePlaces& places, const UnitTraffic& traffic,
+void complete_parameters(const traces::store::Trace& trace, traces::store::RankIndex rank,
+                         const StepParts& parts, const ModulePlaces& places, const UnitTraffic& traffic,
                          const StepLifterOptions& options, LiftedRecording& out);
 
 }  // namespace shardscope::trainer::lift
