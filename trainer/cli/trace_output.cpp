@@ -127,7 +127,7 @@ void TraceOutput::failed(const std::exception_ptr& reason) {
 void TraceOutput::measure_clock() {
     if (!world_ || !recorder_) return;  // the condition is the same on all ranks
     const world::ClockOffset clock = world_->measure_clock();
-    recorder_->describe(traces::schema::ClockRow{world_->rank(), clock.at_ns - recorder_->origin().ns,
+    recorder_->describe(traces::schema::ClockRow{world_->rank(), clock.at - recorder_->origin(),
                                                  clock.offset_ns, clock.uncertainty_ns});
 }
 

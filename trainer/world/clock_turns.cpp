@@ -3,11 +3,11 @@
 #include <limits>
 #include <utility>
 
-#include "profiler/base/clock.h"
-
 namespace shardscope::trainer::world {
 
 namespace {
+
+using profiler::MonotonicTime;
 
 constexpr int kRoundTrips = 32;
 
@@ -40,16 +40,16 @@ void ClockMeasurement::begin() {
 
 void ClockMeasurement::ask() {
     --left_;
-    asked_ns_ = profiler::monotonic_ns();
+    asked_ = MonotonicTime::now();
 }
 
-bool ClockMeasurement::answer(std::int64_t rank_0_ns) {
-    const std::int64_t trip_ns = profiler::monotonic_ns() - asked_ns_;
+bool ClockMeasurement::answer(MonotonicTime of_rank_0) {
+    const std::int64_t trip_ns = MonotonicTime::now() - asked_;
     if (trip_ns < shortest_ns_) {
         // Rank 0 read its clock at some time in between: at the middle, give or take half.
         shortest_ns_ = trip_ns;
-        result_.at_ns = asked_ns_ + trip_ns / 2;
-        result_.offset_ns = rank_0_ns - result_.at_ns;
+        result_.at = MonotonicTime(asked_.ns + trip_ns / 2);
+        result_.offset_ns = of_rank_0 - result_.at;
         result_.uncertainty_ns = (trip_ns + 1) / 2;
     }
     if (left_ == 0) return false;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "profiler/base/clock.h"
 #include "trainer/world/world.h"
 
 namespace shardscope::trainer::world {
@@ -31,14 +32,15 @@ class ClockMeasurement {
     // The turn has come; ask rank 0 for its time.
     void begin();
     // Takes rank 0's answer; returns whether to ask again.
-    bool answer(std::int64_t rank_0_ns);
+    bool answer(profiler::MonotonicTime of_rank_0);
     const ClockOffset& result() const { return result_; }
 
   private:
     void ask();
 
     int left_ = 0;
-    std::int64_t asked_ns_ = 0, shortest_ns_ = 0;
+    profiler::MonotonicTime asked_{0};
+    std::int64_t shortest_ns_ = 0;
     ClockOffset result_;
 };
 

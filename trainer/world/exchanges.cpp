@@ -8,6 +8,8 @@
 
 namespace shardscope::trainer::world {
 
+using profiler::MonotonicTime;
+
 Exchanges::Exchanges(const Place& place, Links& links, Board& board, Events events)
     : place_(place),
       links_(links),
@@ -37,7 +39,7 @@ void Exchanges::on_frame_at_first(int from, const Frame& frame) {
             return turns_.ready();
         case FrameKind::clock_ask:
             return links_.to(from).send(FrameKind::clock_tell,
-                                        MessageWriter().add(profiler::monotonic_ns()).take());
+                                        MessageWriter().add(MonotonicTime::now().ns).take());
         case FrameKind::clock_done:
             return turns_.done(from);
         default:
@@ -64,7 +66,7 @@ void Exchanges::on_frame_from_first(const Frame& frame) {
             measurement_.begin();
             return links_.to_first().send(FrameKind::clock_ask);
         case FrameKind::clock_tell:
-            return links_.to_first().send(measurement_.answer(reader.number<std::int64_t>())
+            return links_.to_first().send(measurement_.answer(MonotonicTime(reader.number<std::int64_t>()))
                                               ? FrameKind::clock_ask
                                               : FrameKind::clock_done);
         case FrameKind::clock_end:

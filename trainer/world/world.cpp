@@ -191,7 +191,7 @@ ClockOffset World::measure_clock() {
     const Board::Call call = ++impl_->calls;
     impl_->on_thread([inside = impl_.get(), call] { inside->exchanges.measure_clock(call); });
     impl_->board.wait_for(call);
-    if (impl_->first()) return {.offset_ns = 0, .uncertainty_ns = 0, .at_ns = profiler::monotonic_ns()};
+    if (impl_->first()) return {.offset_ns = 0, .uncertainty_ns = 0, .at = profiler::MonotonicTime::now()};
     return impl_->exchanges.clock();
 }
 

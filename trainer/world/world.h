@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/base/clock.h"
 #include "trainer/world/place.h"
 
 namespace shardscope::trainer::world {
@@ -56,7 +57,7 @@ class WorldFailure : public WorldError {
 // the shortest round trip).
 struct ClockOffset {
     std::int64_t offset_ns = 0, uncertainty_ns = 0;
-    std::int64_t at_ns = 0;  // on this process's CLOCK_MONOTONIC, when it was measured
+    profiler::MonotonicTime at{0};  // on this process's clock, when it was measured
 };
 
 class World {
