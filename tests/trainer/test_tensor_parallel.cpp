@@ -264,43 +264,5 @@ TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
         "ranks that works is 1");
 }
 
-TEST(Meshes, DivideTheRanksIntoGroups) {
-    const plan::Mesh mesh{24, 3, 4};  // tensor 4, shard 3, replicas 2
-    EXPECT_EQ(mesh.data_size(), 6);
-    EXPECT_EQ(mesh.replicas(), 2);
-    // Rank 17 = 1 + 4 * (1 + 3 * 1).
-    EXPECT_EQ(mesh.tensor_index(17), 1);
-    EXPECT_EQ(mesh.shard_index(17), 1);
-    EXPECT_EQ(mesh.replica(17), 1);
-    const auto members = [&](plan::Group group, int rank) {
-        std::vector<int> ranks;
-        for (int place = 0; place < mesh.size(group); ++place) {
-            ranks.push_back(mesh.member(group, rank, place));
-            EXPECT_EQ(mesh.place(group, ranks.back()), place);
-        }
-        EXPECT_EQ(mesh.communicators()[static_cast<std::size_t>(mesh.id(group, rank))], ranks);
-        return ranks;
-    };
-    EXPECT_EQ(members(plan::Group::tensor, 17), (std::vector{16, 17, 18, 19}));
-    EXPECT_EQ(members(plan::Group::shard, 17), (std::vector{13, 17, 21}));
-    EXPECT_EQ(members(plan::Group::replicate, 17), (std::vector{5, 17}));
-    EXPECT_EQ(members(plan::Group::data, 17), (std::vector{1, 5, 9, 13, 17, 21}));
-    EXPECT_EQ(members(plan::Group::world, 17).size(), 24U);
-    EXPECT_EQ(mesh.id(plan::Group::world, 17), 0);
-}
-
-// Two axes of equal size are two groups; a group of all ranks is the world.
-TEST(Meshes, OfTwoAxesOfEqualSizeHaveTwoGroups) {
-    const plan::Mesh mesh{4, 2, 2};
-    for (int rank = 0; rank < 4; ++rank) {
-        EXPECT_NE(mesh.id(plan::Group::tensor, rank), mesh.id(plan::Group::shard, rank));
-        EXPECT_NE(mesh.id(plan::Group::tensor, rank), 0);
-    }
-    EXPECT_EQ((plan::Mesh{4, 4, 1}.id(plan::Group::shard, 3)), 0);
-    EXPECT_EQ((plan::Mesh{4, 1, 4}.id(plan::Group::tensor, 3)), 0);
-    EXPECT_EQ((plan::Mesh{4, 2, 1}.all_data()), plan::Group::world);
-    EXPECT_EQ((plan::Mesh{4, 2, 2}.all_data()), plan::Group::data);
-}
-
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer

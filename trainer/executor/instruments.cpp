@@ -43,7 +43,7 @@ void describe_program(profiler::Recorder& recorder, const sharding::Program& pro
     add_unit_rows(program, add);
     const sharding::MemoryPrediction prediction = program.predict();
     for (const int rank : ranks) {
-        add_stream_rows(rank, add);
+        add_stream_rows(program.mesh(), rank, add);
         add_prediction_rows(prediction, rank, true, add);
     }
 }

@@ -47,9 +47,11 @@ void add_unit_rows(const sharding::Program& program, const Add& add) {
     }
 }
 
+// Without pipeline stages no rank has streams of messages.
 template <class Add>
-void add_stream_rows(int rank, const Add& add) {
-    for (int stream = 0; stream < plan::kStreams; ++stream) {
+void add_stream_rows(const plan::Mesh& mesh, int rank, const Add& add) {
+    const int streams = mesh.pipeline > 1 ? plan::kStreams : static_cast<int>(plan::Stream::send);
+    for (int stream = 0; stream < streams; ++stream) {
         add(traces::schema::StreamRow{rank, stream,
                                       std::string(plan::kStreamNames[static_cast<std::size_t>(stream)])});
     }

@@ -173,6 +173,23 @@ Op& PlanBuilder::collective(const CollectiveOp& own, const Arg& output, const Ar
     return op;
 }
 
+Op& PlanBuilder::send(const Tensor& from, int peer) {
+    return message(Operation::send, from, peer, Stream::send);
+}
+
+Op& PlanBuilder::receive(const Tensor& into, int peer) {
+    return message(Operation::recv, into, peer, Stream::receive);
+}
+
+Op& PlanBuilder::message(Operation operation, const Tensor& tensor, int peer, Stream stream) {
+    Op& op = emit(OpKind::collective, stream);
+    op.own =
+        CollectiveOp{.operation = operation, .dtype = tensor.dtype, .group = Group::pipeline, .peer = peer};
+    op.args = {tensor.view};
+    op.bytes = tensor.bytes();
+    return op;
+}
+
 Op& PlanBuilder::host_call(HostCall call, std::string_view name, std::vector<Arg> args) {
     const std::int32_t id = intern(name);
     Op& op = emit(OpKind::host_call, Stream::host);

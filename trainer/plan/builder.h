@@ -120,6 +120,10 @@ class PlanBuilder {
     // `full_bytes`: bytes of the output (all_gather), of the input (reduce_scatter), else of either.
     Op& collective(const CollectiveOp& own, const Arg& output, const Arg& input, std::int64_t full_bytes,
                    Stream stream);
+    // A message to, or from, the rank at place `peer` of the pipeline group, on Stream::send or
+    // Stream::receive; order() and events say what it waits for, and what waits for it.
+    Op& send(const Tensor& from, int peer);
+    Op& receive(const Tensor& into, int peer);
     Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
     // For Op::segments.
     std::int32_t add_segments(std::vector<Segment> segments);
@@ -132,6 +136,7 @@ class PlanBuilder {
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
     Op& append(OpKind kind, Stream stream);
+    Op& message(Operation operation, const Tensor& tensor, int peer, Stream stream);
     // Does `work` in a destructor, which must not throw: the next emit() or take() throws its exception.
     template <class Work>
     void at_the_end(const Work& work) noexcept {

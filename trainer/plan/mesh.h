@@ -1,39 +1,46 @@
 // Ranks as a mesh of named axes, the innermost first: `tensor` consecutive ranks share the arithmetic of
 // every layer and read the same samples; `shard` of these groups together hold one copy of the parameters;
-// `data` copies follow. FULL_SHARD: one copy; NO_SHARD and DDP: shard is 1; HYBRID_SHARD: in between.
+// `data` copies follow (FULL_SHARD: one copy; NO_SHARD and DDP: shard is 1; HYBRID_SHARD: in between). All
+// these are repeated for each place of the outermost axis, `pipeline`, which has other layers of the model.
 //
-// rank = tensor place + tensor * (shard place + shard * replica), as in Megatron's order tp-dp.
+// rank = tensor place + tensor * (shard place + shard * (replica + replicas * pipeline place)), as in
+// Megatron's order tp-dp-pp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
 namespace shardscope::trainer::plan {
 
 // The ranks that take part in a collective: along one axis, or (data) along both that read different samples.
-enum class Group : std::uint8_t { world, shard, replicate, tensor, data };
-inline constexpr std::array<std::string_view, 5> kGroupNames = {"world", "shard", "replicate", "tensor",
-                                                                "data"};
+enum class Group : std::uint8_t { world, shard, replicate, tensor, data, pipeline };
+inline constexpr std::array<std::string_view, 6> kGroupNames = {"world",  "shard", "replicate",
+                                                                "tensor", "data",  "pipeline"};
 
 struct Mesh {
     int ranks = 1;
-    int shard = 1;   // ranks of a shard group
-    int tensor = 1;  // ranks of a tensor group; tensor * shard divides `ranks`
+    int shard = 1;     // ranks of a shard group
+    int tensor = 1;    // ranks of a tensor group
+    int pipeline = 1;  // ranks of a pipeline group; tensor * shard * pipeline divides `ranks`
 
-    int data_size() const { return ranks / tensor; }  // ranks that read different samples
+    int data_size() const { return ranks / (tensor * pipeline); }  // ranks that read different samples
     int replicas() const { return data_size() / shard; }
     int tensor_index(int rank) const { return rank % tensor; }
-    int data_rank(int rank) const { return rank / tensor; }
+    int data_rank(int rank) const { return rank / tensor % data_size(); }
+    int pipeline_index(int rank) const { return place(Group::pipeline, rank); }
     int shard_index(int rank) const { return data_rank(rank) % shard; }
     int replica(int rank) const { return data_rank(rank) / shard; }
-    // The ranks that together hold one copy of the parameters are neighbours; a rank's place among them.
+    // The ranks that together hold one copy of the parameters (of the layers of a pipeline place) are
+    // neighbours; a rank's place among them.
     int copy_size() const { return tensor * shard; }
     int copy_index(int rank) const { return rank % copy_size(); }
     // The group of all ranks that read different samples.
-    Group all_data() const { return tensor == 1 ? Group::world : Group::data; }
+    Group all_data() const { return tensor * pipeline == 1 ? Group::world : Group::data; }
 
     int size(Group group) const { return line(group).size; }
     // The rank's place in its group, and the rank at a place of the group.
@@ -45,27 +52,36 @@ struct Mesh {
         return rank + (place_there - place(group, rank)) * line(group).stride;
     }
     // The number of the rank's communicator, unique in the run; 0 is the world, and every group that contains
-    // all ranks.
+    // all ranks; -1 if the mesh does not have the group.
     int id(Group group, int rank) const {
         if (size(group) == ranks) return 0;
-        int first = 1;
-        for (const Group earlier : kNumbered) {
-            if (earlier == group) break;
-            first += count(earlier);
-        }
+        if (count(group) == 0) return -1;
         const Line own = line(group);
-        return first + rank / (own.stride * own.size) * own.stride + rank % own.stride;
+        return first_of(group) + rank / (own.stride * own.size) * own.stride + rank % own.stride;
     }
-    // The members of every communicator, by id.
+    // The number of the communicator of the messages from a rank to another, which is its neighbour in its
+    // pipeline group; the last place and the first are neighbours, too. Each direction has a communicator of
+    // its own, in which the sender has place 0 and the receiver place 1.
+    int channel(int from, int to) const {
+        const int next = neighbour(from, 1);
+        if (from == to || (to != next && to != neighbour(from, -1)))
+            throw std::logic_error("a message goes to a rank that is not a neighbour in its pipeline group");
+        return first_of(Group::world) + channels() * from + (to == next ? 0 : 1);
+    }
+    // The members of every communicator by place, by id; those of channels come last.
     std::vector<std::vector<int>> communicators() const {
-        std::size_t ids = 1;
-        for (const Group group : kNumbered) ids += static_cast<std::size_t>(count(group));
-        std::vector<std::vector<int>> members(ids);
+        std::vector<std::vector<int>> members(static_cast<std::size_t>(first_of(Group::world)) +
+                                              static_cast<std::size_t>(channels()) *
+                                                  static_cast<std::size_t>(ranks));
         for (int rank = 0; rank < ranks; ++rank) {
             members[0].push_back(rank);
             for (const Group group : kNumbered) {
                 const int own = id(group, rank);
-                if (own > 0 && count(group) > 0) members[static_cast<std::size_t>(own)].push_back(rank);
+                if (own > 0) members[static_cast<std::size_t>(own)].push_back(rank);
+            }
+            for (int c = 0; c < channels(); ++c) {
+                const int to = neighbour(rank, c == 0 ? 1 : -1);
+                members[static_cast<std::size_t>(channel(rank, to))] = {rank, to};
             }
         }
         return members;
@@ -76,7 +92,8 @@ struct Mesh {
     struct Line {
         int stride, size;
     };
-    static constexpr std::array kNumbered = {Group::shard, Group::replicate, Group::tensor, Group::data};
+    static constexpr std::array kNumbered = {Group::shard, Group::replicate, Group::tensor, Group::data,
+                                             Group::pipeline};
 
     Line line(Group group) const {
         switch (group) {
@@ -88,16 +105,36 @@ struct Mesh {
                 return {1, tensor};
             case Group::data:
                 return {tensor, data_size()};
+            case Group::pipeline:
+                return {ranks / pipeline, pipeline};
             case Group::world:
                 break;
         }
         return {1, ranks};
     }
-    // Communicators of a group. Without tensor parallelism a rank is alone in `tensor`, and `data` is the
-    // world.
+    // Communicators of a group. Of an axis that is not used there are none; `data` is the world without
+    // tensor and pipeline parallelism.
     int count(Group group) const {
-        const bool exists = tensor > 1 || (group != Group::tensor && group != Group::data);
+        const bool exists = group == Group::tensor     ? tensor > 1
+                            : group == Group::pipeline ? pipeline > 1
+                            : group == Group::data     ? all_data() == Group::data
+                                                       : true;
         return exists ? ranks / size(group) : 0;
+    }
+    // The number of a group's first communicator; Group::world: the number behind the last group's.
+    int first_of(Group group) const {
+        int first = 1;
+        for (const Group earlier : kNumbered) {
+            if (earlier == group) break;
+            first += count(earlier);
+        }
+        return first;
+    }
+    // Channels from each rank: to the next and the previous place, which are one in a pipeline of two.
+    int channels() const { return std::min(2, pipeline - 1); }
+    // The rank `steps` places on, cyclically.
+    int neighbour(int rank, int steps) const {
+        return member(Group::pipeline, rank, (pipeline_index(rank) + steps + pipeline) % pipeline);
     }
 };
 

@@ -30,10 +30,21 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 
 // The streams of a rank, as in FSDP1. pre_unshard does what a shard needs before its gather (copy from the
 // host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, synchronously.
-enum class Stream : std::int8_t { host = -1, compute = 0, unshard = 1, post_backward = 2, pre_unshard = 3 };
-inline constexpr int kStreams = 4;
-inline constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute", "unshard", "post_backward",
-                                                                        "pre_unshard"};
+// `send` and `receive` are those of messages between pipeline stages: a send that waits for its receiver
+// then does not hold up what this rank receives, so ranks that send to each other at the same time both go
+// on.
+enum class Stream : std::int8_t {
+    host = -1,
+    compute = 0,
+    unshard = 1,
+    post_backward = 2,
+    pre_unshard = 3,
+    send = 4,
+    receive = 5
+};
+inline constexpr int kStreams = 6;
+inline constexpr std::array<std::string_view, kStreams> kStreamNames = {
+    "compute", "unshard", "post_backward", "pre_unshard", "send", "receive"};
 
 enum class OpKind : std::uint8_t {
     // on the host, synchronously
@@ -49,7 +60,7 @@ enum class OpKind : std::uint8_t {
     kernel,        // KernelOp, args as kernels.def says
     memcpy,        // MemcpyOp: args[0] <- args[1]
     memset,        // MemsetOp: args[0] <- bytes of a value
-    collective,    // CollectiveOp: args[0] output, args[1] input
+    collective,    // CollectiveOp: args[0] output, args[1] input; send, recv: args[0] alone
 };
 
 // The kernels, by their names in kernels.def, which describes the operands of each.
@@ -123,6 +134,9 @@ struct CollectiveOp {
     std::int32_t divisor = 1;  // sums are divided by this, once
     std::int64_t padding = 0;  // bytes of the full buffer that are padding
     Reduction reduction = Reduction::sum;
+    // Of a send or recv: the place in the pipeline group of the other rank, a neighbour (Mesh::channel).
+    // Messages from one rank to another have no tag: the n-th that is sent is the n-th that is received.
+    std::int32_t peer = -1;
 };
 
 struct Op {
@@ -165,6 +179,10 @@ inline bool is_work(const Op& op) {
 }
 inline bool is_host_work(const Op& op) {
     return is_work(op) && op.stream == Stream::host;
+}
+inline bool is_message(const Op& op) {
+    return op.kind == OpKind::collective &&
+           traces::schema::is_point_to_point(std::get<CollectiveOp>(op.own).operation);
 }
 inline bool is_device_work(const Op& op) {
     return (is_work(op) && op.stream != Stream::host) || op.kind == OpKind::collective;

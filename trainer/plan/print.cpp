@@ -54,6 +54,12 @@ std::string describe_kernel(const Plan& plan, const Op& op) {
 // "root flat_param -> root flat_param (unsharded), shard group, divided by 8, bf16"
 std::string describe_collective(const Plan& plan, const Op& op) {
     const CollectiveOp& own = op.collective();
+    if (is_message(op)) {
+        const bool sends = own.operation == Operation::send;
+        return fmt::format("{}, {} place {} of the pipeline group{}", buffer_name(plan, op.args[0]),
+                           sends ? "to" : "from", own.peer,
+                           own.dtype != DType::fp32 ? fmt::format(", {}", name_of(own.dtype)) : "");
+    }
     std::string text;
     if (op.args[0].buffer >= 0) {
         text = buffer_name(plan, op.args[1]) + " -> " + buffer_name(plan, op.args[0]) + ", ";

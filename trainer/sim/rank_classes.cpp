@@ -8,8 +8,8 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::array kGroups = {plan::Group::world, plan::Group::shard, plan::Group::replicate,
-                                plan::Group::tensor, plan::Group::data};
+constexpr std::array kGroups = {plan::Group::world,  plan::Group::shard, plan::Group::replicate,
+                                plan::Group::tensor, plan::Group::data,  plan::Group::pipeline};
 
 // The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<job::SlowLink>& slow_links, bool between_nodes, int node) {

@@ -99,7 +99,7 @@ void SimTrace::describe_ranks() {
         row.local_rank = rank % cluster_.devices;
         sink_.add(row);
         executor::add_prediction_rows(prediction, rank, true, describe);
-        executor::add_stream_rows(rank, describe);
+        executor::add_stream_rows(mesh_, rank, describe);
         sink_.add(traces::schema::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
         sink_.add(traces::schema::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
     }

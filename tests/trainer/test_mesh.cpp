@@ -1,0 +1,186 @@
+// The mesh: which ranks are in which group, and the numbers of their communicators.
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "trainer/plan/builder.h"
+#include "trainer/plan/mesh.h"
+
+namespace shardscope::trainer::plan {
+namespace TEST_FILE {
+
+constexpr std::array kGroups = {Group::world,  Group::shard, Group::replicate,
+                                Group::tensor, Group::data,  Group::pipeline};
+
+std::vector<int> members_of(const Mesh& mesh, Group group, int rank) {
+    std::vector<int> ranks;
+    for (int place = 0; place < mesh.size(group); ++place) ranks.push_back(mesh.member(group, rank, place));
+    return ranks;
+}
+
+// Every mesh of up to `most` ranks.
+std::vector<Mesh> meshes(int most) {
+    std::vector<Mesh> all;
+    for (int ranks = 1; ranks <= most; ++ranks) {
+        for (int tensor = 1; tensor <= ranks; ++tensor) {
+            for (int shard = 1; tensor * shard <= ranks; ++shard) {
+                for (int pipeline = 1; tensor * shard * pipeline <= ranks; ++pipeline) {
+                    if (ranks % (tensor * shard * pipeline) == 0)
+                        all.push_back({ranks, shard, tensor, pipeline});
+                }
+            }
+        }
+    }
+    return all;
+}
+
+std::string name_of(const Mesh& mesh) {
+    return "ranks " + std::to_string(mesh.ranks) + ", shard " + std::to_string(mesh.shard) + ", tensor " +
+           std::to_string(mesh.tensor) + ", pipeline " + std::to_string(mesh.pipeline);
+}
+
+TEST(Meshes, DivideTheRanksIntoGroups) {
+    const Mesh mesh{24, 3, 4};  // tensor 4, shard 3, replicas 2
+    EXPECT_EQ(mesh.data_size(), 6);
+    EXPECT_EQ(mesh.replicas(), 2);
+    // Rank 17 = 1 + 4 * (1 + 3 * 1).
+    EXPECT_EQ(mesh.tensor_index(17), 1);
+    EXPECT_EQ(mesh.shard_index(17), 1);
+    EXPECT_EQ(mesh.replica(17), 1);
+    EXPECT_EQ(members_of(mesh, Group::tensor, 17), (std::vector{16, 17, 18, 19}));
+    EXPECT_EQ(members_of(mesh, Group::shard, 17), (std::vector{13, 17, 21}));
+    EXPECT_EQ(members_of(mesh, Group::replicate, 17), (std::vector{5, 17}));
+    EXPECT_EQ(members_of(mesh, Group::data, 17), (std::vector{1, 5, 9, 13, 17, 21}));
+    EXPECT_EQ(members_of(mesh, Group::world, 17).size(), 24U);
+    EXPECT_EQ(mesh.id(Group::world, 17), 0);
+}
+
+// Two axes of equal size are two groups; a group of all ranks is the world.
+TEST(Meshes, OfTwoAxesOfEqualSizeHaveTwoGroups) {
+    const Mesh mesh{4, 2, 2};
+    for (int rank = 0; rank < 4; ++rank) {
+        EXPECT_NE(mesh.id(Group::tensor, rank), mesh.id(Group::shard, rank));
+        EXPECT_NE(mesh.id(Group::tensor, rank), 0);
+    }
+    EXPECT_EQ((Mesh{4, 4, 1}.id(Group::shard, 3)), 0);
+    EXPECT_EQ((Mesh{4, 1, 4}.id(Group::tensor, 3)), 0);
+    EXPECT_EQ((Mesh{4, 2, 1}.all_data()), Group::world);
+    EXPECT_EQ((Mesh{4, 2, 2}.all_data()), Group::data);
+}
+
+TEST(Meshes, HaveThePipelineOutermost) {
+    const Mesh mesh{24, 3, 2, 2};  // tensor 2, shard 3, replicas 2, pipeline 2
+    EXPECT_EQ(mesh.data_size(), 6);
+    EXPECT_EQ(mesh.replicas(), 2);
+    // Rank 21 = 1 + 2 * (1 + 3 * (1 + 2 * 1)).
+    EXPECT_EQ(mesh.tensor_index(21), 1);
+    EXPECT_EQ(mesh.shard_index(21), 1);
+    EXPECT_EQ(mesh.replica(21), 1);
+    EXPECT_EQ(mesh.data_rank(21), 4);
+    EXPECT_EQ(mesh.pipeline_index(21), 1);
+    EXPECT_EQ(members_of(mesh, Group::tensor, 21), (std::vector{20, 21}));
+    EXPECT_EQ(members_of(mesh, Group::shard, 21), (std::vector{19, 21, 23}));
+    EXPECT_EQ(members_of(mesh, Group::replicate, 21), (std::vector{15, 21}));
+    EXPECT_EQ(members_of(mesh, Group::data, 21), (std::vector{13, 15, 17, 19, 21, 23}));
+    EXPECT_EQ(members_of(mesh, Group::pipeline, 21), (std::vector{9, 21}));
+    EXPECT_EQ(mesh.all_data(), Group::data);
+    EXPECT_EQ((Mesh{4, 2, 1, 2}.all_data()), Group::data);
+}
+
+// Of every small mesh: places are the inverse of members, a rank is what its places say, every communicator
+// holds the ranks that know it by its number, and no number is used twice.
+TEST(Meshes, NumberTheirCommunicatorsUniquely) {
+    for (const Mesh& mesh : meshes(12)) {
+        SCOPED_TRACE(name_of(mesh));
+        ASSERT_EQ(mesh.data_size() * mesh.tensor * mesh.pipeline, mesh.ranks);
+        ASSERT_EQ(mesh.replicas() * mesh.shard, mesh.data_size());
+        const auto communicators = mesh.communicators();
+        std::map<int, std::pair<Group, std::vector<int>>> found;  // by number
+        for (int rank = 0; rank < mesh.ranks; ++rank) {
+            const int stage = mesh.replica(rank) + mesh.replicas() * mesh.pipeline_index(rank);
+            ASSERT_EQ(mesh.tensor_index(rank) + mesh.tensor * (mesh.shard_index(rank) + mesh.shard * stage),
+                      rank);
+            for (const Group group : kGroups) {
+                const std::vector<int> members = members_of(mesh, group, rank);
+                for (std::size_t place = 0; place < members.size(); ++place) {
+                    ASSERT_EQ(mesh.place(group, members[place]), static_cast<int>(place));
+                    ASSERT_EQ(members_of(mesh, group, members[place]), members);
+                }
+                ASSERT_EQ(members[static_cast<std::size_t>(mesh.place(group, rank))], rank);
+                const int id = mesh.id(group, rank);
+                if (static_cast<int>(members.size()) == mesh.ranks) {
+                    ASSERT_EQ(id, 0);
+                    continue;
+                }
+                if (id < 0) {  // an axis that is not used
+                    ASSERT_EQ(members.size(), 1U);
+                    continue;
+                }
+                ASSERT_GT(id, 0);
+                ASSERT_EQ(communicators.at(static_cast<std::size_t>(id)), members);
+                const auto& known = found.try_emplace(id, group, members).first->second;
+                ASSERT_EQ(known, (std::pair(group, members)));
+            }
+        }
+        int channels = 0;
+        for (int from = 0; from < mesh.ranks; ++from) {
+            for (const int to : members_of(mesh, Group::pipeline, from)) {
+                const int apart = std::abs(mesh.pipeline_index(from) - mesh.pipeline_index(to));
+                if (apart != 1 && (apart == 0 || apart != mesh.pipeline - 1)) {
+                    EXPECT_THROW(mesh.channel(from, to), std::logic_error);
+                    continue;
+                }
+                const int id = mesh.channel(from, to);
+                ASSERT_EQ(communicators.at(static_cast<std::size_t>(id)), (std::vector{from, to}));
+                ASSERT_FALSE(found.contains(id));
+                ++channels;
+            }
+        }
+        // Each number is the world's, a group's or a channel's; a group of all ranks leaves one out.
+        std::size_t named = 1 + found.size() + static_cast<std::size_t>(channels);
+        for (const std::vector<int>& members : communicators) named += members.empty() ? 1 : 0;
+        ASSERT_EQ(communicators.size(), named);
+    }
+}
+
+// Without a pipeline, the numbers are those of the other axes.
+TEST(Meshes, WithoutAPipelineHaveNoChannels) {
+    const Mesh mesh{8, 2, 2};
+    EXPECT_EQ(mesh.communicators().size(), 1U + 4 + 4 + 4 + 2);
+    EXPECT_EQ(mesh.id(Group::pipeline, 3), -1);
+    EXPECT_THROW(mesh.channel(0, 1), std::logic_error);
+}
+
+TEST(Messages, AreOperationsOfThePlan) {
+    PlanBuilder builder(PlanKind::steady, {});
+    {
+        const Tensor activations =
+            builder.new_tensor("activations", MemoryCategory::activations, 6, DType::bf16);
+        builder.order(Stream::compute, Stream::send);
+        builder.send(activations, 1);
+        builder.receive(activations, 2);
+    }
+    const Plan plan = builder.take();
+    ASSERT_EQ(plan.ops.size(), 6U);
+    const Op& sent = plan.ops[3];
+    EXPECT_TRUE(is_message(sent) && is_device_work(sent));
+    EXPECT_EQ(sent.stream, Stream::send);
+    EXPECT_EQ(sent.bytes, 12);
+    ASSERT_EQ(sent.args.size(), 1U);
+    EXPECT_EQ(sent.collective().operation, Operation::send);
+    EXPECT_EQ(sent.collective().dtype, DType::bf16);
+    EXPECT_EQ(sent.collective().peer, 1);
+    EXPECT_EQ(plan.ops[4].collective().operation, Operation::recv);
+    EXPECT_EQ(plan.ops[4].stream, Stream::receive);
+    EXPECT_EQ(plan.ops[4].collective().peer, 2);
+    EXPECT_FALSE(is_message(plan.ops[1]));
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::plan
