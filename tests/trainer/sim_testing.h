@@ -118,7 +118,7 @@ class WorkList final : public sim::RunObserver {
 inline sim::Script script_of(const HandPlan& step, plan::Mesh mesh = {}, std::int64_t count = 1) {
     sim::Script script;
     script.mesh = mesh;
-    script.steps = {&step.plan};
+    script.roles.front().steps = {&step.plan};
     script.count = count;
     return script;
 }

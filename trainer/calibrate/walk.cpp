@@ -106,14 +106,15 @@ std::vector<JoinedStep> Walk::join_rank(RankIndex rank) {
         if (step.rank == rank) own.push_back(&step);
     }
     if (own.empty()) return {};
-    const auto warm_up = run_.program->warm_up_steps();
+    const sharding::Program& program = run_.program->of(trace_.ranks[rank.at()].number);
+    const auto warm_up = program.warm_up_steps();
     // Skips one more step, which runs with cold caches, if there are enough steps.
     const std::size_t first_used = std::min(own.size() > warm_up + 3 ? warm_up + 1 : warm_up, own.size() - 1);
     std::vector<JoinedStep> steps;
     for (std::size_t s = 0; s < own.size(); ++s) {
         JoinedStep joined;
         joined.number = own[s]->number;
-        joined.plan = &run_.program->step(static_cast<std::size_t>(own[s]->number - own.front()->number));
+        joined.plan = &program.step(static_cast<std::size_t>(own[s]->number - own.front()->number));
         joined.used = s >= first_used;
         if (!join_step(rank, *own[s], joined)) {
             if (s + 1 == own.size() && s > first_used) break;  // the last step was cut off

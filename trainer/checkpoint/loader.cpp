@@ -179,7 +179,7 @@ void CheckpointLoader::check_optimizer(const job::Job& job) const {
 std::set<const ManifestPiece*> CheckpointLoader::pieces_of(int rank) const {
     std::set<const ManifestPiece*> needed;
     for (const sharding::StatePiece& held :
-         layout_.places[static_cast<std::size_t>(layout_.mesh.copy_index(rank))]) {
+         layout_.places[static_cast<std::size_t>(layout_.place_of(rank))]) {
         const ManifestParameter& parameter = *parameters_[static_cast<std::size_t>(held.parameter)];
         for (const ManifestPiece& piece : pieces_within(parameter, held.state, held.first, held.elements)) {
             needed.insert(&piece);
@@ -221,7 +221,7 @@ void CheckpointLoader::check(const ManifestPiece& piece, const ManifestParameter
 }
 
 void CheckpointLoader::fill(int rank, const RankMemory& memory) const {
-    const auto place = static_cast<std::size_t>(layout_.mesh.copy_index(rank));
+    const auto place = static_cast<std::size_t>(layout_.place_of(rank));
     for (const sharding::StatePiece& piece : layout_.places[place]) {
         if (piece.elements > 0 && wanted(piece.state)) read(piece, memory);
     }

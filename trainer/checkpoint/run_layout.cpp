@@ -58,12 +58,15 @@ RunLayout layout_of(const sharding::Program& program) {
             parameter->width * (parameter->cut.cut == model::Cut::columns ? parameter->cut.ranks : 1);
         layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width});
     }
-    for (int place = 0; place < layout.mesh.copy_size(); ++place) {
-        std::vector<sharding::StatePiece>& held = layout.places.emplace_back();
-        for (const sharding::StatePiece& piece : program.optimizer().pieces(layout.mesh.shard_index(place))) {
-            const model::Parameter& parameter =
-                *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
-            append_whole(held, piece, parameter, layout.mesh.tensor_index(place));
+    for (int role = 0; role < program.roles(); ++role) {
+        const sharding::OptimizerPlanner& optimizer = program.role(role).optimizer();
+        for (int place = 0; place < layout.mesh.copy_size(); ++place) {
+            std::vector<sharding::StatePiece>& held = layout.places.emplace_back();
+            for (const sharding::StatePiece& piece : optimizer.pieces(layout.mesh.shard_index(place))) {
+                const model::Parameter& parameter =
+                    *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
+                append_whole(held, piece, parameter, layout.mesh.tensor_index(place));
+            }
         }
     }
     return layout;

@@ -29,8 +29,18 @@ struct ParameterShape {
 struct RunLayout {
     plan::Mesh mesh;
     std::vector<ParameterShape> parameters;  // whole ones, indexed by parameter id
-    // What each rank of a copy of the parameters holds (Mesh::copy_index), as elements of whole parameters.
+    // What each rank of a copy of the parameters holds, as elements of whole parameters, by place_of(rank).
     std::vector<std::vector<sharding::StatePiece>> places;
+
+    // The rank's place in its copy: role by role (sharding::Program), in each as Mesh::copy_index. And the
+    // rank of the first copy that has the place.
+    int place_of(int rank) const { return rank / ranks_of_role() * mesh.copy_size() + mesh.copy_index(rank); }
+    int rank_at(int place) const {
+        return place / mesh.copy_size() * ranks_of_role() + place % mesh.copy_size();
+    }
+
+  private:
+    int ranks_of_role() const { return mesh.ranks * mesh.copy_size() / static_cast<int>(places.size()); }
 };
 
 RunLayout layout_of(const sharding::Program& program);

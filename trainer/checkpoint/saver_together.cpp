@@ -54,7 +54,7 @@ void CheckpointSaver::save_together(std::int64_t step, const RankMemory& memory)
 }
 
 CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const RankMemory& memory) const {
-    const int rank = settings_.world->rank(), place = layout_.mesh.copy_index(rank);
+    const int rank = settings_.world->rank(), place = layout_.place_of(rank);
     Part part;
     if (layout_.mesh.replica(rank) > 0 || !plan_.writers.contains(place)) return part;
     try {
@@ -69,7 +69,7 @@ CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const R
     return part;
 }
 
-// Called on rank 0. The ranks of the first replica are its places.
+// Called on rank 0.
 void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int64_t step,
                                  Pending& pending) const {
     try {
@@ -83,8 +83,8 @@ void CheckpointSaver::take_parts(const std::vector<std::string>& texts, std::int
         }
         std::vector<std::size_t> taken(parts.size());
         for (std::size_t index = 0; index < plan_.pieces.size(); ++index) {
-            const auto place = static_cast<std::size_t>(plan_.pieces[index].owned.place);
-            pending.checksums[index] = parts[place].checksums.at(taken[place]++);
+            const auto rank = static_cast<std::size_t>(layout_.rank_at(plan_.pieces[index].owned.place));
+            pending.checksums[index] = parts[rank].checksums.at(taken[rank]++);
         }
         for (const Part& part : parts) pending.bytes += part.bytes;
         check_files(step);
@@ -112,7 +112,8 @@ void CheckpointSaver::check_files(std::int64_t step) const {
         throw std::runtime_error(fmt::format(
             "{}: {} sees {} of the {} bytes that {} has written; checkpoint.save must be on a file system "
             "that all hosts share, at the same path for all of them",
-            path.string(), process_name(world, 0), seen, file.bytes, process_name(world, place)));
+            path.string(), process_name(world, 0), seen, file.bytes,
+            process_name(world, layout_.rank_at(place))));
     }
 }
 

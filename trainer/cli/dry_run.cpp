@@ -39,31 +39,43 @@ std::string units_table(const sharding::Program& program, const plan::PlanLabels
     return table.text() + "\n";
 }
 
-}  // namespace
-
-std::string dry_run_text(const sharding::Program& program) {
-    const plan::PlanLabels labels = labels_of(program);
-    std::string out = describe_run(program) + "\n\n" + units_table(program, labels);
+std::string plans_text(const sharding::Program& role, const plan::PlanLabels& labels) {
+    std::string out;
     std::int64_t live = 0;
     const auto section = [&](const std::string& title, const plan::Plan& plan) {
         out += title + "\n" + print_plan(plan, labels, live) + "\n";
     };
-    section("Set-up", program.setup());
-    for (std::size_t i = 0; i < program.warm_up_steps(); ++i)
-        section(fmt::format("Step {}", i), program.step(i));
-    section(fmt::format("Steady step (from step {})", program.warm_up_steps()),
-            program.step(program.warm_up_steps()));
-    if (program.evaluation() != nullptr) section("Validation, one batch", *program.evaluation());
-    const plan::MemoryPeak peak = program.predict().peak;
+    section("Set-up", role.setup());
+    for (std::size_t i = 0; i < role.warm_up_steps(); ++i) section(fmt::format("Step {}", i), role.step(i));
+    section(fmt::format("Steady step (from step {})", role.warm_up_steps()), role.step(role.warm_up_steps()));
+    if (role.evaluation() != nullptr) section("Validation, one batch", *role.evaluation());
+    const plan::MemoryPeak peak = role.predict().peak;
     out +=
         fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::store::grouped(peak.bytes),
                     traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
     return out + peak_table(peak);
 }
 
+}  // namespace
+
+std::string dry_run_text(const sharding::Program& program) {
+    const plan::PlanLabels labels = labels_of(program);
+    std::string out = describe_run(program) + "\n\n" + units_table(program, labels);
+    const int ranks_of_role = program.job().run.ranks / program.roles();
+    for (int role = 0; role < program.roles(); ++role) {
+        if (program.roles() > 1) {
+            const int first = role * ranks_of_role, last = first + ranks_of_role - 1;
+            out += first == last ? fmt::format("Rank {}\n\n", first)
+                                 : fmt::format("Ranks {} to {}\n\n", first, last);
+        }
+        out += plans_text(program.role(role), labels);
+    }
+    return out;
+}
+
 std::string dry_run_json(const sharding::Program& program) {
     nlohmann::ordered_json json;
-    const sharding::MemoryPrediction prediction = program.predict();
+    const sharding::MemoryPrediction prediction = program.predict_largest();
     json["predicted_peak_bytes"] = prediction.peak.bytes;
     json["at_peak"] = categories_json(prediction.peak.at_peak);
     json["where"] = prediction.peak.where;

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 SweepForecast forecast(const sharding::Program& program) {
     SweepForecast result;
-    result.peak_bytes = program.predict().peak.bytes;
+    result.peak_bytes = program.predict_largest().peak.bytes;
     for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
         if (op.kind != plan::OpKind::collective) continue;
         ++result.collectives;

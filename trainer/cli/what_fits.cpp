@@ -95,7 +95,7 @@ void tell_what_fits(const job::Job& job, std::int64_t limit, bool among_processe
 }
 
 void warn_of_memory(const sharding::Program& program, std::int64_t limit) {
-    const std::int64_t peak = program.predict().peak.bytes;
+    const std::int64_t peak = program.predict_largest().peak.bytes;
     if (limit == 0 || peak <= limit) return;
     std::fflush(stdout);
     fmt::print(

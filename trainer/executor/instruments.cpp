@@ -22,7 +22,8 @@ Instruments::Instruments(profiler::Recorder& recorder, const sharding::Program& 
     active_bytes = recorder.name(trace_names::kActiveBytes);
     reserved_bytes = recorder.name(trace_names::kReservedBytes);
     device_bytes = recorder.name(trace_names::kDeviceBytes);
-    for (const plan::Plan* plan : program.plans()) add(*plan);
+    for (int role = 0; role < program.roles(); ++role)
+        for (const plan::Plan* plan : program.role(role).plans()) add(*plan);
     for (const plan::Plan* plan : more) add(*plan);
 }
 
@@ -41,10 +42,10 @@ void describe_program(profiler::Recorder& recorder, const sharding::Program& pro
     });
     add_module_rows(program, add);
     add_unit_rows(program, add);
-    const sharding::MemoryPrediction prediction = program.predict();
+    const std::vector<sharding::MemoryPrediction> predictions = program.predict_roles();
     for (const int rank : ranks) {
         add_stream_rows(program.mesh(), rank, add);
-        add_prediction_rows(prediction, rank, true, add);
+        add_prediction_rows(predictions[static_cast<std::size_t>(program.role_of(rank))], rank, add);
     }
 }
 

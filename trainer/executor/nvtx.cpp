@@ -47,7 +47,8 @@ Nvtx::Nvtx(const sharding::Program& program, const std::vector<const plan::Plan*
         collectives_[i] = add_name(nccl_, fmt::format("nccl{}", traces::schema::kOperationNcclNames[i]));
     }
     describe_payloads();
-    for (const plan::Plan* plan : program.plans()) add(*plan);
+    for (int role = 0; role < program.roles(); ++role)
+        for (const plan::Plan* plan : program.role(role).plans()) add(*plan);
     for (const plan::Plan* plan : more) add(*plan);
 }
 

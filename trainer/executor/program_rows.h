@@ -57,10 +57,9 @@ void add_stream_rows(const plan::Mesh& mesh, int rank, const Add& add) {
     }
 }
 
-// The memory account's prediction is the same for every rank. Without `parts`: only the peak with its
-// categories.
+// `prediction`: that of the rank's role.
 template <class Add>
-void add_prediction_rows(const sharding::MemoryPrediction& prediction, int rank, bool parts, const Add& add) {
+void add_prediction_rows(const sharding::MemoryPrediction& prediction, int rank, const Add& add) {
     traces::schema::PredictionRow row;
     row.rank = rank;
     row.peak_bytes = prediction.peak.bytes;
@@ -68,7 +67,6 @@ void add_prediction_rows(const sharding::MemoryPrediction& prediction, int rank,
     for (std::size_t c = 0; c < traces::schema::kMemoryCategories; ++c)
         row.at_peak[c] = prediction.peak.at_peak[c];
     add(row);
-    if (!parts) return;
     // `first`: the id of bytes[0].
     const auto add_parts = [&](traces::schema::PredictionPart kind, const std::vector<std::int64_t>& bytes,
                                std::int64_t first) {

@@ -32,13 +32,15 @@ AllocatorOptions allocator_options(Shared& shared, int rank) {
 
 }  // namespace
 
-RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls)
-    : RankRunner(rank, shared, std::move(calls), add_streams(shared.device, rank)) {}
+RankRunner::RankRunner(int rank, Shared& shared, plan::BufferId product_workspaces, HostCalls calls)
+    : RankRunner(rank, shared, product_workspaces, std::move(calls), add_streams(shared.device, rank)) {}
 
-RankRunner::RankRunner(int rank, Shared& shared, HostCalls calls, const Streams& streams)
+RankRunner::RankRunner(int rank, Shared& shared, plan::BufferId product_workspaces, HostCalls calls,
+                       const Streams& streams)
     : PlanWalk(shared.device, rank, streams, allocator_options(shared, rank)),
       rank_(rank),
       shared_(shared),
+      product_workspaces_(product_workspaces),
       calls_(std::move(calls)),
       streams_(streams),
       trace_(rank, shared.device, shared.instruments, shared.nvtx) {}
@@ -83,7 +85,7 @@ std::byte* RankRunner::address(const plan::Arg& arg) const {
 // --- memory ----------------------------------------------------------------------------------------------
 
 void RankRunner::allocated(const plan::Op& op, const MemoryBlock& block, std::uint64_t since) {
-    if (op.args[0].buffer == shared_.product_workspaces) {
+    if (op.args[0].buffer == product_workspaces_) {
         shared_.device.use_product_workspaces(rank_, block.data, buffer_of(op).bytes / 2);
     }
     if (allocator().grew()) trace_.grew(block.space, since);

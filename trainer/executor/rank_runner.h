@@ -29,11 +29,10 @@ struct Shared {
     collective::Delays& delays;
     plan::Mesh mesh;
     const job::Job& job;
-    bool poison = false;                     // see TestSettings
-    plan::BufferId product_workspaces = -1;  // of each rank; -1: none
-    std::vector<std::string> unit_names;     // by unit, for messages
-    Instruments* instruments = nullptr;      // null: nothing is recorded
-    const Nvtx* nvtx = nullptr;              // null: no tool listens
+    bool poison = false;                  // see TestSettings
+    std::vector<std::string> unit_names;  // by unit, for messages
+    Instruments* instruments = nullptr;   // null: nothing is recorded
+    const Nvtx* nvtx = nullptr;           // null: no tool listens
 };
 
 // The targets of a Plan's host calls, called on the rank's host thread.
@@ -48,7 +47,8 @@ struct HostCalls {
 class RankRunner : public PlanWalk<RankRunner> {
   public:
     // Adds the rank's streams to the device; call before any thread enqueues.
-    RankRunner(int rank, Shared& shared, HostCalls calls);
+    // `product_workspaces`: the buffer in the rank's Plans; -1: none.
+    RankRunner(int rank, Shared& shared, plan::BufferId product_workspaces, HostCalls calls);
 
     // Called on the rank's host thread. `step` 0 is the first of all; set-up and finish use the step that
     // they are at. Throws OutOfMemory and what the host calls throw.
@@ -64,7 +64,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     friend class PlanWalk<RankRunner>;
     using Streams = std::array<device::StreamIndex, plan::kStreams>;
 
-    RankRunner(int rank, Shared& shared, HostCalls calls, const Streams& streams);
+    RankRunner(int rank, Shared& shared, plan::BufferId product_workspaces, HostCalls calls,
+               const Streams& streams);
 
     void open_range(const plan::Op& op) { trace_.push_range(op); }
     void close_range() { trace_.pop_range(); }
@@ -97,6 +98,7 @@ class RankRunner : public PlanWalk<RankRunner> {
 
     int rank_;
     Shared& shared_;
+    const plan::BufferId product_workspaces_;
     HostCalls calls_;
     const Streams streams_;
     RankTrace trace_;

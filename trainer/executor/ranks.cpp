@@ -37,8 +37,7 @@ void describe_rank(profiler::Recorder& recorder, const device::Device& device, c
 
 Shared make_shared_state(device::Device& device, collective::Delays& delays, const sharding::Program& program,
                          const TestSettings& test) {
-    Shared shared{device, delays,  program.mesh(), program.job(), test.poison, program.product_workspaces(),
-                  {},     nullptr, nullptr};
+    Shared shared{device, delays, program.mesh(), program.job(), test.poison, {}, nullptr, nullptr};
     for (const sharding::UnitInfo& unit : program.units()) shared.unit_names.push_back(unit.name);
     return shared;
 }
@@ -103,7 +102,8 @@ Ranks::Ranks(const sharding::Program& program, RanksOptions options,
     }
     shared_.nvtx = nvtx_.get();
     for (const int rank : here_) {
-        runners_.push_back(std::make_unique<RankRunner>(rank, shared_, calls_of(rank)));
+        runners_.push_back(std::make_unique<RankRunner>(rank, shared_, program.of(rank).product_workspaces(),
+                                                        calls_of(rank)));
     }
     if (!options_.processes) return;
     options_.processes->world->on_failure(

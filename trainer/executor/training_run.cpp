@@ -63,8 +63,8 @@ class Training {
     };
 
     void host(int rank, RankRunner& runner);
-    void step(std::int64_t number, RankRunner& runner);
-    void read_last_loss(std::int64_t steps_done, RankRunner& runner);
+    void step(int rank, std::int64_t number, RankRunner& runner);
+    void read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner);
     void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
               std::int32_t module);
     void hear(LossBoard& board, int rank, std::string_view text);
@@ -181,7 +181,7 @@ RunResult Training::run() {
 
 void Training::host(int rank, RankRunner& runner) {
     const std::int64_t first = options_.first_step, steps = job_.run.steps;
-    runner.run(program_.setup(), first);
+    runner.run(program_.of(rank).setup(), first);
     runner.drain();
     if (options_.hooks.after_setup) options_.hooks.after_setup(rank, runner);
     data::LoaderOptions loading;
@@ -202,25 +202,25 @@ void Training::host(int rank, RankRunner& runner) {
     std::int64_t done = first, validated = -1, saved = -1;
     const auto validate_now = [&] {
         if (!validates() || validated == done) return;
-        read_last_loss(done, runner);
+        read_last_loss(rank, done, runner);
         put_aside([&] { validate(rank, done, runner); });
         validated = done;
     };
     const auto save_now = [&] {
         if (!options_.hooks.at_step_end || saved == done) return;
-        read_last_loss(done, runner);
+        read_last_loss(rank, done, runner);
         put_aside([&] { save(rank, done, runner); });
         saved = done;
     };
     const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
     while (done < steps && gate_.enter(done)) {
-        step(done, runner);
+        step(rank, done, runner);
         ++done;
         if (every(job_.train.validate_every)) validate_now();
         if (every(job_.checkpoint.every)) save_now();
     }
     if (done > first) {
-        read_last_loss(done, runner);
+        read_last_loss(rank, done, runner);
         if (done == steps) validate_now();
         save_now();
     }
@@ -231,18 +231,18 @@ void Training::host(int rank, RankRunner& runner) {
     if (done < steps) result_.stopped_at = done;
 }
 
-void Training::step(std::int64_t number, RankRunner& runner) {
+void Training::step(int rank, std::int64_t number, RankRunner& runner) {
     const std::uint64_t since = runner.trace().now();
     runner.trace().push_range(trace_names::step_range(number));
     // The Plans of a run begin with its own first step, also where it resumes.
-    runner.run(program_.step(static_cast<std::size_t>(number - options_.first_step)), number);
+    runner.run(program_.of(rank).step(static_cast<std::size_t>(number - options_.first_step)), number);
     runner.trace().pop_range();
     runner.trace().step(number, since);
 }
 
 // Called when training pauses: otherwise a loss is read one step late. The board ignores the second report.
-void Training::read_last_loss(std::int64_t steps_done, RankRunner& runner) {
-    runner.run(program_.finish(), steps_done - 1);
+void Training::read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner) {
+    runner.run(program_.of(rank).finish(), steps_done - 1);
     runner.drain();
 }
 
@@ -252,7 +252,7 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
     state.validating = true;
     state.validation_losses.clear();
     for (state.validation_batch = 0; state.validation_batch < validation_batches_; ++state.validation_batch) {
-        runner.run(*program_.evaluation(), steps_done - 1);
+        runner.run(*program_.of(rank).evaluation(), steps_done - 1);
     }
     runner.drain();
     state.validating = false;

@@ -42,15 +42,17 @@ MostExposed most_exposed(const sharding::Program& program, const std::vector<sim
 
 double model_flops(const sharding::Program& program) {
     double flops = 0;
-    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != plan::OpKind::kernel ||
-            (op.phase != plan::Phase::forward && op.phase != plan::Phase::backward))
-            continue;
-        const plan::KernelClass c = kernel_info(op.kernel().kernel).kernel_class;
-        if (c == plan::KernelClass::matmul || c == plan::KernelClass::attention)
-            flops += static_cast<double>(op.flops);
+    for (int role = 0; role < program.roles(); ++role) {
+        for (const plan::Op& op : program.role(role).step(program.warm_up_steps()).ops) {
+            if (op.kind != plan::OpKind::kernel ||
+                (op.phase != plan::Phase::forward && op.phase != plan::Phase::backward))
+                continue;
+            const plan::KernelClass c = kernel_info(op.kernel().kernel).kernel_class;
+            if (c == plan::KernelClass::matmul || c == plan::KernelClass::attention)
+                flops += static_cast<double>(op.flops);
+        }
     }
-    return flops;
+    return flops / program.roles();
 }
 
 double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
@@ -68,7 +70,7 @@ double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
 }
 
 void add_memory(const sharding::Program& program, Row& row) {
-    row.peak = program.predict().peak;
+    row.peak = program.predict_largest().peak;
     if (const int unit = largest(row.peak.units); unit >= 0) {
         row.peak_unit = program.units()[static_cast<std::size_t>(unit)].name;
         row.peak_unit_bytes = row.peak.units[static_cast<std::size_t>(unit) + 1];

@@ -194,7 +194,7 @@ const NearestSearch::Known& NearestSearch::look_at(const Choice& choice) {
     known.fit.steps = steps_of(choice);
     try {
         const sharding::Program program(parse_job(text_, "the job", known.fit.changes));
-        known.fit.peak = program.predict().peak;
+        known.fit.peak = program.predict_largest().peak;
         known.can_be = true;
         known.fits = known.fit.peak.bytes <= limit_;
         if (known.fits || known.fit.steps == 0) compare_times(known, program);

@@ -1,5 +1,6 @@
 #include "trainer/sharding/program.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -58,12 +59,46 @@ std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::
 Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
+    : Program(job, std::move(workload), purpose, 0) {
+    add_units_of(*this);
+    for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
+}
+
+Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role)
     : job_(job_for(job, purpose)),
+      role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     make_plans();
+}
+
+// Numbers the role's units after those of the roles before it.
+void Program::add_units_of(Program& role) {
+    const auto first = static_cast<int>(units_.size());
+    first_units_.push_back(first);
+    const std::vector<UnitInfo>& own = role.parallelism_->units();
+    units_.insert(units_.end(), own.begin(), own.end());
+    if (first == 0) return;
+    const auto renumber = [&](plan::Plan& plan) {
+        for (plan::Op& op : plan.ops)
+            if (op.unit >= 0) op.unit += first;
+        for (plan::Buffer& buffer : plan.buffers)
+            if (buffer.unit >= 0) buffer.unit += first;
+    };
+    renumber(role.setup_);
+    renumber(role.finish_);
+    for (plan::Plan& plan : role.steps_) renumber(plan);
+    if (role.evaluation_) renumber(*role.evaluation_);
+}
+
+int Program::unit_of(const model::Parameter& parameter) const {
+    for (int r = 0; r < roles(); ++r) {
+        const int unit = role(r).parallelism_->unit_of(parameter);
+        if (unit >= 0) return first_units_[static_cast<std::size_t>(r)] + unit;
+    }
+    return -1;
 }
 
 void Program::make_plans() {
@@ -124,6 +159,18 @@ MemoryPrediction Program::predict() const {
     }
     prediction.peak = account.counter().peak();
     return prediction;
+}
+
+std::vector<MemoryPrediction> Program::predict_roles() const {
+    std::vector<MemoryPrediction> all;
+    for (int r = 0; r < roles(); ++r) all.push_back(role(r).predict());
+    return all;
+}
+
+MemoryPrediction Program::predict_largest() const {
+    const std::vector<MemoryPrediction> all = predict_roles();
+    return *std::max_element(all.begin(), all.end(),
+                             [](const auto& a, const auto& b) { return a.peak.bytes < b.peak.bytes; });
 }
 
 plan::PlanBuilder Program::new_builder(plan::PlanKind kind) const {

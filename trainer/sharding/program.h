@@ -1,5 +1,5 @@
 // A job as Plans: the wrapped model, and one Plan per kind of step. Built once, before the first step; from
-// then on every rank reads it.
+// then on every rank reads that of its role.
 #pragma once
 
 #include <algorithm>
@@ -31,6 +31,10 @@ struct MemoryPrediction {
     std::vector<std::int64_t> steps;  // peak of step 0, 1, …; the last value holds for all later steps
 };
 
+// The Plans of the ranks of one role. A role is a place in the pipeline: its ranks hold the same stages of
+// the model and do the same. The Program that is made from a job is that of role 0 and owns the others;
+// without pipeline parallelism it is the only one. The module tree is the whole model's in every role, and
+// units are numbered over all roles.
 class Program {
   public:
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
@@ -41,11 +45,19 @@ class Program {
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
 
+    int roles() const { return 1 + static_cast<int>(others_.size()); }
+    const Program& role(int role) const {
+        return role == 0 ? *this : *others_[static_cast<std::size_t>(role) - 1];
+    }
+    int role_of(int rank) const { return rank / (job_.run.ranks / roles()); }
+    const Program& of(int rank) const { return role(role_of(rank)); }
+
     const job::Job& job() const { return job_; }
     const plan::Mesh& mesh() const { return std::as_const(*parallelism_).mesh(); }
     const model::ModuleTree& modules() const { return tree_; }
-    const std::vector<UnitInfo>& units() const { return parallelism_->units(); }
-    int unit_of(const model::Parameter& parameter) const { return parallelism_->unit_of(parameter); }
+    // Of all roles, one after the other.
+    const std::vector<UnitInfo>& units() const { return units_; }
+    int unit_of(const model::Parameter& parameter) const;
 
     const OptimizerPlanner& optimizer() const { return std::as_const(*parallelism_).optimizer(); }
 
@@ -63,8 +75,11 @@ class Program {
 
     // Predicts the memory of the whole run: set-up, warm-up, steady step.
     MemoryPrediction predict() const;
+    // The predictions of all roles, and that of the role that needs the most.
+    std::vector<MemoryPrediction> predict_roles() const;
+    MemoryPrediction predict_largest() const;
 
-    // Every Plan that a run may execute.
+    // Every Plan that a rank of this role may execute.
     std::vector<const plan::Plan*> plans() const;
 
     // Device memory for the matmuls (memory.gemm_workspace_bytes, twice); -1 if none.
@@ -75,7 +90,9 @@ class Program {
                         // again
         plan::Tensor output, input, target, loss;
     };
+    Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role);
     void make_plans();
+    void add_units_of(Program& role);
     plan::PlanBuilder new_builder(plan::PlanKind kind) const;
     model::Graph new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const;
     Variables micro_batch(plan::PlanBuilder& builder, MicroBatch micro);
@@ -86,6 +103,7 @@ class Program {
     std::string state_key() const;
 
     job::Job job_;
+    int role_;
     std::unique_ptr<Workload> workload_;
     model::ModuleTree tree_;
     std::unique_ptr<Parallelism> parallelism_;
@@ -100,6 +118,9 @@ class Program {
     plan::Plan setup_, finish_;
     std::optional<plan::Plan> evaluation_;
     std::vector<plan::Plan> steps_;
+    std::vector<std::unique_ptr<Program>> others_;  // of role 0: those of roles 1, 2, …
+    std::vector<UnitInfo> units_;
+    std::vector<int> first_units_;  // of role 0: the number of each role's first unit
 };
 
 }  // namespace shardscope::trainer::sharding

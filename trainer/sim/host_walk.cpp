@@ -40,7 +40,8 @@ HostWalk::HostWalk(Walk& walk, int rank_class)
     : VirtualMemory(walk.device),
       PlanWalk(*this, rank_class, streams_of(rank_class), {.device_limit = walk.memory_limit}),
       walk_(walk),
-      class_(rank_class) {
+      class_(rank_class),
+      role_(walk.script.of(self().representative)) {
     begin(Stage::setup);
 }
 
@@ -56,18 +57,18 @@ void HostWalk::begin(Stage stage) {
     next_op_ = 0;
     const plan::Plan* plan = nullptr;
     if (stage_ == Stage::setup) {
-        plan = walk_.script.setup;
+        plan = role_.setup;
         if (!plan) return begin(Stage::step);
     }
     if (stage_ == Stage::step) {
         if (step_ >= walk_.steps) return begin(Stage::finish);
-        plan = &walk_.script.step(step_);
+        plan = &role_.step(step_);
         steps_begun_ = step_ + 1;
         step_start_ = clock_;
         open_range(executor::trace_names::step_range(step_), -1);
     }
     if (stage_ == Stage::finish) {
-        plan = walk_.script.finish;
+        plan = role_.finish;
         step_ = std::max<std::int64_t>(0, step_ - 1);
         if (!plan) return drain();
     }

@@ -58,6 +58,7 @@ class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
     void look();
 
     std::int64_t steps_begun() const { return steps_begun_; }
+    std::size_t warm_up_steps() const { return role_.steps.size() - 1; }
     struct Step {
         Time start = 0, end = 0;  // host times
         std::int64_t peak_bytes = 0;
@@ -107,6 +108,7 @@ class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
 
     Walk& walk_;
     int class_;
+    const RoleScript& role_;
     Stage stage_ = Stage::setup;
     std::size_t next_op_ = 0;       // index into the Plan
     const plan::Op* op_ = nullptr;  // the current one

@@ -10,21 +10,29 @@
 
 namespace shardscope::trainer::sim {
 
-struct Script {
-    plan::Mesh mesh;
+// What the ranks of one role walk (sharding::Program).
+struct RoleScript {
     const plan::Plan* setup = nullptr;     // null: none
     std::vector<const plan::Plan*> steps;  // one per step; the last one repeats
     const plan::Plan* finish = nullptr;    // null: none
-    std::int64_t count = 1;                // number of steps
-    bool batches_ahead = false;            // data.workers prepare batches: the host does not wait
-    bool tf32 = false;
-    int workers = 0;                      // run.workers: cores per node that the ranks may use; 0: all
-    std::vector<std::string> unit_names;  // for messages
 
     const plan::Plan& step(std::int64_t number) const {
         const auto n = static_cast<std::size_t>(number);
         return *steps[n < steps.size() ? n : steps.size() - 1];
     }
+};
+
+struct Script {
+    plan::Mesh mesh;
+    std::vector<RoleScript> roles = std::vector<RoleScript>(1);
+    std::int64_t count = 1;      // number of steps
+    bool batches_ahead = false;  // data.workers prepare batches: the host does not wait
+    bool tf32 = false;
+    int workers = 0;                      // run.workers: cores per node that the ranks may use; 0: all
+    std::vector<std::string> unit_names;  // for messages
+
+    int role_of(int rank) const { return rank / (mesh.ranks / static_cast<int>(roles.size())); }
+    const RoleScript& of(int rank) const { return roles[static_cast<std::size_t>(role_of(rank))]; }
 };
 
 }  // namespace shardscope::trainer::sim

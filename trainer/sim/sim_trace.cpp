@@ -85,7 +85,7 @@ void SimTrace::choose(const RankClasses& ranks) {
 
 void SimTrace::describe_ranks() {
     const auto describe = [&](const auto& row) { sink_.add(row); };
-    const sharding::MemoryPrediction prediction = program_.predict();
+    const std::vector<sharding::MemoryPrediction> predictions = program_.predict_roles();
     for (const int rank : shown_) {
         traces::schema::RankRow row;
         row.rank = row.device = rank;
@@ -98,7 +98,8 @@ void SimTrace::describe_ranks() {
         row.shard = mesh_.shard_index(rank);
         row.local_rank = rank % cluster_.devices;
         sink_.add(row);
-        executor::add_prediction_rows(prediction, rank, true, describe);
+        executor::add_prediction_rows(predictions[static_cast<std::size_t>(program_.role_of(rank))], rank,
+                                      describe);
         executor::add_stream_rows(mesh_, rank, describe);
         sink_.add(traces::schema::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
         sink_.add(traces::schema::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});

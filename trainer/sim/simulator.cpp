@@ -79,7 +79,9 @@ class Simulation final : public StreamListener {
     }
 
     void ended(int rank_class, const StreamItem& item, Time start, Time end) override {
-        if (item.plan != script_.setup && item.plan != script_.finish)
+        const RoleScript& role =
+            script_.of(ranks_.classes[static_cast<std::size_t>(rank_class)].representative);
+        if (item.plan != role.setup && item.plan != role.finish)
             times_[static_cast<std::size_t>(rank_class)].add(item, start, end);
         walk_.observer.work_ended(rank_class, item, start, end);
     }
@@ -142,7 +144,7 @@ void Simulation::settle() {
 
 bool Simulation::repeats(const HostWalk& host) const {
     const std::vector<HostWalk::Step>& steps = host.steps();
-    if (steps.size() < script_.steps.size() + kEqualSteps) return false;
+    if (steps.size() < host.warm_up_steps() + kEqualSteps + 1) return false;
     const auto period = [](const HostWalk::Step& step) { return static_cast<double>(step.end - step.start); };
     const double last = period(steps.back());
     return std::all_of(steps.end() - kEqualSteps, steps.end(), [&](const HostWalk::Step& step) {
@@ -204,9 +206,14 @@ Script script_of(const sharding::Program& program) {
     const job::Job& job = program.job();
     Script script;
     script.mesh = program.mesh();
-    script.setup = &program.setup();
-    for (std::size_t s = 0; s <= program.warm_up_steps(); ++s) script.steps.push_back(&program.step(s));
-    script.finish = &program.finish();
+    script.roles.clear();
+    for (int r = 0; r < program.roles(); ++r) {
+        const sharding::Program& role = program.role(r);
+        RoleScript& own = script.roles.emplace_back();
+        own.setup = &role.setup();
+        for (std::size_t s = 0; s <= role.warm_up_steps(); ++s) own.steps.push_back(&role.step(s));
+        own.finish = &role.finish();
+    }
     script.count = job.run.steps;
     script.batches_ahead = job.data.workers > 0;
     script.tf32 = job.precision.tf32;
