@@ -34,26 +34,38 @@ struct ClockTime {
 using MonotonicTime = ClockTime<CLOCK_MONOTONIC>;
 using RealTime = ClockTime<CLOCK_REALTIME>;  // CUPTI's clock
 
+// A reading of ticks(). Only the recorder turns it into a time.
+struct Ticks {
+    std::uint64_t count;
+
+    Ticks() = default;  // not set
+    constexpr explicit Ticks(std::uint64_t reading) : count(reading) {}
+    constexpr bool operator==(const Ticks&) const = default;
+    friend constexpr auto operator<=>(Ticks a, Ticks b) { return a.count <=> b.count; }
+    friend constexpr std::uint64_t operator-(Ticks a, Ticks b) { return a.count - b.count; }
+    friend constexpr Ticks operator+(Ticks a, std::uint64_t more) { return Ticks(a.count + more); }
+};
+
 inline std::int64_t monotonic_ns() {
     return MonotonicTime::now().ns;
 }
 
 namespace detail {
 // Kept out of line, so that the counter's path needs no stack.
-[[gnu::noinline, gnu::cold]] inline std::uint64_t monotonic_ticks() {
-    return static_cast<std::uint64_t>(monotonic_ns());
+[[gnu::noinline, gnu::cold]] inline Ticks monotonic_ticks() {
+    return Ticks(static_cast<std::uint64_t>(monotonic_ns()));
 }
 }  // namespace detail
 
 // One reading of the given source. `counter` is valid only if clock_source() returns it.
-inline std::uint64_t read_ticks(ClockSource source) {
+inline Ticks read_ticks(ClockSource source) {
 #if defined(__x86_64__)
-    if (source == ClockSource::counter) return __rdtsc();
+    if (source == ClockSource::counter) return Ticks(__rdtsc());
 #elif defined(__aarch64__)
     if (source == ClockSource::counter) {
         std::uint64_t value;
         asm volatile("mrs %0, cntvct_el0" : "=r"(value));
-        return value;
+        return Ticks(value);
     }
 #else
     (void)source;
@@ -74,7 +86,7 @@ inline ClockSource clock_source() {
     return detail::detected_clock.source;
 }
 
-inline std::uint64_t ticks() {
+inline Ticks ticks() {
     return read_ticks(clock_source());
 }
 

@@ -9,7 +9,7 @@ namespace shardscope::profiler {
 
 template <typename Time>
 struct AnchorTo {
-    std::uint64_t ticks = 0;
+    Ticks ticks{0};
     Time time{0};
 };
 using ClockAnchor = AnchorTo<MonotonicTime>;
@@ -21,9 +21,9 @@ AnchorTo<Time> read_tightest(ClockSource source, int tries) {
     AnchorTo<Time> best;
     std::uint64_t tightest = ~std::uint64_t{0};
     for (int i = 0; i < tries; ++i) {
-        const std::uint64_t before = read_ticks(source);
+        const Ticks before = read_ticks(source);
         const Time time = Time::now();
-        const std::uint64_t after = read_ticks(source);
+        const Ticks after = read_ticks(source);
         if (after - before >= tightest) continue;
         tightest = after - before;
         best = {before + (after - before) / 2, time};

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "profiler/base/clock.h"
+
 namespace shardscope::profiler {
 
 // Changes with any change of the structs below: the tool and the injected library must agree.
@@ -70,7 +72,7 @@ inline constexpr std::size_t kMaxText = 4096;
 // A push or mark without further fields: the hot case, and the first part of a RangeRecord.
 struct PlainRangeRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint32_t domain;  // name id of the domain; 0: the default domain
     std::uint32_t depth;   // push: how many ranges of this thread and domain are open around it
     std::int32_t module;   // ModuleRow::id or -1
@@ -79,7 +81,7 @@ struct PlainRangeRecord {
 
 struct RangeRecord {  // push, mark, range_start
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint32_t domain, depth;
     std::int32_t module;
     std::uint32_t color;
@@ -92,28 +94,28 @@ static_assert(sizeof(PlainRangeRecord) == 32 && offsetof(RangeRecord, id) == siz
 
 struct PopRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint32_t domain;  // with kDomainStack: the domain that owns the stack
     std::uint32_t depth;   // the depth of the push that it closes
 };
 
 struct RangeEndRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint64_t id;
 };
 
 // Records were lost between the previous one and the next, because no chunk was free.
 struct GapRecord {
     RecordHeader header;
-    std::uint64_t ticks;      // when the first was lost
+    Ticks ticks;              // when the first was lost
     std::uint64_t count;      // how many
     std::uint64_t min_depth;  // open ranges of this depth or deeper may have lost their end
 };
 
 struct TextRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint64_t owner;
     // text follows
 };

@@ -133,7 +133,7 @@ void kernel(benchmark::State& state) {
     record(state, [](Recorder& recorder, ThreadLog* log) {
         DeviceWork work;
         work.name = recorder.name("sgemm_nt");
-        const std::uint64_t now = ticks();
+        const Ticks now = ticks();
         return [=] { log->kernel(now, now + 100, work); };
     });
 }

@@ -73,8 +73,8 @@ int time_calls(const char* result_file) {
     if (file == nullptr) return 1;
     const auto source = profiler::clock_source();
     report(file, "two_clock_reads", [&] {
-        sink += profiler::read_ticks(source);
-        sink += profiler::read_ticks(source);
+        sink += profiler::read_ticks(source).count;
+        sink += profiler::read_ticks(source).count;
     });
     report(file, "short_text", [] {
         calls::push("forward");

@@ -40,7 +40,7 @@ constexpr RecordKind record_kind(CudaKind kind) {
 struct CudaClockRecord {
     static constexpr CudaKind kKind = CudaKind::clock;
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     RealTime time;
 };
 

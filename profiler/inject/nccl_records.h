@@ -18,7 +18,7 @@ inline constexpr RecordKind kNcclStop{98};                               // Nccl
 
 struct NcclCommunicatorRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint64_t communicator;       // NCCL's hash of it, equal on all its ranks
     std::int32_t rank, ranks, nodes;  // 0 ranks or nodes: unknown
     std::int32_t reserved;
@@ -32,7 +32,7 @@ enum class NcclEvent : std::uint8_t {
 
 struct NcclStartRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint64_t id, parent;  // parent: the call's id, or 0
     std::uint64_t communicator;
     std::int64_t sequence;  // -1: none
@@ -50,7 +50,7 @@ static_assert(sizeof(NcclStartRecord) % 8 == 0);
 
 struct NcclStopRecord {
     RecordHeader header;
-    std::uint64_t ticks;
+    Ticks ticks;
     std::uint64_t id;
 };
 

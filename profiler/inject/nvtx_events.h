@@ -171,7 +171,7 @@ inline constexpr int kNotAtOnce = -1000;
         stack.open = depth;
         answer = static_cast<int>(depth);
     } else if (stack.open != 0 && thread->writer.is_ready(sizeof(PopRecord))) [[likely]] {
-        const std::uint64_t now = LogWriter::counter();
+        const Ticks now = LogWriter::counter();
         stack.open = depth;
         stack.recorded = depth;
         auto* r = thread->writer.place<PopRecord>(RecordKind::pop, 0);
@@ -207,7 +207,7 @@ inline constexpr int kNotAtOnce = -1000;
     if (stack.open == 0) return nvtx::kNoPushPopTracking;
     const std::uint32_t depth = --stack.open;
     if (stack.recorded > depth) {  // even if new ranges are no longer recorded
-        const std::uint64_t now = thread->writer.now();
+        const Ticks now = thread->writer.now();
         stack.recorded = depth;
         if (payloads.count != 0) [[unlikely]]
             write_payloads(*thread, domain, payloads);
@@ -247,7 +247,7 @@ inline constexpr int kNotAtOnce = -1000;
     if (id == 0 || stopped()) return;
     Entered thread;
     if (!thread) return;
-    const std::uint64_t now = thread->writer.now();
+    const Ticks now = thread->writer.now();
     if (payloads.count != 0) [[unlikely]]
         write_payloads(*thread, domain, payloads);
     if (auto* r = thread->writer.begin<RangeEndRecord>(RecordKind::range_end, 0, sizeof(RangeEndRecord),

@@ -48,7 +48,7 @@ std::uint8_t is_enabled(DomainHandle) {
 // A time stamp, in our ticks, for events that the program times itself.
 std::int64_t timestamp_get() {
     const SessionHeader* joined = session();
-    return joined == nullptr ? 0 : static_cast<std::int64_t>(read_ticks(joined->clock));
+    return joined == nullptr ? 0 : static_cast<std::int64_t>(read_ticks(joined->clock).count);
 }
 // Time domains are for events that are submitted later, which are not recorded; the program gets its own id
 // back, or one that is never used again.

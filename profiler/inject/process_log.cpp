@@ -187,9 +187,9 @@ bool open_file() {
     process.file_failed = true;
     const SessionHeader* session = process.session.load(std::memory_order_relaxed);
     if (session == nullptr) return false;
-    const std::uint64_t start = read_ticks(session->clock);
+    const Ticks start = read_ticks(session->clock);
     const int written = ::snprintf(process.path, sizeof process.path, "%s/%d-%llu%s", process.directory,
-                                   ::getpid(), static_cast<unsigned long long>(start), kRecordSuffix);
+                                   ::getpid(), static_cast<unsigned long long>(start.count), kRecordSuffix);
     if (written < 0 || static_cast<std::size_t>(written) >= sizeof process.path) return false;
     const int fd = ::open(process.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return false;

@@ -64,7 +64,7 @@ struct ProcessHeader {
     std::uint32_t pid, parent_pid;
     std::int32_t rank;  // from the launcher's environment, or -1
     std::uint64_t pid_namespace;
-    std::uint64_t start_ticks;
+    Ticks start_ticks;
     std::uint32_t chunk_bytes, max_chunks;
     ArenaControl control;
     char name[64];                     // of the program, NUL-terminated

@@ -70,8 +70,8 @@ void ChunkReader::open_gaps(const VisitGap& visit) const {
         const ChunkHeader* c = chunk(i);
         if (c->state.load(std::memory_order_acquire) != ChunkState::active) continue;
         if (c->dropped.load(std::memory_order_acquire) == 0) continue;
-        const std::uint64_t ticks = c->gap_ticks.load(std::memory_order_relaxed);
-        if (ticks != 0) visit(c->log, ticks, c->gap_min_depth.load(std::memory_order_relaxed));
+        const Ticks ticks(c->gap_ticks.load(std::memory_order_relaxed));
+        if (ticks != Ticks(0)) visit(c->log, ticks, c->gap_min_depth.load(std::memory_order_relaxed));
     }
 }
 

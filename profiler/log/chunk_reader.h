@@ -38,7 +38,7 @@ class ChunkReader {
     std::size_t bytes_seen() const { return bytes_seen_; }
 
     // Visits logs that are losing records now: since when, and from which depth on ranges are in doubt.
-    using VisitGap = std::function<void(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth)>;
+    using VisitGap = std::function<void(std::uint32_t log, Ticks ticks, std::uint64_t min_depth)>;
     void open_gaps(const VisitGap& visit) const;
 
     // Records lost so far, as of the last snapshot.

@@ -23,7 +23,7 @@ class LogWriter {
         next_chunk();
     }
 
-    std::uint64_t now() const { return read_ticks(clock_); }
+    Ticks now() const { return read_ticks(clock_); }
     std::uint32_t log() const { return log_; }
     std::uint32_t tid() const { return tid_; }
     // Any thread.
@@ -57,7 +57,7 @@ class LogWriter {
         record->header = {static_cast<std::uint16_t>(bytes), kind, 0, name};
         return record;
     }
-    static std::uint64_t counter() { return read_ticks(ClockSource::counter); }
+    static Ticks counter() { return read_ticks(ClockSource::counter); }
 
     void publish() {
         chunk_->used.store(static_cast<std::uint64_t>(cursor_ - chunk_data(chunk_)),
@@ -148,7 +148,7 @@ class LogWriter {
             return;
         }
         chunk_->gap_min_depth.store(gap_min_depth_, std::memory_order_relaxed);
-        chunk_->gap_ticks.store(gap_ticks_, std::memory_order_relaxed);
+        chunk_->gap_ticks.store(gap_ticks_.count, std::memory_order_relaxed);
         chunk_->dropped.store(total, std::memory_order_release);
     }
 
@@ -161,7 +161,8 @@ class LogWriter {
     std::uint32_t log_ = 0, tid_ = 0;
     std::uint64_t sequence_ = 0;
     std::uint32_t released_when_lost_ = 0;
-    std::uint64_t gap_ticks_ = 0, gap_count_ = 0, gap_min_depth_ = 0;
+    Ticks gap_ticks_{0};
+    std::uint64_t gap_count_ = 0, gap_min_depth_ = 0;
     std::atomic<std::uint64_t> dropped_{0};
 };
 

@@ -42,7 +42,7 @@ class ThreadLog {
     // Does nothing without an open range.
     void pop() {
         if (depth_ == 0) return;
-        const std::uint64_t now = writer_.now();
+        const Ticks now = writer_.now();
         const std::uint32_t depth = --depth_;
         auto* r = writer_.begin<PopRecord>(RecordKind::pop, 0, sizeof(PopRecord), depth);
         if (r == nullptr) return;
@@ -52,25 +52,25 @@ class ThreadLog {
         writer_.publish();
     }
 
-    // Events with both times known: raw ticks from ticks().
-    void runtime(NameId name, std::uint64_t start, std::uint64_t end, std::int64_t correlation) {
+    // Events with both times known.
+    void runtime(NameId name, Ticks start, Ticks end, std::int64_t correlation) {
         write(RecordKind::runtime, RuntimeFields{start, end, correlation}, name);
     }
-    void synchronization(std::uint64_t start, std::uint64_t end, int device, int stream, int sync_type,
-                         std::int64_t event_id, std::int64_t correlation) {
+    void synchronization(Ticks start, Ticks end, int device, int stream, int sync_type, std::int64_t event_id,
+                         std::int64_t correlation) {
         write(RecordKind::synchronization,
               SynchronizationFields{start, end, correlation, event_id, device, stream, sync_type});
     }
-    void kernel(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
+    void kernel(Ticks start, Ticks end, const DeviceWork& work) {
         write(RecordKind::kernel, WorkFields{start, end, work});
     }
-    void memcpy(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
+    void memcpy(Ticks start, Ticks end, const DeviceWork& work) {
         write(RecordKind::memcpy, WorkFields{start, end, work});
     }
-    void memset(std::uint64_t start, std::uint64_t end, const DeviceWork& work) {
+    void memset(Ticks start, Ticks end, const DeviceWork& work) {
         write(RecordKind::memset, WorkFields{start, end, work});
     }
-    void step(int rank, std::int64_t number, std::uint64_t start, std::uint64_t end) {
+    void step(int rank, std::int64_t number, Ticks start, Ticks end) {
         write(RecordKind::step, StepFields{start, end, number, rank});
     }
 

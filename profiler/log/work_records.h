@@ -23,12 +23,12 @@ struct RecordOf {
 };
 
 struct RuntimeFields {
-    std::uint64_t start, end;
+    Ticks start, end;
     std::int64_t correlation;
 };
 
 struct SynchronizationFields {
-    std::uint64_t start, end;
+    Ticks start, end;
     std::int64_t correlation;
     std::int64_t event_id;
     std::int32_t device, stream;
@@ -45,7 +45,7 @@ struct DeviceWork {
     int src_kind = 0, dst_kind = 2;  // memcpy: ENUM_CUDA_MEM_KIND; memset: dst_kind
 };
 struct WorkFields {
-    std::uint64_t start, end;
+    Ticks start, end;
     DeviceWork work;
 };
 
@@ -62,19 +62,19 @@ struct MemoryWork {
     traces::schema::Phase phase = traces::schema::Phase::none;
 };
 struct MemoryFields {
-    std::uint64_t ticks;
+    Ticks ticks;
     MemoryWork work;
 };
 
 struct CounterFields {
-    std::uint64_t ticks;
+    Ticks ticks;
     double value;
     int rank;
     NameId name;
 };
 
 struct StepFields {
-    std::uint64_t start, end;
+    Ticks start, end;
     std::int64_t number, rank;
 };
 

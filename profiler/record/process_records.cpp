@@ -99,7 +99,7 @@ void ProcessRecords::drain() {
 }
 
 void ProcessRecords::close(std::int64_t end_ns) {
-    reader_.open_gaps([this](std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
+    reader_.open_gaps([this](std::uint32_t log, Ticks ticks, std::uint64_t min_depth) {
         converter_.close_after_loss(log, ticks, min_depth);
     });
     converter_.close_open_ranges(end_ns);

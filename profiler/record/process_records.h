@@ -67,7 +67,8 @@ class ProcessRecords {
     Mapping mapping_;
     std::int64_t pid_;
     int rank_;
-    std::uint64_t start_ticks_, bytes_read_ = 0;
+    Ticks start_ticks_;
+    std::uint64_t bytes_read_ = 0;
     std::string name_;
     bool same_pid_namespace_;
     ChunkReader reader_;

@@ -14,7 +14,7 @@ double slope(const ClockAnchor& a, const ClockAnchor& b) {
 }
 
 // The line through `from` with the given slope; exact at `from`. Ticks before it give earlier times.
-MonotonicTime along(const ClockAnchor& from, double ns_per_tick, std::uint64_t ticks) {
+MonotonicTime along(const ClockAnchor& from, double ns_per_tick, Ticks ticks) {
     const auto distance = static_cast<std::int64_t>(ticks - from.ticks);
     return MonotonicTime(from.time.ns +
                          static_cast<std::int64_t>(std::floor(static_cast<double>(distance) * ns_per_tick)));
@@ -25,7 +25,7 @@ MonotonicTime along(const ClockAnchor& from, double ns_per_tick, std::uint64_t t
 ClockAnchor read_anchor(ClockSource source) {
     if (source == ClockSource::monotonic) {
         const auto now = MonotonicTime::now();
-        return {static_cast<std::uint64_t>(now.ns), now};
+        return {Ticks(static_cast<std::uint64_t>(now.ns)), now};
     }
     return read_tightest<MonotonicTime>(source, 12);
 }
@@ -56,8 +56,8 @@ void Calibration::thin() {
                    anchors_.begin() + static_cast<std::ptrdiff_t>(half));
 }
 
-MonotonicTime Calibration::to_monotonic(std::uint64_t ticks) const {
-    if (source_ == ClockSource::monotonic) return MonotonicTime(static_cast<std::int64_t>(ticks));
+MonotonicTime Calibration::to_monotonic(Ticks ticks) const {
+    if (source_ == ClockSource::monotonic) return MonotonicTime(static_cast<std::int64_t>(ticks.count));
     const ClockAnchor& first = anchors_.front();
     const ClockAnchor& last = anchors_.back();
     if (ticks < first.ticks) return along(first, slope(first, anchors_[1]), ticks);
@@ -65,9 +65,8 @@ MonotonicTime Calibration::to_monotonic(std::uint64_t ticks) const {
     std::size_t segment =
         anchors_.size() - 2;  // nearly always: a drain converts what came since the last one
     if (ticks < anchors_[segment].ticks) {
-        const auto after =
-            std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
-                             [](std::uint64_t t, const ClockAnchor& a) { return t < a.ticks; });
+        const auto after = std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
+                                            [](Ticks t, const ClockAnchor& a) { return t < a.ticks; });
         segment = static_cast<std::size_t>(std::distance(anchors_.begin(), after)) - 1;
     }
     const ClockAnchor& a = anchors_[segment];

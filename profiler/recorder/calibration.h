@@ -25,7 +25,7 @@ class Calibration {
     // Adds a measured anchor; ignored unless it is later than the last one on both clocks.
     void add(ClockAnchor anchor);
 
-    MonotonicTime to_monotonic(std::uint64_t ticks) const;
+    MonotonicTime to_monotonic(Ticks ticks) const;
     ClockSource source() const { return source_; }
     std::size_t anchors() const { return anchors_.size(); }
 

@@ -145,7 +145,7 @@ void CuptiSource::end() {
 
 void CuptiSource::Impl::read_clocks() {
     const RealTimeAnchor pair = read_realtime_anchor(ClockSource::monotonic);
-    const std::int64_t now = MonotonicTime(static_cast<std::int64_t>(pair.ticks)) - recorder.origin();
+    const std::int64_t now = MonotonicTime(static_cast<std::int64_t>(pair.ticks.count)) - recorder.origin();
     if (const auto step = join.clock().add(pair.time, now)) {
         recorder.describe(traces::schema::DiagnosticRow{now, traces::schema::Severity::warning,
                                                         CudaClock::describe_step(*step, now)});

@@ -59,7 +59,7 @@ class RecordConverter {
     void convert(std::uint32_t log, std::uint32_t tid, std::span<const std::byte> records);
 
     // Ends a log's open ranges of that depth or deeper at `ticks`, the time from which its records were lost.
-    void close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth);
+    void close_after_loss(std::uint32_t log, Ticks ticks, std::uint64_t min_depth);
 
     // Ends the process, and the ranges still open, at trace time end_ns; a diagnostic gives their number.
     void close_open_ranges(std::int64_t end_ns);
@@ -75,7 +75,7 @@ class RecordConverter {
     // strings must keep these.
     void visit_strings(const std::function<void(traces::schema::StringId)>& visit) const;
 
-    std::int64_t to_trace_ns(std::uint64_t ticks) const { return clock_.to_monotonic(ticks) - origin_; }
+    std::int64_t to_trace_ns(Ticks ticks) const { return clock_.to_monotonic(ticks) - origin_; }
     std::int64_t rows() const { return rows_; }  // added to the sink so far
     std::int64_t pid() const { return pid_; }
     traces::store::EventSink& sink() { return sink_; }

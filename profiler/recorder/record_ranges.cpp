@@ -104,7 +104,7 @@ void RecordConverter::close_deeper(Stack& stack, std::uint64_t min_depth, std::i
     }
 }
 
-void RecordConverter::close_after_loss(std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
+void RecordConverter::close_after_loss(std::uint32_t log, Ticks ticks, std::uint64_t min_depth) {
     Log& its = logs_[log];
     const std::int64_t now = its.closing(to_trace_ns(ticks));
     for (auto& [domain, stack] : its.stacks) close_deeper(stack, min_depth, now);

@@ -267,7 +267,7 @@ void Recorder::Impl::end_run() {
     const std::int64_t duration = MonotonicTime::now() - origin;
     std::int64_t dropped = dropped_by_ended;
     for (AttachedThread* thread : known_threads) {
-        thread->reader.open_gaps([&](std::uint32_t log, std::uint64_t ticks, std::uint64_t min_depth) {
+        thread->reader.open_gaps([&](std::uint32_t log, Ticks ticks, std::uint64_t min_depth) {
             converter.close_after_loss(log, ticks, min_depth);
         });
         dropped += static_cast<std::int64_t>(thread->log.dropped());
@@ -382,7 +382,7 @@ std::int64_t Recorder::writer_cpu_ns() const {
     return impl_->cpu_ns_at_end >= 0 ? impl_->cpu_ns_at_end.load() : now;
 }
 
-std::int64_t Recorder::to_ns(std::uint64_t ticks) const {
+std::int64_t Recorder::to_ns(Ticks ticks) const {
     std::lock_guard lock(impl_->clock_mutex);
     return impl_->clock.to_monotonic(ticks) - impl_->origin;
 }

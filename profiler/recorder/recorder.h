@@ -82,7 +82,7 @@ class Recorder {
     std::int64_t writer_cpu_ns() const;
 
     // Trace time (ns) of a raw tick count, and of now.
-    std::int64_t to_ns(std::uint64_t ticks) const;
+    std::int64_t to_ns(Ticks ticks) const;
     std::int64_t now_ns() const;
     MonotonicTime origin() const;  // time 0 of the trace
 

@@ -11,9 +11,9 @@ namespace shardscope::profiler {
 namespace TEST_FILE {
 
 TEST(Ticks, never_run_backwards_on_a_thread) {
-    std::uint64_t last = ticks();
+    Ticks last = ticks();
     for (int i = 0; i < 100'000; ++i) {
-        const std::uint64_t now = ticks();
+        const Ticks now = ticks();
         ASSERT_GE(now, last);
         last = now;
     }
@@ -26,7 +26,7 @@ TEST(Calibration, agrees_with_the_monotonic_clock) {
         // The tick lies between two readings of the clock, and so must its conversion, within the error of an
         // anchor (well under 20 us, even if this thread is interrupted while it reads both).
         const std::int64_t before = monotonic_ns();
-        const std::uint64_t tick = ticks();
+        const Ticks tick = ticks();
         const std::int64_t after = monotonic_ns();
         clock.update();
         EXPECT_GE(clock.to_monotonic(tick).ns, before - 20'000);
@@ -36,14 +36,14 @@ TEST(Calibration, agrees_with_the_monotonic_clock) {
 
 TEST(Calibration, is_monotone_across_anchors) {
     Calibration clock(clock_source());
-    const std::uint64_t first = ticks();
+    const Ticks first = ticks();
     for (int i = 0; i < 10; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         clock.update();
     }
-    const std::uint64_t last = ticks();
-    std::int64_t before = clock.to_monotonic(first - 1000).ns;
-    for (std::uint64_t t = first; t < last + (last - first); t += (last - first) / 5000) {
+    const Ticks last = ticks();
+    std::int64_t before = clock.to_monotonic(Ticks(first.count - 1000)).ns;
+    for (Ticks t = first; t < last + (last - first); t = t + (last - first) / 5000) {
         const std::int64_t now = clock.to_monotonic(t).ns;
         ASSERT_GE(now, before);
         before = now;
@@ -52,14 +52,14 @@ TEST(Calibration, is_monotone_across_anchors) {
 
 TEST(Calibration, of_the_monotonic_source_is_the_identity) {
     const Calibration clock(ClockSource::monotonic);
-    EXPECT_EQ(clock.to_monotonic(123'456'789).ns, 123'456'789);
+    EXPECT_EQ(clock.to_monotonic(Ticks(123'456'789)).ns, 123'456'789);
 }
 
 // From here on the anchors are given, in a future that the constructor's own anchors never reach.
 class GivenAnchors : public ::testing::Test {
   protected:
     Calibration clock_{ClockSource::counter};
-    const std::uint64_t t_ = ticks() + (std::uint64_t{1} << 50);
+    const Ticks t_ = ticks() + (std::uint64_t{1} << 50);
     const std::int64_t ns_ = monotonic_ns() + (std::int64_t{1} << 50);
 };
 

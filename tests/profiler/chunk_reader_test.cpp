@@ -18,7 +18,7 @@ class Reading : public ::testing::Test {
   protected:
     // Records events whose correlation ids continue the previous numbers.
     void record(int events) {
-        for (int i = 0; i < events; ++i) log_.runtime(NameId::none, 1, 2, ++recorded_);
+        for (int i = 0; i < events; ++i) log_.runtime(NameId::none, Ticks(1), Ticks(2), ++recorded_);
     }
     // The number of bytes that drain() delivers.
     std::size_t drain(double share = 1) {

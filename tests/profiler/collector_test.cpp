@@ -47,7 +47,7 @@ class PlayedProcess {
         header->pid = facts.pid;
         header->rank = facts.rank;
         header->pid_namespace = facts.pid_namespace;
-        header->start_ticks = facts.start;
+        header->start_ticks = Ticks(facts.start);
         header->chunk_bytes = kMappedChunkBytes;
         header->max_chunks = kChunks;
         arena_.init(

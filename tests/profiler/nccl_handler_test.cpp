@@ -30,7 +30,7 @@ class NcclHandler : public ::testing::Test {
                NcclEvent event) {
         NcclStartRecord r{};
         r.header = {sizeof r, kNcclStart, 0, 0};
-        r.ticks = ticks;
+        r.ticks = Ticks(ticks);
         r.id = id;
         r.parent = parent;
         r.event = event;
@@ -39,7 +39,7 @@ class NcclHandler : public ::testing::Test {
         feed(tid, r);
     }
     void stop(std::uint32_t tid, std::uint64_t ticks, std::uint64_t id) {
-        feed(tid, NcclStopRecord{{sizeof(NcclStopRecord), kNcclStop, 0, 0}, ticks, id});
+        feed(tid, NcclStopRecord{{sizeof(NcclStopRecord), kNcclStop, 0, 0}, Ticks(ticks), id});
     }
     // Rows as "thread sequence", in the order in which the sink received them.
     std::vector<std::string> rows() const {
@@ -70,8 +70,8 @@ TEST_F(NcclHandler, an_operation_began_with_its_call_on_the_callers_thread) {
     start(kLauncher, 200, 20, 10, NcclEvent::operation);
     stop(kLauncher, 210, 20);
     ASSERT_EQ(rows(), Rows{"1 5"});
-    EXPECT_EQ(got_.nccl_operations[0].start, converter_.to_trace_ns(100));
-    EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(210));
+    EXPECT_EQ(got_.nccl_operations[0].start, converter_.to_trace_ns(Ticks(100)));
+    EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(Ticks(210)));
     EXPECT_EQ(closed().size(), 1u);
 }
 
@@ -82,7 +82,7 @@ TEST_F(NcclHandler, the_launching_threads_log_may_come_first) {
     start(kCaller, 100, 10, 0, NcclEvent::call);
     stop(kCaller, 110, 10);
     ASSERT_EQ(rows(), Rows{"1 5"});
-    EXPECT_EQ(got_.nccl_operations[0].start, converter_.to_trace_ns(100));
+    EXPECT_EQ(got_.nccl_operations[0].start, converter_.to_trace_ns(Ticks(100)));
     EXPECT_EQ(closed().size(), 1u);
 }
 
@@ -90,7 +90,7 @@ TEST_F(NcclHandler, an_end_may_come_before_its_start) {
     stop(kCaller, 210, 20);
     start(kLauncher, 200, 20, 0, NcclEvent::operation);
     ASSERT_EQ(rows(), Rows{"2 5"});
-    EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(210));
+    EXPECT_EQ(got_.nccl_operations[0].end, converter_.to_trace_ns(Ticks(210)));
 }
 
 TEST_F(NcclHandler, an_event_without_its_other_half_is_handed_on_when_the_process_ends) {

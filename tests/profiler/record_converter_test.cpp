@@ -30,10 +30,10 @@ class Bytes {
         return *this;
     }
     Bytes& push(std::uint64_t at, std::uint32_t name, std::uint32_t depth, std::uint32_t domain = 0) {
-        return add(PlainRangeRecord{{}, at, domain, depth, -1, 0}, RecordKind::push, name);
+        return add(PlainRangeRecord{{}, Ticks(at), domain, depth, -1, 0}, RecordKind::push, name);
     }
     Bytes& pop(std::uint64_t at, std::uint32_t depth) {
-        return add(PopRecord{{}, at, 0, depth}, RecordKind::pop);
+        return add(PopRecord{{}, Ticks(at), 0, depth}, RecordKind::pop);
     }
     std::vector<std::byte>& raw() { return bytes_; }
 
@@ -116,7 +116,7 @@ TEST_F(Conversion, ends_doubtful_ranges_if_records_were_lost) {
     // outer(0) inner(1), then a gap in which a range of depth 1 ended: inner is over, outer is not.
     Bytes bytes;
     bytes.push(1010, 1, 0).push(1020, 2, 1);
-    bytes.add(GapRecord{{}, 1025, 3, 1}, RecordKind::gap);
+    bytes.add(GapRecord{{}, Ticks(1025), 3, 1}, RecordKind::gap);
     bytes.pop(1040, 0);
     convert(bytes);
     EXPECT_EQ(got_.range("inner").end, 25);
@@ -126,10 +126,10 @@ TEST_F(Conversion, ends_doubtful_ranges_if_records_were_lost) {
 TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
     // Two domains, interleaved: in NVTX each nests independently.
     Bytes bytes;
-    bytes.add(PlainRangeRecord{{}, 1010, 0, 0, -1, 0}, RecordKind::push, 1, kDomainStack);
-    bytes.add(PlainRangeRecord{{}, 1020, 3, 0, -1, 0}, RecordKind::push, 2, kDomainStack);
-    bytes.add(PopRecord{{}, 1030, 0, 0}, RecordKind::pop, 0, kDomainStack);
-    bytes.add(PopRecord{{}, 1040, 3, 0}, RecordKind::pop, 0, kDomainStack);
+    bytes.add(PlainRangeRecord{{}, Ticks(1010), 0, 0, -1, 0}, RecordKind::push, 1, kDomainStack);
+    bytes.add(PlainRangeRecord{{}, Ticks(1020), 3, 0, -1, 0}, RecordKind::push, 2, kDomainStack);
+    bytes.add(PopRecord{{}, Ticks(1030), 0, 0}, RecordKind::pop, 0, kDomainStack);
+    bytes.add(PopRecord{{}, Ticks(1040), 3, 0}, RecordKind::pop, 0, kDomainStack);
     convert(bytes);
     EXPECT_EQ(got_.range("outer").end, 30);
     EXPECT_EQ(got_.range("inner").end, 40);
@@ -137,7 +137,7 @@ TEST_F(Conversion, keeps_a_stack_per_domain_for_nvtx) {
 
 TEST_F(Conversion, takes_text_color_and_category_of_a_range) {
     Bytes bytes;
-    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0xFF00FF00, 0, 7, 0, 0}, RecordKind::mark, 0,
+    bytes.add(RangeRecord{{}, Ticks(1010), 0, 0, -1, 0xFF00FF00, 0, 7, 0, 0}, RecordKind::mark, 0,
               kIsLong | kHasText | kHasColor | kHasCategory, "a text that no one registered");
     convert(bytes);
     ASSERT_EQ(got_.ranges.size(), 1u);
@@ -153,8 +153,8 @@ TEST_F(Conversion, takes_the_value_of_a_range) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, &half, sizeof half);
     Bytes bytes;
-    bytes.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 0, 0, 3, bits}, RecordKind::mark, 1, kIsLong);
-    bytes.add(RangeRecord{{}, 1020, 0, 0, -1, 0, 0, 0, 99, 5}, RecordKind::mark, 2, kIsLong);
+    bytes.add(RangeRecord{{}, Ticks(1010), 0, 0, -1, 0, 0, 0, 3, bits}, RecordKind::mark, 1, kIsLong);
+    bytes.add(RangeRecord{{}, Ticks(1020), 0, 0, -1, 0, 0, 0, 99, 5}, RecordKind::mark, 2, kIsLong);
     convert(bytes);
     EXPECT_EQ(got_.range("outer").payload.type, traces::schema::RangePayload::Type::real64);
     EXPECT_EQ(got_.range("outer").payload.bits, bits);
@@ -182,8 +182,8 @@ TEST_F(Conversion, gives_payloads_to_the_event_after_them) {
     // The event may lie in the next chunk, after records of other logs; and it may be lost.
     Bytes payload, mark, gap;
     payload.add(PayloadRecord{{}, 80, 1}, RecordKind::payload, 0, 0, "g");
-    mark.add(PlainRangeRecord{{}, 1050, 0, 0, -1, 0}, RecordKind::mark, 3);
-    gap.add(GapRecord{{}, 1060, 1, ~0ull}, RecordKind::gap);
+    mark.add(PlainRangeRecord{{}, Ticks(1050), 0, 0, -1, 0}, RecordKind::mark, 3);
+    gap.add(GapRecord{{}, Ticks(1060), 1, ~0ull}, RecordKind::gap);
     convert(payload, 1);
     convert(gap, 2);
     convert(mark, 1);
@@ -248,14 +248,14 @@ TEST_F(Conversion, hands_on_the_layouts_of_payloads) {
 
 TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
     Bytes start, end;
-    start.add(RangeRecord{{}, 1010, 0, 0, -1, 0, 42, 0, 0, 0}, RecordKind::range_start, 1, kIsLong);
-    end.add(RangeEndRecord{{}, 1090, 42}, RecordKind::range_end);
+    start.add(RangeRecord{{}, Ticks(1010), 0, 0, -1, 0, 42, 0, 0, 0}, RecordKind::range_start, 1, kIsLong);
+    end.add(RangeEndRecord{{}, Ticks(1090), 42}, RecordKind::range_end);
     convert(start, 1);
     convert(end, 2, kTid + 1);
     start.raw().clear();
     end.raw().clear();
-    start.add(RangeRecord{{}, 1110, 0, 0, -1, 0, 43, 0, 0, 0}, RecordKind::range_start, 2, kIsLong);
-    end.add(RangeEndRecord{{}, 1190, 43}, RecordKind::range_end);
+    start.add(RangeRecord{{}, Ticks(1110), 0, 0, -1, 0, 43, 0, 0, 0}, RecordKind::range_start, 2, kIsLong);
+    end.add(RangeEndRecord{{}, Ticks(1190), 43}, RecordKind::range_end);
     convert(end, 1);  // this log is read first
     convert(start, 2);
     ASSERT_EQ(got_.ranges.size(), 2u);
@@ -271,8 +271,8 @@ TEST_F(Conversion, joins_start_and_end_across_threads_in_either_order) {
 
 TEST_F(Conversion, takes_names_of_threads_and_categories) {
     Bytes bytes;
-    bytes.add(TextRecord{{}, 1005, 4711}, RecordKind::thread_name, 0, 0, "loader");
-    bytes.add(TextRecord{{}, 1006, 3}, RecordKind::category_name, 7, 0, "io");
+    bytes.add(TextRecord{{}, Ticks(1005), 4711}, RecordKind::thread_name, 0, 0, "loader");
+    bytes.add(TextRecord{{}, Ticks(1006), 3}, RecordKind::category_name, 7, 0, "io");
     convert(bytes);
     EXPECT_EQ(converter_.threads().at(4711), "loader");
     ASSERT_EQ(got_.ranges.size(), 2u);
@@ -286,7 +286,7 @@ TEST_F(Conversion, takes_names_of_threads_and_categories) {
 TEST_F(Conversion, ends_the_ranges_of_a_thread_that_ended) {
     Bytes bytes;
     bytes.push(1010, 1, 0);
-    bytes.add(PopRecord{{}, 1033, 0, 0}, RecordKind::thread_end);
+    bytes.add(PopRecord{{}, Ticks(1033), 0, 0}, RecordKind::thread_end);
     convert(bytes);
     EXPECT_EQ(got_.range("outer").end, 33);
 }

@@ -60,11 +60,11 @@ TEST_F(RecorderOnDisk, opens_again_with_everything_in_it) {
             recorder->describe(traces::schema::StreamRow{rank, 1, "compute"});
             const NameId step = recorder->name("ProfilerStep#1"), gemm = recorder->name("sgemm_nt");
             const NameId launch = recorder->name("cudaLaunchKernel_v7000");
-            const std::uint64_t begin = ticks();
+            const Ticks begin = ticks();
             log->push(step);
             for (int i = 0; i < 500; ++i) {
                 const std::int64_t correlation = 1 + rank * 500 + i;
-                const std::uint64_t a = ticks(), b = ticks();
+                const Ticks a = ticks(), b = ticks();
                 log->runtime(launch, a, b, correlation);
                 DeviceWork work;
                 work.name = gemm;

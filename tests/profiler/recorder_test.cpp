@@ -88,7 +88,7 @@ TEST_F(Recording, keeps_nesting_names_domains_and_modules) {
 TEST_F(Recording, passes_every_kind_of_event_with_its_values) {
     auto recorder = start();
     ThreadLog* log = recorder->attach_thread("host", 3);
-    const std::uint64_t a = ticks(), b = a + 1000;
+    const Ticks a = ticks(), b = a + 1000;
     log->runtime(recorder->name("cudaLaunchKernel_v7000"), a, b, 11);
     log->synchronization(a, b, 3, 2, traces::schema::kSyncStream, 5, 12);
     DeviceWork work;

@@ -94,13 +94,13 @@ TEST(Scheduler, AMeetingOfMoreRanksThanWorkersTakesPlace) {
     std::atomic<int> parts = 0, completions = 0, after = 0;
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
         meeting->set_part(rank, [&](int) { ++parts; });
-        meeting->on_part_complete(rank,
-                                  [&](std::uint64_t arrived, std::uint64_t done, std::uint64_t last, int) {
-                                      EXPECT_EQ(parts, kRanks);
-                                      EXPECT_LE(arrived, done);
-                                      EXPECT_LE(done, last);
-                                      ++completions;
-                                  });
+        meeting->on_part_complete(
+            rank, [&](profiler::Ticks arrived, profiler::Ticks done, profiler::Ticks last, int) {
+                EXPECT_EQ(parts, kRanks);
+                EXPECT_LE(arrived, done);
+                EXPECT_LE(done, last);
+                ++completions;
+            });
         if (rank == 3) scheduler.enqueue(streams[rank], Priority::compute, {}, sleep_for_ms(10));
         scheduler.enqueue_arrival(streams[rank], {}, meeting, rank);
         scheduler.enqueue(streams[rank], Priority::compute, {}, [&](int) {

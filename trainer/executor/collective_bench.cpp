@@ -174,7 +174,7 @@ class Bench {
 // Each Plan is a step of the trace.
 void Bench::carry_out(const plan::Plan& plan, int rank, RankRunner& runner) {
     int& step = steps_[static_cast<std::size_t>(rank)];
-    const std::uint64_t since = runner.trace().now();
+    const profiler::Ticks since = runner.trace().now();
     runner.run(plan, step);
     runner.trace().step(step, since);
     ++step;

@@ -16,6 +16,7 @@ namespace shardscope::trainer::executor {
 
 namespace {
 
+using profiler::Ticks;
 using profiler::ticks;
 
 constexpr int kPoison = 0xFF;  // all bits set: a NaN in fp32, bf16 and fp64
@@ -86,9 +87,9 @@ device::StreamEvent CpuDevice::enqueue(device::StreamIndex stream, const device:
 void CpuDevice::run(const device::Launch& launch, int worker) {
     if (options_.delays) options_.delays->maybe_sleep();
     if (!options_.recorder) return execute(launch);
-    const std::uint64_t start = ticks();
+    const Ticks start = ticks();
     execute(launch);
-    const std::uint64_t end = ticks();
+    const Ticks end = ticks();
     switch (launch.op->kind) {
         case plan::OpKind::kernel:
             return log_of(worker).kernel(start, end, launch.work);
@@ -118,7 +119,7 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
             operation == plan::Operation::all_reduce || operation == plan::Operation::barrier;
         meeting->on_part_complete(
             part, [this, kernel = collective.kernel, row = collective.row, ends_together](
-                      std::uint64_t arrived, std::uint64_t own_end, std::uint64_t last_end, int worker) {
+                      Ticks arrived, Ticks own_end, Ticks last_end, int worker) {
                 log_of(worker).kernel(arrived, ends_together ? last_end : own_end, kernel);
                 log_of(worker).collective(row);
             });
@@ -130,7 +131,7 @@ device::StreamEvent CpuDevice::meet(device::StreamIndex stream, const device::Wa
 device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::Waits& waits,
                                      const device::CollectiveLaunch& collective) {
     return scheduler_.enqueue_elsewhere(stream, waits, [this, stream, collective](int) {
-        const std::uint64_t arrived = collective.recorded ? ticks() : 0;
+        const Ticks arrived = collective.recorded ? ticks() : Ticks();
         group_->begin(collective, [this, stream, collective, arrived](const std::exception_ptr& error) {
             end(stream, collective, arrived, error);
         });
@@ -138,8 +139,8 @@ device::StreamEvent CpuDevice::begin(device::StreamIndex stream, const device::W
 }
 
 // Called on the group's thread.
-void CpuDevice::end(device::StreamIndex stream, const device::CollectiveLaunch& collective,
-                    std::uint64_t arrived, const std::exception_ptr& error) {
+void CpuDevice::end(device::StreamIndex stream, const device::CollectiveLaunch& collective, Ticks arrived,
+                    const std::exception_ptr& error) {
     if (error) return scheduler_.fail(error);
     try {
         if (collective.recorded) {

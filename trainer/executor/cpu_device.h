@@ -84,7 +84,7 @@ class CpuDevice final : public device::Device {
                              const device::CollectiveLaunch& collective);
     device::StreamEvent begin(device::StreamIndex stream, const device::Waits& waits,
                               const device::CollectiveLaunch& collective);
-    void end(device::StreamIndex stream, const device::CollectiveLaunch& collective, std::uint64_t arrived,
+    void end(device::StreamIndex stream, const device::CollectiveLaunch& collective, profiler::Ticks arrived,
              const std::exception_ptr& error);
     void run(const device::Launch& launch, int worker);
     profiler::ThreadLog& log_of(int worker) { return *worker_logs_[static_cast<std::size_t>(worker)]; }

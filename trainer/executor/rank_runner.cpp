@@ -84,7 +84,7 @@ std::byte* RankRunner::address(const plan::Arg& arg) const {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void RankRunner::allocated(const plan::Op& op, const MemoryBlock& block, std::uint64_t since) {
+void RankRunner::allocated(const plan::Op& op, const MemoryBlock& block, profiler::Ticks since) {
     if (op.args[0].buffer == product_workspaces_) {
         shared_.device.use_product_workspaces(rank_, block.data, buffer_of(op).bytes / 2);
     }
@@ -144,7 +144,7 @@ void RankRunner::host_call(const plan::Op& op) {
 }
 
 void RankRunner::host_wait(const plan::Op& op, device::StreamEvent event) {
-    const std::uint64_t since = trace_.now();
+    const profiler::Ticks since = trace_.now();
     shared_.delays.maybe_sleep();
     shared_.device.wait(event);
     settle();

@@ -82,8 +82,8 @@ class RankRunner : public PlanWalk<RankRunner> {
     }
     void hold(device::StreamEvent event) { shared_.device.hold(event); }
     RuntimeCall runtime_call(const plan::Op& op) const { return trace_.runtime_call(op); }
-    std::uint64_t now() const { return trace_.now(); }
-    void allocated(const plan::Op& op, const MemoryBlock& block, std::uint64_t since);
+    profiler::Ticks now() const { return trace_.now(); }
+    void allocated(const plan::Op& op, const MemoryBlock& block, profiler::Ticks since);
     void freeing(const plan::Op& op, const MemoryBlock& block);
     void memory_changed(std::int64_t active, std::int64_t reserved) {
         trace_.memory_changed(active, reserved);

@@ -29,13 +29,13 @@ void RankTrace::pop_range() const {
     if (log_) log_->pop();
 }
 
-void RankTrace::step(std::int64_t number, std::uint64_t since) const {
+void RankTrace::step(std::int64_t number, profiler::Ticks since) const {
     if (log_) log_->step(rank_, number, since, now());
 }
 
-void RankTrace::waited(const plan::Op& op, std::uint64_t since) {
+void RankTrace::waited(const plan::Op& op, profiler::Ticks since) {
     if (!log_) return;
-    const std::uint64_t end = now();
+    const profiler::Ticks end = now();
     const std::int64_t correlation = next_correlation();
     log_->runtime(instruments_->call(*trace_names::call_of(op)), since, end, correlation);
     log_->synchronization(since, end, rank_, -1, traces::schema::kSyncEvent, op.event(), correlation);
@@ -105,7 +105,7 @@ void RankTrace::pop_collective(const device::CollectiveLaunch& launch) const {
 
 // --- memory ----------------------------------------------------------------------------------------------
 
-void RankTrace::grew(plan::MemorySpace space, std::uint64_t since) const {
+void RankTrace::grew(plan::MemorySpace space, profiler::Ticks since) const {
     if (log_) log_->runtime(instruments_->call(trace_names::growth_call(space)), since, now(), 0);
 }
 

@@ -20,7 +20,10 @@ class RuntimeCall {
   public:
     // `log` null: nothing is recorded.
     RuntimeCall(profiler::ThreadLog* log, profiler::NameId name, std::int64_t correlation)
-        : log_(log), name_(name), correlation_(correlation), start_(log ? profiler::ticks() : 0) {}
+        : log_(log),
+          name_(name),
+          correlation_(correlation),
+          start_(log ? profiler::ticks() : profiler::Ticks()) {}
     ~RuntimeCall() {
         if (log_) log_->runtime(name_, start_, profiler::ticks(), correlation_);
     }
@@ -31,7 +34,7 @@ class RuntimeCall {
     profiler::ThreadLog* log_;
     profiler::NameId name_;
     std::int64_t correlation_;
-    std::uint64_t start_;
+    profiler::Ticks start_;
 };
 
 class RankTrace {
@@ -42,18 +45,18 @@ class RankTrace {
 
     void begin(const plan::Plan& plan);
     // The clock of the rows; 0 while nothing is recorded.
-    std::uint64_t now() const { return log_ ? profiler::ticks() : 0; }
+    profiler::Ticks now() const { return log_ ? profiler::ticks() : profiler::Ticks(); }
 
     void push_range(const plan::Op& op) const;
     void push_range(const std::string& name) const;  // a range that spans several Plans
     void pop_range() const;
-    void step(std::int64_t number, std::uint64_t since) const;
+    void step(std::int64_t number, profiler::Ticks since) const;
     // The call that the host makes for an operation, until the end of what is returned.
     RuntimeCall runtime_call(const plan::Op& op, std::int64_t correlation = 0) const {
         return {log_, log_ ? instruments_->call(*trace_names::call_of(op)) : profiler::NameId::none,
                 correlation};
     }
-    void waited(const plan::Op& op, std::uint64_t since);
+    void waited(const plan::Op& op, profiler::Ticks since);
 
     // Fill in what the device records of the work.
     void describe(const plan::Op& op, profiler::DeviceWork& work);
@@ -63,7 +66,7 @@ class RankTrace {
     void pop_collective(const device::CollectiveLaunch& launch) const;
 
     // `space`: the space whose pool has grown.
-    void grew(plan::MemorySpace space, std::uint64_t since) const;
+    void grew(plan::MemorySpace space, profiler::Ticks since) const;
     void memory(const plan::Op& op, const MemoryBlock& block, bool allocation) const;
     void memory_changed(std::int64_t active, std::int64_t reserved) const;  // negative: unchanged
 

@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "profiler/base/clock.h"
-
 namespace shardscope::trainer::executor {
 
 Scheduler::Scheduler(int workers, const std::function<void(int worker)>& on_worker_start)
@@ -284,7 +282,7 @@ void Scheduler::run_part(std::unique_lock<std::mutex>& lock, const Ready& next, 
 
 void Scheduler::complete_meeting(std::unique_lock<std::mutex>& lock, Meeting& meeting, int worker) {
     lock.unlock();
-    const std::uint64_t last_done = profiler::ticks();
+    const profiler::Ticks last_done = profiler::ticks();
     const bool delayed = meeting.transfer_delay_.count() > 0;
     for (Meeting::Part& each : meeting.parts_) {
         if (each.completion) {

@@ -26,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "profiler/base/clock.h"
 #include "trainer/device/stream_event.h"
 
 namespace shardscope::trainer::executor {
@@ -45,9 +46,9 @@ class Meeting {
         : parts_(ranks), transfer_delay_(transfer_delay) {
         streams_.reserve(ranks);
     }
-    // Times are ticks: of this rank's arrival, of the end of its part, of the end of the last part.
-    using Completion =
-        std::function<void(std::uint64_t arrived, std::uint64_t done, std::uint64_t last_done, int worker)>;
+    // The times of this rank's arrival, of the end of its part and of the end of the last part.
+    using Completion = std::function<void(profiler::Ticks arrived, profiler::Ticks done,
+                                          profiler::Ticks last_done, int worker)>;
 
     // Called before the rank's arrival is enqueued. `work` moves its data; `completion` is called once all
     // parts are done, by the worker that ended the last one, before any stream continues.
@@ -62,7 +63,7 @@ class Meeting {
         Work work;
         Completion completion;
         int home = -1;  // of the stream that arrived
-        std::uint64_t arrived = 0, done = 0;
+        profiler::Ticks arrived{0}, done{0};
     };
     std::vector<Part> parts_;
     std::vector<device::StreamIndex> streams_;

@@ -232,7 +232,7 @@ void Training::host(int rank, RankRunner& runner) {
 }
 
 void Training::step(int rank, std::int64_t number, RankRunner& runner) {
-    const std::uint64_t since = runner.trace().now();
+    const profiler::Ticks since = runner.trace().now();
     runner.trace().push_range(trace_names::step_range(number));
     // The Plans of a run begin with its own first step, also where it resumes.
     runner.run(program_.of(rank).step(static_cast<std::size_t>(number - options_.first_step)), number);

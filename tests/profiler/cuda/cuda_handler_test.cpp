@@ -31,7 +31,7 @@ class CudaHandlerTest : public ::testing::Test {
     void clock(std::int64_t trace) {
         take(CudaKind::clock,
              CudaClockRecord{
-                 {}, static_cast<std::uint64_t>(kOrigin + trace), RealTime(kEpoch + trace + ahead_)});
+                 {}, Ticks(static_cast<std::uint64_t>(kOrigin + trace)), RealTime(kEpoch + trace + ahead_)});
     }
 
     static constexpr std::int64_t kOrigin = 1000;

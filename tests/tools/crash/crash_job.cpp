@@ -54,7 +54,7 @@ void record_in_process(tools::JobMoments& moments, const char* path) {
             const profiler::NameId call = recorder.name("work_v1000"), range = recorder.name("range");
             record_for_ever(moments.threads[static_cast<std::size_t>(t)], [&](std::int64_t number) {
                 log->push(range);
-                const std::uint64_t begin = profiler::ticks();
+                const profiler::Ticks begin = profiler::ticks();
                 log->runtime(call, begin, profiler::ticks(), number * tools::kJobThreads + t);
                 log->pop();
             });

@@ -42,9 +42,9 @@ class TimedWork final : public trainer::device::WorkMarks, public played_cuda::O
 
     void carry_out(played_cuda::Activity activity, std::uint64_t tag,
                    const std::function<void()>& work) override {
-        const std::uint64_t start = profiler::ticks();
+        const profiler::Ticks start = profiler::ticks();
         work();
-        const std::uint64_t end = profiler::ticks();
+        const profiler::Ticks end = profiler::ticks();
         if (tag == 0) return;
         profiler::DeviceWork own;
         {
