@@ -10,6 +10,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/import/open.h"
 #include "trainer/lift/counterfactuals.h"
+#include "trainer/lift/host_memory.h"
 #include "trainer/lift/optimizer_memory.h"
 
 namespace shardscope::trainer::lift {
@@ -157,23 +158,70 @@ job::Job job_with(const std::vector<job::Override>& keys) {
     return parse_job("", "job.toml", all);
 }
 
-TEST(OptimizerMemory, GrowsWithTheLargestPartOfARankOrWithAllOfThem) {
-    LiftedStep step;
-    step.parameters = {{"weight", 1000, 100, true}, {"bias", 200, 200, true}, {"frozen", 9000, 90, false}};
-    const job::Job ddp = job_with({{"parallel.mode", "ddp"}}), fsdp1 = job_with({{"fsdp.layout", "fsdp1"}}),
-                   fsdp2 = job_with({{"fsdp.layout", "fsdp2"}}),
-                   whole = job_with({{"fsdp.sharding_strategy", "NO_SHARD"}});
-    const OptimizerMemory each(2 * 4000, step, ddp);
-    EXPECT_EQ(each.of(step, ddp), 8000);
-    EXPECT_EQ(each.of(step, whole), 8000);
-    EXPECT_EQ(each.of(step, fsdp2), 4000);
-    EXPECT_EQ(each.of(step, fsdp1), 4800);  // no more than the shard of 600 elements
-    const OptimizerMemory foreach (10 * 4000, step, ddp);
-    EXPECT_EQ(foreach.of(step, fsdp2), 20000);
-    EXPECT_EQ(OptimizerMemory(4800, step, fsdp1, true).of(step, ddp),
-              9600);  // too small to be seen by its size
-    EXPECT_EQ(OptimizerMemory().of(step, ddp), 0);
-    EXPECT_EQ(OptimizerMemory(8000, LiftedStep(), ddp).of(step, ddp), 0);
+// A thread of Gloo's frees it, which PyTorch does not record: it would be there until the trace ends.
+TEST(HostMemory, OmitsABufferOfFullyShardThatIsNeverFreed) {
+    traces::store::Trace trace;
+    trace.ranks.resize(1);
+    traces::store::MemoryEvents& memory = trace.memory;
+    const auto add = [&](std::int64_t time, std::int64_t bytes, std::uint64_t address) {
+        memory.time.push_back(time);
+        memory.bytes.push_back(bytes);
+        memory.address.push_back(address);
+        memory.unit.push_back(-1);
+        memory.module.push_back(-1);
+        memory.name.push_back(trace.strings.intern("aten::empty"));
+        memory.rank.push_back(0);
+        memory.category.push_back(traces::schema::MemoryCategory::other);
+        memory.space.push_back(traces::schema::MemorySpace::host);
+        memory.phase.push_back(traces::schema::Phase::none);
+    };
+    add(10, 100, 1);  // in a gather, never freed
+    add(12, 200, 2);  // in a gather, freed
+    add(20, 300, 3);  // beside it, never freed
+    add(30, -200, 2);
+    const std::vector<traces::analysis::IntervalSet> none(1), gathers(1, {{5, 15}});
+    const traces::store::MemoryEvents kept = host_memory(trace, none, gathers);
+    EXPECT_EQ(kept.bytes, (std::vector<std::int64_t>{200, 300, -200}));
+    EXPECT_EQ(host_memory(trace, none, none).bytes, (std::vector<std::int64_t>{100, 200, 300, -200}));
+}
+
+// AdamW of PyTorch, one parameter after another: a square root and a quotient of this one, and the quotient
+// of the one before.
+TEST(OptimizerMemory, GrowsWithTheParametersThatFollowEachOtherOnARank) {
+    const auto with = [](std::vector<job::Override> keys) {
+        keys.insert(keys.begin(), {{"model.type", "mlp"}, {"model.width", "32"}, {"model.layers", "3"}});
+        return job_with(keys);
+    };
+    const sharding::Program ddp(with({{"parallel.mode", "ddp"}})),
+        whole(with({{"fsdp.sharding_strategy", "NO_SHARD"}})),
+        rows(with({{"fsdp.layout", "fsdp2"}, {"fsdp.wrap", "module:Linear"}})),
+        flat(with({{"fsdp.layout", "fsdp1"}, {"fsdp.wrap", "module:Linear"}}));
+    const std::int64_t weight = 4 * 32 * 32, bias = 4 * 32;
+    const OptimizerMemory each(2 * weight + bias, ddp);
+    EXPECT_EQ(each.of(ddp), 2 * weight + bias);
+    EXPECT_EQ(each.of(whole), 2 * weight + bias);
+    EXPECT_EQ(each.of(rows), (2 * weight + bias) / 2);
+    EXPECT_EQ(each.of(flat), 3 * (weight + bias) / 2);  // the first half of each unit: of its weight alone
+    EXPECT_EQ(OptimizerMemory(3 * (weight + bias) / 2, flat).of(ddp), 2 * weight + bias);
+    EXPECT_EQ(OptimizerMemory().of(ddp), 0);
+    EXPECT_EQ(OptimizerMemory(0, ddp).of(ddp), 0);
+}
+
+TEST(OptimizerMemory, OfAllParametersTogetherIsSharedByTheRanks) {
+    const std::vector<job::Override> model = {
+        {"model.type", "mlp"}, {"model.width", "32"}, {"model.layers", "3"}};
+    const auto with = [&](const char* mode) {
+        std::vector<job::Override> keys = model;
+        keys.push_back({"parallel.mode", mode});
+        return job_with(keys);
+    };
+    const sharding::Program ddp(with("ddp")), fsdp(with("fsdp"));
+    std::int64_t all = 0;
+    for (const model::Parameter* parameter : ddp.modules().parameters) all += 4 * parameter->elements();
+    EXPECT_EQ(OptimizerMemory(3 * all, ddp).of(ddp), 3 * all);  // too much for one parameter
+    EXPECT_NEAR(static_cast<double>(OptimizerMemory(3 * all, ddp).of(fsdp)), 1.5 * static_cast<double>(all),
+                64);
+    EXPECT_EQ(OptimizerMemory(all / 8, ddp, true).of(ddp), all / 8);  // as its operators show
 }
 
 }  // namespace TEST_FILE

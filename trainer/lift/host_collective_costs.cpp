@@ -1,6 +1,8 @@
 #include "trainer/lift/host_collective_costs.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -21,14 +23,44 @@ using traces::analysis::Interval;
 using traces::schema::Operation;
 using traces::store::Trace;
 
-// Between two processes of one machine that share its cores, as measured with Gloo over TCP from 0.1 to 15
-// MB.
-constexpr double kGlooLatency = 0.7e-3, kGlooBandwidth = 1e9;  // s, bytes/s on the wire
+// Between two processes of one machine that share its cores, as measured with Gloo over TCP from 0.1 to 20
+// MB. A collective of `kLatencyBytes` takes twice as long as an empty one.
+constexpr double kLatencyBytes = 1e6, kGlooBandwidth = 1e9;  // bytes, bytes/s on the wire
 
 struct Sum {
-    double seconds = 0, bytes = 0;
+    double seconds = 0;
     int count = 0;
 };
+
+// The line through the mean times of collectives, by their bytes on the wire. Their sum remains as recorded;
+// latency and bandwidth share it by least squares of the relative errors, each weighted with its part of the
+// time. Sizes that are too alike to show both leave the typical ratio of the two (`kLatencyBytes`).
+sim::CollectiveModel::Measured line_of(const std::map<double, Sum>& times) {
+    constexpr double kWeightOfTypical = 0.02;  // of the squared logarithm of a ratio to the typical one
+    constexpr int kSteps = 24, kStepsPerDouble = 8;
+    double seconds = 0, count = 0, shares = 0;
+    for (const auto& [share, sum] : times) {
+        seconds += sum.seconds;
+        count += sum.count;
+        shares += share * sum.count;
+    }
+    double least = std::numeric_limits<double>::infinity();
+    sim::CollectiveModel::Measured best;
+    for (int step = -kSteps; step <= kSteps; ++step) {
+        const double ratio = std::exp2(static_cast<double>(step) / kStepsPerDouble),
+                     latency_bytes = ratio * kLatencyBytes,
+                     per_byte = seconds / (count * latency_bytes + shares);
+        double error = kWeightOfTypical * std::log(ratio) * std::log(ratio);
+        for (const auto& [share, sum] : times) {
+            const double off = per_byte * (latency_bytes + share) * sum.count / sum.seconds - 1;
+            error += off * off * sum.seconds / seconds;
+        }
+        if (error >= least) continue;
+        least = error;
+        best = {per_byte * latency_bytes, 1 / per_byte};
+    }
+    return best;
+}
 
 // Operators' times, by rank.
 std::vector<traces::analysis::IntervalSet> operators_of(const Trace& trace) {
@@ -59,64 +91,90 @@ double share_of(Operation operation, double members) {
                           members);
 }
 
+// A collective between ranks.
+struct Transfer {
+    Interval time;  // on the first rank, after all have arrived
+    double share = 0;
+    int members = 0;
+    bool beside_operators = false;  // of any member, for most of the time
+    // The first of several all-reduces of a step. Gloo's threads get a core late then: it takes two to four
+    // times as long as those that follow.
+    bool first_bucket = false;
+};
+
+// Those of these steps (sorted, disjoint), in order of time.
+std::vector<Transfer> transfers_of(const Trace& trace, const std::vector<Interval>& windows) {
+    const std::vector<traces::analysis::IntervalSet> operators = operators_of(trace);
+    const traces::analysis::Communications communications = traces::analysis::match_communications(trace);
+    std::vector<std::vector<Transfer>> by_step(windows.size());
+    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
+        const traces::analysis::Communication& part = communications.parts[match.begin];
+        if (part.row < 0 || part.event < 0 || match.transfer_ns <= 0) continue;
+        const auto row = static_cast<std::size_t>(part.row);
+        const Operation operation = trace.collectives.operation[row];
+        const auto bytes = static_cast<double>(trace.collectives.bytes[row]);
+        Transfer own{.members = trace.collectives.group_size[row]};
+        if (own.members < 2 || bytes <= 0) continue;
+        const auto interval_of = [&](const traces::analysis::Communication& member) {
+            const std::int64_t end = trace.device.end[static_cast<std::size_t>(member.event)];
+            return Interval{end - match.transfer_ns, end};
+        };
+        own.time = interval_of(part);
+        own.share = bytes * share_of(operation, own.members);
+        const std::int64_t start = trace.device.start[static_cast<std::size_t>(part.event)];
+        const auto window = std::find_if(windows.begin(), windows.end(), [&](const Interval& step) {
+            return step.start <= start && start < step.end;
+        });
+        if (window == windows.end()) continue;
+        for (const traces::analysis::Communication& member : communications.of(match)) {
+            if (member.event < 0) continue;
+            const std::int64_t busy =
+                traces::analysis::length_within(operators[member.rank], interval_of(member));
+            own.beside_operators = own.beside_operators || 2 * busy > match.transfer_ns;
+        }
+        own.first_bucket = operation == Operation::all_reduce;
+        by_step[static_cast<std::size_t>(window - windows.begin())].push_back(own);
+    }
+    std::vector<Transfer> all;
+    for (std::vector<Transfer>& step : by_step) {
+        std::sort(step.begin(), step.end(),
+                  [](const Transfer& a, const Transfer& b) { return a.time.start < b.time.start; });
+        bool seen =
+            std::count_if(step.begin(), step.end(), [](const Transfer& own) { return own.first_bucket; }) < 2;
+        for (Transfer& own : step) {
+            own.first_bucket = own.first_bucket && !std::exchange(seen, seen || own.first_bucket);
+            all.push_back(own);
+        }
+    }
+    return all;
+}
+
 }  // namespace
 
 void know_host_collectives(const Trace& converted, const std::vector<Interval>& windows,
                            sim::CollectiveModel& model, std::vector<std::string>& notes) {
-    const std::vector<traces::analysis::IntervalSet> operators = operators_of(converted);
-    const traces::analysis::Communications communications = traces::analysis::match_communications(converted);
     std::map<double, Sum> alone, beside;  // by share
     std::vector<Interval> transfers;      // beside operators, on the first rank
     int members = 0;
-    for (const traces::analysis::CollectiveMatch& match : communications.matches) {
-        const traces::analysis::Communication& part = communications.parts[match.begin];
-        if (part.row < 0 || match.transfer_ns <= 0) continue;
-        const auto row = static_cast<std::size_t>(part.row);
-        const int own_members = converted.collectives.group_size[row];
-        const auto bytes = static_cast<double>(converted.collectives.bytes[row]);
-        if (own_members < 2 || bytes <= 0) continue;
-        members = std::max(members, own_members);
-        if (part.event < 0) continue;
-        const std::int64_t start = converted.device.start[static_cast<std::size_t>(part.event)];
-        if (std::none_of(windows.begin(), windows.end(),
-                         [&](const Interval& own) { return own.start <= start && start < own.end; }))
-            continue;
-        std::int64_t busy = 0;
-        for (const traces::analysis::Communication& own : communications.of(match)) {
-            if (own.event < 0) continue;
-            const std::int64_t end = converted.device.end[static_cast<std::size_t>(own.event)];
-            busy = std::max(
-                busy, traces::analysis::length_within(operators[own.rank], {end - match.transfer_ns, end}));
-        }
-        const bool beside_operators = 2 * busy > match.transfer_ns;
-        if (beside_operators) {
-            const std::int64_t end = converted.device.end[static_cast<std::size_t>(part.event)];
-            transfers.push_back({end - match.transfer_ns, end});
-        }
-        const double share = bytes * share_of(converted.collectives.operation[row], own_members);
-        Sum& sum = (beside_operators ? beside : alone)[share];
-        sum.seconds += static_cast<double>(match.transfer_ns) * kNs;
-        sum.bytes += bytes;
+    for (const Transfer& own : transfers_of(converted, windows)) {
+        members = std::max(members, own.members);
+        if (own.first_bucket) continue;
+        if (own.beside_operators) transfers.push_back(own.time);
+        Sum& sum = (own.beside_operators ? beside : alone)[own.share];
+        sum.seconds += static_cast<double>(own.time.length()) * kNs;
         ++sum.count;
     }
     const bool has_alone = !alone.empty();
     if (!has_alone) alone = beside;
-    auto line = sim::CollectiveModel::Measured{kGlooLatency, kGlooBandwidth};
+    sim::CollectiveModel::Measured line{kLatencyBytes / kGlooBandwidth, kGlooBandwidth};
     if (alone.empty()) {
         members = 2;
         notes.push_back(fmt::format(
             "No collective between ranks was recorded: each is assumed to take {} ms and {} ms a MB "
             "on the wire, as Gloo's did between two processes of one machine.",
-            kGlooLatency * 1e3, 1e9 / kGlooBandwidth));
+            line.latency * 1e3, 1e9 / kGlooBandwidth));
     } else {
-        // Large collectives alone show a rate, not a latency, since their delays vary by more than it: a
-        // small one of typical latency, but of no more than half of any recorded time, keeps the line honest.
-        std::vector<CollectiveSample> samples(1, {.seconds = kGlooLatency});
-        for (const auto& [share, sum] : alone) {
-            samples.push_back({sum.bytes / sum.count, share, sum.seconds / sum.count});
-            samples.front().seconds = std::min(samples.front().seconds, samples.back().seconds / 2);
-        }
-        line = line_through(samples, samples.front().seconds);
+        line = line_of(alone);
     }
     model.beside_work = has_alone || beside.empty()
                             ? slowdown(beside, traces::analysis::make_union(std::move(transfers)), line)

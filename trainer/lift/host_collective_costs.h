@@ -18,8 +18,8 @@ namespace shardscope::trainer::lift {
 
 // One line through all operations, by the bytes on the wire: means, as the threads' delays are part of a
 // step's time, and only of collectives that the ranks waited for, if there are any, as those beside operators
-// lack cores. Gloo has no reduce_scatter: it sums the whole buffer on every rank. `windows` (sorted,
-// disjoint): those of the steps to look at.
+// lack cores; without the first of DDP's buckets, which gets a core late. Gloo has no reduce_scatter: it sums
+// the whole buffer on every rank. `windows` (sorted, disjoint): those of the steps to look at.
 void know_host_collectives(const traces::store::Trace& converted,
                            const std::vector<traces::analysis::Interval>& windows,
                            sim::CollectiveModel& model, std::vector<std::string>& notes);

@@ -10,8 +10,12 @@
 namespace shardscope::trainer::lift {
 
 traces::store::MemoryEvents host_memory(const traces::store::Trace& from,
-                                        const std::vector<traces::analysis::IntervalSet>& library_copies) {
+                                        const std::vector<traces::analysis::IntervalSet>& library_copies,
+                                        const std::vector<traces::analysis::IntervalSet>& fsdp_collectives) {
     const traces::store::MemoryEvents& all = from.memory;
+    const auto inside = [&](const std::vector<traces::analysis::IntervalSet>& sets, std::size_t m) {
+        return traces::analysis::length_within(sets[all.rank[m]], {all.time[m], all.time[m] + 1}) > 0;
+    };
     const auto missed = from.strings.find(traces::store::kNotInTheTrace);
     std::map<std::pair<std::uint16_t, std::uint64_t>, std::size_t> live;
     std::vector<bool> kept(all.size(), true);
@@ -30,9 +34,9 @@ traces::store::MemoryEvents host_memory(const traces::store::Trace& from,
         }
         if (found != live.end()) kept[found->second] = false;
         live[key] = m;
-        kept[m] =
-            traces::analysis::length_within(library_copies[all.rank[m]], {all.time[m], all.time[m] + 1}) == 0;
+        kept[m] = !inside(library_copies, m);
     }
+    for (const auto& [place, m] : live) kept[m] = kept[m] && !inside(fsdp_collectives, m);
     traces::store::MemoryEvents out;
     for (std::size_t m = 0; m < all.size(); ++m) {
         if (!kept[m]) continue;

@@ -81,7 +81,10 @@ class Conversion {
     void add_collectives();
     void add_waits_at_gaps();
     void write();
+    template <class IsOne>
+    std::vector<traces::analysis::IntervalSet> ranges_by_rank(const IsOne& is_one) const;
     std::vector<traces::analysis::IntervalSet> library_copies() const;
+    std::vector<traces::analysis::IntervalSet> fsdp_collectives() const;
     std::string_view text(StringId id) const { return from_.strings[id]; }
     traces::analysis::Interval time_of(std::int32_t range) const {
         const auto r = static_cast<std::size_t>(range);
@@ -386,22 +389,36 @@ void Conversion::write() {
 
 // When a rank's library made copies of buffers: within requests, and within operators on the library's
 // threads.
-std::vector<traces::analysis::IntervalSet> Conversion::library_copies() const {
+// The times of the ranges for which `is_one(index, name)`, by rank.
+template <class IsOne>
+std::vector<traces::analysis::IntervalSet> Conversion::ranges_by_rank(const IsOne& is_one) const {
     std::vector<std::vector<traces::analysis::Interval>> found(from_.ranks.size());
     for (std::size_t r = 0; r < from_.ranges.size(); ++r) {
         const auto range = static_cast<std::int32_t>(r);
         const int rank = rank_of(range);
-        const std::string_view name = text(from_.ranges.name[r]);
-        const bool copies = library_threads_[from_.ranges.thread[r]]
-                                ? is_operator(name) && traces::analysis::host_library(name).empty()
-                                : name.starts_with("c10d::");
-        if (rank >= 0 && copies) found[static_cast<std::size_t>(rank)].push_back(time_of(range));
+        if (rank >= 0 && is_one(r, text(from_.ranges.name[r])))
+            found[static_cast<std::size_t>(rank)].push_back(time_of(range));
     }
-    std::vector<traces::analysis::IntervalSet> copies;
-    copies.reserve(found.size());
+    std::vector<traces::analysis::IntervalSet> sets;
+    sets.reserve(found.size());
     for (std::vector<traces::analysis::Interval>& own : found)
-        copies.push_back(traces::analysis::make_union(std::move(own)));
-    return copies;
+        sets.push_back(traces::analysis::make_union(std::move(own)));
+    return sets;
+}
+
+std::vector<traces::analysis::IntervalSet> Conversion::library_copies() const {
+    return ranges_by_rank([&](std::size_t range, std::string_view name) {
+        return library_threads_[from_.ranges.thread[range]]
+                   ? is_operator(name) && traces::analysis::host_library(name).empty()
+                   : name.starts_with("c10d::");
+    });
+}
+
+std::vector<traces::analysis::IntervalSet> Conversion::fsdp_collectives() const {
+    return ranges_by_rank([](std::size_t /*range*/, std::string_view name) {
+        return name == "FSDP::all_gather" || name.starts_with("FSDP::all_gather (") ||
+               name.starts_with("FSDP::post_backward_reduce");
+    });
 }
 
 Trace Conversion::run() {
@@ -413,7 +430,7 @@ Trace Conversion::run() {
     add_collectives();
     add_waits_at_gaps();
     write();
-    out_.memory = host_memory(from_, library_copies());
+    out_.memory = host_memory(from_, library_copies(), fsdp_collectives());
     return std::move(out_);
 }
 

@@ -505,8 +505,8 @@ Lifted Lifting::run() {
     read_steps();
     know_settings();
     know_memory();
-    out_.optimizer =
-        OptimizerMemory(recordings_[base_].optimizer_rise, out_.step, job_of(out_, {}), updates_together());
+    out_.optimizer = OptimizerMemory(recordings_[base_].optimizer_rise, program_of(out_, job_of(out_, {})),
+                                     updates_together());
     if (!out_.hosts) spread_waiting();
     const std::size_t notes = out_.notes.size();
     know_costs();
@@ -542,11 +542,12 @@ sharding::Program program_of(const Lifted& lifted, const job::Job& job) {
     const double batch =
         lifted.batch > 0 ? static_cast<double>(job.data.batch) / static_cast<double>(lifted.batch) : 1;
     LiftedCosts costs = lifted.costs;
-    costs.optimizer_bytes = lifted.optimizer.of(lifted.step, job);
-    if (lifted.hosts) {
-        // What the host does beside the model, and where it waits, depend on the Plan.
-        costs =
-            host_costs(lifted, costs, sharding::Program(job, workload_of(lifted.step, costs, units, batch)));
+    if (lifted.hosts || lifted.optimizer.known()) {
+        // What the optimizer allocates and the host does beside the model, and where it waits, depend on the
+        // Plan.
+        const sharding::Program without(job, workload_of(lifted.step, costs, units, batch));
+        costs.optimizer_bytes = lifted.optimizer.of(without);
+        if (lifted.hosts) costs = host_costs(lifted, costs, without);
     }
     return {job, workload_of(lifted.step, costs, units, batch)};
 }

@@ -2,49 +2,66 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
 
 namespace shardscope::trainer::lift {
 
 namespace {
 
-constexpr double kMostBuffers = 4.5;  // of the largest parameter's size; PyTorch's optimizers need up to four
+constexpr int kMostBuffers = 4;  // of a parameter at a time, in PyTorch's optimizers
 
-struct Local {
-    double largest = 0, all = 0;  // bytes
-};
-
-// The parts of the parameters that a rank updates. One of FSDP1's flat shards holds most of its parameters
-// whole.
-Local local_parameters(const LiftedStep& step, const job::Job& job) {
-    const bool shards = job.parallel.mode == job::ParallelMode::fsdp &&
-                        job.fsdp.sharding_strategy != job::ShardingStrategy::no_shard;
-    const double ranks = !shards ? 1 : job.fsdp.shard_group > 0 ? job.fsdp.shard_group : job.run.ranks;
-    const bool each = shards && job.fsdp.layout == job::FsdpLayout::fsdp2;
-    Local local;
-    for (const LiftedParameter& parameter : step.parameters) {
-        if (!parameter.trained) continue;
-        const double bytes = static_cast<double>(parameter.elements) * sizeof(float);
-        local.largest = std::max(local.largest, each ? bytes / ranks : bytes);
-        local.all += bytes / ranks;
+// The bytes of the trained parameters, or parts of them, that the first rank updates.
+std::vector<double> local_parameters(const sharding::Program& program) {
+    std::vector<double> bytes;
+    for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
+        for (const plan::Segment& segment : slot.segments) {
+            const std::int64_t elements =
+                std::min(segment.first + segment.elements, slot.elements) - segment.first;
+            if (segment.trained && elements > 0)
+                bytes.push_back(static_cast<double>(elements) * sizeof(float));
+        }
     }
-    local.largest = std::min(local.largest, local.all);
-    return local;
+    return bytes;
+}
+
+double most(const std::vector<double>& parameters, int buffers, bool previous) {
+    double most = 0, before = 0;
+    for (const double bytes : parameters) {
+        most = std::max(most, buffers * bytes + (previous ? before : 0));
+        before = bytes;
+    }
+    return most;
 }
 
 }  // namespace
 
-OptimizerMemory::OptimizerMemory(std::int64_t rise, const LiftedStep& step, const job::Job& job,
-                                 bool together) {
-    const Local local = local_parameters(step, job);
-    if (rise <= 0 || local.largest <= 0) return;
-    all_ = together || static_cast<double>(rise) > kMostBuffers * local.largest;
-    share_ = static_cast<double>(rise) / (all_ ? local.all : local.largest);
+OptimizerMemory::OptimizerMemory(std::int64_t rise, const sharding::Program& program, bool together) {
+    const std::vector<double> parameters = local_parameters(program);
+    const double all = std::accumulate(parameters.begin(), parameters.end(), 0.0),
+                 recorded = static_cast<double>(rise);
+    if (rise <= 0 || all <= 0) return;
+    share_ = recorded / all;
+    if (together || recorded > (kMostBuffers + 0.5) * most(parameters, 1, false)) return;
+    double nearest = std::numeric_limits<double>::infinity();
+    for (int buffers = 1; buffers <= kMostBuffers; ++buffers) {
+        for (const bool previous : {false, true}) {
+            const double share = recorded / most(parameters, buffers, previous);
+            if (std::abs(share - 1) >= nearest) continue;
+            nearest = std::abs(share - 1);
+            share_ = share;
+            buffers_ = buffers;
+            previous_ = previous;
+        }
+    }
 }
 
-std::int64_t OptimizerMemory::of(const LiftedStep& step, const job::Job& job) const {
-    if (share_ == 0) return 0;
-    const Local local = local_parameters(step, job);
-    return std::llround(share_ * (all_ ? local.all : local.largest));
+std::int64_t OptimizerMemory::of(const sharding::Program& program) const {
+    if (!known()) return 0;
+    const std::vector<double> parameters = local_parameters(program);
+    return std::llround(share_ * (buffers_ > 0 ? most(parameters, buffers_, previous_)
+                                               : std::accumulate(parameters.begin(), parameters.end(), 0.0)));
 }
 
 }  // namespace shardscope::trainer::lift

@@ -33,7 +33,11 @@ constexpr double kBoundless = 1e30;            // stands for no limit
 // The time of a collective with fewer bytes is all latency and does not show the bandwidth.
 constexpr double kTellsBandwidth = 64 << 10;
 
-using Sample = CollectiveSample;
+struct Sample {
+    double bytes = 0;    // size of the full buffer
+    double share = 0;    // bytes on the busiest wire
+    double seconds = 0;  // typical for all collectives of this size
+};
 
 // The event of the last member to arrive, which waited for no other.
 traces::analysis::Interval last_to_arrive(const Trace& trace,
@@ -90,8 +94,9 @@ std::string list_of(const std::vector<Operation>& operations) {
     return traces::schema::joined(names, ", ");
 }
 
-}  // namespace
-
+// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
+// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
+// `latency` is assumed, but at most half of each time. `samples` are in the order of their shares.
 sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, double latency) {
     double w = 0, x = 0, y = 0, xx = 0, xy = 0;
     for (const Sample& s : samples) {
@@ -113,8 +118,6 @@ sim::CollectiveModel::Measured line_through(const std::vector<Sample>& samples, 
     const double slope = (xy - latency * x) / xx;
     return {latency, 1 / slope};
 }
-
-namespace {
 
 // If no collective is large enough to show the bandwidth, small ones are used, with a note that says so.
 void know_collectives(const std::array<std::vector<Sample>, traces::schema::kOperations>& samples,

@@ -26,17 +26,6 @@ T median(std::vector<T> values) {
     return *middle;
 }
 
-struct CollectiveSample {
-    double bytes = 0;    // size of the full buffer
-    double share = 0;    // bytes on the busiest wire
-    double seconds = 0;  // typical for all collectives of this size
-};
-
-// seconds = latency + share / bandwidth (Hockney's model), by least squares of the relative error, so that
-// small collectives count as much as large ones. With one size, or if the fitted line is implausible,
-// `latency` is assumed, but at most half of each time. `samples` are in the order of their shares.
-sim::CollectiveModel::Measured line_through(const std::vector<CollectiveSample>& samples, double latency);
-
 // Means over the middle half of the steps; medians for calls.
 struct RecordedFigures {
     EngineFigures engine;
