@@ -233,7 +233,8 @@ class MemoryInquiries {
 class GroupRig {
   public:
     struct Options {
-        int shard = 0;  // 0: all ranks
+        int shard = 0;     // 0: all ranks
+        int pipeline = 1;  // stages
         comm::Sums sums = comm::Sums::ordered;
         std::uint64_t seed = 0;  // the seed of the wires
         double timeout_s = 0;
@@ -242,7 +243,8 @@ class GroupRig {
     };
     explicit GroupRig(int ranks) : GroupRig(ranks, Options{}) {}
     GroupRig(int ranks, const Options& options)
-        : mesh_{ranks, options.shard == 0 ? ranks : options.shard}, wires_(ranks, options.seed) {
+        : mesh_{ranks, options.shard == 0 ? ranks / options.pipeline : options.shard, 1, options.pipeline},
+          wires_(ranks, options.seed) {
         troubles_.resize(static_cast<std::size_t>(ranks));
         sequences_.resize(static_cast<std::size_t>(ranks));
         for (int rank = 0; rank < ranks; ++rank) {
@@ -283,6 +285,17 @@ class GroupRig {
         launch.call = call;
         launch.step = 3;
         launch.unit = 2;
+        return launch;
+    }
+    // The rank's next message to another, or from it.
+    device::CollectiveLaunch message(int rank, int peer, const collective::CollectiveCall& call) {
+        const bool sends = call.operation == plan::Operation::send;
+        device::CollectiveLaunch launch = this->launch(rank, call);
+        --sequences_[static_cast<std::size_t>(rank)][launch.communicator];
+        launch.communicator = sends ? mesh_.channel(rank, peer) : mesh_.channel(peer, rank);
+        launch.place = sends ? 0 : 1;
+        launch.members = 2;
+        launch.sequence = sequences_[static_cast<std::size_t>(rank)][launch.communicator]++;
         return launch;
     }
     std::future<void> begin(int rank, const device::CollectiveLaunch& launch,

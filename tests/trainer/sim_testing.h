@@ -57,6 +57,14 @@ struct HandPlan {
             .bytes = bytes;
         return *this;
     }
+    HandPlan& message(plan::Operation operation, int peer, std::int64_t bytes) {
+        const plan::Stream stream =
+            operation == plan::Operation::send ? plan::Stream::send : plan::Stream::receive;
+        op(plan::OpKind::collective, stream,
+           plan::CollectiveOp{.operation = operation, .group = plan::Group::pipeline, .peer = peer})
+            .bytes = bytes;
+        return *this;
+    }
     HandPlan& record(plan::EventId event, plan::Stream stream) {
         op(plan::OpKind::record_event, stream, plan::EventOp{event});
         return *this;

@@ -136,6 +136,43 @@ class WaitingChain : public CollectiveFailure {
     GroupRig rig_{4, {.shard = 2, .timeout_s = 0.3, .ask = true}};
 };
 
+// Four pipeline stages: 3 waits for a message of 2, 2 for one of 1, and 1 has not sent it.
+TEST_F(CollectiveFailure, NamesTheStageThatDoesNotSend) {
+    GroupRig rig(4, {.pipeline = 4, .timeout_s = 0.3, .ask = true});
+    const auto wait_for = [&](int rank, int peer) {
+        auto future = rig.begin(rank, rig.message(rank, peer, call(plan::Operation::recv, 1000)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the next begins to wait later
+        return future;
+    };
+    auto last = wait_for(3, 2);
+    auto middle = wait_for(2, 1);
+    EXPECT_EQ(
+        error_of(last),
+        "rank 1 has not begun message number 0 from rank 1 to rank 2 (step 3, unit 2 \"net.4\"), in which "
+        "rank 2 waits; rank 3 has waited for more than the 0.3 s of run.timeout");
+    EXPECT_EQ(
+        error_of(middle),
+        "rank 1 has not begun message number 0 from rank 1 to rank 2 (step 3, unit 2 \"net.4\") within the "
+        "0.3 s of run.timeout");
+}
+
+// Two stages that both send, and so wait for each other's receive. A little is sent immediately, but not
+// this much.
+TEST_F(CollectiveFailure, NamesStagesThatWaitForEachOthersMessages) {
+    GroupRig rig(2, {.pipeline = 2, .timeout_s = 0.3, .ask = true});
+    auto first = rig.begin(0, rig.message(0, 1, call(plan::Operation::send, 100'000)));
+    auto second = rig.begin(1, rig.message(1, 0, call(plan::Operation::send, 100'000)));
+    const std::string error = error_of(first);
+    EXPECT_EQ(
+        error.find(
+            "ranks 0 and 1 have waited for each other for more than the 0.3 s of run.timeout: rank 0 "
+            "in message number 0 from rank 0 to rank 1 (step 3, unit 2 \"net.4\") and rank 1 in message "
+            "number 0 from rank 1 to rank 0"),
+        0U)
+        << error;
+    error_of(second);
+}
+
 TEST_F(WaitingChain, DoesNotBlameARankThatOnlyWaits) {
     auto longest = wait_in(rig_, 0, plan::Group::replicate);
     auto next = wait_in(rig_, 2, plan::Group::shard);

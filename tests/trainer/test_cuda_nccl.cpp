@@ -11,6 +11,7 @@
 #include "tests/trainer/played_cuda/nccl.h"
 #include "tests/trainer/played_cuda/runtime_api.h"
 #include "trainer/cuda/nccl_group.h"
+#include "trainer/plan/mesh.h"
 
 namespace shardscope::trainer::cuda {
 namespace TEST_FILE {
@@ -109,6 +110,51 @@ TEST_F(NcclGroups, SmallerGroupsGetCommunicatorsOfTheirOwn) {
     const int again = played_nccl::made();
     make_nccl_groups(played_nccl::library(), plan::Mesh{2, 2}.communicators(), {0, 1}, 0);
     EXPECT_EQ(played_nccl::made() - again, 2 + 1 + 1) << "the shard group is the world again";
+}
+
+// Ranks 0 and 1 are pipeline stages that send to each other at the same time, three messages each way, and
+// receive only then: each direction is a communicator of its own, with a stream of its own.
+TEST_F(NcclGroups, SendMessagesBothWaysAtTheSameTime) {
+    const plan::Mesh mesh{2, 1, 1, 2};
+    const auto groups = make_nccl_groups(played_nccl::library(), mesh.communicators(), {0, 1}, 0, nullptr,
+                                         mesh.channel_count());
+    constexpr int kMessages = 3;
+    std::array<std::array<std::array<float, 4>, kMessages>, 2> sent{}, received{};
+    const auto thrown = all(2, [&](int rank, CountedStream& stream) {
+        const auto r = static_cast<std::size_t>(rank);
+        CountedStream receives(true);
+        for (int m = 0; m < kMessages; ++m) {
+            auto& own = sent[r][static_cast<std::size_t>(m)];
+            for (std::size_t i = 0; i < own.size(); ++i)
+                own[i] = static_cast<float>(100 * rank + 10 * m) + static_cast<float>(i);
+            groups[static_cast<std::size_t>(mesh.channel(rank, 1 - rank))]->enqueue(
+                launch(0, m, plan::Operation::send, own.data(), own.data(), 4), stream);
+        }
+        for (int m = 0; m < kMessages; ++m) {
+            auto& own = received[r][static_cast<std::size_t>(m)];
+            groups[static_cast<std::size_t>(mesh.channel(1 - rank, rank))]->enqueue(
+                launch(1, m, plan::Operation::recv, own.data(), own.data(), 4), receives);
+        }
+        check(cudaStreamSynchronize(receives.get()), "cudaStreamSynchronize");
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_EQ(received[0], sent[1]);
+    EXPECT_EQ(received[1], sent[0]);
+}
+
+TEST_F(NcclGroups, TheWatchdogNamesTheSenderOfAMessageThatDoesNotCome) {
+    const plan::Mesh mesh{2, 1, 1, 2};
+    const auto groups = make_nccl_groups(played_nccl::library(), mesh.communicators(), {0, 1}, 0.1, nullptr,
+                                         mesh.channel_count());
+    Group& channel = *groups[static_cast<std::size_t>(mesh.channel(1, 0))];
+    channel.watch([](const std::exception_ptr&) {});
+    std::array<float, 4> buffer{};
+    CountedStream stream(true);
+    channel.enqueue(launch(1, 0, plan::Operation::recv, buffer.data(), buffer.data(), 4), stream);
+    const std::string why = ended(channel, 1, stream, buffer.data());
+    EXPECT_THAT(why, HasSubstr("rank 0: recv of 4 fp32 elements (number 0"));
+    EXPECT_THAT(why, HasSubstr("rank 1 has not begun it"));
+    channel.end_watch();
 }
 
 TEST_F(NcclGroups, RefuseSizesThatDoNotDivide) {

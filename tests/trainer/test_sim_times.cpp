@@ -13,6 +13,7 @@ namespace TEST_FILE {
 using testing::Done;
 using ::testing::ElementsAre;
 using testing::HandPlan;
+using ::testing::UnorderedElementsAre;
 
 std::vector<Done> work_of(const HandPlan& plan, plan::Mesh mesh = {},
                           const Cluster& cluster = testing::round_cluster(), const SimOptions& options = {}) {
@@ -124,6 +125,71 @@ TEST(SimTimes, CollectivesOfACommunicatorKeepTheirOrderOfIssue) {
     const auto work = work_of(plan, {4, 2});
     EXPECT_EQ(work[0].name, "all_gather");
     EXPECT_LT(work[0].end, 10'000);
+}
+
+// The Plans of two pipeline places; each computes, sends what it has and then works on what it receives.
+struct TwoStages {
+    HandPlan first, second;
+
+    std::vector<Done> run(const Cluster& cluster, plan::Mesh mesh = {2, 1, 1, 2},
+                          const SimOptions& options = {}) const {
+        Script script = testing::script_of(first, mesh);
+        script.roles.emplace_back().steps = {&second.plan};
+        testing::WorkList list;
+        simulate(script, cluster, options, &list);
+        return list.work;
+    }
+};
+
+// 4000 bytes: 1 us and 4000 ns at 1 GB/s, from when both ends are there.
+TEST(SimTimes, AMessageBeginsWhenBothEndsAreThere) {
+    TwoStages stages;
+    stages.first.kernel("a", 10'000).record(0, plan::Stream::compute).wait(0, plan::Stream::send);
+    stages.first.message(plan::Operation::send, 1, 4'000);
+    stages.second.message(plan::Operation::recv, 0, 4'000)
+        .record(0, plan::Stream::receive)
+        .wait(0, plan::Stream::compute)
+        .kernel("b", 2'000);
+    EXPECT_THAT(stages.run(testing::round_cluster()),
+                UnorderedElementsAre(Done{0, "a", 1'001, 11'001}, Done{0, "send", 11'001, 16'001},
+                                     Done{1, "recv", 1'002, 16'001}, Done{1, "b", 16'001, 18'001}));
+    // The receiver comes last.
+    stages.second.plan.ops.clear();
+    stages.second.kernel("c", 20'000).record(0, plan::Stream::compute).wait(0, plan::Stream::receive);
+    stages.second.message(plan::Operation::recv, 0, 4'000);
+    EXPECT_THAT(stages.run(testing::round_cluster()),
+                UnorderedElementsAre(Done{0, "a", 1'001, 11'001}, Done{1, "c", 1'001, 21'001},
+                                     Done{0, "send", 11'001, 26'001}, Done{1, "recv", 21'001, 26'001}));
+}
+
+TEST(SimTimes, MessagesInBothDirectionsTravelAtTheSameTime) {
+    TwoStages stages;
+    for (HandPlan* own : {&stages.first, &stages.second}) {
+        const int peer = own == &stages.first ? 1 : 0;
+        own->message(plan::Operation::send, peer, 2'000).message(plan::Operation::recv, peer, 2'000);
+    }
+    // The receive is launched at 2004: a step, then a range and a launch for each.
+    const auto work = stages.run(testing::round_cluster());
+    ASSERT_EQ(work.size(), 4U);
+    for (const Done& done : work) EXPECT_EQ(done.end, 2'004 + 3'000) << done.name;
+}
+
+// One node holds both ranks of a place, or one rank of each: only then does a message cross the slow link.
+TEST(SimTimes, AMessageTakesTheLinkBetweenItsEnds) {
+    TwoStages stages;
+    stages.first.message(plan::Operation::send, 1, 8'000);
+    stages.second.message(plan::Operation::recv, 0, 8'000);
+    Cluster cluster = testing::round_cluster(2);
+    cluster.inter.latency = 2e-6;
+    cluster.inter.bandwidth = 0.5e9;
+    const auto end = [&](const plan::Mesh& mesh, const SimOptions& options = {}) {
+        return stages.run(cluster, mesh, options).back().end - 1'002;
+    };
+    EXPECT_EQ(end({2, 1, 1, 2}), 1'000 + 8'000);
+    EXPECT_EQ(end({4, 2, 1, 2}), 1'000 + 2'000 + 16'000);
+    SimOptions slow;
+    slow.slow_links = {{.between_nodes = true, .node = 1, .share = 0.5}};
+    EXPECT_EQ(end({4, 2, 1, 2}, slow), 1'000 + 2'000 + 32'000);
 }
 
 // Four ranks on two cores: kernels take twice as long; next to a second stream's, four times.

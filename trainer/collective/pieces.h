@@ -26,16 +26,24 @@ inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::si
     return {begin, std::min(elements, begin + each)};
 }
 
+// Whether members that call these operations call the same collective: of a message one sends, the other
+// receives.
+inline bool fit(plan::Operation a, plan::Operation b) {
+    return traces::schema::is_point_to_point(a) ? traces::schema::is_point_to_point(b) && a != b : a == b;
+}
+
 inline bool agree(const CollectiveCall& a, const CollectiveCall& b) {
-    return a.operation == b.operation && a.dtype == b.dtype && a.full_elements == b.full_elements &&
+    return fit(a.operation, b.operation) && a.dtype == b.dtype && a.full_elements == b.full_elements &&
            a.divisor == b.divisor && a.reduction == b.reduction;
 }
 
 // The call as text, for messages.
 inline std::string describe(const CollectiveCall& call) {
-    return fmt::format("{} of {} {} elements over {}{}", traces::schema::name(call.operation),
-                       call.full_elements, plan::kDTypeNames[static_cast<std::size_t>(call.dtype)],
-                       call.divisor, call.reduction == plan::Reduction::max ? " by maximum" : "");
+    const bool message = traces::schema::is_point_to_point(call.operation);
+    return fmt::format("{} of {} {} elements{}{}", traces::schema::name(call.operation), call.full_elements,
+                       plan::kDTypeNames[static_cast<std::size_t>(call.dtype)],
+                       message ? "" : fmt::format(" over {}", call.divisor),
+                       call.reduction == plan::Reduction::max ? " by maximum" : "");
 }
 
 }  // namespace shardscope::trainer::collective

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "trainer/collective/pieces.h"
+
 namespace shardscope::trainer::comm {
 
 namespace {
@@ -20,6 +22,16 @@ std::string call(const CallHeader& header, const UnitName& unit_name) {
 }
 
 }  // namespace
+
+bool agree(const CallHeader& a, const CallHeader& b) {
+    CallHeader same = b;
+    if (traces::schema::is_point_to_point(a.operation) && collective::fit(a.operation, b.operation)) {
+        same.operation = a.operation;
+        same.unit = a.unit;
+        same.phase = a.phase;
+    }
+    return a == same;
+}
 
 CallHeader header_of(const device::CollectiveLaunch& launch) {
     CallHeader header;
@@ -47,7 +59,11 @@ std::string where(const CallHeader& header, const UnitName& unit_name) {
     return text;
 }
 
-std::string title(const CallHeader& header, const UnitName& unit_name) {
+std::string title(const CallHeader& header, const UnitName& unit_name, const std::vector<int>& ends) {
+    if (ends.size() == 2) {
+        return fmt::format("message number {} from rank {} to rank {} ({})", header.sequence, ends[0],
+                           ends[1], where(header, unit_name));
+    }
     return fmt::format("{} number {} of communicator {} ({})", traces::schema::name(header.operation),
                        header.sequence, header.communicator, where(header, unit_name));
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "trainer/device/device.h"
 
@@ -22,14 +23,19 @@ struct CallHeader {
 };
 static_assert(sizeof(CallHeader) == 40);
 
+// Whether two members call the same collective. The two ends of a message may belong to different units and
+// phases: those of their own stage.
+bool agree(const CallHeader& a, const CallHeader& b);
+
 CallHeader header_of(const device::CollectiveLaunch& launch);
 
 using UnitName = std::function<std::string(int unit)>;
 
 // "step 3, unit 2 "net.4", backward": what the collective belongs to.
 std::string where(const CallHeader& header, const UnitName& unit_name);
-// "all_gather number 12 of communicator 0 (step 3, unit 2 "net.4")".
-std::string title(const CallHeader& header, const UnitName& unit_name);
+// "all_gather number 12 of communicator 0 (step 3, unit 2 "net.4")"; of a message, whose `ends` are the ranks
+// that send and receive it, "message number 12 from rank 0 to rank 4 (step 3)".
+std::string title(const CallHeader& header, const UnitName& unit_name, const std::vector<int>& ends = {});
 // What follows "rank 1 ": "calls all_gather of 1024 fp32 (...) where rank 0 calls ...: number 12 of ...".
 std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
                        const UnitName& unit_name);

@@ -115,7 +115,10 @@ class CollectiveGroup : public ProcessGroup {
     CollectiveTrouble lost(const WireError& error) const;
     void refuse(const std::exception_ptr& error);  // ends everything, and what begins before stop()
     CallHeader header(const Flight& flight) const { return header_of(flight.launch); }
-    std::string title_of(const Flight& flight) const { return title(header(flight), options_.unit_name); }
+    std::string title_of(const CallHeader& call) const {
+        return title(call, options_.unit_name, options_.mesh.ends(call.communicator));
+    }
+    std::string title_of(const Flight& flight) const { return title_of(header(flight)); }
 
     const CollectiveGroupOptions options_;
     const std::string name_;
@@ -219,7 +222,7 @@ std::string CollectiveGroup::waiting() const {
         if (open_.empty()) return {};
         oldest = open_.begin()->second;
     }
-    return title(oldest, options_.unit_name);
+    return title_of(oldest);
 }
 
 void CollectiveGroup::join() {
@@ -335,6 +338,10 @@ void CollectiveGroup::start(Communicator& communicator, Flight given) {
             break;
         case plan::Operation::broadcast:
             flight.transfer = make_broadcast(context);
+            break;
+        case plan::Operation::send:
+        case plan::Operation::recv:
+            flight.transfer = make_message(context);
             break;
         case plan::Operation::reduce_scatter:
         case plan::Operation::all_reduce:

@@ -32,7 +32,7 @@ bool HeaderExchange::advance() {
         if (!peer.begun && wire_.done(peer.received)) {
             peer.begun = true;
             --missing_;
-            if (peer.header != own_ && !divergent_) divergent_ = static_cast<int>(i);
+            if (!agree(peer.header, own_) && !divergent_) divergent_ = static_cast<int>(i);
         }
         if (peer.sent != 0 && wire_.done(peer.sent)) {
             peer.sent = 0;

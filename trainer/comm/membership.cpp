@@ -1,5 +1,6 @@
 #include "trainer/comm/membership.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 
@@ -19,7 +20,9 @@ std::vector<int> members_of(const plan::Mesh& mesh, int rank, int communicator) 
             ranks.push_back(mesh.member(group, rank, place));
         return ranks;
     }
-    return {};
+    std::vector<int> ends = mesh.ends(communicator);
+    if (std::find(ends.begin(), ends.end(), rank) == ends.end()) return {};
+    return ends;
 }
 
 void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch& collective) {
@@ -38,6 +41,8 @@ void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch
         case plan::Operation::all_gather:
         case plan::Operation::broadcast:
         case plan::Operation::barrier:
+        case plan::Operation::send:
+        case plan::Operation::recv:
             break;
         default:
             throw std::logic_error(fmt::format("processes cannot run this collective: {}",

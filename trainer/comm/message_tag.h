@@ -18,8 +18,8 @@ enum class MessageStream : std::uint8_t {
 inline constexpr std::int64_t kSequences = 64;
 inline constexpr std::int64_t kUnderWay = kSequences / 2;
 
-// Tags are small and dense, because MPI libraries differ in how large one may be. The largest communicator's
-// number is 2 * ranks, so all tags are below 512 * (ranks + 1).
+// Tags are small and dense, because MPI libraries differ in how large one may be. A rank is in six groups at
+// most and begins two channels, so all tags are below 2048 * (ranks + 1).
 constexpr std::uint32_t message_tag(int communicator, std::int64_t sequence, MessageStream stream) {
     return (static_cast<std::uint32_t>(communicator) * static_cast<std::uint32_t>(kSequences) +
             static_cast<std::uint32_t>(sequence % kSequences)) *

@@ -195,6 +195,42 @@ class Broadcast : public Transfer {
     SlicedCopy copy_;
 };
 
+class Message : public Transfer {
+  public:
+    explicit Message(const TransferContext& context)
+        : context_(context),
+          bytes_(context.launch.call.full_elements * size_of(context.launch.call.dtype)),
+          line_(line(context, static_cast<std::size_t>(bytes_))) {}
+
+    bool advance() override {
+        const bool may = sends(context_) ? context_.may_send(1, bytes_) : context_.may_receive(0);
+        return may && line_.advance(1);
+    }
+    bool ended() const override { return line_.ended(); }
+    std::optional<std::size_t> awaits() const override {
+        return ended() ? std::nullopt : std::optional<std::size_t>(sends(context_) ? 1 : 0);
+    }
+
+  private:
+    static bool sends(const TransferContext& context) { return context.place() == 0; }
+    static MessageLine line(const TransferContext& context, std::size_t bytes) {
+        const device::CollectiveLaunch& launch = context.launch;
+        const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
+        if (sends(context)) {
+            const std::span data(static_cast<const std::byte*>(launch.call.input), bytes);
+            return MessageLine::sends(context.wire, context.ranks[1], tag, 1,
+                                      [data](std::int64_t) { return data; });
+        }
+        const std::span place(static_cast<std::byte*>(launch.call.output), bytes);
+        return MessageLine::receives(context.wire, context.ranks[0], tag, 1,
+                                     [place](std::int64_t) { return place; });
+    }
+
+    TransferContext context_;
+    std::int64_t bytes_;
+    MessageLine line_;
+};
+
 }  // namespace
 
 std::unique_ptr<Transfer> make_all_gather(const TransferContext& context) {
@@ -203,6 +239,10 @@ std::unique_ptr<Transfer> make_all_gather(const TransferContext& context) {
 
 std::unique_ptr<Transfer> make_broadcast(const TransferContext& context) {
     return std::make_unique<Broadcast>(context);
+}
+
+std::unique_ptr<Transfer> make_message(const TransferContext& context) {
+    return std::make_unique<Message>(context);
 }
 
 }  // namespace shardscope::trainer::comm

@@ -15,4 +15,7 @@ std::unique_ptr<Transfer> make_all_gather(const TransferContext& context);
 // that no member sends the data more than once.
 std::unique_ptr<Transfer> make_broadcast(const TransferContext& context);
 
+// From place 0 to place 1.
+std::unique_ptr<Transfer> make_message(const TransferContext& context);
+
 }  // namespace shardscope::trainer::comm

@@ -53,6 +53,12 @@ void reach_peers(const std::vector<int>& ordinals) {
 std::vector<std::unique_ptr<Group>> make_local_groups(const device::DeviceSettings& settings,
                                                       const std::vector<std::vector<int>>& members,
                                                       const std::vector<int>& ordinals) {
+    // Its collectives hold up the host thread until all members are there, and so would a message.
+    if (settings.mesh.pipeline > 1) {
+        throw CudaError(
+            "on CUDA only NCCL sends messages between pipeline stages; install it and use no more ranks than "
+            "GPUs, or use run.device = \"cpu\"");
+    }
     reach_peers(ordinals);
     std::vector<std::unique_ptr<Group>> groups;
     groups.reserve(members.size());
@@ -78,7 +84,9 @@ std::vector<std::unique_ptr<Group>> make_groups_of_one(const device::DeviceSetti
     if (settings.group != device::GroupKind::local && shared.empty() && !alone) {
         std::string why;
         if (!nccl) nccl = NcclLibrary::open(why);
-        if (nccl) return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s);
+        if (nccl)
+            return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s, nullptr,
+                                    settings.mesh.channel_count());
         if (settings.group == device::GroupKind::nccl) throw CudaError("run.comm = \"nccl\": " + why);
     }
     return make_local_groups(settings, members, ordinals);
@@ -120,7 +128,8 @@ std::vector<std::unique_ptr<Group>> make_groups_of_several(const device::DeviceS
     peers.ids = call_roll(*settings.bootstrap, introduce(members, gpus, nccl, why), settings.mesh.ranks,
                           members.size());
     peers.progress = Progress::open(members, settings.ranks, settings.bootstrap);
-    return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s, &peers);
+    return make_nccl_groups(*nccl, members, ordinals, settings.timeout_s, &peers,
+                            settings.mesh.channel_count());
 }
 
 }  // namespace

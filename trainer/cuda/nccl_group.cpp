@@ -133,6 +133,12 @@ void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm
                         "ncclAllReduce for a barrier", comm);
             break;
         }
+        case plan::Operation::send:
+            nccl_.check(nccl_.Send(call.input, all, type, 1, comm, stream), "ncclSend", comm);
+            break;
+        case plan::Operation::recv:
+            nccl_.check(nccl_.Recv(call.output, all, type, 0, comm, stream), "ncclRecv", comm);
+            break;
         default:
             throw std::logic_error("the nccl process group has no such collective");
     }
@@ -165,13 +171,15 @@ NcclStart start_of(const std::vector<int>& ranks, const std::vector<int>& ordina
 std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
                                                      const std::vector<std::vector<int>>& members,
                                                      const std::vector<int>& ordinals, double timeout_s,
-                                                     const NcclPeers* peers) {
+                                                     const NcclPeers* peers, int channels) {
+    const std::size_t first_channel = members.size() - static_cast<std::size_t>(channels);
     std::vector<std::unique_ptr<Group>> groups;
     std::vector<NcclStart> starts;
     std::vector<NcclGroup*> started;
     for (std::size_t id = 0; id < members.size(); ++id) {
         auto group = std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], timeout_s, peers);
         NcclStart start = start_of(members[id], ordinals);
+        start.channel = id >= first_channel;
         if (!start.here.empty()) {
             if (peers) {
                 start.id = peers->ids[id];

@@ -11,13 +11,14 @@
 
 namespace shardscope::trainer::cuda {
 
-// `members`: the ranks of each communicator, by Mesh::id; `ordinals`: each rank's GPU, -1 for a rank of
+// `members`: the ranks of each communicator, by Mesh::id, the last `channels` of them those of messages
+// (Mesh::channel); `ordinals`: each rank's GPU, -1 for a rank of
 // another process. Communicators that equal the world, or in which this process has no rank, are not started.
 // `peers`: the data of the other processes; null if there are none. If `timeout_s` > 0, a collective that
 // takes longer ends the run; see nccl_watchdog.h. Throws CudaError.
 std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
                                                      const std::vector<std::vector<int>>& members,
                                                      const std::vector<int>& ordinals, double timeout_s,
-                                                     const NcclPeers* peers = nullptr);
+                                                     const NcclPeers* peers = nullptr, int channels = 0);
 
 }  // namespace shardscope::trainer::cuda

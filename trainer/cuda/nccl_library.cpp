@@ -47,6 +47,8 @@ Opened open_library() {
     find(nccl.ReduceScatter, "ncclReduceScatter");
     find(nccl.AllReduce, "ncclAllReduce");
     find(nccl.Broadcast, "ncclBroadcast");
+    find(nccl.Send, "ncclSend");
+    find(nccl.Recv, "ncclRecv");
     find(nccl.GetErrorString, "ncclGetErrorString");
     // Exists since 2.13; without it messages are shorter.
     nccl.GetLastError = reinterpret_cast<const char* (*)(NcclComm*)>(::dlsym(handle, "ncclGetLastError"));

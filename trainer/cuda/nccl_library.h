@@ -40,6 +40,10 @@ struct NcclLibrary {
                      cudaStream_t stream) = nullptr;
     int (*Broadcast)(const void* in, void* out, std::size_t count, int type, int root, NcclComm* comm,
                      cudaStream_t stream) = nullptr;
+    int (*Send)(const void* in, std::size_t count, int type, int peer, NcclComm* comm,
+                cudaStream_t stream) = nullptr;
+    int (*Recv)(void* out, std::size_t count, int type, int peer, NcclComm* comm,
+                cudaStream_t stream) = nullptr;
     const char* (*GetErrorString)(int result) = nullptr;
     const char* (*GetLastError)(NcclComm* comm) = nullptr;
 

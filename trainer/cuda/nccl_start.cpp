@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -45,10 +46,71 @@ std::vector<NcclComm*> start_one(const NcclLibrary& nccl, const NcclStart& start
     return comms;
 }
 
+// What the first message of a channel is sent from, or received into, and its stream: were two channels on
+// one, ranks that send to each other would wait for ever.
+class FirstMessage {
+  public:
+    explicit FirstMessage(int gpu) : gpu_(gpu) {
+        check(cudaSetDevice(gpu), "cudaSetDevice");
+        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+        check(cudaMalloc(&data_, sizeof(float)), "cudaMalloc for a channel's first message");
+    }
+    ~FirstMessage() {
+        cudaSetDevice(gpu_);
+        cudaFree(data_);
+        cudaStreamDestroy(stream_);
+    }
+    FirstMessage(const FirstMessage&) = delete;
+    FirstMessage& operator=(const FirstMessage&) = delete;
+
+    void enqueue(const NcclLibrary& nccl, const NcclStart::Member& member, NcclComm* comm) const {
+        check(cudaSetDevice(gpu_), "cudaSetDevice");
+        if (member.place == 0) {
+            nccl.check(nccl.Send(data_, 1, kNcclFloat32, 1, comm, stream_), "ncclSend", comm);
+        } else {
+            nccl.check(nccl.Recv(data_, 1, kNcclFloat32, 0, comm, stream_), "ncclRecv", comm);
+        }
+    }
+    void wait() const {
+        check(cudaSetDevice(gpu_), "cudaSetDevice");
+        check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    }
+
+  private:
+    int gpu_;
+    void* data_ = nullptr;
+    cudaStream_t stream_ = nullptr;
+};
+
+void connect_channels(const NcclLibrary& nccl, const std::vector<NcclStart>& starts,
+                      const Communicators& made) {
+    std::deque<FirstMessage> messages;
+    for (const NcclStart& start : starts) {
+        if (!start.channel) continue;
+        for (const NcclStart::Member& member : start.here) messages.emplace_back(member.gpu);
+    }
+    if (messages.empty()) return;
+    nccl.check(nccl.GroupStart(), "ncclGroupStart");
+    try {
+        auto next = messages.begin();
+        for (std::size_t s = 0; s < starts.size(); ++s) {
+            if (!starts[s].channel) continue;
+            for (std::size_t m = 0; m < starts[s].here.size(); ++m)
+                next++->enqueue(nccl, starts[s].here[m], made[s][m]);
+        }
+    } catch (...) {
+        (void)nccl.GroupEnd();
+        throw;
+    }
+    nccl.check(nccl.GroupEnd(), "connecting pipeline stages");
+    for (const FirstMessage& message : messages) message.wait();
+}
+
 Communicators start_all(const NcclLibrary& nccl, const std::vector<NcclStart>& starts) {
     Communicators made;
     try {
         for (const NcclStart& start : starts) made.push_back(start_one(nccl, start));
+        connect_channels(nccl, starts, made);
     } catch (...) {
         abort_all(nccl, starts, made);
         throw;

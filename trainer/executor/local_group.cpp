@@ -129,7 +129,11 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
             return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype),
                               past(cache_bytes, own, calls.size()));
         case plan::Operation::barrier:
+        case plan::Operation::send:  // the receiver copies
             return;
+        case plan::Operation::recv:
+            return move_bytes(calls[0].input, own.output, own.full_elements * size_of(own.dtype),
+                              past(cache_bytes, own, 1));
         default:
             throw std::logic_error("the local process group has no such collective");
     }
@@ -146,8 +150,11 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence,
         open.calls = std::make_shared<Calls>(static_cast<std::size_t>(members_));
         open.first = call;
     } else if (!agree(open.first, call)) {
-        throw std::logic_error(fmt::format("collective {}: the member at place {} calls {}, another calls {}",
-                                           sequence, place, describe(call), describe(open.first)));
+        throw std::logic_error(
+            fmt::format("collective {}: {} calls {}, another calls {}", sequence,
+                        ranks_.empty() ? fmt::format("the member at place {}", place)
+                                       : fmt::format("rank {}", ranks_[static_cast<std::size_t>(place)]),
+                        describe(call), describe(open.first)));
     }
     const auto part = static_cast<std::size_t>(place);
     (*open.calls)[part] = call;
@@ -163,8 +170,8 @@ std::shared_ptr<Meeting> LocalGroup::join(int place, std::int64_t sequence,
 LocalGroups::LocalGroups(const plan::Mesh& mesh, std::chrono::microseconds transfer_delay,
                          collective::Delays* delays) {
     for (const std::vector<int>& members : mesh.communicators()) {
-        groups_.push_back(
-            std::make_unique<LocalGroup>(static_cast<int>(members.size()), transfer_delay, delays));
+        groups_.push_back(std::make_unique<LocalGroup>(static_cast<int>(members.size()), transfer_delay,
+                                                       delays, kernels::cached_bytes(), members));
     }
 }
 

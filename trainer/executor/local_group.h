@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "trainer/collective/collective_call.h"
@@ -22,12 +23,17 @@ namespace shardscope::trainer::executor {
 
 class LocalGroup {
   public:
-    // For tests: `transfer_delay` of every collective (see Meeting); `delays` before each part of one;
-    // `cache_bytes`: collectives that write more bytes than this bypass the caches.
+    // `ranks`: the members' ranks by place, for messages. For tests: `transfer_delay` of every collective
+    // (see Meeting); `delays` before each part of one; `cache_bytes`: collectives that write more bytes than
+    // this bypass the caches.
     explicit LocalGroup(int members, std::chrono::microseconds transfer_delay = {},
                         collective::Delays* delays = nullptr,
-                        std::size_t cache_bytes = kernels::cached_bytes())
-        : members_(members), transfer_delay_(transfer_delay), delays_(delays), cache_bytes_(cache_bytes) {}
+                        std::size_t cache_bytes = kernels::cached_bytes(), std::vector<int> ranks = {})
+        : members_(members),
+          ranks_(std::move(ranks)),
+          transfer_delay_(transfer_delay),
+          delays_(delays),
+          cache_bytes_(cache_bytes) {}
     int members() const { return members_; }
 
     // Joins the `sequence`-th collective (from 0) of the member at `place`. Thread safe. Throws
@@ -42,6 +48,7 @@ class LocalGroup {
         int joined = 0;
     };
     int members_;
+    std::vector<int> ranks_;
     std::chrono::microseconds transfer_delay_;
     collective::Delays* delays_;
     std::size_t cache_bytes_;

@@ -29,7 +29,7 @@ namespace shardscope::trainer::executor {
 //     launch(op)                               calls enqueue(op), now or later
 //     start(op, waits) -> StreamEvent          puts a kernel, memcpy or memset on its stream
 //     start(op, waits, communicator, sequence) -> StreamEvent   the same of a collective
-//     communicator(group) -> number            of the rank's queue
+//     communicator(op) -> number               of the rank's queue for a collective
 //     mark(stream, waits) -> StreamEvent, hold(event)
 //     runtime_call(op)                         the host's call, from here to the end of what is returned
 //     now(), allocated(op, block, since), freeing(op, block), memory_changed(active, reserved)
@@ -88,7 +88,7 @@ class PlanWalk {
     void enqueue(const plan::Op& op) {
         device::StreamEvent event;
         if (op.kind == plan::OpKind::collective) {
-            const int communicator = backend().communicator(op.collective().group);
+            const int communicator = backend().communicator(op);
             auto& queue = order_.queue(communicator, op.stream);
             event = backend().start(op, order_.take_waits(op.stream), communicator, queue.sequence++);
             queue.last = event;

@@ -190,19 +190,29 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
     return shared_.device.enqueue(index(op.stream), waits, launch_);
 }
 
+int RankRunner::communicator(const plan::Op& op) const {
+    const plan::CollectiveOp& own = op.collective();
+    return is_message(op) ? channel_of(shared_.mesh, rank_, own) : shared_.mesh.id(own.group, rank_);
+}
+
 device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits, int communicator,
                                       std::int64_t sequence) {
     device::CollectiveLaunch launch;
     launch.communicator = communicator;
     const plan::CollectiveOp& own = op.collective();
-    const plan::Group group = communicator == 0 ? plan::Group::world : own.group;
-    launch.place = shared_.mesh.place(group, rank_);
-    launch.members = shared_.mesh.size(group);
+    if (is_message(op)) {  // Mesh::channel
+        launch.place = own.operation == plan::Operation::send ? 0 : 1;
+        launch.members = 2;
+    } else {
+        const plan::Group group = communicator == 0 ? plan::Group::world : own.group;
+        launch.place = shared_.mesh.place(group, rank_);
+        launch.members = shared_.mesh.size(group);
+    }
     launch.sequence = sequence;
     launch.call.operation = own.operation;
     launch.call.dtype = own.dtype;
     launch.call.output = address(op.args[0]);
-    launch.call.input = address(op.args[1]);
+    launch.call.input = address(op.args.back());
     launch.call.full_elements = op.bytes / size_of(own.dtype);
     launch.call.divisor = own.divisor;
     launch.call.reduction = own.reduction;

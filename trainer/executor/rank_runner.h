@@ -76,7 +76,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits, int communicator,
                               std::int64_t sequence);
-    int communicator(plan::Group group) const { return shared_.mesh.id(group, rank_); }
+    int communicator(const plan::Op& op) const;
     device::StreamEvent mark(plan::Stream stream, const device::Waits& waits) {
         return shared_.device.mark(index(stream), waits);
     }

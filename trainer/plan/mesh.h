@@ -59,6 +59,10 @@ struct Mesh {
         const Line own = line(group);
         return first_of(group) + rank / (own.stride * own.size) * own.stride + rank % own.stride;
     }
+    // The rank `steps` (-1 or 1) places on in the rank's pipeline group, cyclically.
+    int neighbour(int rank, int steps) const {
+        return member(Group::pipeline, rank, (pipeline_index(rank) + steps + pipeline) % pipeline);
+    }
     // The number of the communicator of the messages from a rank to another, which is its neighbour in its
     // pipeline group; the last place and the first are neighbours, too. Each direction has a communicator of
     // its own, in which the sender has place 0 and the receiver place 1.
@@ -68,21 +72,27 @@ struct Mesh {
             throw std::logic_error("a message goes to a rank that is not a neighbour in its pipeline group");
         return first_of(Group::world) + channels() * from + (to == next ? 0 : 1);
     }
+    // The ranks {from, to} of a channel; empty: the number is another communicator's.
+    std::vector<int> ends(int channel) const {
+        const int number = channel - first_of(Group::world);
+        if (number < 0 || number >= channel_count()) return {};
+        const int from = number / channels();
+        return {from, neighbour(from, number % channels() == 0 ? 1 : -1)};
+    }
+    int channel_count() const { return channels() * ranks; }
     // The members of every communicator by place, by id; those of channels come last.
     std::vector<std::vector<int>> communicators() const {
-        std::vector<std::vector<int>> members(static_cast<std::size_t>(first_of(Group::world)) +
-                                              static_cast<std::size_t>(channels()) *
-                                                  static_cast<std::size_t>(ranks));
+        std::vector<std::vector<int>> members(
+            static_cast<std::size_t>(first_of(Group::world) + channel_count()));
         for (int rank = 0; rank < ranks; ++rank) {
             members[0].push_back(rank);
             for (const Group group : kNumbered) {
                 const int own = id(group, rank);
                 if (own > 0) members[static_cast<std::size_t>(own)].push_back(rank);
             }
-            for (int c = 0; c < channels(); ++c) {
-                const int to = neighbour(rank, c == 0 ? 1 : -1);
-                members[static_cast<std::size_t>(channel(rank, to))] = {rank, to};
-            }
+        }
+        for (std::size_t id = 0; id < members.size(); ++id) {
+            if (members[id].empty()) members[id] = ends(static_cast<int>(id));
         }
         return members;
     }
@@ -132,10 +142,6 @@ struct Mesh {
     }
     // Channels from each rank: to the next and the previous place, which are one in a pipeline of two.
     int channels() const { return std::min(2, pipeline - 1); }
-    // The rank `steps` places on, cyclically.
-    int neighbour(int rank, int steps) const {
-        return member(Group::pipeline, rank, (pipeline_index(rank) + steps + pipeline) % pipeline);
-    }
 };
 
 }  // namespace shardscope::trainer::plan

@@ -184,6 +184,11 @@ inline bool is_message(const Op& op) {
     return op.kind == OpKind::collective &&
            traces::schema::is_point_to_point(std::get<CollectiveOp>(op.own).operation);
 }
+// Mesh::channel of a message of a rank.
+inline int channel_of(const Mesh& mesh, int rank, const CollectiveOp& message) {
+    const int peer = mesh.member(Group::pipeline, rank, message.peer);
+    return message.operation == Operation::send ? mesh.channel(rank, peer) : mesh.channel(peer, rank);
+}
 inline bool is_device_work(const Op& op) {
     return (is_work(op) && op.stream != Stream::host) || op.kind == OpKind::collective;
 }

@@ -66,6 +66,10 @@ double broadcast(Algorithm algorithm, const Terms& t) {
     return 0;
 }
 
+double message(Algorithm algorithm, const Terms& t) {
+    return t.latency() + (algorithm == Algorithm::shared_memory ? 2 : 1) * t.n / t.w();
+}
+
 }  // namespace
 
 double bus_share(plan::Operation operation, double members) {
@@ -121,6 +125,7 @@ double collective_seconds(const Cluster& cluster, const Spread& spread, plan::Op
             return seconds + broadcast(algorithm, t);
         case plan::Operation::send:
         case plan::Operation::recv:
+            return seconds + message(algorithm, t);
         case plan::Operation::other:
             break;
     }

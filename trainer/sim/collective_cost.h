@@ -19,6 +19,7 @@
 //   shared_memory all_gather, all_reduce      a' + 2 n / w                   every member moves what it gets
 //                 reduce_scatter              a' + (1 + 1/p) n / w           itself: w is what a member reads
 //                 broadcast                   a' + 2 n / w                   and writes a second
+//   any           send with its recv          a' + n / w, shared_memory a' + 2 n / w
 //
 // (log: of base 2, rounded up; a': A if the group is on several nodes.) To each is added the latency of
 // every collective. Sources: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication

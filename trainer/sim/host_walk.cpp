@@ -236,6 +236,12 @@ device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& wai
     return put(op, item);
 }
 
+int HostWalk::communicator(const plan::Op& op) const {
+    const plan::CollectiveOp& own = op.collective();
+    if (!is_message(op)) return self().communicators[static_cast<std::size_t>(own.group)];
+    return self().channels.at(channel_of(walk_.script.mesh, self().representative, own));
+}
+
 device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& waits, int communicator,
                                     std::int64_t sequence) {
     StreamItem item;
@@ -243,9 +249,11 @@ device::StreamEvent HostWalk::start(const plan::Op& op, const device::Waits& wai
     item.waits = waits;
     item.communicator = communicator;
     item.sequence = sequence;
+    // The two ends of a message take one time.
+    const plan::Operation operation = is_message(op) ? plan::Operation::send : op.collective().operation;
     const Spread& spread = walk_.ranks.communicators[static_cast<std::size_t>(communicator)].spread;
     if (!walk_.cluster.collectives.blocking) item.beside_work = walk_.cluster.collectives.beside_work;
-    item.duration = cost(collective_seconds(walk_.cluster, spread, op.collective().operation, op.bytes));
+    item.duration = cost(collective_seconds(walk_.cluster, spread, operation, op.bytes));
     const device::StreamEvent event = put(op, item);
     close_range();
     return event;

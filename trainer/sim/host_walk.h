@@ -84,9 +84,7 @@ class HostWalk : private VirtualMemory, public executor::PlanWalk<HostWalk> {
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits, int communicator,
                               std::int64_t sequence);
-    int communicator(plan::Group group) const {
-        return self().communicators[static_cast<std::size_t>(group)];
-    }
+    int communicator(const plan::Op& op) const;
     device::StreamEvent mark(plan::Stream stream, const device::Waits& waits);
     void hold(device::StreamEvent) {}
     Time runtime_call(const plan::Op& op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace shardscope::trainer::sim {
 
@@ -82,14 +83,12 @@ plan::Group queue_of(const plan::Mesh& mesh, plan::Group group) {
 
 }  // namespace
 
-Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
+Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cluster& cluster,
                  const std::vector<job::SlowLink>& slow_links) {
     std::map<int, int> members_on;  // by node
-    for (int place = 0; place < mesh.size(group); ++place) {
-        ++members_on[cluster.node_of(mesh.member(group, rank, place))];
-    }
+    for (const int rank : ranks) ++members_on[cluster.node_of(rank)];
     Spread spread;
-    spread.members = mesh.size(group);
+    spread.members = static_cast<int>(ranks.size());
     spread.nodes = static_cast<int>(members_on.size());
     spread.fullest = 0;
     spread.intra = 1;
@@ -107,6 +106,40 @@ Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Clus
     return spread;
 }
 
+Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
+                 const std::vector<job::SlowLink>& slow_links) {
+    std::vector<int> ranks;
+    for (int place = 0; place < mesh.size(group); ++place) ranks.push_back(mesh.member(group, rank, place));
+    return spread_of(mesh, ranks, cluster, slow_links);
+}
+
+namespace {
+
+// Ranks of one class have neighbours of one class: the classes of their pipeline groups are the same, and
+// each is that of one place.
+void add_channels(const plan::Mesh& mesh, const Cluster& cluster,
+                  const std::vector<job::SlowLink>& slow_links, RankClasses& found) {
+    if (mesh.pipeline == 1) return;
+    const std::size_t groups = found.communicators.size();
+    Numbering<std::pair<int, int>> ends;  // the classes of sender and receiver
+    const auto class_of = [&](int rank) { return found.class_of[static_cast<std::size_t>(rank)]; };
+    for (RankClass& c : found.classes) {
+        const int rank = c.representative;
+        for (const int peer : {mesh.neighbour(rank, 1), mesh.neighbour(rank, -1)}) {
+            for (const auto& [from, to] : {std::pair(rank, peer), std::pair(peer, rank)}) {
+                const std::size_t number =
+                    groups + static_cast<std::size_t>(ends.of({class_of(from), class_of(to)}));
+                c.channels[mesh.channel(from, to)] = static_cast<int>(number);
+                if (number < found.communicators.size()) continue;
+                found.communicators.push_back(
+                    {spread_of(mesh, {from, to}, cluster, slow_links), {class_of(from), class_of(to)}, 0});
+            }
+        }
+    }
+}
+
+}  // namespace
+
 RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
                      const std::vector<job::SlowRank>& slow_ranks,
                      const std::vector<job::SlowLink>& slow_links) {
@@ -123,9 +156,18 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
 
     RankClasses found;
     found.class_of.resize(ranks);
-    Numbering<double> speeds;
-    for (std::size_t r = 0; r < ranks; ++r) found.class_of[r] = speeds.of(slowdown[r]);
-    int count = speeds.count();
+    // Ranks of one place in the pipeline run the same Plan; their neighbours have to be equally far.
+    using Start = std::tuple<double, int, decltype(Spread().key()), decltype(Spread().key())>;
+    Numbering<Start> starts;
+    for (std::size_t r = 0; r < ranks; ++r) {
+        const auto rank = static_cast<int>(r);
+        const auto to = [&](int steps) {
+            if (mesh.pipeline == 1) return Spread().key();
+            return spread_of(mesh, {rank, mesh.neighbour(rank, steps)}, cluster, slow_links).key();
+        };
+        found.class_of[r] = starts.of({slowdown[r], mesh.pipeline_index(rank), to(1), to(-1)});
+    }
+    int count = starts.count();
     Numbering<CommunicatorKey> looks;
     std::array<std::vector<int>, kGroups.size()> look_of;  // by communicator of the group
     for (;;) {
@@ -173,6 +215,7 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
                 found.communicators.push_back({own.spread, classes, 0});
         }
     }
+    add_channels(mesh, cluster, slow_links, found);
     for (CommunicatorClass& communicator : found.communicators) {
         for (const int c : communicator.classes)
             communicator.ranks += found.classes[static_cast<std::size_t>(c)].ranks;

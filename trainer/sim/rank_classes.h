@@ -1,14 +1,15 @@
 // Simulates ranks that do the same thing at the same time only once.
 //
-// Two ranks are in one class if they are equally fast and each of their communicators looks the same: it is
-// spread over the nodes in the same way and holds ranks of the same classes. The coarsest such partition is
-// found by refinement: first all equally fast ranks form a class, which is then split until nothing
-// distinguishes its members. One representative then stands for a class: by symmetry, the other members reach
-// every operation when it does.
+// Two ranks are in one class if they have the same place in the pipeline, are equally fast and each of their
+// communicators looks the same: it is spread over the nodes in the same way and holds ranks of the same
+// classes. The coarsest such partition is found by refinement: first all equally fast ranks form a class,
+// which is then split until nothing distinguishes its members. One representative then stands for a class: by
+// symmetry, the other members reach every operation when it does.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "trainer/job/job.h"
@@ -22,10 +23,11 @@ struct RankClass {
     int ranks = 0;
     double slowdown = 1;  // factor of its kernels' time
     std::array<int, plan::kGroupNames.size()>
-        communicators{};  // by Group: index into RankClasses::communicators
+        communicators{};          // by Group: index into RankClasses::communicators
+    std::map<int, int> channels;  // the same by Mesh::channel: those to and from the representative
 };
 
-// Communicators that look the same.
+// Communicators that look the same; for a channel, the classes are those of its ends.
 struct CommunicatorClass {
     Spread spread;
     std::vector<int> classes;  // classes of the members
@@ -39,7 +41,9 @@ struct RankClasses {
     int nodes = 1;              // number of nodes that the ranks occupy
 };
 
-// How the members of a rank's communicator are spread over the nodes, given the slow links.
+// How some ranks, or the members of a rank's communicator, are spread over the nodes, given the slow links.
+Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cluster& cluster,
+                 const std::vector<job::SlowLink>& slow_links);
 Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
                  const std::vector<job::SlowLink>& slow_links);
 

@@ -302,8 +302,9 @@ void SimTrace::collective(int rank, const StreamItem& item) {
     row.operation = op.collective().operation;
     row.bytes = op.bytes;
     row.padding = op.collective().padding;
-    row.group = mesh_.id(op.collective().group, rank);
-    row.group_size = mesh_.size(op.collective().group);
+    const plan::CollectiveOp& own = op.collective();
+    row.group = is_message(op) ? channel_of(mesh_, rank, own) : mesh_.id(own.group, rank);
+    row.group_size = is_message(op) ? 2 : mesh_.size(own.group);
     row.sequence = item.sequence;
     row.unit = op.unit;
     row.phase = op.phase;

@@ -202,6 +202,18 @@ int broadcast(const void* in, void* out, std::size_t count, int, int root, NcclC
     });
 }
 
+// A message from member 0 to member 1.
+int send(const void* in, std::size_t, int, int, NcclComm* comm, cudaStream_t stream) {
+    return meet(comm, in, nullptr, stream, [](const Inputs&) { return Values(); });
+}
+
+int recv(void* out, std::size_t count, int, int peer, NcclComm* comm, cudaStream_t stream) {
+    return meet(comm, nullptr, out, stream, [=](const Inputs& all) {
+        const float* from = all[static_cast<std::size_t>(peer)];
+        return Values(from, from + count);
+    });
+}
+
 NcclLibrary make_library() {
     NcclLibrary nccl;
     nccl.GetVersion = [](int* version) { return *version = 22809, 0; };
@@ -216,6 +228,8 @@ NcclLibrary make_library() {
     nccl.ReduceScatter = reduce_scatter;
     nccl.AllReduce = all_reduce;
     nccl.Broadcast = broadcast;
+    nccl.Send = send;
+    nccl.Recv = recv;
     nccl.GetErrorString = [](int result) { return result == 6 ? "remote process exited" : "invalid usage"; };
     return nccl;
 }
