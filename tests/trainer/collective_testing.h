@@ -114,7 +114,7 @@ class Part {
   public:
     Part(plan::Operation operation, std::shared_ptr<const Terms<T>> terms, int place, bool in_place,
          int divisor)
-        : operation_(operation), elements_(terms->elements()), terms_(std::move(terms)) {
+        : operation_(operation), place_(place), elements_(terms->elements()), terms_(std::move(terms)) {
         const int members = terms_->members();
         const std::int64_t elements = elements_;
         const std::int64_t each = (elements + members - 1) / members;
@@ -170,12 +170,17 @@ class Part {
   private:
     T& at(std::int64_t i) { return memory_[static_cast<std::size_t>(i)]; }
     T expected(std::int64_t i, double& magnitude) const {
+        if (operation_ == plan::Operation::all_to_all) {
+            const std::int64_t each = elements_ / terms_->members();
+            return terms_->of(static_cast<int>(i / each), place_ * each + i % each);
+        }
         const bool moves =
             operation_ == plan::Operation::all_gather || operation_ == plan::Operation::broadcast;
         return moves ? terms_->of(0, i) : terms_->sum(i, call_.divisor, magnitude);
     }
 
     plan::Operation operation_;
+    int place_;
     std::int64_t elements_;
     std::shared_ptr<const Terms<T>> terms_;
     std::int64_t begin_ = 0, own_ = 0, input_at_ = 0, output_at_ = 0, outputs_ = 0;

@@ -105,6 +105,24 @@ TEST_P(CollectiveGroupTest, SumsAlongARing) {
 INSTANTIATE_TEST_SUITE_P(Members, CollectiveGroupTest, ::testing::Range(1, 6),
                          ::testing::PrintToStringParamName());
 
+TEST_P(CollectiveGroupTest, ExchangesPieces) {
+    for (const std::uint64_t seed : {0, 16}) {
+        GroupRig rig(GetParam(), {.seed = seed});
+        for (const std::int64_t piece : {0, 1, 7, 50'001}) {
+            const auto terms = std::make_shared<const Terms<Bf16>>(piece * GetParam(), GetParam(), 5);
+            ASSERT_EQ(run<Bf16>(rig, plan::Operation::all_to_all, terms, false, 1, 0), 0);
+        }
+    }
+}
+
+TEST(CollectiveGroup, RefusesToExchangeUnequalPieces) {
+    GroupRig rig(3);
+    std::array<float, 8> memory{};
+    EXPECT_THROW(rig.begin(0, rig.launch(0, {plan::Operation::all_to_all, plan::DType::fp32,
+                                             memory.data() + 4, memory.data(), 4, 1})),
+                 std::logic_error);
+}
+
 TEST(CollectiveGroup, SendsNoMoreThanARing) {
     // Each rank sends (n - 1) / n of the data, and twice that for an all_reduce; plus a header of 40 bytes to
     // each peer.
@@ -291,7 +309,7 @@ TEST(CollectiveGroup, RefusesWhatNoMemberCanBegin) {
     EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
     collective::CollectiveCall call{plan::Operation::all_reduce, plan::DType::int32, nullptr, nullptr, 0, 1};
     EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
-    call.operation = plan::Operation::all_to_all;
+    call.operation = plan::Operation::gather;
     EXPECT_THROW(rig.group(0).begin(rig.launch(0, call), {}), std::logic_error);
 }
 

@@ -168,6 +168,19 @@ TEST_F(LocalGroupTest, GathersReducesAndBroadcasts) {
     }
 }
 
+TEST_F(LocalGroupTest, ExchangesPieces) {
+    LocalGroup group({0, 1}, 0);
+    std::array<std::array<float, 4>, 2> input{{{0, 1, 2, 3}, {10, 11, 12, 13}}}, output{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        const auto p = static_cast<std::size_t>(place);
+        group.enqueue(launch(place, 2, 0, plan::Operation::all_to_all, output[p].data(), input[p].data(), 4),
+                      stream);
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_THAT(output[0], ::testing::ElementsAre(0, 1, 10, 11));
+    EXPECT_THAT(output[1], ::testing::ElementsAre(2, 3, 12, 13));
+}
+
 TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
     LocalGroup group({4, 6}, 0.05);
     std::array<float, 2> buffer{};

@@ -112,6 +112,22 @@ TEST_F(NcclGroups, SmallerGroupsGetCommunicatorsOfTheirOwn) {
     EXPECT_EQ(played_nccl::made() - again, 2 + 1 + 1) << "the shard group is the world again";
 }
 
+// Three members with pieces of two elements.
+TEST_F(NcclGroups, ExchangePieces) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1, 2}}, {0, 1, 2}, 0);
+    std::array<std::array<float, 6>, 3> input{}, output{};
+    const auto thrown = all(3, [&](int place, CountedStream& stream) {
+        const auto p = static_cast<std::size_t>(place);
+        for (std::size_t i = 0; i < 6; ++i) input[p][i] = static_cast<float>(10 * p + i);
+        groups[0]->enqueue(
+            launch(place, 0, plan::Operation::all_to_all, output[p].data(), input[p].data(), 6), stream);
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_THAT(output[0], ElementsAre(0, 1, 10, 11, 20, 21));
+    EXPECT_THAT(output[1], ElementsAre(2, 3, 12, 13, 22, 23));
+    EXPECT_THAT(output[2], ElementsAre(4, 5, 14, 15, 24, 25));
+}
+
 // Ranks 0 and 1 are pipeline stages that send to each other at the same time, three messages each way, and
 // receive only then: each direction is a communicator of its own, with a stream of its own.
 TEST_F(NcclGroups, SendMessagesBothWaysAtTheSameTime) {

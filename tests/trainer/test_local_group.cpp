@@ -154,6 +154,20 @@ TEST_P(LocalGroupTest, AllGatherJoinsThePiecesInRankOrder) {
     }
 }
 
+TEST_P(LocalGroupTest, AllToAllExchangesPieces) {
+    for (const std::int64_t piece : kSizes) {
+        const std::int64_t full = piece * ranks();
+        const auto results =
+            run<float>(call_of(plan::Operation::all_to_all, full), 2 * full, zero, [&](int) { return full; });
+        for (int r = 0; r < ranks(); ++r) {
+            for (std::int64_t i = 0; i < full; ++i) {
+                ASSERT_EQ(results[static_cast<std::size_t>(r)][static_cast<std::size_t>(full + i)],
+                          value(static_cast<int>(i / piece), r * piece + i % piece));
+            }
+        }
+    }
+}
+
 TEST_P(LocalGroupTest, ReduceScatterSumsInRankOrderAndDividesOnce) {
     for (const std::int64_t size : kSizes) {
         for (const bool in_place : {false, true}) {

@@ -10,7 +10,8 @@ namespace shardscope::trainer::collective {
 // A member's buffers may be in place (all_reduce; all_gather whose input is its own piece of the output;
 // reduce_scatter whose output is its own piece of the input; broadcast). If the elements of an all_gather or
 // reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
-// shorter or empty.
+// shorter or empty. An all_to_all moves piece i of the member at place j to piece j of the one at place i; it
+// is not in place, and its pieces are equal.
 //
 // A message is a collective of two members, in a communicator of its own (Mesh::channel): the one at place 0
 // sends, the one at place 1 receives; output and input are both the one buffer that it has.

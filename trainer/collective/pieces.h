@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include <fmt/core.h>
@@ -24,6 +25,16 @@ inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::si
     const std::int64_t each = (elements + n - 1) / n;
     const std::int64_t begin = std::min(elements, static_cast<std::int64_t>(place) * each);
     return {begin, std::min(elements, begin + each)};
+}
+
+// The elements of each piece of an all_to_all.
+inline std::int64_t exchanged_piece(const CollectiveCall& call, std::size_t members) {
+    const auto n = static_cast<std::int64_t>(members);
+    if (call.full_elements % n != 0) {
+        throw std::logic_error(
+            fmt::format("all_to_all of {} elements cannot be divided among {} ranks", call.full_elements, n));
+    }
+    return call.full_elements / n;
 }
 
 // Whether members that call these operations call the same collective: of a message one sends, the other

@@ -334,7 +334,8 @@ void CollectiveGroup::start(Communicator& communicator, Flight given) {
                                   flight.launch, communicator.ranks, options_.delays};
     switch (flight.launch.call.operation) {
         case plan::Operation::all_gather:
-            flight.transfer = make_all_gather(context);
+        case plan::Operation::all_to_all:
+            flight.transfer = make_exchange(context);
             break;
         case plan::Operation::broadcast:
             flight.transfer = make_broadcast(context);

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/comm/block_sums.h"
 
 namespace shardscope::trainer::comm {
@@ -37,6 +38,9 @@ void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch
         case plan::Operation::reduce_scatter:
         case plan::Operation::all_reduce:
             if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
+            break;
+        case plan::Operation::all_to_all:
+            (void)collective::exchanged_piece(collective.call, ranks.size());
             break;
         case plan::Operation::all_gather:
         case plan::Operation::broadcast:

@@ -45,20 +45,18 @@ class SlicedCopy {
 };
 
 // One message for each piece.
-class AllGather : public Transfer {
+class Exchange : public Transfer {
   public:
-    explicit AllGather(const TransferContext& context) : context_(context), copy_(own_copy(context)) {
+    explicit Exchange(const TransferContext& context) : context_(context), copy_(own_copy(context)) {
         const device::CollectiveLaunch& launch = context.launch;
         const std::uint32_t tag = message_tag(launch.communicator, launch.sequence, MessageStream::results);
         auto* output = static_cast<std::byte*>(launch.call.output);
-        const Piece own = piece(context, context.place());
-        const std::span<const std::byte> input(static_cast<const std::byte*>(launch.call.input),
-                                               static_cast<std::size_t>(own.bytes));
         for (std::size_t i = 1; i < context.members(); ++i) {
             const std::size_t to = context.after(i);
+            const std::span<const std::byte> input = input_for(context, to);
             const Piece theirs = piece(context, to);
             const std::span<std::byte> place(output + theirs.begin, static_cast<std::size_t>(theirs.bytes));
-            peers_.push_back({to, own.bytes,
+            peers_.push_back({to, std::ssize(input),
                               MessageLine::sends(context.wire, context.ranks[to], tag, 1,
                                                  [input](std::int64_t) { return input; }),
                               MessageLine::receives(context.wire, context.ranks[to], tag, 1,
@@ -99,15 +97,28 @@ class AllGather : public Transfer {
     };
     static Piece piece(const TransferContext& context, std::size_t place) {
         const collective::CollectiveCall& call = context.launch.call;
+        if (call.operation == plan::Operation::all_to_all) {
+            const std::int64_t bytes =
+                collective::exchanged_piece(call, context.members()) * size_of(call.dtype);
+            return {static_cast<std::int64_t>(place) * bytes, bytes};
+        }
         const collective::ElementRange range =
             collective::piece_of(call.full_elements, context.members(), place);
         return {range.begin * size_of(call.dtype), range.count() * size_of(call.dtype)};
     }
+    // What the member at a place gets.
+    static std::span<const std::byte> input_for(const TransferContext& context, std::size_t to) {
+        const collective::CollectiveCall& call = context.launch.call;
+        const bool gathers = call.operation == plan::Operation::all_gather;
+        const Piece own = piece(context, gathers ? context.place() : to);
+        return {static_cast<const std::byte*>(call.input) + (gathers ? 0 : own.begin),
+                static_cast<std::size_t>(own.bytes)};
+    }
     static SlicedCopy own_copy(const TransferContext& context) {
         const collective::CollectiveCall& call = context.launch.call;
-        const Piece own = piece(context, context.place());
-        return {call.input, static_cast<std::byte*>(call.output) + own.begin, own.bytes,
-                call.full_elements * size_of(call.dtype)};
+        const std::span<const std::byte> own = input_for(context, context.place());
+        return {own.data(), static_cast<std::byte*>(call.output) + piece(context, context.place()).begin,
+                std::ssize(own), call.full_elements * size_of(call.dtype)};
     }
 
     struct Peer {
@@ -233,8 +244,8 @@ class Message : public Transfer {
 
 }  // namespace
 
-std::unique_ptr<Transfer> make_all_gather(const TransferContext& context) {
-    return std::make_unique<AllGather>(context);
+std::unique_ptr<Transfer> make_exchange(const TransferContext& context) {
+    return std::make_unique<Exchange>(context);
 }
 
 std::unique_ptr<Transfer> make_broadcast(const TransferContext& context) {

@@ -53,6 +53,17 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
                                   static_cast<std::size_t>(first.count() * size_of(own.dtype)), bytes,
                                   stream);
         }
+        case plan::Operation::all_to_all: {
+            const auto piece =
+                static_cast<std::size_t>(collective::exchanged_piece(own, calls.size()) * size_of(own.dtype));
+            for (std::size_t from = 0; from < calls.size(); ++from) {
+                check(cudaMemcpyAsync(static_cast<std::byte*>(own.output) + from * piece,
+                                      static_cast<const std::byte*>(calls[from].input) + place * piece, piece,
+                                      cudaMemcpyDefault, stream),
+                      "cudaMemcpyAsync");
+            }
+            return;
+        }
         case plan::Operation::reduce_scatter:
         case plan::Operation::all_reduce:
             switch (own.dtype) {

@@ -82,6 +82,7 @@ class NcclGroup final : public Group {
 
   private:
     void issue(const device::CollectiveLaunch& collective, NcclComm* comm, cudaStream_t stream);
+    void exchange(const collective::CollectiveCall& call, NcclComm* comm, cudaStream_t stream);
 
     const NcclLibrary& nccl_;
     std::vector<std::optional<Token>> members_;  // by place; those of this process
@@ -133,6 +134,9 @@ void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm
                         "ncclAllReduce for a barrier", comm);
             break;
         }
+        case plan::Operation::all_to_all:
+            exchange(call, comm, stream);
+            break;
         case plan::Operation::send:
             nccl_.check(nccl_.Send(call.input, all, type, 1, comm, stream), "ncclSend", comm);
             break;
@@ -143,6 +147,29 @@ void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm
             throw std::logic_error("the nccl process group has no such collective");
     }
     if (summed > 0 && call.divisor > 1 && !average) divide(call, summed, stream);
+}
+
+// A group of messages, which NCCL carries out together.
+void NcclGroup::exchange(const collective::CollectiveCall& call, NcclComm* comm, cudaStream_t stream) {
+    const int type = type_of(call.dtype);
+    const std::int64_t piece = collective::exchanged_piece(call, members_.size());
+    const std::int64_t bytes = piece * size_of(call.dtype);
+    nccl_.check(nccl_.GroupStart(), "ncclGroupStart");
+    try {
+        for (std::size_t m = 0; m < members_.size(); ++m) {
+            const auto peer = static_cast<int>(m);
+            const auto* in = static_cast<const std::byte*>(call.input) + peer * bytes;
+            auto* out = static_cast<std::byte*>(call.output) + peer * bytes;
+            nccl_.check(nccl_.Send(in, static_cast<std::size_t>(piece), type, peer, comm, stream), "ncclSend",
+                        comm);
+            nccl_.check(nccl_.Recv(out, static_cast<std::size_t>(piece), type, peer, comm, stream),
+                        "ncclRecv", comm);
+        }
+    } catch (...) {
+        (void)nccl_.GroupEnd();
+        throw;
+    }
+    nccl_.check(nccl_.GroupEnd(), "ncclGroupEnd of an all_to_all", comm);
 }
 
 void NcclGroup::enqueue(const device::CollectiveLaunch& collective, const CountedStream& stream) {

@@ -45,6 +45,17 @@ void all_gather(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
     }
 }
 
+void all_to_all(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
+    const collective::CollectiveCall& own = calls[place];
+    const std::int64_t piece = collective::exchanged_piece(own, calls.size()) * size_of(own.dtype);
+    const bool streams = past(cache_bytes, own, calls.size());
+    for (std::size_t from = 0; from < calls.size(); ++from) {
+        move_bytes(
+            static_cast<const std::byte*>(calls[from].input) + static_cast<std::int64_t>(place) * piece,
+            static_cast<std::byte*>(own.output) + static_cast<std::int64_t>(from) * piece, piece, streams);
+    }
+}
+
 // Elements [first, first + count) of all inputs.
 template <class T>
 std::vector<const T*> inputs_at(const Calls& calls, std::int64_t first) {
@@ -112,6 +123,8 @@ void carry_out(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     switch (own.operation) {
         case plan::Operation::all_gather:
             return all_gather(calls, place, cache_bytes);
+        case plan::Operation::all_to_all:
+            return all_to_all(calls, place, cache_bytes);
         case plan::Operation::reduce_scatter:
         case plan::Operation::all_reduce:
             switch (own.dtype) {

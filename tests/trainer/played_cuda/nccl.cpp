@@ -10,6 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,10 +29,12 @@ struct NcclComm {
             int come = 0, done = 0;
         };
         std::map<long, Round> rounds;
+        std::map<std::tuple<int, int, long>, const float*> sent;  // messages, by sender, receiver and number
     };
     std::shared_ptr<World> world;
     int rank = 0, ranks = 1;
     long round = 0;
+    std::map<std::pair<bool, int>, long> messages;                  // by direction and peer
     std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // guarded by the world's mutex
     // The number of calls that currently use it.
     std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
@@ -202,16 +205,74 @@ int broadcast(const void* in, void* out, std::size_t count, int, int root, NcclC
     });
 }
 
-// A message from member 0 to member 1.
-int send(const void* in, std::size_t, int, int, NcclComm* comm, cudaStream_t stream) {
-    return meet(comm, in, nullptr, stream, [](const Inputs&) { return Values(); });
+// The messages of a group, or a single one: all are sent before the first is received, and the streams go on
+// when all have been received.
+struct Message {
+    NcclComm* comm;
+    bool sends;
+    float* memory;
+    std::size_t count;
+    int peer;
+    cudaStream_t stream;
+    long number;  // among those of the pair
+    int gpu;      // of the communicator: the group may end on another
+};
+thread_local std::vector<Message> messages;
+
+void carry_out(const std::vector<Message>& all, NcclComm::World& world, const bool& aborted, int rank) {
+    std::unique_lock lock(world.mutex);
+    const auto wait_for = [&](const auto& condition) {
+        world.changed.wait(lock, [&] { return aborted || condition(); });
+    };
+    for (const Message& own : all) {
+        if (own.sends) world.sent[{rank, own.peer, own.number}] = own.memory;
+    }
+    world.changed.notify_all();
+    for (const Message& own : all) {
+        if (own.sends) continue;
+        const std::tuple key(own.peer, rank, own.number);
+        wait_for([&] { return world.sent.contains(key); });
+        if (aborted) return;
+        std::memcpy(own.memory, world.sent[key], own.count * sizeof(float));
+        world.sent.erase(key);
+        world.changed.notify_all();
+    }
+    for (const Message& own : all) {
+        if (own.sends) wait_for([&] { return !world.sent.contains({rank, own.peer, own.number}); });
+    }
+}
+
+// One item for each stream and communicator.
+void enqueue_messages() {
+    std::map<std::pair<cudaStream_t, NcclComm*>, std::vector<Message>> items;
+    for (const Message& own : std::exchange(messages, {})) items[{own.stream, own.comm}].push_back(own);
+    int current = 0;
+    cudaGetDevice(&current);
+    for (const auto& [where, all] : items) {
+        const NcclComm& comm = *where.second;
+        cudaSetDevice(all.front().gpu);
+        played_cuda::enqueue(where.first, [all = all, world = comm.world, aborted = comm.aborted,
+                                           rank = comm.rank] { carry_out(all, *world, *aborted, rank); });
+    }
+    cudaSetDevice(current);
+}
+
+int message(bool sends, void* memory, std::size_t count, int peer, NcclComm* comm, cudaStream_t stream) {
+    if (!comm) return 4;  // ncclInvalidArgument
+    int gpu = 0;
+    cudaGetDevice(&gpu);
+    messages.push_back({comm, sends, static_cast<float*>(memory), count, peer, stream,
+                        comm->messages[{sends, peer}]++, gpu});
+    if (!grouped) enqueue_messages();
+    return 0;
+}
+
+int send(const void* in, std::size_t count, int, int peer, NcclComm* comm, cudaStream_t stream) {
+    return message(true, const_cast<void*>(in), count, peer, comm, stream);
 }
 
 int recv(void* out, std::size_t count, int, int peer, NcclComm* comm, cudaStream_t stream) {
-    return meet(comm, nullptr, out, stream, [=](const Inputs& all) {
-        const float* from = all[static_cast<std::size_t>(peer)];
-        return Values(from, from + count);
-    });
+    return message(false, out, count, peer, comm, stream);
 }
 
 NcclLibrary make_library() {
@@ -223,7 +284,7 @@ NcclLibrary make_library() {
     nccl.CommAbort = abort;
     nccl.CommGetAsyncError = get_async_error;
     nccl.GroupStart = [] { return grouped = true, 0; };
-    nccl.GroupEnd = [] { return grouped = false, wait_for_members(); };
+    nccl.GroupEnd = [] { return grouped = false, enqueue_messages(), wait_for_members(); };
     nccl.AllGather = all_gather;
     nccl.ReduceScatter = reduce_scatter;
     nccl.AllReduce = all_reduce;
