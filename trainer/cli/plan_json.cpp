@@ -29,6 +29,7 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
     if (!row.peak_unit.empty()) json["peak_unit"] = {{"name", row.peak_unit}, {"bytes", row.peak_unit_bytes}};
     if (!row.peak_module.empty())
         json["peak_module"] = {{"name", row.peak_module}, {"bytes", row.peak_module_bytes}};
+    if (!row.placement.empty()) json["placement"] = row.placement;
     if (row.timed) {
         json["reserved_bytes"] = row.reserved;
         json["nodes"] = row.nodes;

@@ -1,6 +1,7 @@
 #include "trainer/cli/plan_report.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -152,6 +153,34 @@ std::string best_line(const PlanResult& result) {
     return text;
 }
 
+// What each size of tensor groups can do at best, and where its groups lie.
+std::string meshes_table(const PlanResult& result) {
+    std::map<int, const Row*> best;
+    for (const Row& row : result.rows) {
+        if (!row.can_be()) continue;
+        const Row*& own = best[row.job.parallel.tensor];
+        if (!own || planner::before(&row, own)) own = &row;
+    }
+    if (best.size() < 2) return "";
+    std::vector<const Row*> rows;
+    rows.reserve(best.size());
+    for (const auto& [size, row] : best) rows.push_back(row);
+    std::vector<Column<Row>> columns = {
+        {"tensor", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.tensor); }},
+        {"strategy", Align::left, [](const Row& r) { return strategy_of(r.job); }},
+        {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data.batch"); }},
+        {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train.accumulation"); }},
+        {"checkpointing", Align::left,
+         [](const Row& r) { return text_of(r.job, "memory.activation_checkpointing"); }},
+    };
+    for (Column<Row>& column : figure_columns(rows)) columns.push_back(std::move(column));
+    columns.push_back({"placement", Align::left, [](const Row& r) { return r.placement; }});
+    std::string out = "\nThe fastest of each size of tensor groups\n" + table_of(rows, columns);
+    for (const Row* row : rows)
+        out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
+    return out;
+}
+
 }  // namespace
 
 std::string plan_table(const PlanResult& result, const PlanPrint& print) {
@@ -170,6 +199,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     std::vector<const Row*> shown = both.front;
     shown.insert(shown.end(), both.rest.begin(), both.rest.end());
     if (shown.empty()) return out;
+    out += meshes_table(result);
     std::vector<std::string> alike;
     std::vector<Column<Row>> columns = given_columns(result.rows), decided = decided_columns();
     columns.insert(columns.end(), decided.begin(), decided.end());

@@ -17,6 +17,7 @@
 #include "trainer/cli/plan_report.h"
 #include "trainer/cli/search_bar.h"
 #include "trainer/cli/stop.h"
+#include "trainer/planner/meshes.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::cli {
@@ -276,7 +277,8 @@ void Planning::name_what_is_one() {
 
 int Planning::run() {
     check_files();
-    search(planner::candidates(given_, make_job_, cluster_of_));
+    search(options_.meshes ? planner::mesh_candidates(given_, make_job_)
+                           : planner::candidates(given_, make_job_, cluster_of_));
     refuse_what_nothing_can_be();
     name_what_is_one();
     write_files();

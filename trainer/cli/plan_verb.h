@@ -14,6 +14,7 @@ struct PlanOptions {
     bool json = false;
     bool all = false;       // print every row
     bool time_all = false;  // also time those that do not fit
+    bool meshes = false;    // try meshes instead of the options of one
     bool overwrite = false;
     std::string output;              // database of the rows; empty: none is written
     std::string write;               // a row's number or "best"; empty: none is written

@@ -58,6 +58,7 @@ struct Row {
     bool timed = false;         // the figures below are set
     std::int64_t reserved = 0;  // the most that a rank's allocator reserved
     int nodes = 1;
+    std::string placement;  // of the mesh on the nodes (meshes.h); empty: one rank
     Times times;
     double samples_per_s = 0;
     double tokens_per_s = 0;  // 0: the model does not count tokens

@@ -4,6 +4,7 @@
 
 #include "trainer/executor/run.h"
 #include "trainer/planner/figures.h"
+#include "trainer/planner/meshes.h"
 #include "trainer/planner/parallel.h"
 
 namespace shardscope::trainer::planner {
@@ -15,6 +16,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
         row.job = make_job(row.settings);
         const sim::Cluster& cluster = cluster_of(row.job);
         const sharding::Program program(sim::placed_on(row.job, cluster));
+        row.placement = placement_of(program.mesh(), cluster);
         add_memory(program, row);
         sim::SimOptions options = sim::options_of(program.job(), cluster);
         row.limit = options.memory_limit;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "trainer/job/keys.h"
+#include "trainer/planner/key_names.h"
 #include "trainer/planner/model_classes.h"
 
 namespace shardscope::trainer::planner {
@@ -32,29 +33,8 @@ struct Strategy {
 };
 
 // Keys that the strategies and the axes below decide.
-constexpr const char* kMode = "parallel.mode";
-constexpr const char* kSharding = "fsdp.sharding_strategy";
-constexpr const char* kShardGroup = "fsdp.shard_group";
-constexpr const char* kShardOptimizer = "ddp.shard_optimizer";
-constexpr const char* kOffload = "fsdp.cpu_offload";
-constexpr const char* kWrap = "fsdp.wrap";
-constexpr const char* kPrefetch = "fsdp.backward_prefetch";
-constexpr const char* kLimiter = "fsdp.limit_all_gathers";
-constexpr const char* kParam = "precision.param";
-constexpr const char* kReduce = "precision.reduce";
-constexpr const char* kCheckpointing = "memory.activation_checkpointing";
-constexpr const char* kBatch = "data.batch";
-constexpr const char* kLayout = "fsdp.layout";
-constexpr const char* kAccumulation = "train.accumulation";
-constexpr const char* kAttention = "model.attention";
-constexpr const char* kForwardPrefetch = "fsdp.forward_prefetch";
-constexpr const char* kUnit = "fsdp.unit";
 constexpr std::array kDecided = {kMode,     kSharding, kShardGroup, kShardOptimizer, kOffload, kWrap,
                                  kPrefetch, kLimiter,  kParam,      kCheckpointing,  kBatch,   kLayout};
-
-bool is_decided(const std::string& key) {
-    return std::find(kDecided.begin(), kDecided.end(), key) != kDecided.end();
-}
 
 // The search space of one job, whose keys outside kDecided are fixed.
 class Space {
@@ -334,22 +314,22 @@ job::Job job_of(std::vector<job::Override> settings, const JobMaker& make_job) {
     }
 }
 
-using Combinations = std::vector<std::vector<job::Override>> (Space::*)() const;
+}  // namespace
 
-std::vector<Candidate> all_candidates(const std::vector<Given>& given, const JobMaker& make_job,
-                                      const ClusterMaker& cluster_of, Combinations combinations) {
-    // The keys that this file does not decide form the outer combinations: each is a job with its own space.
+std::vector<Candidate> combine_jobs(const std::vector<Given>& given, std::span<const char* const> decided,
+                                    const JobMaker& make_job, const Combinations& combinations) {
+    // The keys that the space does not decide form the outer combinations: each is a job with its own space.
     std::vector<std::vector<job::Override>> outer(1);
     for (const Given& key : given) {
-        if (!is_decided(key.key)) multiply(outer, key.key, key.values);
+        if (std::find(decided.begin(), decided.end(), key.key) == decided.end())
+            multiply(outer, key.key, key.values);
     }
     std::vector<Candidate> all;
     std::optional<job::JobError> problem;
     for (const auto& settings : outer) {
         try {
             const job::Job job = job_of(settings, make_job);
-            const Space space(job, cluster_of(job), given);
-            for (const auto& more : (space.*combinations)()) {
+            for (const auto& more : combinations(settings, job)) {
                 Candidate& candidate = all.emplace_back(Candidate{settings});
                 for (const job::Override& setting : more) set(candidate.settings, setting);
             }
@@ -368,8 +348,6 @@ std::vector<Candidate> all_candidates(const std::vector<Given>& given, const Job
     if (all.size() == outer.size() && problem) throw job::JobError(*problem);  // none is possible
     return all;
 }
-
-}  // namespace
 
 const Values* find_given(const std::vector<Given>& given, std::string_view key) {
     const auto found = std::find_if(given.begin(), given.end(), [&](const Given& g) { return g.key == key; });
@@ -393,12 +371,16 @@ void multiply(std::vector<std::vector<job::Override>>& all, const std::string& k
 
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of) {
-    return all_candidates(given, make_job, cluster_of, &Space::combinations);
+    return combine_jobs(given, kDecided, make_job, [&](const auto& /*settings*/, const job::Job& job) {
+        return Space(job, cluster_of(job), given).combinations();
+    });
 }
 
 std::vector<Candidate> last_resorts(const std::vector<Given>& given, const JobMaker& make_job,
                                     const ClusterMaker& cluster_of) {
-    return all_candidates(given, make_job, cluster_of, &Space::last_resorts);
+    return combine_jobs(given, kDecided, make_job, [&](const auto& /*settings*/, const job::Job& job) {
+        return Space(job, cluster_of(job), given).last_resorts();
+    });
 }
 
 }  // namespace shardscope::trainer::planner

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,13 @@ inline constexpr std::size_t kMostCandidates = 20000;
 // with the given keys is possible, or if there are more than kMostCandidates.
 std::vector<Candidate> candidates(const std::vector<Given>& given, const JobMaker& make_job,
                                   const ClusterMaker& cluster_of);
+
+// The candidates of a space whose keys are `decided`: `combinations` of each job that the other given keys
+// make, which it gets with their settings. Throws as candidates() does.
+using Combinations = std::function<std::vector<std::vector<job::Override>>(
+    const std::vector<job::Override>& settings, const job::Job& job)>;
+std::vector<Candidate> combine_jobs(const std::vector<Given>& given, std::span<const char* const> decided,
+                                    const JobMaker& make_job, const Combinations& combinations);
 
 // For when none of those fits: everything sharded, in each layout, with as little other memory as the command
 // line allows (one sample at a time, offload, checkpointing, no prefetch).

@@ -210,6 +210,7 @@ TEST_F(PlanTrace, AWrongCommandLineIsStatusTwo) {
     const std::string json = exported({"--fsdp.wrap=module:Block"});
     expect_refused({"plan", json, "--precision.param=bf16"}, 2, {"--precision.param", "[fsdp]"});
     expect_refused({"plan", json, "--time-all"}, 2, {"--time-all"});
+    expect_refused({"plan", json, "--meshes"}, 2, {"--meshes", "job files"});
     expect_refused({"plan", json, "--write", "9999", "--as", folder_ / "x.sqlite"}, 2, {"9999"});
     expect_refused({"plan", json, "--write", "1", "--as", folder_ / "x.toml"}, 2, {"x.toml"});
     expect_refused({"plan", json, "--cluster", "nowhere"}, 2, {"nowhere"});

@@ -158,6 +158,35 @@ TEST_F(PlanVerb, TheDatabaseContainsEveryRow) {
               static_cast<std::int64_t>(plan.at("front").size()));
 }
 
+// Of every mesh the run by hand gives the same numbers, and the table says where its groups lie.
+TEST_F(PlanVerb, MeshesDivideTheRanksAndSayWhereTheirGroupsLie) {
+    const Words meshes = {"plan",
+                          sample("gpt_tensor.toml"),
+                          "--meshes",
+                          "--run.ranks=16",
+                          "--run.steps=3",
+                          "--sim.cluster=h100_ib",
+                          "--parallel.tensor=1,4"};
+    Words json = meshes;
+    json.insert(json.end(), {"--parallel.mode=ddp", "--data.batch=2", "--train.accumulation=1"});
+    const Json plan = train_json(json);
+    ASSERT_EQ(plan.at("fits"), 4);  // two sizes of tensor groups, with and without checkpointing
+    for (const Json& row : plan.at("rows")) {
+        const bool tensor = row.at("settings").at("parallel.tensor") == "4";
+        EXPECT_EQ(row.at("placement"),
+                  tensor ? "tensor 4 in a node, data 4 over 2 nodes" : "data 16 over 2 nodes");
+        Words by_hand = {sample("gpt_tensor.toml"), "--run.device=sim", "--run.ranks=16", "--run.steps=3",
+                         "--sim.cluster=h100_ib"};
+        for (const auto& [key, value] : row.at("settings").items())
+            by_hand.push_back("--" + key + "=" + value.get<std::string>());
+        expect_same(row, train_json(by_hand));
+    }
+    const Outcome table = train(meshes);
+    EXPECT_EQ(table.status, 0);
+    EXPECT_THAT(table.out, AllOf(HasSubstr("The fastest of each size of tensor groups"),
+                                 HasSubstr("tensor 4 in a node, shard 4 over 2 nodes")));
+}
+
 TEST_F(PlanVerb, TheTableShowsTheParetoFrontFirstAndWhyTheRestLoses) {
     const Outcome outcome = plan({"--run.memory_limit=20000000"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -1,0 +1,113 @@
+// The meshes that a planner tries, and how their groups lie on the nodes.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/planner_testing.h"
+#include "trainer/planner/meshes.h"
+
+namespace shardscope::trainer::planner {
+namespace TEST_FILE {
+
+using namespace testing;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// On `ranks` ranks, a micro-batch of eight samples on each; a model with 4 heads.
+class Meshed {
+  public:
+    explicit Meshed(int ranks, sim::Cluster cluster = round_cluster())
+        : planned_("[memory]\nactivation_checkpointing = \"none\"\n", std::move(cluster)),
+          common_{{"run.ranks", {std::to_string(ranks)}}} {}
+
+    std::vector<Candidate> candidates(std::vector<Given> given = {}) const {
+        given.insert(given.end(), common_.begin(), common_.end());
+        return mesh_candidates(given, planned_.make_job);
+    }
+    std::vector<job::Job> jobs(const std::vector<Given>& given = {}) const {
+        std::vector<job::Job> all;
+        for (const Candidate& candidate : candidates(given)) all.push_back(planned_.job(candidate.settings));
+        return all;
+    }
+    std::vector<Row> search(const std::vector<Given>& given = {}) const {
+        return planner::search(candidates(given), planned_.make_job, planned_.cluster_of);
+    }
+
+  private:
+    const Planned planned_;
+    const std::vector<Given> common_;
+};
+
+TEST(PlannerMeshes, DivideTheRanksInEveryWayForTheSameSamples) {
+    const std::vector<job::Job> jobs = Meshed(8).jobs();
+    std::set<int> tensor;
+    std::set<std::pair<int, int>> of_shards;  // tensor group, shard group
+    for (const job::Job& job : jobs) {
+        EXPECT_EQ(job.data.batch * job.train.accumulation * job.data_ranks(), 2 * 8);
+        EXPECT_EQ(job.parallel.sequence, job.parallel.tensor > 1);
+        tensor.insert(job.parallel.tensor);
+        if (job.fsdp.shard_group > 0) of_shards.insert({job.parallel.tensor, job.fsdp.shard_group});
+    }
+    EXPECT_THAT(tensor, ElementsAre(1, 2, 4));  // not 8, as there are 4 heads
+    EXPECT_THAT(of_shards, ElementsAre(std::pair(1, 2), std::pair(1, 4), std::pair(2, 2)));
+    EXPECT_EQ(jobs.front().parallel.tensor, 1);  // the job's own
+}
+
+TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {
+    for (const job::Job& job : Meshed(8).jobs(
+             {{"parallel.tensor", {"2"}}, {"parallel.sequence", {"false"}}, {"fsdp.shard_group", {"2"}}})) {
+        EXPECT_EQ(job.parallel.tensor, 2);
+        EXPECT_FALSE(job.parallel.sequence);
+        EXPECT_EQ(job.fsdp.shard_group, 2);
+    }
+    EXPECT_EQ(Meshed(8).jobs({{"data.batch", {"1"}}}).front().data.batch, 1);
+    try {
+        Meshed(8).candidates({{"parallel.tensor", {"3"}}});
+        FAIL() << "accepted";
+    } catch (const job::JobError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("parallel.tensor"));
+    }
+}
+
+TEST(PlannerMeshes, LieOnTheNodesFromTheInsideOut) {
+    const plan::Mesh mesh{.ranks = 32, .shard = 4, .tensor = 4};
+    EXPECT_EQ(placement_of(mesh, round_cluster(8)),
+              "tensor 4 in a node, shard 4 over 2 nodes, data 2 over 2 nodes");
+    EXPECT_EQ(placement_of(mesh, round_cluster(32)),
+              "tensor 4 in a node, shard 4 in a node, data 2 in a node");
+    EXPECT_EQ(placement_of(mesh, round_cluster(2)),
+              "tensor 4 over 2 nodes, shard 4 over 4 nodes, data 2 over 2 nodes");
+    EXPECT_EQ(placement_of(plan::Mesh{}, round_cluster(8)), "");
+}
+
+// Two nodes of two devices with a slow link between them: a tensor group that spans them is the slowest,
+// since each layer waits for its collectives, and a rank's memory is the smallest.
+TEST(PlannerMeshes, TensorGroupsBelongInsideANode) {
+    sim::Cluster cluster = round_cluster(2);
+    cluster.intra.bandwidth = 1e12;
+    cluster.inter.bandwidth = 1e9;
+    const std::vector<Row> rows = Meshed(4, cluster)
+                                      .search({{"memory.activation_checkpointing", {"none"}},
+                                               {"parallel.mode", {"ddp"}},
+                                               {"model.context", {"256"}}});
+    std::map<int, const Row*> best;
+    for (const Row& row : rows) {
+        ASSERT_TRUE(row.fits()) << row.reason;
+        const Row*& own = best[row.job.parallel.tensor];
+        if (!own || before(&row, own)) own = &row;
+    }
+    ASSERT_EQ(best.size(), 3U);
+    EXPECT_EQ(best[2]->placement, "tensor 2 in a node, data 2 over 2 nodes");
+    EXPECT_EQ(best[4]->placement, "tensor 4 over 2 nodes");
+    EXPECT_LT(best[2]->times.step, best[4]->times.step);
+    EXPECT_LT(best[2]->times.step, best[1]->times.step);
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::planner

@@ -1,0 +1,178 @@
+#include "trainer/planner/meshes.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
+#include "trainer/job/keys.h"
+#include "trainer/planner/key_names.h"
+#include "trainer/planner/model_classes.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+using Settings = std::vector<job::Override>;
+
+constexpr std::array kOfMeshes = {kTensor, kSequence, kMode,         kSharding,     kShardGroup,
+                                  kWrap,   kBatch,    kAccumulation, kCheckpointing};
+// Sizes of micro-batches that are tried for each mesh: all samples of a rank, half of them, and so on.
+constexpr int kMicroBatchSizes = 6;
+
+class Meshes {
+  public:
+    Meshes(const job::Job& job, const Settings& outer, const std::vector<Given>& given,
+           const JobMaker& make_job)
+        : job_(job), outer_(outer), given_(given), make_job_(make_job) {}
+
+    std::vector<Settings> combinations() const {
+        std::vector<Settings> all;
+        for (const std::string& tensor : tensor_sizes()) {
+            const int size = std::stoi(tensor), data = job_.run.ranks / size;
+            for (const Settings& batches : micro_batches(data)) {
+                for (const Settings& sharding : shardings(data)) {
+                    std::vector<Settings> some = {{{kTensor, tensor}}};
+                    multiply(some, kSequence, only(kSequence, size > 1 ? "true" : "false"));
+                    for (Settings& own : some) {
+                        own.insert(own.end(), sharding.begin(), sharding.end());
+                        own.insert(own.end(), batches.begin(), batches.end());
+                    }
+                    multiply(some, kWrap, only(kWrap, wrap()));
+                    multiply(some, kCheckpointing, checkpointings());
+                    all.insert(all.end(), std::make_move_iterator(some.begin()),
+                               std::make_move_iterator(some.end()));
+                }
+            }
+        }
+        return all;
+    }
+
+  private:
+    std::vector<std::string> only(const char* key, const std::string& value) const {
+        const std::vector<std::string>* own = find_given(given_, key);
+        return own ? *own : std::vector<std::string>{value};
+    }
+    // The given ones, or the job's own and the powers of two that divide its ranks and its layers.
+    std::vector<std::string> tensor_sizes() const {
+        if (const auto* own = find_given(given_, kTensor)) {
+            std::vector<std::string> possible;
+            for (const std::string& size : *own) {
+                make_job_(with(size));  // throws what is wrong with a given one
+                possible.push_back(size);
+            }
+            return possible;
+        }
+        std::vector<std::string> sizes = {std::to_string(job_.parallel.tensor)};
+        for (int size = 1; size <= job_.run.ranks && job_.run.ranks % size == 0; size *= 2) {
+            try {
+                checkpointings_for(make_job_(with(std::to_string(size))));  // makes the model
+                add_once(sizes, std::to_string(size));
+            } catch (const job::JobError&) {  // heads, features or tokens that it does not divide
+                if (size > 1) break;
+            }
+        }
+        return sizes;
+    }
+    Settings with(const std::string& tensor) const {
+        Settings settings = outer_;
+        settings.push_back({kTensor, tensor});
+        settings.push_back({kSequence, "false"});
+        settings.insert(settings.end(), {{kMode, "fsdp"}, {kSharding, "FULL_SHARD"}, {kShardGroup, "0"}});
+        return settings;
+    }
+    // The samples of a step on `data` ranks that read different ones, in micro-batches of each size. None if
+    // there are fewer samples than ranks.
+    std::vector<Settings> micro_batches(int data) const {
+        if (find_given(given_, kBatch) || find_given(given_, kAccumulation)) {
+            std::vector<Settings> all(1);
+            multiply(all, kBatch, only(kBatch, std::to_string(job_.data.batch)));
+            multiply(all, kAccumulation, only(kAccumulation, std::to_string(job_.train.accumulation)));
+            return all;
+        }
+        const std::int64_t step = job_.data.batch * job_.train.accumulation * job_.data_ranks();
+        if (step % data != 0) return {};
+        const std::int64_t own = step / data;
+        std::vector<Settings> all;
+        for (std::int64_t batch = own; std::ssize(all) < kMicroBatchSizes; batch /= 2) {
+            all.push_back({{kBatch, std::to_string(batch)}, {kAccumulation, std::to_string(own / batch)}});
+            if (batch % 2 != 0) break;
+        }
+        return all;
+    }
+    // How `data` ranks divide the parameters of a tensor group: whole copies, shard groups of each size, all.
+    std::vector<Settings> shardings(int data) const {
+        std::vector<Settings> all;
+        const auto* modes = find_given(given_, kMode);
+        const auto* strategies = find_given(given_, kSharding);
+        const auto* groups = find_given(given_, kShardGroup);
+        const auto allows = [](const std::vector<std::string>* values, const char* value) {
+            return !values || std::find(values->begin(), values->end(), value) != values->end();
+        };
+        if (allows(modes, "fsdp")) {
+            for (const char* strategy : {"FULL_SHARD", "SHARD_GRAD_OP"})
+                if (data > 1 && !groups && allows(strategies, strategy))
+                    all.push_back({{kMode, "fsdp"}, {kSharding, strategy}, {kShardGroup, "0"}});
+            for (int group = 2; group < data && allows(strategies, "HYBRID_SHARD"); group *= 2) {
+                const std::string text = std::to_string(group);
+                if (data % group == 0 && allows(groups, text.c_str()))
+                    all.push_back({{kMode, "fsdp"}, {kSharding, "HYBRID_SHARD"}, {kShardGroup, text}});
+            }
+        }
+        if (allows(modes, "ddp") && !strategies && !groups) {
+            Settings ddp = {{kMode, "ddp"}};
+            for (const char* precision : {kParam, kReduce})  // units alone hold parameters in bf16
+                if (!find_given(given_, precision)) ddp.push_back({precision, "fp32"});
+            all.push_back(ddp);
+        }
+        return all;
+    }
+    // Units of one block each, unless the job says otherwise.
+    std::string wrap() const {
+        const std::string own = text_of(job_, kWrap);
+        return own == "root" ? wraps_for(job_).front() : own;
+    }
+    std::vector<std::string> checkpointings() const {
+        if (const auto* own = find_given(given_, kCheckpointing)) return *own;
+        std::vector<std::string> all = {text_of(job_, kCheckpointing)};
+        for (const std::string& other : checkpointings_for(job_)) add_once(all, other);
+        return all;
+    }
+
+    const job::Job& job_;
+    const Settings& outer_;
+    const std::vector<Given>& given_;
+    const JobMaker& make_job_;
+};
+
+}  // namespace
+
+std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job) {
+    return combine_jobs(given, kOfMeshes, make_job, [&](const Settings& outer, const job::Job& job) {
+        return Meshes(job, outer, given, make_job).combinations();
+    });
+}
+
+std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
+    constexpr std::array<std::pair<plan::Group, const char*>, 4> kAxes = {
+        {{plan::Group::tensor, "tensor"},
+         {plan::Group::shard, "shard"},
+         {plan::Group::replicate, "data"},
+         {plan::Group::pipeline, "pipeline"}}};
+    std::vector<std::string> words;
+    for (const auto& [group, name] : kAxes) {
+        const int size = mesh.size(group);
+        if (size < 2) continue;
+        std::set<int> nodes;
+        for (int place = 0; place < size; ++place)
+            nodes.insert(cluster.node_of(mesh.member(group, 0, place)));
+        words.push_back(nodes.size() == 1 ? fmt::format("{} {} in a node", name, size)
+                                          : fmt::format("{} {} over {} nodes", name, size, nodes.size()));
+    }
+    return traces::schema::joined(words, ", ");
+}
+
+}  // namespace shardscope::trainer::planner

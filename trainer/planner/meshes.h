@@ -1,0 +1,21 @@
+// The meshes that a planner tries: how the ranks of a job are divided into tensor groups, shard groups and
+// copies of the parameters, with what a mesh decides (the samples and micro-batches of a rank, and whether
+// blocks are checkpointed). Every mesh takes the job's samples per step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/plan/mesh.h"
+#include "trainer/planner/space.h"
+
+namespace shardscope::trainer::planner {
+
+// Throws JobError as candidates() does.
+std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job);
+
+// The axes with several ranks, the innermost first, and how their groups lie on the nodes: "tensor 8 in a
+// node, shard 4 over 4 nodes, data 2 over 2 nodes". Empty if there is one rank.
+std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster);
+
+}  // namespace shardscope::trainer::planner
