@@ -40,7 +40,8 @@ class Rank {
         : device_(device),
           mesh_(mesh),
           rank_(rank),
-          stream_(device.add_stream(rank, plan::Stream::unshard)) {}
+          stream_(device.add_stream(rank, plan::Stream::unshard)),
+          receives_(device.add_stream(rank, plan::Stream::receive)) {}
 
     std::vector<float> collective(plan::Group among, plan::Operation operation, const std::vector<float>& in,
                                   std::size_t result, std::int64_t full, int divisor = 1) {
@@ -55,6 +56,31 @@ class Rank {
     }
     std::vector<float> sum(plan::Group among, float value) {
         return collective(among, plan::Operation::all_reduce, {value}, 1, 1);
+    }
+    // Sends values to a neighbour in the pipeline and receives as many from it.
+    std::vector<float> swap(int other, const std::vector<float>& values) {
+        Memory sent(device_, rank_, values.size()), received(device_, rank_, values.size());
+        device_.copy(rank_, sent.data(), reinterpret_cast<const std::byte*>(values.data()), sent.bytes());
+        const auto message = [&](bool sends, std::byte* data) {
+            device::CollectiveLaunch launch;
+            launch.communicator = sends ? mesh_.channel(rank_, other) : mesh_.channel(other, rank_);
+            launch.place = sends ? 0 : 1;
+            launch.members = 2;
+            launch.sequence = next_[launch.communicator]++;
+            launch.call = {sends ? plan::Operation::send : plan::Operation::recv,
+                           plan::DType::fp32,
+                           data,
+                           data,
+                           static_cast<std::int64_t>(values.size()),
+                           1};
+            return device_.enqueue(sends ? stream_ : receives_, device::Waits{}, launch);
+        };
+        const auto over = message(true, sent.data());
+        device_.wait(message(false, received.data()));
+        device_.wait(over);
+        std::vector<float> out(values.size());
+        device_.copy(rank_, reinterpret_cast<std::byte*>(out.data()), received.data(), received.bytes());
+        return out;
     }
     device::StreamEvent barrier() {
         return device_.enqueue(stream_, device::Waits{}, part(plan::Group::world));
@@ -99,7 +125,7 @@ class Rank {
     CudaDevice& device_;
     plan::Mesh mesh_;
     int rank_;
-    device::StreamIndex stream_;
+    device::StreamIndex stream_, receives_;
     std::map<int, std::int64_t> next_;
 };
 
@@ -175,6 +201,31 @@ TEST_F(CudaProcesses, MoveAndSumBetweenThem) {
     EXPECT_THAT(averaged, Each(ElementsAre(5.5F, 11, 16.5F, 22))) << "over 2, by NCCL's average";
     EXPECT_THAT(divided, Each(ElementsAre(2.75F, 5.5F, 8.25F, 11))) << "over 4, after NCCL's sum";
     EXPECT_THAT(sent, Each(ElementsAre(1, 2, 3, 4)));
+}
+
+// A pipeline of three places, each of which sends to both neighbours while they send to it.
+TEST_F(CudaProcesses, SendToTheirNeighboursInThePipeline) {
+    testing::PlayedProcesses job(3);
+    const plan::Mesh mesh{3, 1, 1, 3};
+    std::array<std::vector<float>, 3> from_next, from_previous;
+    const auto thrown = run(job, mesh, [&](Rank& own) {
+        const int r = own.number();
+        const std::vector<float> values = {static_cast<float>(r), static_cast<float>(10 * r)};
+        // Neighbours in the same order on both sides: 0 and 1, then 1 and 2, then 2 and 0.
+        const auto swap = [&](int other) {
+            (other == (r + 1) % 3 ? from_next : from_previous)[static_cast<std::size_t>(r)] =
+                own.swap(other, values);
+        };
+        if (r == 0) return swap(1), swap(2);
+        if (r == 1) return swap(0), swap(2);
+        return swap(1), swap(0);
+    });
+    EXPECT_THAT(thrown, Each(""));
+    for (std::size_t r = 0; r < 3; ++r) {
+        const auto next = static_cast<float>((r + 1) % 3), previous = static_cast<float>((r + 2) % 3);
+        EXPECT_THAT(from_next[r], ElementsAre(next, 10 * next));
+        EXPECT_THAT(from_previous[r], ElementsAre(previous, 10 * previous));
+    }
 }
 
 // HYBRID_SHARD of 4 ranks, 2 x 2: shard groups {0, 1} and {2, 3}, replicate groups {0, 2} and {1, 3}.
