@@ -165,10 +165,20 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
         job.fsdp.layout = layout;
         return job;
     };
-    const std::vector<job::Job> meshes = {
-        on(1, 1, false, job::FsdpLayout::fsdp1), on(2, 1, false, job::FsdpLayout::fsdp1),
-        on(2, 2, true, job::FsdpLayout::fsdp2), on(2, 4, false, job::FsdpLayout::lean),
-        on(1, 4, false, job::FsdpLayout::fsdp2)};
+    const auto in_pipeline = [](job::Job job) {
+        job.run.ranks *= 2;
+        job.parallel.pipeline = 2;
+        job.parallel.schedule = "gpipe";
+        job.train.accumulation_sync = false;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {on(1, 1, false, job::FsdpLayout::fsdp1),
+                                          on(2, 1, false, job::FsdpLayout::fsdp1),
+                                          on(2, 2, true, job::FsdpLayout::fsdp2),
+                                          on(2, 4, false, job::FsdpLayout::lean),
+                                          on(1, 4, false, job::FsdpLayout::fsdp2),
+                                          in_pipeline(on(1, 2, false, job::FsdpLayout::fsdp1)),
+                                          in_pipeline(on(2, 2, true, job::FsdpLayout::fsdp2))};
     const std::vector<double> uninterrupted = train(meshes[0]);
     for (std::size_t from = 0; from < meshes.size(); ++from) {
         for (std::size_t to = 0; to < meshes.size(); ++to) {

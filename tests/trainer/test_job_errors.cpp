@@ -54,7 +54,8 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "job.toml:1: there is no section [xyzzy]; the sections are run, model, data, parallel, fsdp, ddp, "
          "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
-         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence"},
+         "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence, "
+         "pipeline, schedule, virtual_stages"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
         {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
         {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
@@ -121,7 +122,8 @@ TEST(JobErrors, NameTheLineOfATomlError) {
 
 TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
     EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
-              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence");
+              "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence, "
+              "pipeline, schedule, virtual_stages");
 }
 
 TEST(JobErrors, NameTheOptionOnTheCommandLine) {
@@ -231,6 +233,22 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
          "job.toml:4: parallel.mode: \"none\" trains with one tensor group of 2 ranks, but run.ranks is 4; "
          "set "
          "run.ranks to 2, or parallel.mode to \"fsdp\" or \"ddp\""},
+        {"[run]\nranks = 8\n[parallel]\ntensor = 2\npipeline = 3",
+         "job.toml:5: parallel.pipeline: 8 ranks in tensor groups of 2 cannot be cut into 3 places of a "
+         "pipeline; "
+         "the nearest number of places that works is 2"},
+        {"[run]\nranks = 4\n[parallel]\nmode = 'none'\npipeline = 2",
+         "job.toml:4: parallel.mode: \"none\" trains with one copy of the model on 2 ranks, but run.ranks is "
+         "4; set "
+         "run.ranks to 2, or parallel.mode to \"fsdp\" or \"ddp\""},
+        {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[train]\naccumulation_sync = true",
+         "job.toml:6: train.accumulation_sync: the stages of a pipeline reduce their gradients once per "
+         "step; omit "
+         "the key"},
+        {"[parallel]\nvirtual_stages = 2",
+         "job.toml:2: parallel.virtual_stages: only the places of a pipeline have stages; set "
+         "parallel.pipeline "
+         "above 1, or omit the key"},
         {"[parallel]\nsequence = true",
          "job.toml:2: parallel.sequence: only the ranks of a tensor group divide the tokens; set "
          "parallel.tensor "

@@ -34,13 +34,12 @@ struct RunLayout {
 
     // The rank's place in its copy: role by role (sharding::Program), in each as Mesh::copy_index. And the
     // rank of the first copy that has the place.
-    int place_of(int rank) const { return rank / ranks_of_role() * mesh.copy_size() + mesh.copy_index(rank); }
-    int rank_at(int place) const {
-        return place / mesh.copy_size() * ranks_of_role() + place % mesh.copy_size();
+    int place_of(int rank) const {
+        return mesh.pipeline_index(rank) * mesh.copy_size() + mesh.copy_index(rank);
     }
-
-  private:
-    int ranks_of_role() const { return mesh.ranks * mesh.copy_size() / static_cast<int>(places.size()); }
+    int rank_at(int place) const {
+        return place / mesh.copy_size() * (mesh.ranks / mesh.pipeline) + place % mesh.copy_size();
+    }
 };
 
 RunLayout layout_of(const sharding::Program& program);

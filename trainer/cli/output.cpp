@@ -168,6 +168,13 @@ std::string describe_run(const sharding::Program& program) {
         words.push_back(fmt::format("tensor groups of {}{}", job.parallel.tensor,
                                     job.parallel.sequence ? " with sequence parallelism" : ""));
     }
+    if (job.parallel.pipeline > 1) {
+        const std::string each = job.parallel.virtual_stages > 1
+                                     ? fmt::format(" with {} stages each", job.parallel.virtual_stages)
+                                     : "";
+        words.push_back(fmt::format("a pipeline of {} places{} ({})", job.parallel.pipeline, each,
+                                    job.parallel.schedule));
+    }
     const std::vector<std::string> more = options(job);
     words.insert(words.end(), more.begin(), more.end());
     const auto units = static_cast<std::int64_t>(program.units().size());

@@ -1,5 +1,6 @@
 #include "trainer/executor/loss_board.h"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -31,10 +32,12 @@ void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses
 BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     BoardLoss total;
     total.step = step;
-    for (std::size_t piece = 0; piece < row.losses[0].size(); ++piece) {
+    std::size_t pieces = 0;
+    for (const std::vector<double>& losses : row.losses) pieces = std::max(pieces, losses.size());
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
         for (const std::vector<double>& losses : row.losses) {
-            if (losses.size() != row.losses[0].size())
-                throw std::logic_error("ranks report different numbers of losses");
+            if (losses.empty()) continue;
+            if (losses.size() != pieces) throw std::logic_error("ranks report different numbers of losses");
             total.loss += losses[piece];
             ++total.pieces;
         }

@@ -25,8 +25,8 @@ class LossBoard {
     // tell() rethrows the exceptions of on_step.
     LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step);
 
-    // `losses`: of the rank's micro-batches (or batches), as many as on the other ranks. Steps increase; one
-    // that the rank has submitted before is ignored.
+    // `losses`: of the rank's micro-batches (or batches), as many as on the other ranks, or none. Steps
+    // increase; one that the rank has submitted before is ignored.
     void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1);
 
   private:

@@ -76,6 +76,11 @@ class Training {
     void on_loss(const BoardLoss& loss);
     void on_validation(const BoardLoss& loss);
     std::string not_finite(const BoardLoss& loss) const;
+    // On the boards, the ranks of each place of a pipeline; those of the last stage alone have losses.
+    int board_ranks() const { return job_.data_ranks() * program_.mesh().pipeline; }
+    int board_rank(int rank) const {
+        return program_.mesh().pipeline_index(rank) * job_.data_ranks() + program_.mesh().data_rank(rank);
+    }
     bool validates() const { return program_.evaluation() && options_.validation; }
     std::int64_t validation_batches() const;
 
@@ -108,8 +113,8 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       options_(options),
       train_(dataset, options.first_sample),
       validation_batches_(validation_batches()),
-      losses_(job_.data_ranks(), [this](const BoardLoss& loss) { on_loss(loss); }),
-      validation_(job_.data_ranks(), [this](const BoardLoss& loss) { on_validation(loss); }),
+      losses_(board_ranks(), [this](const BoardLoss& loss) { on_loss(loss); }),
+      validation_(board_ranks(), [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
       ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),
       ranks_(program,
@@ -145,7 +150,7 @@ void Training::tell(const char* board, int rank, std::int64_t step, std::span<co
         options_.processes->world->tell(board,
                                         world::MessageWriter().add(step).add(module).add_all(losses).text());
     } else {
-        (board == kLoss ? losses_ : validation_).tell(program_.mesh().data_rank(rank), step, losses, module);
+        (board == kLoss ? losses_ : validation_).tell(board_rank(rank), step, losses, module);
     }
 }
 
@@ -155,7 +160,7 @@ void Training::hear(LossBoard& board, int rank, std::string_view text) {
         world::MessageReader message(text);
         const auto step = message.number<std::int64_t>();
         const auto module = message.number<std::int32_t>();
-        board.tell(program_.mesh().data_rank(rank), step, message.numbers<double>(), module);
+        board.tell(board_rank(rank), step, message.numbers<double>(), module);
     } catch (...) {
         ranks_.fail(std::current_exception());
     }
@@ -277,7 +282,8 @@ HostCalls Training::calls_of(int rank) {
                                   batch, input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
-        tell(kLoss, rank, step, losses, module);
+        // What a stage before the last has copied is no loss.
+        tell(kLoss, rank, step, program_.of(rank).has_loss() ? losses : std::span<const double>(), module);
     };
     calls.read_validation_loss = [&state](double loss) { state.validation_losses.push_back(loss); };
     return calls;

@@ -266,11 +266,29 @@ void Checks::data() const {
 
 void Checks::strategy() {
     const int ranks = job_.run.ranks;
-    const int tensor = job_.parallel.tensor;
+    const int tensor = job_.parallel.tensor, pipeline = job_.parallel.pipeline;
     if (ranks % tensor != 0) {
         refuse("parallel.tensor", "run.ranks",
                fmt::format("{} ranks cannot be cut into tensor groups of {}; choose a divisor of run.ranks",
                            ranks, tensor));
+    }
+    if (ranks / tensor % pipeline != 0) {
+        int nearest = pipeline;
+        while (ranks / tensor % nearest != 0) --nearest;
+        refuse("parallel.pipeline", "run.ranks",
+               fmt::format("{} ranks in tensor groups of {} cannot be cut into {} places of a pipeline; the "
+                           "nearest number of places that works is {}",
+                           ranks, tensor, pipeline, nearest));
+    }
+    if (pipeline > 1) {
+        if (given("train.accumulation_sync") && job_.train.accumulation_sync) {
+            refuse("train.accumulation_sync", "parallel.pipeline",
+                   "the stages of a pipeline reduce their gradients once per step; omit the key");
+        }
+        job_.train.accumulation_sync = false;
+    } else if (job_.parallel.virtual_stages > 1) {
+        refuse("parallel.virtual_stages", "parallel.pipeline",
+               "only the places of a pipeline have stages; set parallel.pipeline above 1, or omit the key");
     }
     if (job_.parallel.sequence && tensor == 1) {
         refuse("parallel.sequence", "parallel.tensor",
@@ -280,12 +298,14 @@ void Checks::strategy() {
     if (job_.parallel.sequence && job_.model.type == ModelType::mlp) {
         refuse("parallel.sequence", "model.type", "an mlp has no tokens to divide; omit the key");
     }
-    if (job_.parallel.mode == ParallelMode::none && ranks != tensor) {
+    if (job_.parallel.mode == ParallelMode::none && job_.data_ranks() > 1) {
         refuse("parallel.mode", "run.ranks",
                fmt::format("\"none\" trains with one {}, but run.ranks is {}; set run.ranks to {}, or "
                            "parallel.mode to \"fsdp\" or \"ddp\"",
-                           tensor > 1 ? fmt::format("tensor group of {} ranks", tensor) : "rank", ranks,
-                           tensor));
+                           pipeline > 1 ? fmt::format("copy of the model on {} ranks", job_.model_ranks())
+                           : tensor > 1 ? fmt::format("tensor group of {} ranks", tensor)
+                                        : "rank",
+                           ranks, job_.model_ranks()));
     }
     FsdpSection& fsdp = job_.fsdp;
     if (job_.parallel.mode == ParallelMode::fsdp) {

@@ -168,8 +168,11 @@ struct DataSection {
 
 struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
-    int tensor = 1;         // ranks that share the arithmetic of each layer
-    bool sequence = false;  // they also divide the rows between the shared matmuls
+    int tensor = 1;                 // ranks that share the arithmetic of each layer
+    bool sequence = false;          // they also divide the rows between the shared matmuls
+    int pipeline = 1;               // places of the pipeline, each with other layers
+    std::string schedule = "1f1b";  // of the micro-batches through it (pipeline/schedule_table.h)
+    int virtual_stages = 1;         // stages of each place
 };
 
 struct FsdpSection {
@@ -264,8 +267,10 @@ struct Job {
     Origins origins;                 // for messages about a key that is found to be wrong only later
     std::vector<std::string> notes;  // sentences about keys that a launcher overrides
 
-    // Ranks that read different samples; the others repeat these samples with other parts of the layers.
-    int data_ranks() const { return run.ranks / parallel.tensor; }
+    // Ranks that read different samples; the others repeat these samples with other parts of the model.
+    int data_ranks() const { return run.ranks / model_ranks(); }
+    // Ranks that together compute the whole model for their samples.
+    int model_ranks() const { return parallel.tensor * parallel.pipeline; }
 };
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.

@@ -260,6 +260,13 @@ std::vector<Key> make_keys() {
         parallel.boolean(
             "sequence", &ParallelSection::sequence,
             "these ranks also divide the tokens in norms, dropout and residuals (sequence parallelism)"),
+        parallel.integer("pipeline", &ParallelSection::pipeline, 1, 1024,
+                         "places of a pipeline: each has some of the layers, and train.accumulation "
+                         "micro-batches pass through all"),
+        parallel.text("schedule", &ParallelSection::schedule,
+                      "the order of their forwards and backwards: a name that the verb schedule lists"),
+        parallel.integer("virtual_stages", &ParallelSection::virtual_stages, 1, 64,
+                         "stages of each place; more than 1 with an interleaved schedule"),
 
         fsdp.choice(
             "sharding_strategy", &FsdpSection::sharding_strategy, strategy_names(),

@@ -108,13 +108,13 @@ void Lifting::check() const {
                "profiler.step() after each step of the loop (PyTorch), or push an NVTX range ProfilerStep#N "
                "around each");
     }
-    if (const std::string_view tensor = trace_.config_value("parallel.tensor");
-        !tensor.empty() && tensor != "1") {
-        refuse(out_.file,
-               fmt::format("it was recorded with parallel.tensor = {}, and only the data axes can be "
-                           "replayed under other settings; record a job with parallel.tensor = 1, or "
-                           "run this one with --run.device=sim",
-                           tensor));
+    for (const char* axis : {"parallel.tensor", "parallel.pipeline"}) {
+        const std::string_view size = trace_.config_value(axis);
+        if (size.empty() || size == "1") continue;
+        refuse(out_.file, fmt::format("it was recorded with {0} = {1}, and only the data axes can be "
+                                      "replayed under other settings; record a job with {0} = 1, or "
+                                      "run this one with --run.device=sim",
+                                      axis, size));
     }
     if (trace_.collectives.size() == 0) {
         const bool any = std::find(trace_.device.kind.begin(), trace_.device.kind.end(),

@@ -325,7 +325,8 @@ class LiftedWorkload final : public sharding::Workload {
         wrap_units(*model, player_.step(), 0);
         return std::make_unique<sharding::FullyShardedDataParallel>(std::move(model));
     }
-    Batch load_batch(plan::PlanBuilder& builder, const job::Job& /*job*/) override {
+    Batch load_batch(plan::PlanBuilder& builder, const job::Job& /*job*/,
+                     const BatchParts& /*parts*/) override {
         player_.begin_micro_batch();
         player_.play(builder, nullptr, player_.step().data);
         return {};

@@ -51,7 +51,7 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
     add_child(std::make_unique<LayerNorm>("embedding_norm", shape.width));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
-        add_child(std::make_unique<BertLayer>("layers." + std::to_string(i), shape));
+        add_layer(std::make_unique<BertLayer>("layers." + std::to_string(i), shape));
     add_child(std::make_unique<Linear>("transform", shape.width, shape.width, true, kBertStd));
     add_child(std::make_unique<Activation>(std::string(name_of(shape.activation)), shape.activation));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
@@ -64,7 +64,7 @@ Bert::Bert(const BertShape& shape) : Module("Bert", "") {
 }
 
 plan::Tensor Bert::forward(Graph& graph, const plan::Tensor& tokens) {
-    return call_in_order(graph, *this, tokens);
+    return call_stage(graph, *this, tokens);
 }
 
 }  // namespace shardscope::trainer::model

@@ -1,4 +1,5 @@
 // Modules that only call others, and the operations between modules.
+#include <algorithm>
 #include <utility>
 
 #include "trainer/kernels/cost.h"
@@ -13,7 +14,14 @@ Sequential::Sequential(std::string attribute, std::vector<std::unique_ptr<Module
 }
 
 plan::Tensor Sequential::forward(Graph& graph, const plan::Tensor& input) {
-    return call_in_order(graph, *this, input);
+    return call_stage(graph, *this, input);
+}
+
+plan::Tensor call_stage(Graph& graph, Module& parent, const plan::Tensor& input) {
+    plan::Tensor x = input;
+    const std::size_t end = std::min(graph.stage.end, parent.children().size());
+    for (std::size_t i = graph.stage.first; i < end; ++i) x = call(graph, *parent.children()[i], x);
+    return x;
 }
 
 plan::Tensor call_in_order(Graph& graph, Module& parent, const plan::Tensor& input) {

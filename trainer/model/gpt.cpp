@@ -71,7 +71,7 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
     add_child(std::make_unique<PositionEmbedding>("position_embedding", shape.context, shape.width));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
-        add_child(std::make_unique<GptBlock>("blocks." + std::to_string(i), shape));
+        add_layer(std::make_unique<GptBlock>("blocks." + std::to_string(i), shape));
     add_child(std::make_unique<LayerNorm>("norm", shape.width));
     add_child(make_head({.width = shape.width,
                          .vocabulary = shape.vocabulary,
@@ -82,7 +82,7 @@ Gpt::Gpt(const GptShape& shape) : Module("GPT", "") {
 }
 
 plan::Tensor Gpt::forward(Graph& graph, const plan::Tensor& tokens) {
-    return call_in_order(graph, *this, tokens);
+    return call_stage(graph, *this, tokens);
 }
 
 void record_cross_entropy_backward(Graph& graph, const plan::Tensor& logits,

@@ -126,8 +126,10 @@ class Sequential final : public Module {
 
 // The following functions do not belong to a module.
 
-// Calls the children of `parent`, each with the output of the one before it.
+// Calls the children of `parent`, each with the output of the one before it: all, or those of the graph's
+// stage.
 plan::Tensor call_in_order(Graph& graph, Module& parent, const plan::Tensor& input);
+plan::Tensor call_stage(Graph& graph, Module& parent, const plan::Tensor& input);
 
 // a + b with both gradients: the residual.
 plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b);

@@ -74,7 +74,7 @@ Llama::Llama(const LlamaShape& shape)
     add_child(std::move(embedding));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     for (int i = 0; i < shape.layers; ++i)
-        add_child(std::make_unique<LlamaBlock>("blocks." + std::to_string(i), shape, rotary_));
+        add_layer(std::make_unique<LlamaBlock>("blocks." + std::to_string(i), shape, rotary_));
     add_child(std::make_unique<RMSNorm>("norm", shape.width));
     add_child(make_head({.width = shape.width,
                          .vocabulary = shape.vocabulary,
@@ -86,7 +86,7 @@ Llama::Llama(const LlamaShape& shape)
 
 plan::Tensor Llama::forward(Graph& graph, const plan::Tensor& tokens) {
     graph.shared = rotary_.make(graph);
-    plan::Tensor logits = call_in_order(graph, *this, tokens);
+    plan::Tensor logits = call_stage(graph, *this, tokens);
     graph.shared = {};
     return logits;
 }

@@ -25,6 +25,7 @@ std::unique_ptr<Sequential> make_net(int layers, int width, bool bias, kernels::
                                      : second ? second_of_pair(tensor)
                                               : first_of_pair(tensor));
         if (paired && !second) linear->enter_tensor_region_of(tensor);
+        linear->is_layer = tensor == 1 || !second;  // a pair stays together
         net.push_back(std::move(linear));
     }
     return std::make_unique<Sequential>("net", std::move(net));

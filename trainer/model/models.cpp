@@ -160,6 +160,12 @@ BatchShape batch_shape(const job::Job& job) {
     return shape;
 }
 
+std::int64_t elements_between_layers(const job::Job& job) {
+    const BatchShape shape = batch_shape(job);
+    const std::int64_t rows = job.model.type == job::ModelType::mlp ? shape.samples : shape.tokens;
+    return rows * job.model.width / (job.parallel.sequence ? job.parallel.tensor : 1);
+}
+
 plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output, const plan::Tensor& target) {
     const plan::Tensor scores = to_dtype(graph, output, plan::DType::fp32);
     if (job.model.type == job::ModelType::mlp) return mse_loss(graph, scores, target);

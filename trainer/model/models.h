@@ -23,6 +23,8 @@ struct BatchShape {
 // The model of the job: the shape of [model], with train.freeze's classes frozen and the classes of
 // memory.activation_checkpointing checkpointed. Throws JobError for a class that the model does not have.
 std::unique_ptr<Module> make_model(const job::Job& job);
+// Elements of the tensor that a rank's micro-batch has between two layers.
+std::int64_t elements_between_layers(const job::Job& job);
 BatchShape batch_shape(const job::Job& job);
 int vocabulary(
     const job::Job& job);  // tokens of a language model; bert: including the mask, which is the last

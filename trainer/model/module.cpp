@@ -27,6 +27,7 @@ Graph for_recomputation(const Graph& graph, plan::Tape& tape, const plan::Tensor
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     again.sequence = graph.sequence;
     again.tensor = graph.tensor;
+    again.stage = graph.stage;
     again.shared = shared;
     return again;
 }
@@ -153,6 +154,7 @@ ModuleTree number_modules(std::unique_ptr<Module> root) {
     }
     for (Parameter* parameter : tree.parameters)
         parameter->users = static_cast<int>(tree.users[static_cast<std::size_t>(parameter->id)].size());
+    tree.held.assign(tree.parameters.begin(), tree.parameters.end());
     tree.root = std::move(root);
     return tree;
 }

@@ -70,6 +70,11 @@ struct Activated {
     plan::Tensor output;
 };
 
+// Some of the children of the module whose children form a pipeline's stages: [first, end).
+struct ChildRange {
+    std::size_t first = 0, end = SIZE_MAX;
+};
+
 // The context of a forward(). `dtype`: the element type of activations, of the parameters that kernels read
 // and of their gradients. `training`: dropout is active. Gradients are wanted while the tape records.
 struct Graph {
@@ -85,7 +90,8 @@ struct Graph {
     // Between the pairs of matmuls that a tensor group divides, each rank has other rows (sequence
     // parallelism).
     bool sequence = false;
-    int tensor = 1;  // ranks of the tensor group
+    int tensor = 1;    // ranks of the tensor group
+    ChildRange stage;  // the part of the model that this forward calls
     plan::Tensor
         shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
 
@@ -125,6 +131,9 @@ class Module {
     // Parameters that forward() reads and another module owns (a tied head). The owner outlives this module.
     virtual std::vector<const Parameter*> shared_parameters() const { return {}; }
 
+    // One of the equal parts of a model that a pipeline's stages are made of.
+    bool is_layer = false;
+
     // Activations inside are not kept but recomputed in the backward (torch.utils.checkpoint).
     bool checkpointed = false;
 
@@ -140,6 +149,10 @@ class Module {
     // wrapper.
     Module& child(std::size_t position) { return *children_[position]; }
     void add_child(std::unique_ptr<Module> child) { children_.push_back(std::move(child)); }
+    void add_layer(std::unique_ptr<Module> layer) {
+        layer->is_layer = true;
+        add_child(std::move(layer));
+    }
     // `rows` and `width` of the whole parameter, which is cut.
     Parameter& add_parameter(std::string name_of, std::int64_t rows, std::int64_t width, Init init,
                              const TensorCut& cut = {}) {
@@ -171,6 +184,8 @@ struct ModuleTree {
     std::vector<Module*> modules;
     std::vector<int> parents;  // of `modules`, by position; -1 for the root
     std::vector<Parameter*> parameters;
+    std::vector<const Parameter*>
+        held;                 // those of `parameters` that a rank holds: with a pipeline, its stages'
     std::vector<int> owners;  // the module id of each parameter
     // The ids of the modules that read each parameter, its owner first; shared if more than one.
     std::vector<std::vector<int>> users;

@@ -32,7 +32,7 @@ class Meshes {
     std::vector<Settings> combinations() const {
         std::vector<Settings> all;
         for (const std::string& tensor : tensor_sizes()) {
-            const int size = std::stoi(tensor), data = job_.run.ranks / size;
+            const int size = std::stoi(tensor), data = job_.run.ranks / (size * job_.parallel.pipeline);
             for (const Settings& batches : micro_batches(data)) {
                 for (const Settings& sharding : shardings(data)) {
                     std::vector<Settings> some = {{{kTensor, tensor}}};

@@ -86,7 +86,7 @@ Values Space::shard_groups() const {
     if (job_.fsdp.shard_group > 0) groups.push_back(std::to_string(job_.fsdp.shard_group));
     const int ranks = job_.run.ranks, devices = cluster_.devices;
     if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices % job_.parallel.tensor == 0 &&
-        devices > job_.parallel.tensor)
+        devices > job_.parallel.tensor && job_.data_ranks() % (devices / job_.parallel.tensor) == 0)
         add_once(groups, std::to_string(devices / job_.parallel.tensor));
     return groups;
 }

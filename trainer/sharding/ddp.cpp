@@ -102,7 +102,8 @@ void Ddp::use(std::vector<Bucket> buckets) {
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1, mesh_.tensor}, tree_, ready_order_);
+    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1, mesh_.tensor, mesh_.pipeline}, tree_,
+                                 ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -111,7 +112,7 @@ void Ddp::place(const Bucket& bucket) {
     if (!options_.gradient_as_bucket_view) return;
     for (const model::Parameter* p : bucket.parameters) {
         gradient_arg(*p) = slot_in_bucket(*p);
-        optimizer_.set_gradient(static_cast<std::size_t>(p->id), slot_in_bucket(*p));
+        optimizer_.set_gradient(slot_of(*p), slot_in_bucket(*p));
     }
 }
 
@@ -173,7 +174,7 @@ void Ddp::setup(plan::PlanBuilder& builder) {
     // Every rank gets rank 0's values: one coalesced broadcast, as in DDP's constructor.
     std::int64_t elements = 0;
     std::vector<plan::Arg> parameters;
-    for (const model::Parameter* p : tree_.parameters) {
+    for (const model::Parameter* p : tree_.held) {
         parameters.push_back(parameter_arg(*p));
         elements += p->elements();
     }
@@ -198,8 +199,12 @@ void Ddp::begin_step(plan::PlanBuilder& builder) {
 
 void Ddp::begin_micro_batch(MicroBatch micro) {
     Replicated::begin_micro_batch(micro);
-    synchronizes_ = micro.last() || accumulation_sync_;
     next_bucket_ = 0;
+}
+
+void Ddp::begin_backward(MicroBatch micro) {
+    Replicated::begin_backward(micro);
+    synchronizes_ = micro.last() || accumulation_sync_;
 }
 
 void Ddp::pre_forward() {

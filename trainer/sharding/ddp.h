@@ -25,6 +25,7 @@ class Ddp final : public Replicated {
     void setup(plan::PlanBuilder& builder) override;
     void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
+    void begin_backward(MicroBatch micro) override;
     void pre_forward();  // of the wrapper
     void end_backward() override;
     int unit_of(const model::Parameter& parameter) const override;

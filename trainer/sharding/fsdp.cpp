@@ -20,7 +20,7 @@ constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 }  // namespace
 
 plan::Mesh Fsdp::mesh_of(const job::Job& job) {
-    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor};
+    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor, job.parallel.pipeline};
     if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
     if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
     return mesh;
@@ -41,7 +41,7 @@ plan::Tensor FullyShardedDataParallel::forward(model::Graph& graph, const plan::
 }
 
 Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
-    : Parallelism(job, mesh_of(job)),
+    : Parallelism(job, mesh_of(job), tree),
       options_(job.fsdp),
       strategy_(traits(job.fsdp.sharding_strategy)),
       accumulation_sync_(job.train.accumulation_sync),
@@ -157,18 +157,23 @@ void Fsdp::setup(plan::PlanBuilder& builder) {
 void Fsdp::begin_step(plan::PlanBuilder& builder) {
     Parallelism::begin_step(builder);
     for (State& state : units_) state.unit->begin_step();
+    if (by_schedule()) wait_for_optimizer();
 }
 
 void Fsdp::begin_micro_batch(MicroBatch micro) {
-    Parallelism::begin_micro_batch(micro);
-    synchronizes_ = micro.last() || accumulation_sync_;
+    begin_backward(micro);
     order_known_ = !pre_forward_order_.empty();
     post_forward_order_.clear();
     for (State& state : units_) {
         state.awaits_backward = false;
         state.leaves_nodes_of = -1;
-        state.unit->begin_micro_batch(synchronizes_);
     }
+}
+
+void Fsdp::begin_backward(MicroBatch micro) {
+    Parallelism::begin_backward(micro);
+    synchronizes_ = micro.last() || accumulation_sync_;
+    for (State& state : units_) state.unit->begin_micro_batch(synchronizes_);
 }
 
 void Fsdp::end_step() {
@@ -216,6 +221,18 @@ void Fsdp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradie
 
 // --- gather and free ---------------------------------------------------------------------------------------
 
+// Whether the forward reads any of its parameters: the root's wrapper is called by every stage.
+bool Fsdp::is_of_stage(int unit) const {
+    if (unit < 0 || !by_schedule()) return unit >= 0;
+    return std::find(stage_units_.begin(), stage_units_.end(), unit) != stage_units_.end();
+}
+
+// Gathers read the shards that it has written.
+void Fsdp::wait_for_optimizer() {
+    builder().order(plan::Stream::compute, plan::Stream::unshard);
+    if (prepares_) builder().order(plan::Stream::compute, plan::Stream::pre_unshard);
+}
+
 void Fsdp::rate_limiter() {
     if (!limits_ || evaluating_ || free_events_.size() < kMaxInflightAllGathers) return;
     const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel.rate_limiter");
@@ -245,11 +262,8 @@ void Fsdp::reshard(int id) {
 void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& input) {
     if (builder().muted()) return;
     const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
-    if (wrapper.is_root) {  // after the optimizer has written the shards
-        builder().order(plan::Stream::compute, plan::Stream::unshard);
-        if (prepares_) builder().order(plan::Stream::compute, plan::Stream::pre_unshard);
-    }
-    if (wrapper.unit < 0) return;
+    if (wrapper.is_root && !by_schedule()) wait_for_optimizer();
+    if (!is_of_stage(wrapper.unit)) return;
     const int id = wrapper.unit;
     if (!at(id).in_backward) {
         const plan::PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
@@ -272,7 +286,7 @@ void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, c
     // fully_shard also prefetches in a forward that is recomputed, unless the unit's backward has begun.
     const bool first = builder().phase() == plan::Phase::forward;
     const bool again = options_.layout == job::FsdpLayout::fsdp2 && !at(id).in_backward;
-    if (options_.forward_prefetch && order_known_ && !evaluating_ && (first || again))
+    if (options_.forward_prefetch && order_known_ && !evaluating_ && !by_schedule() && (first || again))
         prefetch_forward(graph, id);
 }
 
@@ -314,7 +328,7 @@ void Fsdp::prefetch_forward(model::Graph& graph, int id) {
 
 void Fsdp::post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output) {
     if (!builder().muted()) free_after_forward(wrapper);
-    if (wrapper.unit < 0 || output.value < 0) return;
+    if (!is_of_stage(wrapper.unit) || output.value < 0) return;
     graph.tape.hook([this, id = wrapper.unit] {
         const plan::PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
                                             module_of(id));
@@ -325,12 +339,12 @@ void Fsdp::post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, 
 void Fsdp::free_after_forward(const FullyShardedDataParallel& wrapper) {
     const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
     if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
-    if (wrapper.unit < 0) return;
+    if (!is_of_stage(wrapper.unit)) return;
     const int id = wrapper.unit;
     // fully_shard frees nothing in a forward that is recomputed: the backward needs it soon.
     if (options_.layout == job::FsdpLayout::fsdp2 && builder().phase() == plan::Phase::recompute) return;
     // The backward starts with the root, so the root's parameters stay.
-    if (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward) reshard(id);
+    if (!by_schedule() && (evaluating_ ? !at(id).is_root : !at(id).stays_after_forward)) reshard(id);
     if (builder().phase() == plan::Phase::forward) {
         post_forward_order_.push_back(id);
         at(id).awaits_backward = true;
@@ -344,7 +358,7 @@ void Fsdp::pre_backward(int id) {
     at(id).in_backward = true;
     unshard(id);
     unit(id).wait_gathered(builder());
-    if (options_.backward_prefetch == job::BackwardPrefetch::pre) {
+    if (options_.backward_prefetch == job::BackwardPrefetch::pre && !by_schedule()) {
         const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_backward_prefetch");
         prefetch_backward(id);
     }
@@ -361,8 +375,8 @@ void Fsdp::prefetch_backward(int id) {
 
 void Fsdp::post_backward(int id) {
     at(id).in_backward = false;
-    if (unit(id).gathered() && !stays_after_backward(at(id))) reshard(id);
-    if (options_.backward_prefetch == job::BackwardPrefetch::post) {
+    if (!by_schedule() && unit(id).gathered() && !stays_after_backward(at(id))) reshard(id);
+    if (options_.backward_prefetch == job::BackwardPrefetch::post && !by_schedule()) {
         const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_backward_prefetch");
         prefetch_backward(id);
     }

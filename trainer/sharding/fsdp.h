@@ -27,6 +27,10 @@ class Fsdp final : public Parallelism {
     void setup(plan::PlanBuilder& builder) override;
     void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
+    void begin_stage(const std::vector<int>& units) override { stage_units_ = units; }
+    void begin_backward(MicroBatch micro) override;
+    void gather_unit(int unit) override { unshard(unit); }
+    void free_unit(int unit) override { reshard(unit); }
     void end_backward() override;
     void end_step() override;
     void end_evaluation() override;
@@ -59,6 +63,7 @@ class Fsdp final : public Parallelism {
 
     void unshard(int unit);
     void reshard(int unit);
+    void wait_for_optimizer();
     void rate_limiter();
     void pre_backward(int unit);
     void post_backward(int unit);
@@ -82,7 +87,11 @@ class Fsdp final : public Parallelism {
     bool accumulation_sync_;
     bool limits_ = false;       // whether the all-gather limiter is on
     bool synchronizes_ = true;  // whether this backward reduces
-    bool prepares_ = false;     // whether gathers begin on the pre_unshard stream
+    // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
+    std::vector<int> stage_units_;
+    bool is_of_stage(int unit) const;
+    bool by_schedule() const { return mesh_.pipeline > 1 && !evaluating_; }
+    bool prepares_ = false;  // whether gathers begin on the pre_unshard stream
     bool offload_ = false;
     // With NO_SHARD in low precision, a unit's copy, including the root's, is freed after each use (PyTorch's
     // post_reshard).

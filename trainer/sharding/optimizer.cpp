@@ -38,10 +38,10 @@ void copy_to_host(plan::PlanBuilder& builder, const plan::Arg& to, const plan::A
 }
 
 // Sums what the ranks of a shard group have computed for their parts, and the first `cut` of the sums over
-// the tensor group, whose ranks have computed the others alike.
+// the tensor group, whose ranks have computed the others alike; then over the stages, if wanted.
 void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size_t cut, bool on_host,
-                 const plan::Mesh& mesh) {
-    if (mesh.shard == 1 && cut == 0) return;
+                 const plan::Mesh& mesh, bool all_stages) {
+    if (mesh.shard == 1 && cut == 0 && !all_stages) return;
     plan::Tensor device = sums;
     if (on_host) {
         device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
@@ -55,6 +55,7 @@ void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size
     };
     if (mesh.shard > 1) over(plan::Group::shard, device);
     if (cut > 0) over(plan::Group::tensor, part_of(device, 0, cut));
+    if (all_stages) over(plan::Group::pipeline, device);
     builder.order(plan::Stream::post_backward, plan::Stream::compute);
     if (on_host) copy_to_host(builder, sums, device);
 }
@@ -125,10 +126,20 @@ void OptimizerPlanner::zero_grad(plan::PlanBuilder& builder) {
     has_gradients_ = false;
 }
 
+// The stages of a pipeline add up theirs, of which only the sum is wanted: all have as many numbers, zeros
+// after the last.
+plan::Tensor OptimizerPlanner::new_squares(plan::PlanBuilder& builder, std::size_t count,
+                                           bool on_host) const {
+    const bool stages = mesh_.pipeline > 1;
+    plan::Tensor sums = new_sums(builder, "squares of gradients", stages ? parameters_ : count, on_host);
+    if (stages) builder.memset(sums, on_host ? plan::Stream::host : plan::Stream::compute);
+    return sums;
+}
+
 plan::Tensor OptimizerPlanner::squares_by_slot(plan::PlanBuilder& builder,
                                                const std::vector<const OptimizerSlot*>& slots,
                                                bool on_host) const {
-    plan::Tensor sums = new_sums(builder, "squares of gradients", slots.size(), on_host);
+    plan::Tensor sums = new_squares(builder, slots.size(), on_host);
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const OptimizerSlot& slot = *slots[i];
         const plan::PlanBuilder::Scope of_slot(builder, plan::Phase::optimizer, slot.module, slot.unit);
@@ -136,7 +147,7 @@ plan::Tensor OptimizerPlanner::squares_by_slot(plan::PlanBuilder& builder,
                        {part_of(sums, i, 1), slot.gradient}, {slot.elements}, 2 * slot.elements,
                        stream_of(slot));
     }
-    reduce_sums(builder, sums, 0, on_host, mesh_);
+    reduce_sums(builder, sums, 0, on_host, mesh_, mesh_.pipeline > 1);
     return sums;
 }
 
@@ -160,7 +171,7 @@ plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
             if (!part.segments.empty()) parts.push_back(std::move(part));
         }
     }
-    plan::Tensor sums = new_sums(builder, "squares of gradients", counts[0] + counts[1], on_host);
+    plan::Tensor sums = new_squares(builder, counts[0] + counts[1], on_host);
     std::size_t first = 0;
     for (Part& part : parts) {
         const OptimizerSlot& slot = *part.slot;
@@ -172,7 +183,7 @@ plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
                            {slot.elements, slot.per_rank}, 2 * slot.elements, stream_of(slot));
         op.kernel().segments = builder.add_segments(std::move(part.segments));
     }
-    reduce_sums(builder, sums, counts[0], on_host, mesh_);
+    reduce_sums(builder, sums, counts[0], on_host, mesh_, mesh_.pipeline > 1);
     return sums;
 }
 
@@ -235,7 +246,7 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         norms = new_sums(builder, "norms of parameters", count, on_host);
         for (std::size_t i = 0; i < slots_.size(); ++i)
             compute_norms(builder, slots_[i], norms, first_norm[i]);
-        reduce_sums(builder, norms, 0, on_host, mesh_);
+        reduce_sums(builder, norms, 0, on_host, mesh_, false);
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i].trained()) update(builder, slots_[i], norms, first_norm[i]);

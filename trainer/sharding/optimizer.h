@@ -42,9 +42,10 @@ struct StatePiece {
 
 class OptimizerPlanner {
   public:
-    // `mesh`: the ranks that hold the other parts of a slot's sequence.
-    OptimizerPlanner(const job::OptimizerSection& options, double clip_norm, plan::Mesh mesh)
-        : options_(options), clip_norm_(clip_norm), mesh_(mesh) {}
+    // `mesh`: the ranks that hold the other parts of a slot's sequence. `parameters`: of the whole model.
+    OptimizerPlanner(const job::OptimizerSection& options, double clip_norm, plan::Mesh mesh,
+                     std::size_t parameters)
+        : options_(options), clip_norm_(clip_norm), mesh_(mesh), parameters_(parameters) {}
 
     // Adds a slot whose buffers are declared, except for its state, which is declared in `persistent`;
     // returns its index.
@@ -76,6 +77,7 @@ class OptimizerPlanner {
 
   private:
     void clip(plan::PlanBuilder& builder);
+    plan::Tensor new_squares(plan::PlanBuilder& builder, std::size_t count, bool on_host) const;
     // The squares of the gradients of the trained slots, over all ranks.
     plan::Tensor squares_by_slot(plan::PlanBuilder& builder, const std::vector<const OptimizerSlot*>& slots,
                                  bool on_host) const;
@@ -90,6 +92,7 @@ class OptimizerPlanner {
     job::OptimizerSection options_;
     double clip_norm_ = 0;
     plan::Mesh mesh_;
+    std::size_t parameters_;
     std::vector<OptimizerSlot> slots_;
     bool has_state_ = false, has_gradients_ = false, keep_gradients_ = false;
 };

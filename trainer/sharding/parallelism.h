@@ -30,7 +30,7 @@ struct MicroBatch {
 
 class Parallelism : public model::ParameterStore {
   public:
-    Parallelism(const job::Job& job, plan::Mesh mesh);
+    Parallelism(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree);
 
     const plan::Mesh& mesh() const { return mesh_; }
 
@@ -46,7 +46,15 @@ class Parallelism : public model::ParameterStore {
     // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
     // step; after_optimizer.
     virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
+    //
+    // In a pipeline, forwards and backwards of stages alternate: begin_micro_batch and begin_stage come
+    // before each forward, begin_backward before each backward, and end_backward after the last one. The
+    // units of the stages that are next are gathered and freed between them.
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
+    virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that its forward reads
+    virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
+    virtual void gather_unit(int /*unit*/) {}
+    virtual void free_unit(int /*unit*/) {}
     virtual void end_backward() {}
     virtual void after_optimizer() {}
     virtual void end_step() { builder_ = nullptr; }

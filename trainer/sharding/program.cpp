@@ -1,10 +1,12 @@
 #include "trainer/sharding/program.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
 #include "trainer/model/layers.h"
+#include "trainer/plan/messages.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
 #include "trainer/sharding/values.h"
@@ -19,7 +21,7 @@ job::Job job_for(job::Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
     job.parallel.mode = job::ParallelMode::none;
     job.ddp.shard_optimizer = false;
-    job.run.ranks = job.parallel.tensor = 1;
+    job.run.ranks = job.parallel.tensor = job.parallel.pipeline = job.parallel.virtual_stages = 1;
     job.parallel.sequence = false;
     job.data.batch = 1;
     job.train = {};
@@ -42,7 +44,7 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
-    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor};
+    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor, job.parallel.pipeline};
     switch (job.parallel.mode) {
         case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
@@ -54,14 +56,29 @@ std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::
     return std::make_unique<Replicated>(job, replicas, tree);
 }
 
+// The stages, and in the tree the parameters of those that the role holds.
+std::optional<Stages> stages_of(const job::Job& job, model::ModuleTree& tree, int role) {
+    if (job.parallel.pipeline == 1) return std::nullopt;
+    Stages stages = make_stages(job, *tree.root);
+    tree.held.clear();
+    for (const int stage : stages.schedule.stages_of(role)) {
+        const std::vector<const model::Parameter*> own = stages.parameters_of(stage);
+        tree.held.insert(tree.held.end(), own.begin(), own.end());
+    }
+    return stages;
+}
+
 }  // namespace
 
 Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
     : Program(job, std::move(workload), purpose, 0) {
+    for (int r = 1; r < mesh().pipeline; ++r)
+        others_.push_back(std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r)));
     add_units_of(*this);
     for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
+    check_messages();
 }
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role)
@@ -69,9 +86,25 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
       role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
+      stages_(stages_of(job_, tree_, role)),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     make_plans();
+}
+
+// The schedule and the Plans are this program's own: what is wrong with them is a mistake in it.
+void Program::check_messages() const {
+    if (others_.empty()) return;
+    const auto check = [&](const std::function<const plan::Plan*(const Program&)>& plan_of) {
+        std::vector<const plan::Plan*> plans;
+        for (int r = 0; r < roles(); ++r) plans.push_back(plan_of(role(r)));
+        const std::string problem = plan::find_message_problem(mesh(), plans);
+        if (!problem.empty()) throw std::logic_error(problem);
+    };
+    std::size_t steps = 0;
+    for (int r = 0; r < roles(); ++r) steps = std::max(steps, role(r).steps_.size());
+    for (std::size_t s = 0; s < steps; ++s) check([s](const Program& own) { return &own.step(s); });
+    if (evaluation_) check([](const Program& own) { return own.evaluation(); });
 }
 
 // Numbers the role's units after those of the roles before it.
@@ -110,7 +143,8 @@ void Program::make_plans() {
     const std::int64_t losses = job_.train.accumulation * kDouble;
     loss_host_ = declare("loss (host)", plan::MemorySpace::pinned, losses);
     finite_host_ = declare("non-finite flag", plan::MemorySpace::pinned, sizeof(std::int32_t));
-    if (job_.train.accumulation > 1) losses_ = declare("losses", plan::MemorySpace::device, losses);
+    if (job_.train.accumulation > 1 && has_loss())
+        losses_ = declare("losses", plan::MemorySpace::device, losses);
     if (job_.memory.gemm_workspace_bytes > 0) {
         workspace_ = declare("workspaces of matrix products", plan::MemorySpace::device,
                              2 * job_.memory.gemm_workspace_bytes);
@@ -225,7 +259,7 @@ Program::Variables Program::micro_batch(plan::PlanBuilder& builder, MicroBatch m
     Workload::Batch batch;
     {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::data, -1, -1);
-        batch = workload_->load_batch(builder, job_);
+        batch = workload_->load_batch(builder, job_, {});
     }
     plan::Tensor output, loss_value;
     {
@@ -241,6 +275,40 @@ Program::Variables Program::micro_batch(plan::PlanBuilder& builder, MicroBatch m
     return {std::move(output), std::move(batch.input), std::move(batch.target), std::move(loss_value)};
 }
 
+void Program::keep_loss(plan::PlanBuilder& builder, int micro, const plan::Tensor& loss) const {
+    if (losses_ < 0 || !loss) return;
+    builder.memcpy({losses_, micro * kDouble, kDouble}, {loss.view.buffer, 0, kDouble},
+                   traces::schema::kCopyDeviceToDevice);
+}
+
+PipelineStep Program::pipeline_step(plan::PlanBuilder& builder) const {
+    return PipelineStep({builder, job_, *workload_, tree_, *parallelism_, *stages_, role_,
+                         builder.whole(finite_host_),
+                         [this, &builder](plan::Tape& tape) { return new_graph(builder, tape); }});
+}
+
+// Those of a step, in turn or as the schedule of the pipeline says. What the last one has computed.
+Program::Variables Program::micro_batches(plan::PlanBuilder& builder) {
+    Variables variables;
+    if (stages_) {
+        pipeline_step(builder).train([&](int micro, const plan::Tensor& loss) {
+            keep_loss(builder, micro, loss);
+            variables.loss = loss;
+        });
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, -1, -1);
+        parallelism_->end_backward();
+        return variables;
+    }
+    const int count = job_.train.accumulation;
+    for (int i = 0; i < count; ++i) {
+        variables = {};
+        workload_->end_variables();
+        variables = micro_batch(builder, {i, count});
+        keep_loss(builder, i, variables.loss);
+    }
+    return variables;
+}
+
 // The loop of every PyTorch tutorial: zero_grad; for each micro-batch next batch, forward, loss, backward;
 // step. The loss is read one step late, so that the host is ahead of the device by at most one step.
 plan::Plan Program::make_step(plan::PlanKind kind) {
@@ -250,17 +318,7 @@ plan::Plan Program::make_step(plan::PlanKind kind) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, -1, -1);
         parallelism_->optimizer().zero_grad(builder);
     }
-    const int count = job_.train.accumulation;
-    Variables variables;
-    for (int i = 0; i < count; ++i) {
-        variables = {};
-        workload_->end_variables();
-        variables = micro_batch(builder, {i, count});
-        if (count > 1 && variables.loss) {
-            builder.memcpy({losses_, i * kDouble, kDouble}, {variables.loss.view.buffer, 0, kDouble},
-                           traces::schema::kCopyDeviceToDevice);
-        }
-    }
+    Variables variables = micro_batches(builder);
     parallelism_->optimizer().step(builder);
     parallelism_->after_optimizer();
     {
@@ -274,7 +332,7 @@ plan::Plan Program::make_step(plan::PlanKind kind) {
         }
         if (variables.loss) {
             const plan::Arg losses =
-                count > 1 ? builder.whole(losses_) : plan::Arg{variables.loss.view.buffer, 0, kDouble};
+                losses_ >= 0 ? builder.whole(losses_) : plan::Arg{variables.loss.view.buffer, 0, kDouble};
             builder.memcpy(builder.whole(loss_host_), losses, traces::schema::kCopyDeviceToHost);
         }
         builder.record(loss_event_, plan::Stream::compute);
@@ -294,7 +352,7 @@ plan::Plan Program::make_finish() {
     return builder.take();
 }
 
-// A forward that leaves nothing behind, and its result: the loss of held-out samples, or the logits.
+// A forward that leaves nothing behind, and its result.
 plan::Plan Program::make_evaluation() {
     const bool generates = purpose_ == Purpose::generate;
     plan::PlanBuilder builder =
@@ -306,10 +364,20 @@ plan::Plan Program::make_evaluation() {
         tape.set_recording(false);
         model::Graph graph = new_graph(builder, tape);
         graph.training = false;
-        const Workload::Batch batch = workload_->load_batch(builder, job_);
-        const plan::Tensor output = call(graph, *tree_.root, batch.input);
-        const plan::Tensor result = generates ? to_dtype(graph, output, plan::DType::fp32)
-                                              : workload_->loss(graph, job_, output, batch.target);
+        Workload::Batch batch;
+        plan::Tensor output, result;
+        if (stages_) {
+            result = pipeline_step(builder).evaluate();
+        } else {
+            batch = workload_->load_batch(builder, job_, {});
+            output = call(graph, *tree_.root, batch.input);
+            result = generates ? to_dtype(graph, output, plan::DType::fp32)
+                               : workload_->loss(graph, job_, output, batch.target);
+        }
+        if (!result) {  // of a stage before the last
+            parallelism_->end_evaluation();
+            return builder.take();
+        }
         const std::int64_t bytes = generates ? result.bytes() : kDouble;
         const plan::Tensor on_host = builder.new_tensor(
             generates ? "logits (host)" : "validation loss (host)", plan::MemoryCategory::other,

@@ -15,6 +15,8 @@
 #include "trainer/plan/account.h"
 #include "trainer/plan/plan.h"
 #include "trainer/sharding/parallelism.h"
+#include "trainer/sharding/pipeline_step.h"
+#include "trainer/sharding/stages.h"
 #include "trainer/sharding/workload.h"
 
 namespace shardscope::trainer::sharding {
@@ -49,7 +51,7 @@ class Program {
     const Program& role(int role) const {
         return role == 0 ? *this : *others_[static_cast<std::size_t>(role) - 1];
     }
-    int role_of(int rank) const { return rank / (job_.run.ranks / roles()); }
+    int role_of(int rank) const { return mesh().pipeline_index(rank); }
     const Program& of(int rank) const { return role(role_of(rank)); }
 
     const job::Job& job() const { return job_; }
@@ -68,6 +70,9 @@ class Program {
     std::size_t warm_up_steps() const { return steps_.size() - 1; }
     // Reads the last step's loss.
     const plan::Plan& finish() const { return finish_; }
+
+    // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
+    bool has_loss() const { return !stages_ || stages_->place_of(stages_->count() - 1) == role_; }
 
     // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one
     // sample.
@@ -93,9 +98,13 @@ class Program {
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role);
     void make_plans();
     void add_units_of(Program& role);
+    void check_messages() const;
     plan::PlanBuilder new_builder(plan::PlanKind kind) const;
     model::Graph new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const;
     Variables micro_batch(plan::PlanBuilder& builder, MicroBatch micro);
+    Variables micro_batches(plan::PlanBuilder& builder);
+    PipelineStep pipeline_step(plan::PlanBuilder& builder) const;
+    void keep_loss(plan::PlanBuilder& builder, int micro, const plan::Tensor& loss) const;
     plan::Plan make_setup();
     plan::Plan make_step(plan::PlanKind kind);
     plan::Plan make_finish();
@@ -106,6 +115,7 @@ class Program {
     int role_;
     std::unique_ptr<Workload> workload_;
     model::ModuleTree tree_;
+    std::optional<Stages> stages_;  // of a pipeline
     std::unique_ptr<Parallelism> parallelism_;
     Purpose purpose_;
     plan::BufferId loss_host_ = -1;    // pinned: the losses of the previous step, one per micro-batch

@@ -8,8 +8,8 @@
 
 namespace shardscope::trainer::sharding {
 
-Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh)
-    : mesh_(mesh), optimizer_(job.optimizer, job.train.clip_norm, mesh) {}
+Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree)
+    : mesh_(mesh), optimizer_(job.optimizer, job.train.clip_norm, mesh, tree.parameters.size()) {}
 
 void Parallelism::initialize(plan::PlanBuilder& builder, const model::Parameter& parameter,
                              const plan::Arg& to, std::int64_t first, std::int64_t per_rank,
@@ -47,21 +47,22 @@ void Parallelism::sum_over_tensor_group(plan::PlanBuilder& builder, const plan::
 
 Replicated::Replicated(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
                        bool shard_optimizer)
-    : Parallelism(job, mesh),
+    : Parallelism(job, mesh, tree),
       tree_(tree),
       alone_(job.parallel.mode == job::ParallelMode::none),
       parameter_args_(tree.parameters.size()),
       gradient_args_(tree.parameters.size()),
+      slot_of_(tree.parameters.size(), 0),
       has_gradient_(tree.parameters.size(), false),
       uses_left_(tree.parameters.size(), 0),
       sums_(tree.parameters.size()) {
-    for (const model::Parameter* parameter : tree.parameters) {
+    for (const model::Parameter* parameter : tree.held) {
         if (parameter->trained) trained_.push_back(parameter);
     }
     if (shard_optimizer) {
         one_slot();
     } else {
-        for (const model::Parameter* p : tree.parameters) add_whole(*p);
+        for (const model::Parameter* p : tree.held) add_whole(*p);
     }
 }
 
@@ -82,7 +83,7 @@ void Replicated::add_whole(const model::Parameter& p) {
                                        plan::MemorySpace::device, bytes_of(p), -1, owner});
         gradient_arg(p) = slot.gradient;
     }
-    optimizer_.add_slot(persistent_, std::move(slot));
+    slot_of_[static_cast<std::size_t>(p.id)] = optimizer_.add_slot(persistent_, std::move(slot));
 }
 
 void Replicated::one_slot() {
@@ -109,7 +110,7 @@ void Replicated::one_slot() {
     slot.parameter = {flat_parameters_, 0, part, part};
     slot.gradient = {flat_gradients_, 0, part, part};
     optimizer_.add_slot(persistent_, std::move(slot));
-    for (const model::Parameter* p : tree_.parameters) {
+    for (const model::Parameter* p : tree_.held) {
         if (!p->trained) add_whole(*p);  // frozen ones get buffers of their own
     }
 }
@@ -120,7 +121,7 @@ void Replicated::setup(plan::PlanBuilder& builder) {
         builder.allocate(flat_parameters_, plan::Stream::compute);
         builder.memset(builder.whole(flat_parameters_));  // padding stays zero
     }
-    for (const model::Parameter* p : tree_.parameters) {
+    for (const model::Parameter* p : tree_.held) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup,
                                              tree_.owners[static_cast<std::size_t>(p->id)], unit_of(*p));
         if (parameter_arg(*p).buffer != flat_parameters_)
@@ -137,7 +138,12 @@ void Replicated::begin_step(plan::PlanBuilder& builder) {
 
 void Replicated::begin_micro_batch(MicroBatch micro) {
     Parallelism::begin_micro_batch(micro);
-    for (const model::Parameter* p : tree_.parameters) {
+    begin_backward(micro);
+}
+
+void Replicated::begin_backward(MicroBatch micro) {
+    Parallelism::begin_backward(micro);
+    for (const model::Parameter* p : tree_.held) {
         uses_left_[static_cast<std::size_t>(p->id)] = p->users;
     }
 }

@@ -17,6 +17,7 @@ class Replicated : public Parallelism {
     void setup(plan::PlanBuilder& builder) override;
     void begin_step(plan::PlanBuilder& builder) override;
     void begin_micro_batch(MicroBatch micro) override;
+    void begin_backward(MicroBatch micro) override;
     void end_backward() override;
     void after_optimizer() override;
     plan::Arg parameter(const model::Parameter& parameter) override;
@@ -43,6 +44,8 @@ class Replicated : public Parallelism {
     bool has_gradient(const model::Parameter& p) const {
         return has_gradient_[static_cast<std::size_t>(p.id)];
     }
+    // Of a parameter that has a slot of its own.
+    std::size_t slot_of(const model::Parameter& p) const { return slot_of_[static_cast<std::size_t>(p.id)]; }
     const std::vector<const model::Parameter*>& trained() const { return trained_; }
     std::int64_t bytes_of(const model::Parameter& p) const {
         return p.elements() * size_of(plan::DType::fp32);
@@ -58,6 +61,7 @@ class Replicated : public Parallelism {
     const bool alone_;  // nothing else reduces gradients: the optimizer sums those of a tensor group
     std::vector<const model::Parameter*> trained_;
     std::vector<plan::Arg> parameter_args_, gradient_args_;      // indexed by parameter id
+    std::vector<std::size_t> slot_of_;                           // indexed by parameter id
     std::vector<bool> has_gradient_;                             // in this step, indexed by parameter id
     std::vector<int> uses_left_;                                 // in this backward, indexed by parameter id
     std::vector<plan::Tensor> sums_;                             // sums of the uses so far in this backward

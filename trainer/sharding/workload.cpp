@@ -12,7 +12,7 @@ namespace {
 class JobWorkload final : public Workload {
   public:
     std::unique_ptr<model::Module> model(const job::Job& job) override { return model::make_model(job); }
-    Batch load_batch(plan::PlanBuilder& builder, const job::Job& job) override;
+    Batch load_batch(plan::PlanBuilder& builder, const job::Job& job, const BatchParts& parts) override;
     plan::Tensor loss(model::Graph& graph, const job::Job& job, const plan::Tensor& output,
                       const plan::Tensor& target) override {
         return model::loss(graph, job, output, target);
@@ -20,7 +20,8 @@ class JobWorkload final : public Workload {
 };
 
 // The next batch of samples: made on the host, copied to the device.
-Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::Job& job) {
+Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::Job& job,
+                                        const BatchParts& parts) {
     const model::BatchShape shape = model::batch_shape(job);
     const std::int64_t input = shape.input_bytes / size_of(shape.dtype);
     const std::int64_t target = shape.target_bytes / size_of(shape.dtype);
@@ -38,10 +39,13 @@ Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::J
     }
     const plan::PlanBuilder::Range range(builder, "aten::to");
     Batch batch;
-    batch.input = builder.new_tensor("input", plan::MemoryCategory::activations, input, shape.dtype);
-    batch.target = builder.new_tensor("target", plan::MemoryCategory::activations, target, shape.dtype);
-    builder.memcpy(batch.input, host_input, traces::schema::kCopyHostToDevice);
-    builder.memcpy(batch.target, host_target, traces::schema::kCopyHostToDevice);
+    const auto on_device = [&](const char* name, std::int64_t elements) {
+        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, shape.dtype);
+    };
+    if (parts.input) batch.input = on_device("input", input);
+    if (parts.target) batch.target = on_device("target", target);
+    if (parts.input) builder.memcpy(batch.input, host_input, traces::schema::kCopyHostToDevice);
+    if (parts.target) builder.memcpy(batch.target, host_target, traces::schema::kCopyHostToDevice);
     return batch;
 }
 

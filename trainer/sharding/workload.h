@@ -14,6 +14,11 @@ class Workload {
     struct Batch {
         plan::Tensor input, target;
     };
+    // What of it the rank's device needs: of a pipeline, the first stage reads inputs and the last one
+    // targets.
+    struct BatchParts {
+        bool input = true, target = true;
+    };
 
     virtual ~Workload() = default;
 
@@ -23,7 +28,7 @@ class Workload {
 
     // The calls of one micro-batch, in this order. The loss's first 8 bytes are a double; none: the loss is
     // not read.
-    virtual Batch load_batch(plan::PlanBuilder& builder, const job::Job& job) = 0;
+    virtual Batch load_batch(plan::PlanBuilder& builder, const job::Job& job, const BatchParts& parts) = 0;
     virtual plan::Tensor loss(model::Graph& graph, const job::Job& job, const plan::Tensor& output,
                               const plan::Tensor& target) = 0;
     // What the loop does after the optimizer's step, once per step.

@@ -111,7 +111,7 @@ std::vector<WrappedModule> parameters_by_wrapper(const model::ModuleTree& tree) 
         place[static_cast<std::size_t>(module->id)] = wrapped.size();
         wrapped.push_back({wrapper, {}});
     }
-    for (const model::Parameter* parameter : tree.parameters) {
+    for (const model::Parameter* parameter : tree.held) {
         const int wrapper = nearest_common_wrapper(tree, tree.users[static_cast<std::size_t>(parameter->id)]);
         wrapped[place[static_cast<std::size_t>(wrapper)]].parameters.push_back(parameter);
     }

@@ -36,7 +36,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
          {"type", "name", "width", "layers", "bias", "heads", "kv_heads", "context", "vocabulary", "dropout",
           "tied_embeddings", "activation", "fused_activation", "attention"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
-        {"parallel", {"mode", "tensor", "sequence"}},
+        {"parallel", {"mode", "tensor", "sequence", "pipeline", "schedule", "virtual_stages"}},
         {"fsdp",
          {"sharding_strategy", "wrap", "exclude", "unit", "reshard_after_forward", "layout", "shard_group",
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
@@ -153,6 +153,17 @@ TEST(CommandLine, ATensorGroupIsDescribed) {
         HasSubstr("8 ranks, FSDP FULL_SHARD, wrap module:Block, tensor groups of 2 with sequence "
                   "parallelism, layout fsdp2, no limiter; gpt, 4 layers, width 64, context 64: 236,928 "
                   "parameters in 5 units\n"));
+}
+
+TEST(CommandLine, APipelineIsDescribed) {
+    const Outcome outcome =
+        train({sample("gpt_3d.toml"), "--run.steps=1", "--data.path=" + sample("README.md")});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(
+        outcome.err,
+        HasSubstr("8 ranks, FSDP FULL_SHARD, wrap module:Block, tensor groups of 2, a pipeline of 2 places "
+                  "(1f1b), layout fsdp2, no limiter, 4 micro-batches per step (no_sync); gpt, 4 layers, "
+                  "width 64, context 64: 236,928 parameters in 6 units\n"));
 }
 
 TEST(CommandLine, ReportsThatStandardOutputIsFull) {

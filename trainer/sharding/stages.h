@@ -1,0 +1,33 @@
+// The stages that a pipeline cuts a model into, and the schedule of their micro-batches.
+//
+// The L layers of a model (its blocks; of an mlp its Linears, in pairs if a tensor group divides them) are
+// dealt in their order to S = pipeline * virtual_stages stages: L div S each, and the first L mod S have one
+// more. What comes before the first layer (embeddings) belongs to the first stage, what follows the last
+// (norm, head) to the last, and what stands between two layers (an activation) to the stage of the one before
+// it.
+#pragma once
+
+#include <vector>
+
+#include "trainer/job/job.h"
+#include "trainer/model/module.h"
+#include "trainer/pipeline/schedule.h"
+
+namespace shardscope::trainer::sharding {
+
+struct Stages {
+    pipeline::Schedule schedule;            // with transfers, and what FSDP gathers and frees
+    std::vector<model::ChildRange> ranges;  // by stage: children of `layers`
+    const model::Module* layers = nullptr;  // the module whose children are divided
+
+    int count() const { return schedule.stages(); }
+    int place_of(int stage) const { return schedule.rank_of_stage[static_cast<std::size_t>(stage)]; }
+    bool is_first(int stage) const { return stage == 0; }
+    bool is_last(int stage) const { return stage + 1 == count(); }
+    std::vector<const model::Parameter*> parameters_of(int stage) const;
+};
+
+// Throws JobError if the job's schedule cannot have its micro-batches, or the model is too small.
+Stages make_stages(const job::Job& job, const model::Module& root);
+
+}  // namespace shardscope::trainer::sharding
