@@ -17,6 +17,7 @@ namespace TEST_FILE {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Three ranks arrive at a collective at these times, and it ends at 1000 for all.
@@ -190,6 +191,112 @@ TEST(Distributed, TransferWaitingAndBandwidthByGroupAndSize) {
     ASSERT_THAT(one.ranks, SizeIs(1));
     EXPECT_EQ(one.traffic[0].parts, 2);
     EXPECT_EQ(one.traffic[0].waiting_ns, 0);
+}
+
+// A mesh of 2 shards x 2 parts of a tensor group: rank = tensor + 2 * shard.
+//
+//   each rank, step 0..1000:   kernel 0..400
+//                              all_gather over its shard group      300..500, group 1 or 2, 1,000 bytes
+//                              all_reduce over its tensor group     500..600, of rank 0: 400..600, group 3 or
+//                              4,
+//                                                                   2,000 bytes
+//                              all_reduce over all                  700..710, group 0, 8 bytes
+std::unique_ptr<store::Trace> run_on_mesh(bool axes_known) {
+    RunBuilder run(0);
+    for (int rank = 0; rank < 4; ++rank) {
+        const int tensor = rank % 2, shard = rank / 2;
+        run.sink().add(schema::RankRow{.rank = rank,
+                                       .device = rank,
+                                       .global_pid = run.pid(rank),
+                                       .global_tid = run.tid(rank),
+                                       .host = "host",
+                                       .device_name = "",
+                                       .shard = shard,
+                                       .tensor = tensor});
+        run.step(rank, 0, 0, 1000);
+        run.kernel(rank, 0, 400, 0);
+        run.collective(rank, 300, 500,
+                       {.bytes = 1000, .sequence = 0, .group = 1 + tensor, .group_size = 2, .launched = 1});
+        run.collective(rank, rank == 0 ? 400 : 500, 600,
+                       {.operation = schema::Operation::all_reduce,
+                        .bytes = 2000,
+                        .sequence = 0,
+                        .group = 3 + shard,
+                        .group_size = 2,
+                        .launched = 2});
+        run.collective(rank, 700, 710,
+                       {.operation = schema::Operation::all_reduce,
+                        .bytes = 8,
+                        .sequence = 0,
+                        .group = 0,
+                        .group_size = 4,
+                        .launched = 3});
+    }
+    const char* const axes[] = {"shard+tensor", "shard", "shard", "tensor", "tensor"};
+    for (int group = 4; axes_known && group >= 0; --group)
+        run.sink().add(schema::GroupRow{
+            .group = group, .axis = axes[group], .ranks = {}, .name = {}, .description = {}});
+    return run.take();
+}
+
+TEST(Distributed, TwoAxesOfEqualSizeAreTwoRows) {
+    const auto trace = run_on_mesh(true);
+    const std::vector<AxisTraffic> axes = distributed_report(*trace).axes;
+    ASSERT_THAT(axes, SizeIs(3));
+    const AxisTraffic &shard = axes[0], &both = axes[1], &tensor = axes[2];
+    EXPECT_EQ(shard.axis, "shard");
+    EXPECT_EQ(both.axis, "shard+tensor");
+    EXPECT_EQ(tensor.axis, "tensor");
+    EXPECT_EQ(shard.group_size, tensor.group_size);
+    EXPECT_EQ(shard.groups, 2);
+    EXPECT_EQ(both.groups, 1);
+    EXPECT_EQ(tensor.collectives, 2);  // one in each of the two groups
+    EXPECT_EQ(tensor.bytes, 2 * 2000);
+    EXPECT_EQ(tensor.transfer_ns, 100 + 100);
+    EXPECT_DOUBLE_EQ(tensor.algbw_gbps, 4000.0 / 200);
+    EXPECT_DOUBLE_EQ(tensor.busbw_gbps, 4000.0 / 200);  // all_reduce of 2: 2 (n - 1) / n = 1
+    EXPECT_DOUBLE_EQ(shard.busbw_gbps, 2000.0 / 400 / 2);
+    // Summed over the 4 ranks, each of one step.
+    EXPECT_EQ(tensor.steps, 4);
+    EXPECT_EQ(tensor.parts, 4);
+    EXPECT_EQ(tensor.part_bytes, 4 * 2000);
+    EXPECT_EQ(tensor.ns, 200 + 3 * 100);
+    EXPECT_EQ(tensor.waiting_ns, 100);  // by rank 0
+    EXPECT_EQ(tensor.exposed_ns, 200 + 3 * 100);
+    EXPECT_EQ(shard.ns, 4 * 200);
+    EXPECT_EQ(shard.exposed_ns, 4 * 100);  // 300..400 is beside the kernel
+    EXPECT_EQ(both.ns, 4 * 10);
+}
+
+TEST(Distributed, AxesAreThoseOfTheSelection) {
+    const auto trace = run_on_mesh(true);
+    const std::vector<AxisTraffic> axes = distributed_report(*trace, {.rank = 3}).axes;
+    ASSERT_THAT(axes, SizeIs(3));
+    EXPECT_EQ(axes[2].collectives, 1);
+    EXPECT_EQ(axes[2].steps, 1);
+    EXPECT_EQ(axes[2].ns, 100);
+    EXPECT_EQ(axes[2].waiting_ns, 0);
+}
+
+TEST(Distributed, SaysPlaceAndAxisWhereTheyAreKnown) {
+    const auto trace = run_on_mesh(true);
+    const DistributedReport report = distributed_report(*trace);
+    EXPECT_EQ(report.ranks[1].place, "shard 0, tensor 1");
+    const std::string text = render(report, report::Format::table);
+    EXPECT_THAT(text, HasSubstr("By axis of the mesh: a rank's mean per step"));
+    EXPECT_THAT(text, HasSubstr("shard 1, tensor 0"));
+    EXPECT_THAT(render(report, report::Format::csv), HasSubstr("name,group,axis,group_size"));
+
+    DistributedReport by_axis = report;
+    by_axis.by_axis = true;
+    EXPECT_THAT(render(by_axis, report::Format::csv), HasSubstr("axis,groups,group_size,"));
+    EXPECT_THAT(render(by_axis, report::Format::json), HasSubstr("{\"axes\":[{\"axis\":\"shard\""));
+    EXPECT_THAT(render(by_axis, report::Format::table), Not(HasSubstr("Traffic")));
+
+    const DistributedReport unknown = distributed_report(*run_on_mesh(false));
+    EXPECT_THAT(unknown.axes, IsEmpty());
+    EXPECT_THAT(render(unknown, report::Format::table), Not(HasSubstr("axis")));
+    EXPECT_THAT(render(unknown, report::Format::json), HasSubstr("\"axes\":[]"));
 }
 
 TEST(Distributed, AGroupSpansTheHostsOfItsRanks) {

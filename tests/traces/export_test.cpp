@@ -187,7 +187,13 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
                                    .global_pid = 8LL << 24,
                                    .host = "b \"quoted\"",
                                    .device_name = "A",
+                                   .data = 4,
+                                   .shard = 3,
+                                   .tensor = 2,
+                                   .pipeline = 1,
                                    .cpus = {}});
+        writer.add(schema::GroupRow{
+            .group = 3, .axis = "data+shard", .ranks = "0,1", .name = "a \"b\"", .description = "mesh_dp"});
         writer.add(schema::ClockRow{.rank = 1, .at_ns = 100, .offset_ns = -5, .uncertainty_ns = 1});
         writer.add(
             schema::ClockRow{.rank = 1, .at_ns = 900, .offset_ns = 6'000'000'000, .uncertainty_ns = 2});
@@ -207,7 +213,15 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
         EXPECT_EQ(after->ranks[i].host, before->ranks[i].host);
         EXPECT_EQ(after->ranks[i].local_rank, before->ranks[i].local_rank);
         EXPECT_EQ(after->ranks[i].cpus, before->ranks[i].cpus);
+        EXPECT_EQ(after->ranks[i].place, before->ranks[i].place);
     }
+    EXPECT_THAT(after->ranks[1].place, ElementsAre(4, 3, 2, 1));
+    ASSERT_EQ(after->groups.size(), 1u);
+    EXPECT_EQ(after->groups[0].group, 3);
+    EXPECT_EQ(after->groups[0].axis, "data+shard");
+    EXPECT_EQ(after->groups[0].ranks, "0,1");
+    EXPECT_EQ(after->groups[0].name, "a \"b\"");
+    EXPECT_EQ(after->groups[0].description, "mesh_dp");
     EXPECT_EQ(after->ranks[0].local_rank, 0);
     EXPECT_EQ(after->ranks[1].local_rank, -1);
     ASSERT_EQ(after->clocks.size(), 2u);

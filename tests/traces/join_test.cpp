@@ -51,6 +51,21 @@ TEST(Join, RowsFollowTheirRankToItsNewNumber) {
     EXPECT_EQ(all->allocator_events.at(0).rank, 1);
 }
 
+TEST(Join, AGroupThatSeveralPartsReportIsThereOnce) {
+    const auto part = [](int rank) {
+        store::ColumnSink sink;
+        sink.add(schema::RankRow{.rank = rank});
+        for (const int group : {4, 1})
+            sink.add(schema::GroupRow{
+                .group = group, .axis = "tensor", .ranks = {}, .name = {}, .description = {}});
+        return sink.take();
+    };
+    const auto all = joined(part(0), part(1));
+    ASSERT_EQ(all->groups.size(), 2u);
+    EXPECT_EQ(all->groups[0].group, 1);
+    EXPECT_EQ(all->groups[1].group, 4);
+}
+
 // The parts describe different models under the same ids.
 TEST(Join, PredictionsFollowTheirModulesAndUnits) {
     const auto part = [](int rank, const char* name) {

@@ -186,6 +186,29 @@ TEST(KinetoVariants, collectivesAreDescribedByTheKernelOrItsOperator) {
     }
 }
 
+TEST(KinetoVariants, groupsHaveTheAxisThatTheirDescriptionNames) {
+    const auto axis_of = [](std::string_view description) {
+        const auto read = read_text(kineto(fmt::format(
+            R"({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32", "pid": 0, "tid": 20, "ts": 130, "dur": 40, "args": {{"device": 0, "stream": 20, "correlation": 9, "Collective name": "allreduce", "Group size": 2, "Process Group Name": "5", "Process Group Description": "{}", "Process Group Ranks": "[0, 2]"}}}})",
+            description)));
+        const auto& groups = read.trace->groups;
+        if (groups.size() != 1 || groups[0].group != read.trace->collectives.group.at(0))
+            return std::string("?");
+        EXPECT_EQ(groups[0].name, "5");
+        EXPECT_EQ(groups[0].description, description);
+        EXPECT_EQ(groups[0].ranks, "[0, 2]");
+        return groups[0].axis;
+    };
+    EXPECT_EQ(axis_of("mesh_tp"), "tensor");
+    EXPECT_EQ(axis_of("mesh_dp_shard"), "shard");
+    EXPECT_EQ(axis_of("mesh_dim_1"), "dim_1");
+    EXPECT_EQ(axis_of("PIPELINE_MODEL_PARALLEL_GROUP"), "pipeline");
+    EXPECT_EQ(axis_of("DATA_PARALLEL_GROUP_WITH_CP"), "data+context");
+    EXPECT_EQ(axis_of("EMBEDDING_GROUP"), "embedding");
+    EXPECT_EQ(axis_of("default_pg"), "world");
+    EXPECT_EQ(axis_of("undefined"), "");
+}
+
 // A collective as in 2022 and 2023: neither kernel nor operator has arguments, but the range around the
 // launch has the tensors that it took. libkineto wrote the kernel's correlation as its External id.
 std::string launched_in(const std::string& range, const std::string& kernel, const std::string& more = "") {

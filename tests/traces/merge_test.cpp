@@ -261,6 +261,9 @@ TEST_F(MergeTest, RenumbersARankOfAnotherJob) {
     EXPECT_THAT(numbers("SELECT deviceId FROM SHARD_RANKS"), ElementsAre(0, 1));
     EXPECT_THAT(result.notes, Contains(AllOf(HasSubstr("rank 0 of"), HasSubstr("is rank 1"))));
     EXPECT_EQ(number("SELECT count(DISTINCT groupId) FROM SHARD_COLLECTIVES"), 2);
+    EXPECT_EQ(
+        number("SELECT count(*) FROM SHARD_GROUPS WHERE groupId IN (SELECT groupId FROM SHARD_COLLECTIVES)"),
+        2);
     EXPECT_EQ(number("SELECT count(*) FROM SHARD_MEMORY WHERE rank = 1"), 7);
     EXPECT_EQ(
         number("SELECT count(*) FROM SHARD_STEPS s JOIN SHARD_THREADS t ON t.globalTid = s.globalTid AND "

@@ -67,6 +67,8 @@ class PartWriter {
                                       .unit = 0,
                                       .parameters = 1000});
         writer_.add(schema::UnitRow{.id = 0, .module = 0, .name = "root", .elements = 1000, .bytes = 4096});
+        writer_.add(schema::GroupRow{
+            .group = spec_.group, .axis = "shard", .ranks = {}, .name = {}, .description = {}});
         for (const int rank : spec_.ranks) add_rank(rank);
         for (int step = 0; step < spec_.steps; ++step) {
             for (const int rank : spec_.ranks) add_step(rank, step);

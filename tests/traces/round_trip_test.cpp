@@ -177,6 +177,36 @@ TEST_F(RoundTrip, KeepsPlacesClocksAndStops) {
     EXPECT_EQ(trace->stops[1].waiting, "step 2");
 }
 
+TEST_F(RoundTrip, KeepsTheMeshAndItsGroups) {
+    const std::string path = folder_ / "mesh.sqlite";
+    {
+        DatabaseWriter writer({.path = path});
+        writer.add(schema::RankRow{.rank = 5,
+                                   .host = "",
+                                   .device_name = "",
+                                   .data = 1,
+                                   .shard = 2,
+                                   .tensor = 3,
+                                   .pipeline = 4,
+                                   .cpus = {}});
+        writer.add(schema::GroupRow{
+            .group = 9, .axis = "tensor", .ranks = "4,5", .name = "0", .description = "mesh_tp"});
+        writer.add(schema::GroupRow{.group = 2, .axis = {}, .ranks = {}, .name = {}, .description = {}});
+        // A second rank of the group reports it again.
+        writer.add(schema::GroupRow{.group = 9, .axis = "shard", .ranks = {}, .name = {}, .description = {}});
+        writer.finish(1000, 0);
+    }
+    const auto trace = load_trace(path);
+    EXPECT_THAT(trace->ranks.at(0).place, ElementsAre(1, 2, 3, 4));
+    ASSERT_THAT(trace->groups, SizeIs(2));
+    EXPECT_EQ(trace->groups[0].group, 2);
+    EXPECT_EQ(trace->groups[0].axis, "");
+    EXPECT_EQ(trace->groups[1].axis, "tensor");
+    EXPECT_EQ(trace->groups[1].ranks, "4,5");
+    EXPECT_EQ(trace->groups[1].name, "0");
+    EXPECT_EQ(trace->groups[1].description, "mesh_tp");
+}
+
 TEST_F(RoundTrip, LoadsWhatDescribesTheRun) {
     const auto trace = load_trace(path_);
     EXPECT_EQ(trace->path, path_);

@@ -1,10 +1,12 @@
 // A simulated run's trace, read like any other: complete, with the run's own figures in every analysis.
+#include <map>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "plan_jobs.h"
+#include "traces/analysis/communication/axes.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/time/overlap.h"
@@ -84,6 +86,28 @@ TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {
     EXPECT_EQ(trace.config_value("sim.nodes"), "8");
     EXPECT_THAT(std::string(trace.config_value("sim.ranks_as_rank_0")), HasSubstr("63 of 64 ranks: peak "));
     EXPECT_THAT(std::string(trace.config_value("sim.ranks_as_rank_40")), HasSubstr("1 of 64 ranks: peak "));
+}
+
+TEST(SimTrace, RecordsTheMeshAndTheAxisOfEachGroup) {
+    job::Job job = job_of(16);
+    job.parallel.tensor = 2;
+    job.fsdp.sharding_strategy = job::ShardingStrategy::hybrid_shard;
+    job.fsdp.shard_group = 4;
+    const Simulated simulated = simulate(job, 16);
+    const traces::store::Trace& trace = *simulated.trace;
+    for (const traces::store::Rank& rank : trace.ranks) {
+        const int tensor = rank.number % 2, shard = rank.number / 2 % 4, data = rank.number / 8;
+        EXPECT_THAT(rank.place, ElementsAre(data, shard, tensor, 0)) << "of rank " << rank.number;
+    }
+    std::map<std::string, int> groups;
+    for (const traces::schema::GroupRow& group : trace.groups) ++groups[group.axis];
+    EXPECT_EQ(groups["tensor"], 8);
+    EXPECT_EQ(groups["shard"], 4);
+    EXPECT_EQ(groups["data"], 8);
+    EXPECT_EQ(groups["data+shard"], 2);
+    EXPECT_EQ(groups["data+shard+tensor"], 1);
+    for (const std::int64_t group : trace.collectives.group)
+        EXPECT_NE(traces::analysis::axis_of(trace, group), "") << "of group " << group;
 }
 
 TEST(SimTrace, NamesCollectivesAndTheirEngine) {

@@ -176,6 +176,13 @@ TEST_F(CommunicationPanels, DistributedShowsTheHostsOfTheReport) {
     EXPECT_EQ(item("distributed.hosts." + hosts.hosts[0].name + ".ranks"), "0-2");
 }
 
+TEST_F(CommunicationPanels, DistributedSaysWhereAxesAreUnknown) {
+    open({.per_linear = true, .ranks = 3}, "linear.sqlite");
+    const auto panel = make_panel("distributed");
+    draw(*panel);
+    EXPECT_THAT(click(*panel, "distributed.show.by_axis"), HasSubstr("does not record along which axis"));
+}
+
 // --- Shard map
 // ---------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,26 @@ TEST(UnitTable, HoldsMeansOfAStepOrSums) {
     EXPECT_EQ(number(*sums, 1, "exposed_us"), 9);
 }
 
+TEST(AxisTable, HoldsTheMeansOfARankAndStep) {
+    traces::analysis::DistributedReport report;
+    EXPECT_EQ(axis_table(report), nullptr);
+    report.axes.push_back({.axis = "tensor",
+                           .groups = 4,
+                           .group_size = 2,
+                           .collectives = 8,
+                           .steps = 4,
+                           .parts = 16,
+                           .ns = 40000,
+                           .exposed_ns = 10000});
+    const auto table = axis_table(report);
+    EXPECT_EQ(text(*table, 0, "axis"), "tensor");
+    EXPECT_EQ(text(*table, 0, "ranks"), "2");
+    EXPECT_EQ(number(*table, 0, "count_per_step"), 4);
+    EXPECT_EQ(number(*table, 0, "us_per_step"), 10);
+    EXPECT_EQ(text(*table, 0, "exposed_us_per_step"), "2.5");
+    EXPECT_EQ(text(*table, 0, "mb"), "-") << "bytes are unknown";
+}
+
 TEST(UnitTable, SaysNothingOfGathersWhereThereAreNone) {
     const auto table = unit_table(unit_rows(), 2);
     EXPECT_EQ(text(*table, 1, "gather_per_step_us"), "-");

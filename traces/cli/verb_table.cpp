@@ -75,11 +75,17 @@ Work info(Options&) {
     };
 }
 
-Work distributed(Options&) {
-    return [](const Inputs& inputs) {
+Work distributed(Options& options) {
+    const std::string& by = options.text("--by", "axis", "One row per axis of the mesh and nothing else");
+    return [&by](const Inputs& inputs) {
+        if (!by.empty() && by != "axis") throw UsageError("--by " + by + " is unknown; use axis");
         return analyse_devices(
             inputs,
-            [](const store::Trace& t, const analysis::Selection& s) { return distributed_report(t, s); },
+            [&by](const store::Trace& t, const analysis::Selection& s) {
+                analysis::DistributedReport report = distributed_report(t, s);
+                report.by_axis = !by.empty();
+                return report;
+            },
             [](const analysis::DistributedReport& report) { return !report.host_libraries.empty(); });
     };
 }

@@ -35,22 +35,21 @@ ChromeContext::ChromeContext(store::Database& database, TextOutput& output, cons
 }
 
 void ChromeContext::load_ranks() {
-    scan_table(database_, "SHARD_RANKS",
-               {"rank", "deviceId", "globalPid", "globalTid", "host", "data", "shard", "tensor", "pipeline",
-                "localRank", "cpus"},
-               "ORDER BY rank", [&](const store::Statement& row) {
-                   ranks_.push_back({.rank = row.integer(0),
-                                     .device = row.integer(1),
-                                     .global_pid = row.integer(2),
-                                     .global_tid = row.integer(3),
-                                     .host = std::string(row.text(4)),
-                                     .data = row.integer(5),
-                                     .shard = row.integer(6),
-                                     .tensor = row.integer(7),
-                                     .pipeline = row.integer(8),
-                                     .local_rank = row.integer_or(9, -1),
-                                     .cpus = std::string(row.text(10))});
-               });
+    std::vector<std::string_view> columns = {"rank", "deviceId",  "globalPid", "globalTid",
+                                             "host", "localRank", "cpus"};
+    const auto first_axis = static_cast<int>(columns.size());
+    for (const schema::MeshAxis& axis : schema::kMeshAxes) columns.push_back(axis.name);
+    scan_table(database_, "SHARD_RANKS", columns, "ORDER BY rank", [&](const store::Statement& row) {
+        ExportedRank& rank = ranks_.emplace_back(ExportedRank{.rank = row.integer(0),
+                                                              .device = row.integer(1),
+                                                              .global_pid = row.integer(2),
+                                                              .global_tid = row.integer(3),
+                                                              .host = std::string(row.text(4)),
+                                                              .local_rank = row.integer_or(5, -1),
+                                                              .cpus = std::string(row.text(6))});
+        for (std::size_t axis = 0; axis < rank.place.size(); ++axis)
+            rank.place[axis] = row.integer_or(first_axis + static_cast<int>(axis), 0);
+    });
     // Device events have their device's number as pid, so processes must not use that number.
     scan_table(database_, "TARGET_INFO_GPU", {"id"}, "",
                [&](const store::Statement& row) { taken_.insert(row.integer(0)); });

@@ -2,6 +2,7 @@
 // Internal to the library. One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "traces/export/chrome_trace.h"
 #include "traces/export/text_output.h"
 #include "traces/schema/enums.h"
+#include "traces/schema/rows.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::traces::exports {
@@ -20,7 +22,7 @@ namespace shardscope::traces::exports {
 struct ExportedRank {
     std::int64_t rank = 0, device = 0, global_pid = 0, global_tid = 0;
     std::string host;
-    std::int64_t data = 0, shard = 0, tensor = 0, pipeline = 0;
+    std::array<std::int64_t, schema::kMeshAxes.size()> place{};  // in the mesh, by axis
     std::int64_t local_rank = -1;
     std::string cpus;
 };

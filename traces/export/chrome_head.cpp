@@ -99,16 +99,18 @@ void write_ranks(ChromeContext& context) {
     JsonList list(out);
     for (const ExportedRank& rank : context.ranks()) {
         const auto device_name = device_names.find(rank.device);
+        std::string place;
+        for (std::size_t axis = 0; axis < rank.place.size(); ++axis)
+            place += fmt::format("\"{}\":{},", schema::kMeshAxes[axis].name, rank.place[axis]);
         fmt::format_to(
             std::back_inserter(list.next()),
             "\n{{\"rank\":{},\"device\":{},\"pid\":{},\"process\":{},\"thread\":{},\"threads\":[{}],"
-            "\"host\":{},\"device_name\":{},\"device_memory\":{},\"data\":{},\"shard\":{},"
-            "\"tensor\":{},\"pipeline\":{},\"local_rank\":{},\"cpus\":{},\"streams\":{{{}}}}}",
+            "\"host\":{},\"device_name\":{},\"device_memory\":{},{}\"local_rank\":{},\"cpus\":{},"
+            "\"streams\":{{{}}}}}",
             rank.rank, rank.device, context.pid_of(rank.global_pid), rank.global_pid >> 24 & 0xFFFFFF,
             ChromeContext::tid_of(rank.global_tid), threads[rank.rank], json(rank.host),
             device_name != device_names.end() ? device_name->second : "\"\"", device_memory[rank.device],
-            rank.data, rank.shard, rank.tensor, rank.pipeline, rank.local_rank, json(rank.cpus),
-            streams[rank.rank]);
+            place, rank.local_rank, json(rank.cpus), streams[rank.rank]);
     }
     out += ']';
 }
@@ -126,6 +128,28 @@ void write_list(ChromeContext& context, std::string_view key, std::string_view t
         out += '}';
     });
     out += ']';
+}
+
+void write_groups(ChromeContext& context) {
+    write_list(context, "groups", "SHARD_GROUPS", {"groupId", "axis", "ranks", "name", "description"},
+               [](const store::Statement& row, auto to) {
+                   fmt::format_to(to, "\"group\":{},\"axis\":{},\"ranks\":{},\"name\":{},\"description\":{}",
+                                  row.integer(0), json(row.text(1)), json(row.text(2)), json(row.text(3)),
+                                  json(row.text(4)));
+               });
+}
+
+void write_schedule(ChromeContext& context) {
+    write_list(
+        context, "schedule", "SHARD_SCHEDULE",
+        {"rank", "position", "stage", "kind", "microBatch", "withNext"},
+        [](const store::Statement& row, auto to) {
+            fmt::format_to(
+                to,
+                "\"rank\":{},\"position\":{},\"stage\":{},\"kind\":{},\"micro_batch\":{},\"with_next\":{}",
+                row.integer(0), row.integer(1), row.integer(2), json(row.text(3)), row.integer_or(4, -1),
+                row.integer(5) != 0);
+        });
 }
 
 void write_model(ChromeContext& context) {
@@ -229,6 +253,8 @@ void write_ours(ChromeContext& context) {
     });
     out += '}';
     write_ranks(context);
+    write_groups(context);
+    write_schedule(context);
     write_model(context);
     write_steps_and_losses(context);
     write_processes(context);

@@ -23,6 +23,8 @@
 //     "ranks":[{"rank":0, "device":0, "pid":4242, "process":4242, "thread":5000, "threads":[5000, 5007],
 //               "host":"...", "device_name":"...", "device_memory":0, "data":0, "shard":0, "tensor":0,
 //               "pipeline":0, "local_rank":0, "cpus":"0-3", "streams":{"7":"compute"}}],
+//     "groups":[{"group":1, "axis":"tensor", "ranks":"0,1", "name":"", "description":""}],
+//     "schedule":[{"rank":0, "position":0, "stage":0, "kind":"F", "micro_batch":0, "with_next":false}],
 //     "clocks":[{"rank":1, "time_ns":0, "offset_ns":5, "uncertainty_ns":2}],
 //     "stops":[{"rank":0, "time_ns":9, "first_rank":1, "lost":true, "reason":"...", "waiting":"..."}],
 //     "modules":[{"id":0, "parent":-1, "name":"Linear_0", "class":"Linear", "path":"net.0", "unit":0,

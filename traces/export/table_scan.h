@@ -2,9 +2,9 @@
 // NULL. Internal to the library.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -19,7 +19,7 @@ inline std::string column_or_null(store::Database& database, std::string_view ta
 }
 
 inline std::string columns_or_null(store::Database& database, std::string_view table, std::string_view alias,
-                                   std::initializer_list<std::string_view> columns) {
+                                   const std::vector<std::string_view>& columns) {
     std::string sql;
     for (const std::string_view column : columns)
         sql += (sql.empty() ? "" : ", ") + column_or_null(database, table, alias, column);
@@ -29,7 +29,7 @@ inline std::string columns_or_null(store::Database& database, std::string_view t
 // Calls `take(row)` for each row. `rest`: SQL after the table's name, such as an ORDER BY; the table is `t`.
 template <typename Take>
 void scan_table(store::Database& database, std::string_view table,
-                std::initializer_list<std::string_view> columns, std::string_view rest, Take take) {
+                const std::vector<std::string_view>& columns, std::string_view rest, Take take) {
     if (!database.has_table(table)) return;
     store::Statement statement(
         database, fmt::format("SELECT {} FROM \"{}\" t {}", columns_or_null(database, table, "t", columns),

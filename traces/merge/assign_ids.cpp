@@ -148,9 +148,10 @@ class Assigner {
 
     void assign_groups(Part& part, RowIds& ids, bool another_job) {
         std::set<std::int64_t> groups;
-        for (const auto& [table, column] : {std::pair("SHARD_COLLECTIVES", "groupId"),
-                                            std::pair("SHARD_NCCL_COMMUNICATORS", "communicator"),
-                                            std::pair("SHARD_NCCL_OPERATIONS", "communicator")}) {
+        for (const auto& [table, column] :
+             {std::pair("SHARD_COLLECTIVES", "groupId"), std::pair("SHARD_GROUPS", "groupId"),
+              std::pair("SHARD_NCCL_COMMUNICATORS", "communicator"),
+              std::pair("SHARD_NCCL_OPERATIONS", "communicator")}) {
             if (!part.has_table(table)) continue;
             store::Statement row(part.database, fmt::format("SELECT DISTINCT {} FROM {}", column, table));
             while (row.step()) groups.insert(row.integer(0));

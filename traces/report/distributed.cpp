@@ -1,4 +1,5 @@
-// All ranks together; see rank_traffic_fields(), traffic_fields() and slow_collective_fields().
+// All ranks together; see rank_traffic_fields(), traffic_fields(), axis_traffic_fields() and
+// slow_collective_fields().
 #include "traces/analysis/communication/distributed.h"
 
 #include <algorithm>
@@ -74,6 +75,14 @@ std::string traffic_table(const analysis::DistributedReport& report, GroupNames&
     return text;
 }
 
+// One row per axis of the mesh, if that is known.
+std::string axes_table(const analysis::DistributedReport& report, std::size_t width) {
+    if (report.axes.empty()) return {};
+    return fmt::format("\nBy axis of the mesh: {}; bandwidths of all collectives together\n",
+                       report.stepped ? "a rank's mean per step" : "a rank's mean over the whole trace") +
+           text_of(result_table(analysis::axis_traffic_fields(), report.axes), width);
+}
+
 std::string slow_table(const analysis::DistributedReport& report, GroupNames& groups, std::size_t width) {
     analysis::ResultTable table = first_rows(analysis::slow_collective_fields(), report.slowest, kShownSlow);
     groups.apply_to(table);
@@ -82,11 +91,17 @@ std::string slow_table(const analysis::DistributedReport& report, GroupNames& gr
 
 std::string table_text(const analysis::DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
+    if (report.by_axis) {
+        return report.axes.empty()
+                   ? "The trace does not record along which axis of a mesh its communicators lie.\n"
+                   : axes_table(report, width).substr(1);
+    }
     GroupNames groups;
     std::string text = ranks_table(report, width);
     text += stopped_text(report.stopped, width);
     if (report.traffic.empty()) return text + "\nNo collectives.\n";
     text += hosts_text(report.hosts, width);
+    text += axes_table(report, width);
     text += traffic_table(report, groups, width);
     text += groups_text(
         report.hosts,
@@ -109,8 +124,11 @@ std::string table_text(const analysis::DistributedReport& report, std::size_t wi
 }
 
 std::string json_text(const analysis::DistributedReport& report) {
+    if (report.by_axis)
+        return json_line({{"axes", json_of(result_table(analysis::axis_traffic_fields(), report.axes))}});
     return json_line({{"ranks", json_of(result_table(analysis::rank_traffic_fields(), report.ranks))},
                       {"traffic", json_of(result_table(analysis::traffic_fields(), report.traffic))},
+                      {"axes", json_of(result_table(analysis::axis_traffic_fields(), report.axes))},
                       {"slowest", json_of(result_table(analysis::slow_collective_fields(), report.slowest))},
                       {"collectives", report.collectives},
                       {"unmatched", report.unmatched},
@@ -120,7 +138,8 @@ std::string json_text(const analysis::DistributedReport& report) {
 }
 
 std::string csv_text(const analysis::DistributedReport& report) {
-    return csv_of(result_table(analysis::traffic_fields(), report.traffic));
+    return csv_of(report.by_axis ? result_table(analysis::axis_traffic_fields(), report.axes)
+                                 : result_table(analysis::traffic_fields(), report.traffic));
 }
 
 }  // namespace

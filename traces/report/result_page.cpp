@@ -48,6 +48,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("collectives", "ranks[].operations[]", true, analysis::collective_fields()),
         rows_of("distributed", "ranks[]", false, analysis::rank_traffic_fields()),
         rows_of("distributed", "traffic[]", true, analysis::traffic_fields()),
+        rows_of("distributed", "axes[], and alone with --by axis", true, analysis::axis_traffic_fields()),
         rows_of("distributed", "slowest[]", false, analysis::slow_collective_fields()),
         rows_of("distributed", "hosts.traffic[]", false, analysis::host_traffic_fields()),
         rows_of("stragglers", "ranks[] and operations[].ranks[]", true, analysis::arrival_fields()),

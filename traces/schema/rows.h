@@ -509,9 +509,53 @@ struct RankRow {
     std::string host;
     std::string device_name;  // the GPU's or, on the CPU device, the processor's name
     std::int64_t device_memory = 0;
-    int data = 0, shard = 0, tensor = 0, pipeline = 0;  // place in the mesh
+    int data = 0, shard = 0, tensor = 0, pipeline = 0;  // place in the mesh, by axis (kMeshAxes)
     int local_rank = -1;  // among the job's processes on its host, as the launcher set it; -1 unknown
     std::string cpus;     // the processors that its process may run on, "0-3,8"; empty: unknown
+};
+
+// The axes of a mesh of ranks: a column of SHARD_RANKS each, in this order in every text.
+struct MeshAxis {
+    std::string_view name;
+    int RankRow::*place;
+};
+inline constexpr std::array kMeshAxes = {
+    MeshAxis{"data", &RankRow::data},
+    MeshAxis{"shard", &RankRow::shard},
+    MeshAxis{"tensor", &RankRow::tensor},
+    MeshAxis{"pipeline", &RankRow::pipeline},
+};
+
+// A communicator of the job: CollectiveRow::group.
+struct GroupRow {
+    static constexpr std::string_view kTable = "SHARD_GROUPS";
+    static constexpr std::string_view kVerb = kKeepFirst;
+    std::int64_t group = 0;
+    std::string axis;   // of the mesh, along which its ranks lie: "tensor", "data+shard"; empty: unknown
+    std::string ranks;  // as the source writes them: "0-3,8"; empty: unknown
+    std::string name;   // as the program calls it; empty: it has no name
+    std::string description;  // what the program says it is for: "mesh_tp"; empty: nothing
+
+    auto order() const { return std::tie(group); }
+    struct Kept {
+        std::vector<GroupRow> groups;
+    };
+};
+
+// An action of a pipeline schedule, as planned for every step: a rank does its own in the order of
+// `position`.
+struct ScheduleRow {
+    static constexpr std::string_view kTable = "SHARD_SCHEDULE";
+    int rank = 0, position = 0;
+    int stage = 0;
+    std::string kind;        // PyTorch's letters: "F", "B", "I", "W", "SEND_F", "UNSHARD"
+    int micro_batch = -1;    // -1: it has none
+    bool with_next = false;  // runs together with the next one (OVERLAP_F_B)
+
+    auto order() const { return std::tie(rank, position); }
+    struct Kept {
+        std::vector<ScheduleRow> schedule;
+    };
 };
 
 // A measurement of a clock: when this part's time was `at_ns`, rank 0's CLOCK_MONOTONIC was that of this
@@ -664,7 +708,7 @@ using AnyRow =
                  PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
                  CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
                  NcclOperationRow, LinkRow, SegmentRow, AllocatorEventRow, FlightRow, ClockRow, StopRow,
-                 PlanRow, ProfilerOverheadRow>;
+                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

@@ -11,7 +11,7 @@
 namespace shardscope::traces::schema {
 
 // PRAGMA user_version of the files that we write, and the newest that we read.
-inline constexpr int kSchemaVersion = 6;
+inline constexpr int kSchemaVersion = 7;
 // PRAGMA application_id, "SHRD": distinguishes our files from other SQLite files.
 inline constexpr int kApplicationId = 0x53485244;
 // The version of Nsight Systems' export schema whose names and values we follow.
@@ -56,7 +56,7 @@ struct SchemaView {
     std::string_view meaning;
     std::span<const SchemaColumn> columns;  // in the order of the SELECT
     std::string_view select;
-    int since = 1;  // the first schema version that has it
+    int since = 1;  // the first schema version that has it in this form
 };
 
 struct SchemaIndex {

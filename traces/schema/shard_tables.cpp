@@ -34,11 +34,13 @@ constexpr std::array kRanks = {
     SchemaColumn{"globalTid", kIntNN, "id", "Its host thread, serialized. ThreadNames.globalTid",
                  from<&RankRow::global_tid>},
     SchemaColumn{"host", kTextNN, "", "The machine's name.", from<&RankRow::host>},
-    SchemaColumn{"data", kIntNN, "", "Place in the mesh: data parallel coordinate.", from<&RankRow::data>},
-    SchemaColumn{"shard", kIntNN, "", "Place in the mesh: shard coordinate.", from<&RankRow::shard>},
-    SchemaColumn{"tensor", kIntNN, "", "Place in the mesh: tensor parallel coordinate.",
+    SchemaColumn{"data", kIntNN, "", "Place in the mesh: which copy of the parameters.",
+                 from<&RankRow::data>},
+    SchemaColumn{"shard", kIntNN, "", "Place in the mesh: which shard of a copy.", from<&RankRow::shard>},
+    SchemaColumn{"tensor", kIntNN, "", "Place in the mesh: which part of every layer.",
                  from<&RankRow::tensor>},
-    SchemaColumn{"pipeline", kIntNN, "", "Place in the mesh: pipeline stage.", from<&RankRow::pipeline>},
+    SchemaColumn{"pipeline", kIntNN, "", "Place in the mesh: which part of the pipeline.",
+                 from<&RankRow::pipeline>},
     SchemaColumn{
         "localRank", kInt, "",
         "Its number among the job's ranks on its host, as the launcher reports. Since schema version 5.",
@@ -46,6 +48,35 @@ constexpr std::array kRanks = {
     SchemaColumn{"cpus", kText, "",
                  "The processors that its process may run on: \"0-3,8\". Since schema version 5.",
                  unless_zero<&RankRow::cpus>},
+};
+
+constexpr std::array kGroups = {
+    SchemaColumn{"groupId", own::kKey, "id", "The communicator. SHARD_COLLECTIVES.groupId",
+                 from<&GroupRow::group>},
+    SchemaColumn{"axis", kText, "",
+                 "The axis of the mesh along which its ranks lie, a column of SHARD_RANKS: \"tensor\"; of "
+                 "several axes \"data+shard\"; NULL where unknown.",
+                 unless_zero<&GroupRow::axis>},
+    SchemaColumn{"ranks", kText, "", "Its ranks, as the source writes them: \"0-3,8\".",
+                 unless_zero<&GroupRow::ranks>},
+    SchemaColumn{"name", kText, "", "Its name, where the program gave one.", unless_zero<&GroupRow::name>},
+    SchemaColumn{"description", kText, "", "What the program says it is for: \"mesh_tp\".",
+                 unless_zero<&GroupRow::description>},
+};
+
+constexpr std::array kSchedule = {
+    with(own::kRank, from<&ScheduleRow::rank>),
+    SchemaColumn{"position", kIntNN, "", "Place in the rank's order, from 0.", from<&ScheduleRow::position>},
+    SchemaColumn{"stage", kIntNN, "", "The stage, numbered over the whole model.", from<&ScheduleRow::stage>},
+    SchemaColumn{
+        "kind", kTextNN, "",
+        "In PyTorch's letters: \"F\" forward, \"B\" backward, \"I\" and \"W\" its two parts for input and "
+        "weights, \"SEND_F\", \"RECV_B\", \"UNSHARD\", \"REDUCE_GRAD\".",
+        from<&ScheduleRow::kind>},
+    SchemaColumn{"microBatch", kInt, "", "The micro-batch; NULL if the action has none.",
+                 unless_negative<&ScheduleRow::micro_batch>},
+    SchemaColumn{"withNext", kIntNN, "0/1", "1: it runs together with the next action.",
+                 from<&ScheduleRow::with_next>},
 };
 
 constexpr std::array kClocks = {
@@ -199,13 +230,23 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 13> kTables = {{
+constexpr std::array<SchemaTable, 15> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
+    {"SHARD_GROUPS",
+     "The communicators, and their axes in the mesh. Since schema version 7.",
+     kGroups,
+     {},
+     7},
     {"SHARD_THREADS", "Which host threads work for which rank.", kThreads},
     {"SHARD_STREAMS", "Names of the ranks' streams.", kStreams},
     {"SHARD_STEPS", "Training steps on the ranks' host threads.", kSteps},
+    {"SHARD_SCHEDULE",
+     "The actions of a pipeline schedule, as planned for every step. Since schema version 7.",
+     kSchedule,
+     {},
+     7},
     {"SHARD_LOSSES", "The loss of each step.", kLosses},
     {"SHARD_MODULES", "The module tree.", kModules},
     {"SHARD_UNITS", "The FSDP units.", kUnits},

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "traces/schema/rows.h"
+
 namespace shardscope::traces::schema {
 
 // The numbers 0 to size - 1 in the order of `less(context, i, j)`, equal ones in their original order;
@@ -42,10 +44,15 @@ void sort_rows(Rows& rows, const Less& less) {
     std::move(sorted.begin(), sorted.end(), first);
 }
 
-// Sorts rows by their order().
+// Sorts rows by their order(). Of a kind whose rows several ranks report alike (kKeepFirst), the first of
+// those with one order() is kept, as in a database.
 template <class Row>
 void put_in_order(std::vector<Row>& rows) {
     sort_rows(rows, [](const Row& a, const Row& b) { return a.order() < b.order(); });
+    if constexpr (requires { requires Row::kVerb == kKeepFirst; }) {
+        const auto same = [](const Row& a, const Row& b) { return a.order() == b.order(); };
+        rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+    }
 }
 
 }  // namespace shardscope::traces::schema

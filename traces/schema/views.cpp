@@ -97,19 +97,22 @@ constexpr std::array kCollectives = {
     kEnd,
     kDuration,
     kCorrelation,
+    SchemaColumn{"axis", "", "",
+                 "The axis of the mesh that the communicator belongs to. Since schema version 7."},
 };
 // {0}: collective_kernels_sql(); {1}: the number of a barrier, which has no bytes.
 constexpr std::string_view kCollectivesSql =
     R"(SELECT c.rank AS rank, o.name AS operation, CASE WHEN c.operation = {1} THEN c.bytes ELSE nullif(c.bytes, 0) END AS bytes, c.padding AS padding,
        c.groupId AS group_id, c.groupSize AS group_size, c.sequence AS sequence, u.name AS unit, p.name AS phase,
        k.streamId AS stream, k.start AS start_ns, k."end" AS end_ns, k."end" - k.start AS duration_ns,
-       c.correlationId AS correlation
+       c.correlationId AS correlation, g.axis AS axis
 FROM ({0}) w
 CROSS JOIN SHARD_COLLECTIVES c ON c.rowid = w.collective
 LEFT JOIN CUPTI_ACTIVITY_KIND_KERNEL k ON k.rowid = w.kernel
 LEFT JOIN SHARD_ENUM_OPERATION o ON o.id = c.operation
 LEFT JOIN SHARD_ENUM_PHASE p ON p.id = c.phase
-LEFT JOIN SHARD_UNITS u ON u.id = c.unit)";
+LEFT JOIN SHARD_UNITS u ON u.id = c.unit
+LEFT JOIN SHARD_GROUPS g ON g.groupId = c.groupId)";
 
 constexpr std::array kUnits = {
     kRank,
@@ -330,7 +333,7 @@ std::array<SchemaView, 12> make_views() {
     return {{
         {"kernels", "Kernels on devices.", kKernels, kernels},
         {"memcpys", "Copies between memories.", kMemcpys, kMemcpysSql},
-        {"collectives", "Collectives with their times on the device.", kCollectives, collectives},
+        {"collectives", "Collectives with their times on the device.", kCollectives, collectives, 7},
         {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, units},
         {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
         {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},

@@ -40,6 +40,7 @@ void describe_program(profiler::Recorder& recorder, const sharding::Program& pro
     recorder.describe_with([](traces::store::EventSink& sink) {
         describe_nccl_payloads(sink, sink.intern(trace_names::kNcclDomain));
     });
+    add_group_rows(program.mesh(), ranks, add);
     add_module_rows(program, add);
     add_unit_rows(program, add);
     const std::vector<sharding::MemoryPrediction> predictions = program.predict_roles();

@@ -1,11 +1,15 @@
-// The rows of a trace that describe a run before it begins: configuration, modules, units, streams,
-// prediction. `add` takes each row, whatever its type: a recorder's describe(), or a sink's add().
+// The rows of a trace that describe a run before it begins: configuration, communicators, modules, units,
+// streams, prediction. `add` takes each row, whatever its type: a recorder's describe(), or a sink's add().
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "traces/schema/rows.h"
+#include "traces/store/number_list.h"
+#include "trainer/plan/mesh.h"
 #include "trainer/sharding/program.h"
 
 namespace shardscope::trainer::executor {
@@ -13,6 +17,46 @@ namespace shardscope::trainer::executor {
 template <class Add>
 void add_configuration_rows(const sharding::Program& program, const Add& add) {
     for (const auto& [key, value] : describe(program.job())) add(traces::schema::RunInfoRow{key, value});
+}
+
+// The rank's place in the mesh.
+inline void set_place(const plan::Mesh& mesh, int rank, traces::schema::RankRow& row) {
+    row.data = mesh.replica(rank);
+    row.shard = mesh.shard_index(rank);
+    row.tensor = mesh.tensor_index(rank);
+    row.pipeline = mesh.pipeline_index(rank);
+}
+
+// The axes along which the ranks differ: "tensor", "data+shard".
+inline std::string axes_of(const plan::Mesh& mesh, const std::vector<int>& ranks) {
+    std::vector<traces::schema::RankRow> rows(ranks.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i) set_place(mesh, ranks[i], rows[i]);
+    std::string names;
+    for (const traces::schema::MeshAxis& axis : traces::schema::kMeshAxes) {
+        const auto differs = [&](const auto& row) { return row.*axis.place != rows.front().*axis.place; };
+        if (std::none_of(rows.begin(), rows.end(), differs)) continue;
+        names += (names.empty() ? "" : "+") + std::string(axis.name);
+    }
+    return names;
+}
+
+// The communicators of these ranks (sorted).
+template <class Add>
+void add_group_rows(const plan::Mesh& mesh, const std::vector<int>& ranks, const Add& add) {
+    const std::vector<std::vector<int>> communicators = mesh.communicators();
+    for (std::size_t id = 0; id < communicators.size(); ++id) {
+        std::vector<std::int64_t> members(communicators[id].begin(), communicators[id].end());
+        const auto is_here = [&](std::int64_t rank) {
+            return std::binary_search(ranks.begin(), ranks.end(), rank);
+        };
+        if (members.size() < 2 || std::none_of(members.begin(), members.end(), is_here)) continue;
+        std::sort(members.begin(), members.end());
+        add(traces::schema::GroupRow{.group = static_cast<std::int64_t>(id),
+                                     .axis = axes_of(mesh, communicators[id]),
+                                     .ranks = traces::store::number_list(members),
+                                     .name = {},
+                                     .description = {}});
+    }
 }
 
 template <class Add>

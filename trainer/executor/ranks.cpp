@@ -12,6 +12,7 @@
 
 #include "traces/store/machine.h"
 #include "trainer/comm/process_group.h"
+#include "trainer/executor/program_rows.h"
 
 namespace shardscope::trainer::executor {
 
@@ -25,8 +26,7 @@ void describe_rank(profiler::Recorder& recorder, const device::Device& device, c
     row.global_pid = traces::schema::global_pid(getpid());
     row.global_tid = global_tid;
     row.host = traces::store::host_name();
-    row.data = mesh.replica(rank);
-    row.shard = mesh.shard_index(rank);
+    set_place(mesh, rank, row);
     row.cpus = traces::store::processors_of_process();
     if (processes) row.local_rank = processes->world->place().local_rank;
     device.describe(row);

@@ -65,6 +65,7 @@ void SimTrace::begun(const plan::Mesh& mesh, const RankClasses& ranks) {
     const auto describe = [&](const auto& row) { sink_.add(row); };
     executor::add_configuration_rows(program_, describe);
     executor::describe_nccl_payloads(sink_, nccl_domain_);
+    executor::add_group_rows(mesh_, shown_, describe);
     executor::add_module_rows(program_, describe);
     executor::add_unit_rows(program_, describe);
     describe_ranks();
@@ -94,8 +95,7 @@ void SimTrace::describe_ranks() {
         row.host = fmt::format("node-{}", cluster_.node_of(rank));
         row.device_name = cluster_.device.name + " (simulated)";
         row.device_memory = static_cast<std::int64_t>(cluster_.device.memory);
-        row.data = mesh_.replica(rank);
-        row.shard = mesh_.shard_index(rank);
+        executor::set_place(mesh_, rank, row);
         row.local_rank = rank % cluster_.devices;
         sink_.add(row);
         executor::add_prediction_rows(predictions[static_cast<std::size_t>(program_.role_of(rank))], rank,

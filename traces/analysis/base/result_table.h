@@ -90,6 +90,10 @@ template <class Number>
 store::Cell known_cell(Number value) {
     return value > 0 ? to_cell(value) : store::Cell();
 }
+// For texts where an empty one means unknown.
+inline store::Cell known_text(const std::string& text) {
+    return text.empty() ? store::Cell() : store::Cell(text);
+}
 inline store::Cell us_cell(double ns) {
     return ns * 1e-3;
 }

@@ -23,8 +23,7 @@ namespace {
 struct Sums {
     OperationStats stats;
     std::int64_t ns = 0, transfer_ns = 0;
-    std::int64_t timed_ns = 0;  // transfer time of those whose bytes are known; below: their bytes
-    double timed_bytes = 0, timed_bus_bytes = 0;
+    Bandwidths rates;
     std::int64_t stepped = 0, stepped_bytes = 0, stepped_ns = 0;
     IntervalSet when;  // union of the device events
 };
@@ -39,11 +38,9 @@ void add(const store::Trace& trace, const Communication& part, const CollectiveM
     if (part.event < 0) return;
     sums.ns += duration(trace, part);
     sums.transfer_ns += match.transfer_ns;
-    if (bytes == 0) return;
-    const std::int32_t ranks = collectives.group_size[static_cast<std::size_t>(part.row)];
-    sums.timed_ns += match.transfer_ns;
-    sums.timed_bytes += static_cast<double>(bytes);
-    sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(part.operation, ranks);
+    if (part.row < 0) return;
+    sums.rates.add(part.operation, bytes, match.transfer_ns,
+                   collectives.group_size[static_cast<std::size_t>(part.row)]);
 }
 
 // Adds the host threads' collectives of ranks that have none on a device.
@@ -56,11 +53,7 @@ void add_host_collectives(const std::vector<SelectedHostCollective>& all, std::v
         operation.stats.bytes += c.bytes;
         operation.ns += c.end - c.start;
         operation.transfer_ns += c.transfer_ns;
-        if (c.bytes > 0) {
-            operation.timed_ns += c.transfer_ns;
-            operation.timed_bytes += static_cast<double>(c.bytes);
-            operation.timed_bus_bytes += static_cast<double>(c.bytes) * bus_factor(c.operation, 0);
-        }
+        operation.rates.add(c.operation, c.bytes, c.transfer_ns, 0);
         unmatched[c.rank] += c.unmatched;
         if (!in_step) continue;
         ++operation.stepped;
@@ -75,8 +68,8 @@ OperationStats finish(Sums& sums, std::span<const Interval> compute, std::int64_
     stats.transfer_us = static_cast<double>(sums.transfer_ns) * 1e-3;
     stats.waiting_us = static_cast<double>(sums.ns - sums.transfer_ns) * 1e-3;
     stats.exposed_us = static_cast<double>(length(subtract(sums.when, compute))) * 1e-3;
-    stats.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
-    stats.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
+    stats.algbw_gbps = sums.rates.algbw();
+    stats.busbw_gbps = sums.rates.busbw();
     if (steps > 0) {
         stats.count_per_step = static_cast<double>(sums.stepped) / static_cast<double>(steps);
         stats.bytes_per_step = static_cast<double>(sums.stepped_bytes) / static_cast<double>(steps);
@@ -109,8 +102,15 @@ double bus_factor(schema::Operation operation, int ranks) {
     return 1;
 }
 
-double gbps_or_unknown(double bytes, std::int64_t ns) {
-    const double gbps = ns > 0 ? bytes / static_cast<double>(ns) : 0;  // bytes per nanosecond are GB/s
+void Bandwidths::add(schema::Operation operation, std::int64_t bytes, std::int64_t transfer_ns, int ranks) {
+    if (bytes <= 0) return;
+    ns_ += transfer_ns;
+    bytes_ += static_cast<double>(bytes);
+    bus_bytes_ += static_cast<double>(bytes) * bus_factor(operation, ranks);
+}
+
+double Bandwidths::gbps(double bytes) const {
+    const double gbps = ns_ > 0 ? bytes / static_cast<double>(ns_) : 0;  // bytes per nanosecond are GB/s
     return std::isfinite(gbps) ? gbps : 0;
 }
 
@@ -295,11 +295,10 @@ std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Se
             c.group_size = rows.group_size[row];
             c.unit = trace.unit_of_id(rows.unit[row]);
         }
-        if (c.bytes > 0) {
-            const auto bytes = static_cast<double>(c.bytes);
-            c.algbw_gbps = gbps_or_unknown(bytes, c.transfer_ns);
-            c.busbw_gbps = gbps_or_unknown(bytes * bus_factor(c.operation, c.group_size), c.transfer_ns);
-        }
+        Bandwidths rates;
+        rates.add(c.operation, c.bytes, c.transfer_ns, c.group_size);
+        c.algbw_gbps = rates.algbw();
+        c.busbw_gbps = rates.busbw();
         list.push_back(c);
     }
     schema::sort_rows(list, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });

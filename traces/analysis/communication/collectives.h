@@ -64,8 +64,19 @@ std::vector<MatchedCollective> match_collectives(const store::Trace& trace);
 
 // busbw / algbw of nccl-tests for n ranks; NaN if it depends on n and n is unknown (0).
 double bus_factor(schema::Operation operation, int ranks);
-// 0 (unknown) if the value is not a number or there is no time.
-double gbps_or_unknown(double bytes, std::int64_t ns);
+// The bandwidths of several collectives together: of those whose bytes are known.
+class Bandwidths {
+  public:
+    void add(schema::Operation operation, std::int64_t bytes, std::int64_t transfer_ns, int ranks);
+    double algbw() const { return gbps(bytes_); }  // GB/s; 0 unknown
+    double busbw() const { return gbps(bus_bytes_); }
+
+  private:
+    double gbps(double bytes) const;
+
+    std::int64_t ns_ = 0;
+    double bytes_ = 0, bus_bytes_ = 0;
+};
 
 // One collective of all its ranks; each send or receive is a collective of its own.
 struct CollectiveTimes {

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/axes.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
@@ -28,17 +29,13 @@ int size_class(std::int64_t bytes) {
 
 struct TrafficSums {
     Traffic traffic;
-    std::int64_t timed_ns = 0;
-    double timed_bytes = 0, timed_bus_bytes = 0;
+    Bandwidths rates;
 
     void add(std::int64_t bytes, std::int64_t transfer_ns, int group_size) {
         ++traffic.count;
         traffic.bytes += bytes;
         traffic.transfer_ns += transfer_ns;
-        if (bytes <= 0) return;
-        timed_ns += transfer_ns;
-        timed_bytes += static_cast<double>(bytes);
-        timed_bus_bytes += static_cast<double>(bytes) * bus_factor(traffic.operation, group_size);
+        rates.add(traffic.operation, bytes, transfer_ns, group_size);
     }
 };
 
@@ -57,11 +54,12 @@ class DistributedAnalysis {
 
     DistributedReport report() {
         add_ranks();
+        report_.axes = axis_traffic(trace_, selection_, steps_, all_);
         for (const CollectiveMatch& match : all_.matches) add(match);
         add_host_collectives();
         for (auto& [key, sums] : traffic_) {
-            sums.traffic.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
-            sums.traffic.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
+            sums.traffic.algbw_gbps = sums.rates.algbw();
+            sums.traffic.busbw_gbps = sums.rates.busbw();
             report_.traffic.push_back(sums.traffic);
         }
         keep_slowest();
@@ -83,6 +81,7 @@ class DistributedAnalysis {
             RankTraffic rank;
             rank.rank = trace_.ranks[r.at()].number;
             rank.host = trace_.ranks[r.at()].host;
+            rank.place = place_in_mesh(trace_, r);
             for (const RankOverlap& o : overlap.ranks) {
                 if (o.rank != rank.rank) continue;
                 rank.parts = o.sum;
@@ -113,6 +112,7 @@ class DistributedAnalysis {
         Traffic& traffic = sums.traffic;
         traffic.operation = first.operation;
         traffic.group = group;
+        if (first.row >= 0) traffic.axis = axis_of(trace_, group);
         traffic.group_size = std::max(traffic.group_size, group_size);
         traffic.size_class = kind;
         traffic.nodes = hosts_.nodes_of(group);
@@ -346,6 +346,13 @@ Fields<RankTraffic> rank_traffic_fields() {
     static constexpr Field<R> kFields[] = {
         {kRankColumn, value_of<&R::rank>},
         {{"host", "Host", Unit::text, "Name of the rank's host."}, value_of<&R::host>},
+        {{.key = "place",
+          .title = "Place",
+          .unit = Unit::text,
+          .meaning = "Its place in a mesh of several axes: \"data 0, tensor 1\".",
+          .shown = in_table | in_json,
+          .where_known = true},
+         [](const R& r) { return known_text(r.place); }},
         {{"steps", "", Unit::count, "Kept steps.", in_json}, value_of<&R::steps>},
         {kCarriedBy, carried_by<R>},
         {{"computation_us", "Computation", Unit::us,
@@ -391,6 +398,11 @@ Fields<Traffic> traffic_fields() {
         {kOperation, [](const T& t) { return to_cell(name(t.operation)); }},
         {kCarriedBy, carried_by<T>},
         {kGroup, group_of<T>},
+        {{.key = kAxisColumn.key,
+          .title = kAxisColumn.title,
+          .meaning = kAxisColumn.meaning,
+          .where_known = true},
+         [](const T& t) { return known_text(t.axis); }},
         {{"group_size", "Ranks", Unit::index, "Ranks of the group."}, known_value_of<&T::group_size>},
         {{"nodes", "", Unit::count, "Hosts that the group spans.", in_programs}, known_value_of<&T::nodes>},
         {{"within", "Within", Unit::text, "Hosts that the group spans.", in_table},

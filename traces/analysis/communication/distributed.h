@@ -8,6 +8,7 @@
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/axes.h"
 #include "traces/analysis/communication/hosts.h"
 #include "traces/analysis/communication/stopped.h"
 #include "traces/analysis/time/overlap.h"
@@ -28,6 +29,7 @@ inline constexpr std::int64_t kSizeClasses[] = {std::int64_t{4} << 10, std::int6
 struct RankTraffic {
     int rank = 0;
     std::string host;        // "" unknown
+    std::string place;       // in the mesh (place_in_mesh)
     std::int64_t steps = 0;  // kept steps
     OverlapParts parts;      // summed over the kept steps' windows
     // false: nothing is recorded on its device, and `parts` is unknown.
@@ -45,6 +47,7 @@ Fields<RankTraffic> rank_traffic_fields();
 struct Traffic {
     schema::Operation operation = schema::Operation::other;
     std::int64_t group = 0;
+    std::string axis;     // of the mesh; "" unknown
     int group_size = 0;   // 0 unknown
     int size_class = -1;  // index into kSizeClasses, or its size: unbounded; -1 bytes unknown
     int nodes = 0;        // hosts that the group spans; 0 unknown
@@ -75,6 +78,8 @@ struct DistributedReport {
     std::vector<RankTraffic> ranks;
     bool stepped = true;                  // false: the trace has no steps, and all of it is one "step"
     std::vector<Traffic> traffic;         // by group, operation, size class
+    std::vector<AxisTraffic> axes;        // empty: no communicator's axis is known
+    bool by_axis = false;                 // only the axes are of interest
     std::vector<SlowCollective> slowest;  // longest waiting first; at most kMostSlow
     std::int64_t collectives = 0;         // matched ones, counted once
     std::int64_t unmatched = 0;           // parts without a counterpart on another rank

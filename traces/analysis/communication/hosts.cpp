@@ -8,7 +8,6 @@
 #include <set>
 
 #include "traces/analysis/base/percentile.h"
-#include "traces/analysis/communication/collectives.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -126,11 +125,7 @@ void HostsAnalysis::add(std::span<const Communication> parts, const CollectiveMa
         const std::int64_t ns = duration(trace_, part);
         if (ns >= 0) traffic.waiting_ns += ns - match.transfer_ns;
     }
-    if (bytes > 0 && match.transfer_ns > 0) {
-        sums.timed_ns += match.transfer_ns;
-        sums.timed_bytes += static_cast<double>(bytes);
-        sums.timed_bus_bytes += static_cast<double>(bytes) * bus_factor(first.operation, size);
-    }
+    if (match.transfer_ns > 0) sums.rates.add(first.operation, bytes, match.transfer_ns, size);
     if (where == Where::between && !match.unmatched && ends_together(first.operation)) add_skew(parts);
 }
 
@@ -166,8 +161,8 @@ void HostsAnalysis::add_skew(std::span<const Communication> parts) {
 HostsReport HostsAnalysis::take() {
     for (Sums& sums : sums_) {
         if (sums.traffic.count == 0) continue;
-        sums.traffic.algbw_gbps = gbps_or_unknown(sums.timed_bytes, sums.timed_ns);
-        sums.traffic.busbw_gbps = gbps_or_unknown(sums.timed_bus_bytes, sums.timed_ns);
+        sums.traffic.algbw_gbps = sums.rates.algbw();
+        sums.traffic.busbw_gbps = sums.rates.busbw();
         report_.traffic.push_back(sums.traffic);
     }
     std::erase_if(report_.groups, [](const RankGroup& group) { return group.collectives == 0; });

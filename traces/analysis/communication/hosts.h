@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/base/result_table.h"
+#include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/schema/enums.h"
 
@@ -85,8 +86,7 @@ class HostsAnalysis {
   private:
     struct Sums {
         HostTraffic traffic;
-        std::int64_t timed_ns = 0;
-        double timed_bytes = 0, timed_bus_bytes = 0;
+        Bandwidths rates;
     };
     void find_groups();
     void add_skew(std::span<const Communication> parts);

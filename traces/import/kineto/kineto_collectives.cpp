@@ -34,14 +34,12 @@ std::int64_t KinetoCollectives::group_of(const TraceEvent& event) {
     // 52 bits, so that the number stays exact as a JSON number, too.
     last_number_ = static_cast<std::int64_t>((hash ^ hash >> 52) & 0xFFFFFFFFFFFFF) | 1;
     if (groups_.emplace(last_group_, last_number_).second) {
-        const auto tell = [&](const char* what, std::string_view value) {
-            if (!value.empty())
-                sink_.add(schema::RunInfoRow{.key = fmt::format("group.{}.{}", last_number_, what),
-                                             .value = std::string(value)});
-        };
-        tell("name", name);
-        tell("description", event.text(EventKey::group_description));
-        tell("ranks", ranks);
+        const std::string_view description = event.text(EventKey::group_description);
+        sink_.add(schema::GroupRow{.group = last_number_,
+                                   .axis = axis_of_group(description),
+                                   .ranks = std::string(ranks),
+                                   .name = std::string(name),
+                                   .description = std::string(description)});
     }
     return last_number_;
 }

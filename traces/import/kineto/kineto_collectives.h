@@ -31,8 +31,7 @@ class KinetoCollectives {
     void call(std::int64_t thread, std::int64_t start, std::int64_t correlation);
     // A communication kernel; row.correlation is 0 if nothing could be linked to it.
     void kernel(const TraceEvent& event, std::int64_t correlation, std::int64_t external_id, int rank);
-    // Writes the kernels whose operator came after them, and what is known about the groups (RunInfoRow
-    // "group.N.ranks").
+    // Writes the kernels whose operator came after them.
     void finish();
 
   private:

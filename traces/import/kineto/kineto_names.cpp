@@ -211,4 +211,40 @@ std::int64_t element_size(std::string_view data_type) {
     return data_type.starts_with("Float8") ? 1 : 0;
 }
 
+// Sources: torch.distributed.device_mesh ("mesh_" and the dimension's name, those of torchtitan), Megatron's
+// parallel_state.py.
+std::string axis_of_group(std::string_view description) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAxes = {
+        {{"dp", "data"},
+         {"dp_replicate", "data"},
+         {"replicate", "data"},
+         {"ddp", "data"},
+         {"data_parallel", "data"},
+         {"dp_shard", "shard"},
+         {"fsdp", "shard"},
+         {"tp", "tensor"},
+         {"tensor_model_parallel", "tensor"},
+         {"pp", "pipeline"},
+         {"pipeline_model_parallel", "pipeline"},
+         {"cp", "context"},
+         {"context_parallel", "context"},
+         {"ep", "expert"},
+         {"expert_model_parallel", "expert"},
+         {"dp_cp", "data+context"},
+         {"dp_shard_cp", "shard+context"},
+         {"data_parallel_group_with_cp", "data+context"},
+         {"tensor_and_data_parallel", "data+tensor"},
+         {"model_parallel", "tensor+pipeline"}}};
+    if (description == "default_pg" || description == "mesh_default") return "world";
+    std::string name = schema::lower_case(description);
+    constexpr std::string_view kMesh = "mesh_", kGroup = "_group";
+    const bool of_mesh = name.starts_with(kMesh), named = description.ends_with("_GROUP");
+    if (of_mesh) name.erase(0, kMesh.size());
+    if (named) name.resize(name.size() - kGroup.size());
+    for (const auto& [word, axis] : kAxes) {
+        if (name == word) return std::string(axis);
+    }
+    return of_mesh || named ? name : "";
+}
+
 }  // namespace shardscope::traces::importer

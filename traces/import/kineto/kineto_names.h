@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "traces/schema/enums.h"
@@ -52,6 +53,11 @@ int overhead_type(std::string_view name);
 // The operation of a "Collective name", in c10d's words: "_allgather_base", "allreduce",
 // "reduce_scatter_tensor_coalesced".
 schema::Operation collective_operation(std::string_view name);
+
+// The axis of a mesh that a process group's description names (GroupRow::axis): "tensor" of DeviceMesh's
+// "mesh_tp" and Megatron's "TENSOR_MODEL_PARALLEL_GROUP". An axis with another name keeps it ("mesh_dim_0" is
+// "dim_0"); "world" of the default group; "" if the description is of neither kind.
+std::string axis_of_group(std::string_view description);
 
 // Bytes per element of a tensor of that type ("Float", "BFloat16", "Float8_e4m3fn"); 0 unknown.
 std::int64_t element_size(std::string_view data_type);

@@ -61,10 +61,8 @@ OurRank read_rank(const Json& json) {
     rank.row.host = schema::string_member(json, "host");
     rank.row.device_name = schema::string_member(json, "device_name");
     rank.row.device_memory = integer<std::int64_t>(json, "device_memory", 0);
-    rank.row.data = integer(json, "data", 0);
-    rank.row.shard = integer(json, "shard", 0);
-    rank.row.tensor = integer(json, "tensor", 0);
-    rank.row.pipeline = integer(json, "pipeline", 0);
+    for (const schema::MeshAxis& axis : schema::kMeshAxes)
+        rank.row.*axis.place = integer(json, std::string(axis.name).c_str(), 0);
     rank.row.local_rank = integer(json, "local_rank", -1);
     rank.row.cpus = schema::string_member(json, "cpus");
     rank.pid = integer<std::int64_t>(json, "pid", 0);
@@ -115,6 +113,29 @@ void read_model(const Json& json, OurMetadata& into) {
                                             .padded_elements = integer<std::int64_t>(u, "padded_elements", 0),
                                             .shard_bytes = integer<std::int64_t>(u, "shard_bytes", 0),
                                             .bytes = integer<std::int64_t>(u, "bytes", 0)});
+    });
+}
+
+void read_groups(const Json& json, OurMetadata& into) {
+    each_object(member(json, "groups"), [&](const Json& g) {
+        into.rows.push_back(schema::GroupRow{.group = integer<std::int64_t>(g, "group", 0),
+                                             .axis = schema::string_member(g, "axis"),
+                                             .ranks = schema::string_member(g, "ranks"),
+                                             .name = schema::string_member(g, "name"),
+                                             .description = schema::string_member(g, "description")});
+    });
+}
+
+void read_schedule(const Json& json, OurMetadata& into) {
+    each_object(member(json, "schedule"), [&](const Json& a) {
+        const Json& with_next = member(a, "with_next");
+        into.rows.push_back(
+            schema::ScheduleRow{.rank = integer(a, "rank", 0),
+                                .position = integer(a, "position", 0),
+                                .stage = integer(a, "stage", 0),
+                                .kind = schema::string_member(a, "kind"),
+                                .micro_batch = integer(a, "micro_batch", -1),
+                                .with_next = with_next.is_boolean() && with_next.get<bool>()});
     });
 }
 
@@ -191,6 +212,8 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     }
     if (!ours.exported) return ours;
     each_object(json["ranks"], [&](const Json& rank) { ours.ranks.push_back(read_rank(rank)); });
+    read_groups(json, ours);
+    read_schedule(json, ours);
     read_model(json, ours);
     read_steps(json, ours);
     read_predictions(json, ours);

@@ -35,15 +35,17 @@ void check_rows(std::size_t rows, const char* what, const Trace& trace) {
 RankLookup::RankLookup(const PendingRows& rows, Trace& trace) {
     std::map<int, Rank> ranks;
     for (const schema::RankRow& r : rows.ranks) {
-        ranks.try_emplace(r.rank, Rank{.number = r.rank,
-                                       .device = r.device,
-                                       .global_pid = r.global_pid,
-                                       .global_tid = r.global_tid,
-                                       .host = r.host,
-                                       .device_name = r.device_name,
-                                       .device_memory = r.device_memory,
-                                       .local_rank = r.local_rank,
-                                       .cpus = r.cpus});
+        const auto [rank, is_new] = ranks.try_emplace(r.rank, Rank{.number = r.rank,
+                                                                   .device = r.device,
+                                                                   .global_pid = r.global_pid,
+                                                                   .global_tid = r.global_tid,
+                                                                   .host = r.host,
+                                                                   .device_name = r.device_name,
+                                                                   .device_memory = r.device_memory,
+                                                                   .local_rank = r.local_rank,
+                                                                   .cpus = r.cpus});
+        for (std::size_t axis = 0; is_new && axis < schema::kMeshAxes.size(); ++axis)
+            rank->second.place[axis] = r.*schema::kMeshAxes[axis].place;
     }
     const auto make_up = [&](int number, int device) {
         ranks.try_emplace(number, Rank{.number = number,

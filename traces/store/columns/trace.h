@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -189,9 +190,10 @@ struct Rank {
     int device = 0;
     std::int64_t global_pid = 0, global_tid = 0;
     std::string host, device_name;
-    std::int64_t device_memory = 0;  // the device's total memory in bytes; 0 unknown
-    int local_rank = -1;             // -1 unknown
-    std::string cpus;                // as in RankRow
+    std::int64_t device_memory = 0;                     // the device's total memory in bytes; 0 unknown
+    std::array<int, schema::kMeshAxes.size()> place{};  // in the mesh, by axis
+    int local_rank = -1;                                // -1 unknown
+    std::string cpus;                                   // as in RankRow
 };
 
 struct HostThread {

@@ -114,6 +114,7 @@ std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::D
         {.key = "size", .width = 9, .priority = 9},
         {.key = "within", .priority = 6},
         {.key = "group", .priority = 8, .as_text = true},
+        {.key = "axis", .width = 6, .priority = 7, .where_known = true},
         {.key = "group_size", .width = 4.5F, .priority = 7, .id = "ranks"},
         {.key = "count", .width = 5, .bar = theme::accent()},
         {.key = "bytes", .width = 7, .priority = 8, .id = "mb", .title = "Full buffers"},
@@ -131,6 +132,25 @@ std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::D
                         looks, swatches_of(report.traffic));
 }
 
+std::shared_ptr<const tables::CellTable> axis_table(const traces::analysis::DistributedReport& report) {
+    if (report.axes.empty()) return nullptr;
+    const char* const per = report.stepped ? "per step" : "";
+    const tables::ColumnLook looks[] = {
+        {.key = "axis", .width = 8},
+        {.key = "groups", .width = 5, .priority = 6},
+        {.key = "group_size", .width = 4.5F, .priority = 7, .id = "ranks"},
+        {.key = "count_per_step", .width = 6, .priority = 8, .title = "Collectives", .unit = per},
+        {.key = "bytes_per_step", .width = 7, .priority = 9, .id = "mb", .title = "Full buffers"},
+        {.key = "us_per_step", .width = 7, .bar = theme::accent()},
+        {.key = "waiting_us_per_step", .width = 7, .priority = 8, .bar = theme::waiting_color()},
+        {.key = "exposed_us_per_step", .width = 7, .bar = theme::exposed_color()},
+        {.key = "algbw_gbps", .priority = 6},
+        {.key = "busbw_gbps", .priority = 9},
+    };
+    return result_model(traces::analysis::result_table(traces::analysis::axis_traffic_fields(), report.axes),
+                        looks);
+}
+
 std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::DistributedReport& report,
                                                     bool stepped) {
     const tables::ColumnLook looks[] = {
@@ -145,6 +165,7 @@ std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::Dist
         {.key = "transfer_us", .width = 7, .priority = 7, .bar = theme::transfer_color()},
         {.key = "waiting_us", .width = 7, .priority = 9, .bar = theme::waiting_color()},
         {.key = "steps", .width = 4.5F, .priority = 3, .title = "Steps"},
+        {.key = "place", .width = 10, .priority = 5, .where_known = true},
         {.key = "host", .width = 9, .priority = 4, .where_known = true},
     };
     return result_model(traces::analysis::result_table(traces::analysis::rank_traffic_fields(), report.ranks),

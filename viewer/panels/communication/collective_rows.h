@@ -33,6 +33,9 @@ std::shared_ptr<const tables::CellTable> straggler_table(const traces::analysis:
 // One row per group, operation and size class.
 std::shared_ptr<const tables::CellTable> traffic_table(const traces::analysis::DistributedReport& report);
 
+// One row per axis of the mesh; null if no communicator's axis is known.
+std::shared_ptr<const tables::CellTable> axis_table(const traces::analysis::DistributedReport& report);
+
 // One row per rank, averaged over steps; over the whole trace if it names no steps.
 std::shared_ptr<const tables::CellTable> rank_table(const traces::analysis::DistributedReport& report,
                                                     bool stepped = true);

@@ -57,7 +57,8 @@ class DistributedPanel final : public model::Panel {
                 "This trace holds no work of a device, because only the host was recorded or nothing ran. "
                 "Record the devices of all ranks to see them beside each other.");
         }
-        static constexpr std::string_view kParts[] = {"Traffic", "Where ranks waited", "Ranks", "Hosts"};
+        static constexpr std::string_view kParts[] = {"Traffic", "By axis", "Where ranks waited", "Ranks",
+                                                      "Hosts"};
         widgets::segmented("distributed.show", kParts, part_);
         widgets::draw_limit_note(session);
         take(report, !trace->steps.empty());
@@ -71,7 +72,7 @@ class DistributedPanel final : public model::Panel {
     }
 
   private:
-    enum Part { traffic, slowest, ranks, hosts };  // indices of the buttons
+    enum Part { traffic, axes, slowest, ranks, hosts };  // indices of the buttons
 
     void take(const std::shared_ptr<const DistributedReport>& report, bool stepped) {
         if (report_ == report && appearance_ == theme::appearance()) return;
@@ -79,6 +80,7 @@ class DistributedPanel final : public model::Panel {
         appearance_ = theme::appearance();
         ranks_ = rank_table(*report, stepped);
         traffic_ = traffic_table(*report);
+        axes_ = axis_table(*report);
         slowest_ = slowest_table(*report);
         hosts_ = host_table(report->hosts);
         host_traffic_ = host_traffic_table(report->hosts);
@@ -237,6 +239,14 @@ class DistributedPanel final : public model::Panel {
                 draw_table("distributed.traffic", traffic_, traffic_state_,
                            {.filter = false, .name = "traffic"});
                 return;
+            case axes:
+                draw::heading(trace.steps.empty() ? "Axes of the mesh: a rank's mean over the whole time"
+                                                  : "Axes of the mesh: a rank's mean per step");
+                if (axes_ == nullptr)
+                    return draw::note(
+                        "The trace does not record along which axis of a mesh its communicators lie.");
+                draw_table("distributed.axes", axes_, axes_state_, {.filter = false, .name = "axes"});
+                return;
             case slowest: {
                 draw::heading("Longest waits: summed over ranks, with the rank that arrived last");
                 if (report.slowest.empty())
@@ -285,8 +295,9 @@ class DistributedPanel final : public model::Panel {
     int part_ = traffic;
     std::shared_ptr<const DistributedReport> report_;
     theme::Appearance appearance_ = theme::Appearance::dark;
-    std::shared_ptr<const tables::CellTable> ranks_, traffic_, slowest_, hosts_, host_traffic_;
-    tables::TableState ranks_state_, traffic_state_, slowest_state_, hosts_state_, host_traffic_state_;
+    std::shared_ptr<const tables::CellTable> ranks_, traffic_, axes_, slowest_, hosts_, host_traffic_;
+    tables::TableState ranks_state_, traffic_state_, axes_state_, slowest_state_, hosts_state_,
+        host_traffic_state_;
 };
 
 }  // namespace
