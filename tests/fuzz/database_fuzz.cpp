@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "traces/analysis/communication/collectives.h"
+#include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/load/loader.h"
@@ -35,6 +37,8 @@ void write_run(store::DatabaseWriter& to) {
     ModuleRow module{.id = 0, .parent = -1, .name = "Linear_0", .class_name = "Linear", .path = "net.0"};
     to.add(module);
     to.add(UnitRow{.id = 0, .module = 0, .name = "net"});
+    to.add(GroupRow{.group = 0, .axis = "tensor", .ranks = "0,1", .name = {}, .description = {}});
+    to.add(ScheduleRow{.rank = 0, .position = 0, .stage = 0, .kind = "F", .micro_batch = 0});
     const auto range = [&](std::int64_t start, std::int64_t end, std::string_view name,
                            std::string_view domain, int id) {
         RangeRow row{.start = start, .end = end};
@@ -51,6 +55,7 @@ void write_run(store::DatabaseWriter& to) {
         to.add(StepRow{.rank = 0, .step = i, .start = t, .end = t + 900, .global_tid = tid});
         range(t, t + 900, "ProfilerStep#" + std::to_string(i), "", -1);
         range(t + 10, t + 800, "nn.Module: Linear_0", "", 0);
+        range(t + 15, t + 790, i % 2 == 0 ? "PP:0F0" : "PP:0B0", "", -1);
         range(t + 20, t + 700, "aten::mm", store::kOperatorDomain, -1);
         RuntimeRow call{.start = t + 30, .end = t + 40, .global_tid = tid};
         call.correlation = i + 1;
@@ -129,6 +134,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)analysis::module_view(*trace);
         (void)analysis::memory_report(*trace);
         (void)analysis::collectives_report(*trace);
+        (void)analysis::distributed_report(*trace);
+        (void)analysis::pipeline_report(*trace);
     } catch (const store::StoreError&) {
         // Refused with an error message, as it should be.
     }

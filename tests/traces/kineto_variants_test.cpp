@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kineto_text.h"
+#include "traces/analysis/pipeline/pipeline.h"
 
 namespace shardscope::traces::importer {
 namespace TEST_FILE {
@@ -207,6 +208,26 @@ TEST(KinetoVariants, groupsHaveTheAxisThatTheirDescriptionNames) {
     EXPECT_EQ(axis_of("EMBEDDING_GROUP"), "embedding");
     EXPECT_EQ(axis_of("default_pg"), "world");
     EXPECT_EQ(axis_of("undefined"), "");
+}
+
+// PyTorch's pipeline schedules run each action in a range.
+TEST(KinetoVariants, actionsOfAPipelineAreRanges) {
+    const auto action = [](const char* name, int at) {
+        return fmt::format(
+            R"({{"ph": "X", "cat": "user_annotation", "name": "{0}", "pid": 1, "tid": 1, "ts": {1}, "dur": 50}},
+               {{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": {2}, "dur": 5, "args": {{"correlation": {1}}}}},
+               {{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": {3}, "dur": 30, "args": {{"device": 0, "stream": 7, "correlation": {1}}}}})",
+            name, at, at + 10, at + 20);
+    };
+    const auto read = read_text(kineto(action("PP:0F0", 100) + "," + action("PP:0B0", 200)));
+    const analysis::PipelineReport report = analysis::pipeline_report(*read.trace);
+    ASSERT_EQ(report.ranks.size(), 1U);
+    EXPECT_FALSE(report.ranks[0].on_host);
+    EXPECT_EQ(report.ranks[0].actions, 2);
+    EXPECT_EQ(report.ranks[0].busy, 2 * 30'000);
+    EXPECT_EQ(report.ranks[0].makespan, 130'000);
+    EXPECT_EQ(report.ranks[0].host, 60'000);       // from the end of F0 to the launch of B0
+    EXPECT_EQ(report.ranks[0].imbalance, 10'000);  // from there to its start
 }
 
 // A collective as in 2022 and 2023: neither kernel nor operator has arguments, but the range around the

@@ -7,6 +7,7 @@
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/fsdp/units.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/copies.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
@@ -105,6 +106,8 @@ constexpr Verb kVerbs[] = {
      analysis_of_devices<analysis::units_report>},
     {"distributed", "Ranks together: overlap, traffic by group and size, transfer and waiting",
      Reads::selection, distributed},
+    {"pipeline", "Pipeline: how long each rank computes nothing within a step, by cause", Reads::selection,
+     analysis<analysis::pipeline_report>},
     {"stragglers", "Which rank comes last in collectives, how often and how long others wait",
      Reads::selection, analysis<analysis::straggler_report>},
     {"scaling", "Runs at several sizes: throughput, speed-up, efficiency, what grew", Reads::selection,

@@ -28,6 +28,7 @@ struct ModuleView;
 struct OperatorsReport;
 struct OverlapReport;
 struct PartsComparison;
+struct PipelineReport;
 struct ScalingReport;
 struct StepsReport;
 struct StragglersReport;
@@ -72,6 +73,7 @@ std::string render(const analysis::OverlapReport& report, Format format, std::si
 std::string render(const analysis::TemporalReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::IdleReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::StepsReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::PipelineReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::OperatorsReport& report, Format format, std::size_t width = kTableWidth);
 

@@ -16,6 +16,7 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/copies.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
@@ -51,6 +52,8 @@ std::vector<ResultRows> all_rows() {
         rows_of("distributed", "axes[], and alone with --by axis", true, analysis::axis_traffic_fields()),
         rows_of("distributed", "slowest[]", false, analysis::slow_collective_fields()),
         rows_of("distributed", "hosts.traffic[]", false, analysis::host_traffic_fields()),
+        rows_of("pipeline", "ranks[]", true, analysis::pipeline_rank_fields()),
+        rows_of("pipeline", "stages[]", false, analysis::stage_work_fields()),
         rows_of("stragglers", "ranks[] and operations[].ranks[]", true, analysis::arrival_fields()),
         rows_of("overlap", "ranks[], and per_step[] and device_time of each", true,
                 analysis::overlap_fields()),

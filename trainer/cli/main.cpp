@@ -299,6 +299,9 @@ int run_schedule(const std::vector<std::string>& arguments) {
     app.add_flag("--comms", options.transfers,
                  "The actions with what PyTorch's runtime adds: SEND, RECV, UNSHARD, RESHARD, REDUCE_GRAD");
     app.add_option("-o,--output", options.output, "Write the actions into this .csv file");
+    app.add_option(
+        "--trace", options.trace,
+        "Write the replay as a trace of one step, a unit as 1 ms, for shardscope-trace and the viewer");
     app.add_flag("--overwrite", options.overwrite, "Replace an existing file");
     app.add_option("--format", options.format, "Format of the result on standard output")
         ->check(CLI::IsMember({"table", "json", "csv"}))

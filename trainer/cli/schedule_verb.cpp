@@ -8,11 +8,14 @@
 #include <fmt/core.h>
 
 #include "traces/export/text_output.h"
+#include "traces/store/write/writer.h"
+#include "trainer/cli/plan_files.h"
 #include "trainer/cli/schedule_report.h"
 #include "trainer/job/job.h"
 #include "trainer/job/nearest.h"
 #include "trainer/pipeline/csv.h"
 #include "trainer/pipeline/lower.h"
+#include "trainer/pipeline/rows.h"
 
 namespace shardscope::trainer::cli {
 
@@ -90,11 +93,11 @@ ScheduleView view_of(const ScheduleOptions& options) {
         view.shape = shape_of(options, view.kind->fewest_chunks);
         view.schedule = pipeline::make_schedule(*view.kind, view.shape);
     }
-    view.replay = pipeline::replay(view.schedule, view.costs);
     if (comparable(view.schedule))
         view.compared =
             pipeline::compare_schedules(view.shape, view.costs, std::max(view.shape.chunks, kUsualChunks));
     if (options.transfers && !view.schedule.has_transfers()) view.schedule = pipeline::lower(view.schedule);
+    view.replay = pipeline::replay(view.schedule, view.costs);
     view.shows_actions = options.transfers;
     return view;
 }
@@ -105,11 +108,19 @@ void write_actions(const ScheduleOptions& options, const Schedule& schedule) {
     output.finish();
 }
 
+void write_trace(const ScheduleOptions& options, const ScheduleView& view) {
+    traces::store::DatabaseWriter writer(writer_options(options.trace, options.overwrite));
+    pipeline::write_replay(view.schedule, view.replay, writer);
+    writer.finish(pipeline::replayed_ns(view.costs, view.replay.makespan), 0);
+}
+
 // The costs are those of all stages of a rank: of one chunk if there is one per rank.
 std::string compare_all(const ScheduleOptions& options) {
-    if (!options.output.empty() || options.transfers)
+    if (!options.output.empty() || !options.trace.empty() || options.transfers)
         throw pipeline::ScheduleError(fmt::format("{} is for the actions of one schedule; name one of {}",
-                                                  options.transfers ? "--comms" : "-o",
+                                                  options.transfers         ? "--comms"
+                                                  : !options.output.empty() ? "-o"
+                                                                            : "--trace",
                                                   pipeline::schedule_names()));
     const int chunks = options.chunks.value_or(kUsualChunks);
     Shape shape = shape_of(options, 1);
@@ -135,7 +146,10 @@ int show_schedule(const ScheduleOptions& options) {
             return 0;
         }
         if (!options.output.empty()) traces::exports::TextOutput::check(options.output, options.overwrite);
+        if (!options.trace.empty())
+            traces::store::DatabaseWriter::check_output(options.trace, options.overwrite);
         const ScheduleView view = view_of(options);
+        if (!options.trace.empty()) write_trace(options, view);
         if (!options.output.empty()) write_actions(options, view.schedule);
         fmt::print("{}", options.format == "json"  ? schedule_json(view)
                          : options.format == "csv" ? pipeline::csv_text(view.schedule)

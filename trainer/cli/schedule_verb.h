@@ -13,6 +13,7 @@ struct ScheduleOptions {
     bool transfers = false;                       // the actions as they are lowered
     std::string format = "table";                 // table, json, csv
     std::string output;                           // file for the actions; "": none
+    std::string trace;                            // file for the replay as a trace; "": none
     bool overwrite = false;
 };
 

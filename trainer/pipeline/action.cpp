@@ -31,6 +31,11 @@ constexpr KindText kActionTexts[] = {
     {"WAIT_REDUCE_GRAD", ActionKind::wait_reduce_grad, false},
     {"BW", ActionKind::backward, true},  // of older versions of PyTorch; read, never written
 };
+const KindText& text_of_kind(ActionKind kind) {
+    return *std::find_if(std::begin(kActionTexts), std::end(kActionTexts),
+                         [&](const KindText& own) { return own.kind == kind; });
+}
+
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 
 std::string_view trimmed(std::string_view text) {
@@ -71,11 +76,18 @@ std::string parse_action(std::string_view text, Action& action) {
 
 }  // namespace
 
+std::string_view letters_of(ActionKind kind) {
+    return text_of_kind(kind).text;
+}
+
+bool has_micro_batch(ActionKind kind) {
+    return text_of_kind(kind).numbered;
+}
+
 std::string text_of(const Action& action) {
-    const auto* const found = std::find_if(std::begin(kActionTexts), std::end(kActionTexts),
-                                           [&](const KindText& own) { return own.kind == action.kind; });
-    return found->numbered ? fmt::format("{}{}{}", action.stage, found->text, action.micro_batch)
-                           : fmt::format("{}{}", action.stage, found->text);
+    return has_micro_batch(action.kind)
+               ? fmt::format("{}{}{}", action.stage, letters_of(action.kind), action.micro_batch)
+               : fmt::format("{}{}", action.stage, letters_of(action.kind));
 }
 
 std::span<const Action> cell_at(std::span<const Action> actions, std::size_t at) {

@@ -54,6 +54,10 @@ constexpr bool is_transfer(ActionKind kind) {
     return kind >= ActionKind::send_forward && kind <= ActionKind::wait_send_backward;
 }
 
+// "F"
+std::string_view letters_of(ActionKind kind);
+// Whether its text ends with a micro-batch.
+bool has_micro_batch(ActionKind kind);
 // "3F2"
 std::string text_of(const Action& action);
 // The actions of a cell run together: one, or the two of an overlapped pair. `at`: the first one.

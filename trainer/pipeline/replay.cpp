@@ -90,7 +90,7 @@ ScheduleReplay replay(const Schedule& schedule, const Costs& costs) {
         free = begin + ticks;
         own.busy += ticks;
         const std::vector<Action>& list = schedule.actions[static_cast<std::size_t>(rank)];
-        own.cells.push_back({begin, free, static_cast<std::size_t>(cell.data() - list.data())});
+        own.cells.push_back({begin, free, computed, static_cast<std::size_t>(cell.data() - list.data())});
         result.makespan = std::max(result.makespan, free);
         for (const Action& a : cell) {
             const std::size_t i = schedule.index(a.stage, a.micro_batch);

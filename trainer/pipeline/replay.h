@@ -19,6 +19,7 @@ namespace shardscope::trainer::pipeline {
 
 struct ReplayedCell {
     std::int64_t begin = 0, end = 0;  // ticks
+    std::int64_t computed = 0;        // when what it waits for had been computed; 0: it waits for nothing
     std::size_t at = 0;               // its first action (cell_at)
 };
 
