@@ -58,7 +58,7 @@ class Nvml {
 
     void close() { call_.shutdown(); }
 
-    // `with_pcie`: reads also the PCIe values, which are slow.
+    // `with_pcie`: also reads the PCIe values, which takes long.
     std::vector<GpuSample> sample(bool with_pcie) {
         std::vector<GpuSample> samples;
         for (Gpu& gpu : gpus_) samples.push_back(sample(gpu, with_pcie));

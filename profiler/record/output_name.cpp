@@ -97,7 +97,7 @@ OutputName output_name(const std::string& wanted, const std::string& program, pi
         pattern = launched ? fmt::format("shardscope-{}.sqlite", program)
                            : fmt::format("shardscope-{}-{}.sqlite", program, pid);
     }
-    std::string escaped;  // the program's name in a made-up one may have a percent sign
+    std::string escaped;  // a percent sign in the program's name means itself
     for (const char c : pattern)
         escaped += c == '%' && wanted.empty() ? std::string("%%") : std::string(1, c);
     Expanded file = expand(escaped, pid, launched ? launched->rank : 0, environment);

@@ -320,7 +320,7 @@ constexpr std::array<SchemaTable, 12> kTables = {{
      3},
     {"CUDA_GRAPH_NODE_EVENTS", "Nodes of CUDA graphs. Empty; queries that join it find it.", kGraphNodes},
     {"CUDA_GRAPH_EVENTS",
-     "CUDA graphs. Empty; queries that join it find it. Since schema version 3.",
+     "CUDA graphs. Always empty: it is there for queries that join it. Since schema version 3.",
      kGraphs,
      {},
      3},

@@ -37,8 +37,7 @@ inline std::int64_t exchanged_piece(const CollectiveCall& call, std::size_t memb
     return call.full_elements / n;
 }
 
-// Whether members that call these operations call the same collective: of a message one sends, the other
-// receives.
+// Whether two members that call these operations take part in the same collective. A send fits a receive.
 inline bool fit(plan::Operation a, plan::Operation b) {
     return traces::schema::is_point_to_point(a) ? traces::schema::is_point_to_point(b) && a != b : a == b;
 }

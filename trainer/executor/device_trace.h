@@ -1,5 +1,5 @@
-// A run's GPU activity in its trace: the records of CUPTI, which the device notifies of each piece of work
-// that it enqueues.
+// A run's GPU activity in its trace, from the records of CUPTI. The device tells CUPTI about each piece of
+// work that it enqueues.
 #pragma once
 
 #include <memory>

@@ -44,8 +44,8 @@ class StreamOrder {
 
     // wait_event.
     void wait(const plan::Op& op) { wait(op.stream, event(op.event())); }
-    // record_event: the event that happens when everything now in the stream, its waits included, is done.
-    // `mark`: appends an item that only waits, where the stream has nothing yet that waits.
+    // record_event: the event happens when everything that is now in the stream is done, its waits included.
+    // Waits that no item has taken yet are given to `mark`, which appends an item that does nothing else.
     template <class Mark>
     Event record(const plan::Op& op, const Mark& mark) {
         const auto s = static_cast<std::size_t>(op.stream);

@@ -238,9 +238,9 @@ void Completion::read_buckets() {
     }
 }
 
-// A gradient is complete when its module's backward is. Its memory is the allocation of its size there, of
-// several the one that lives longest (another is the gradient of the module's input); that allocation and its
-// free then no longer count as an activation's.
+// A gradient is complete when its module's backward is. Its memory is the allocation of its size there, or
+// the one of several that lives longest (another is the gradient of the module's input); that allocation and
+// its free then no longer count as an activation's.
 void Completion::place_gradients() {
     std::set<int> taken;
     for (Node& own : out.step.nodes) {

@@ -75,7 +75,7 @@ std::string mismatch(const Expect& expected, const std::optional<std::string>& s
         case Test::contains:
             return shown->find(expected.text) != std::string::npos
                        ? ""
-                       : fmt::format("expected a text that holds \"{}\", it shows \"{}\"", expected.text,
+                       : fmt::format("expected a text that contains \"{}\", it shows \"{}\"", expected.text,
                                      *shown);
         case Test::matches:
             return std::regex_match(*shown, std::regex(expected.text))

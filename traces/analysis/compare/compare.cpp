@@ -304,7 +304,7 @@ Fields<RunColumn> run_fields() {
          [](const R& run) { return to_cell(name(run.space)); }},
         {{"peak_bytes", "", Unit::bytes, "Peak of the rank with the largest."},
          known_value_of<&R::peak_bytes>},
-        {{"at_peak", "", Unit::bytes, "What lived at the peak, by category.", in_json}, nested<R>},
+        {{"at_peak", "", Unit::bytes, "What was live at the peak, by category.", in_json}, nested<R>},
         {{"predicted_peak_bytes", "", Unit::bytes, "That rank's peak as the memory account predicts it.",
           in_json},
          [](const R& run) {

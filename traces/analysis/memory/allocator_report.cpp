@@ -340,7 +340,8 @@ Fields<ReservedRow> reserved_fields() {
         {{.key = "retries",
           .title = "Cache released",
           .unit = Unit::count,
-          .meaning = "How often all cached blocks were released because the device had not enough left.",
+          .meaning =
+              "How often all cached blocks were released because the device had too little memory left.",
           .where_known = true},
          value_of<&R::retries>},
         {{.key = "failed",

@@ -90,7 +90,7 @@ class CachingAllocator {
     AllocatorState state() const;
     std::int64_t reserved() const { return reserved_; }
     std::int64_t allocated() const { return allocated_; }
-    // How often cached blocks were released because the device had not enough left.
+    // How often cached blocks were released because the device had too little memory left.
     std::int64_t retries() const { return retries_; }
     std::vector<ReservedSegment> segments() const;                          // by address
     const std::vector<SegmentChange>& changes() const { return changes_; }  // in order, without initial ones

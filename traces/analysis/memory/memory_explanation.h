@@ -17,10 +17,10 @@ namespace shardscope::traces::analysis {
 struct PeakMoment {
     std::optional<std::int64_t> step;  // the step of the rank's host thread; none: outside all steps
     schema::Phase phase = schema::Phase::none;
-    std::string buffer, unit, module;  // of that allocation; empty if unknown, or if the peak existed
-                                       // already when the selected time began
-    std::string annotation, stack;     // of that allocation, if recorded
-    std::int64_t bytes = 0;            // of that allocation; 0 if there was none
+    // Of that allocation; empty if they are unknown, or if the peak was reached before the selected time.
+    std::string buffer, unit, module;
+    std::string annotation, stack;  // of that allocation, if recorded
+    std::int64_t bytes = 0;         // of that allocation; 0 if there was none
 };
 
 struct StepMemory {

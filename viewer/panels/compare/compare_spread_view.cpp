@@ -208,8 +208,7 @@ void CompareSpreadView::draw(model::Session& session, const ComparedRuns& runs) 
     if (both) {
         ImGui::SameLine(0, gap);
         ImGui::BeginGroup();
-        ImGui::TextDisabled("%s",
-                            kernels_ ? "Call after call, the first is 1" : "Step after step, the first is 1");
+        ImGui::TextDisabled("%s", kernels_ ? "Calls in order, from 1" : "Steps in order, from 1");
         draw_in_order(durations_, folded_, runs, kernels_ ? "Call" : "Step", {width - left - gap, height});
         ImGui::EndGroup();
     }

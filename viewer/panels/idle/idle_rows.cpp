@@ -105,7 +105,7 @@ std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analys
     columns.push_back({"delay_median_us", "Delay median", "\u00b5s", Kind::number, 7, 8, 0, delay});
     columns.push_back({"delay_p95_us", "Delay p95", "\u00b5s", Kind::number, 6.5F, 7, 0, delay});
     columns.push_back({"delay_max_us", "Delay max", "\u00b5s", Kind::number, 6.5F, 5, 0, delay});
-    const std::string queue = "Launched and not started; the mean is weighted with time.";
+    const std::string queue = "Launched but not started; the mean is weighted by time.";
     columns.push_back({"queue_mean", "Queue mean", "launches", Kind::number, 6.5F, 10, 0, queue});
     columns.push_back({"queue_max", "Queue max", "launches", Kind::number, 6, 4, 0, queue});
     auto table = std::make_shared<tables::CellTable>(std::move(columns));

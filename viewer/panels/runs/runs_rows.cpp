@@ -114,7 +114,7 @@ std::shared_ptr<const tables::TableModel> runs_table(const std::vector<RunFacts>
         tables::number_column("ranks", "Ranks", "", 5, 8, 0,
                               "that the trace shows; for a simulation also how many they represent"),
         tables::number_column("steps", "Steps", "", 3.5F, 8, 0,
-                              "that the trace names; none: it has no figures of a step"),
+                              "recorded steps; without any, the figures of a step are unknown"),
         tables::number_column("duration_ms", "Duration", "ms", 6.5F, 6),
         tables::number_column("average_step_us", "Mean step", "\u00b5s", 7, 10, 0,
                               "mean over the kept steps and the ranks"),

@@ -26,8 +26,8 @@ struct StateRun {
     bool operator==(const StateRun&) const = default;
 };
 
-// A history with the time in each state up to each change, so that a column costs O(log n) for any contents.
-// Points into the history.
+// A unit's history with the time spent in each state before each change, so that a column of pixels costs
+// O(log n) however many changes it contains. Points into the history.
 class StateLane {
   public:
     explicit StateLane(const traces::analysis::UnitHistory& history);
