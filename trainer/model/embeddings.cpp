@@ -42,17 +42,20 @@ plan::Tensor Embedding::forward(Graph& graph, const plan::Tensor& tokens) {
     if (!wanted) return y;
     graph.tape.node("EmbeddingBackward0", [this, &graph, tokens = tensor_ > 1 ? parts.inside : tokens, parts,
                                            rows, value = y.value] {
-        plan::Tensor dy = graph.tape.take_gradient(value);
-        if (tensor_ > 1) {
-            dy = gather_gradient(graph, dy);
-            zero_other_rows(graph, dy, parts.local, width_, entries_);
-        }
-        plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
-        graph.kernel(plan::Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
-                     {rows, width_, entries_},
-                     kernels::embedding_backward_cost(rows, entries_, width_).flops);
-        dy = {};
-        graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
+        graph.tape.weight_work(
+            [this, &graph, dy = graph.tape.take_gradient(value), tokens, parts, rows]() mutable {
+                if (tensor_ > 1) {
+                    dy = gather_gradient(graph, dy);
+                    // In place: whatever else reads it has done so.
+                    zero_other_rows(graph, dy, parts.local, width_, entries_);
+                }
+                plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
+                graph.kernel(plan::Kernel::embedding_backward, "embedding_backward", {dtable, dy, tokens},
+                             {rows, width_, entries_},
+                             kernels::embedding_backward_cost(rows, entries_, width_).flops);
+                dy = {};
+                graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
+            });
     });
     return y;
 }
@@ -81,13 +84,21 @@ plan::Tensor PositionEmbedding::forward(Graph& graph, const plan::Tensor& x) {
     graph.tape.node(
         "EmbeddingBackward0", [this, &graph, rows, own_rows, batch, train, from = x.value, value = y.value] {
             plan::Tensor dy = graph.tape.take_gradient(value);
-            plan::Tensor dtable;
-            if (train) {
-                dtable = graph.gradient(parameters()[kWeight]);
-                graph.kernel(plan::Kernel::position_backward, "position_backward", {dtable, dy},
+            const auto table_gradient = [this, &graph, rows, own_rows, batch](const plan::Tensor& gradient) {
+                plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
+                graph.kernel(plan::Kernel::position_backward, "position_backward", {dtable, gradient},
                              {batch, context_, width_, context_, own_rows},
                              kernels::position_embedding_backward_cost(rows, context_, width_).flops);
+                return dtable;
+            };
+            if (train && graph.tape.defers_weights()) {
+                graph.tape.weight_work([this, &graph, dy, table_gradient] {
+                    graph.store.gradient_ready(parameters()[kWeight], table_gradient(dy));
+                });
+                return graph.tape.accumulate(from, std::move(dy));
             }
+            plan::Tensor dtable;
+            if (train) dtable = table_gradient(dy);
             graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
             if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
         });

@@ -33,6 +33,8 @@ class Linear final : public Module {
   private:
     const Parameter& weight() const { return tied_ ? *tied_ : parameters()[0]; }
     plan::Tensor output(Graph& graph, const plan::Tensor& input, bool wanted);
+    void weight_gradients(Graph& graph, plan::Tensor dy, plan::Tensor saved, std::int64_t rows,
+                          bool train_weight, bool train_bias);
     plan::Tensor activated_output(Graph& graph, const plan::Tensor& input, bool wanted);
     std::vector<plan::Arg> with_parameters(const Graph& graph, std::vector<plan::Arg> args) const;
     bool is_summed() const { return weight().cut.cut == Cut::columns; }

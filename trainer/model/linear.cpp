@@ -94,6 +94,29 @@ plan::Tensor Linear::activated_output(Graph& graph, const plan::Tensor& x, bool 
     return given;
 }
 
+void Linear::weight_gradients(Graph& graph, plan::Tensor dy, plan::Tensor saved, std::int64_t rows,
+                              bool train_weight, bool train_bias) {
+    plan::Tensor dw, db;
+    if (train_weight) {
+        dw = graph.gradient(weight());
+        graph.kernel(plan::Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
+                     {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
+    }
+    if (graph.tape.recomputed()) saved = {};
+    if (train_bias) {
+        db = graph.gradient(parameters()[kBias]);
+        graph.kernel(plan::Kernel::linear_backward_bias, "column_sum", {db, dy}, {rows, out_},
+                     kernels::linear_backward_bias_cost(rows, out_).flops);
+    }
+    dy = {};
+    if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
+    // In autograd the weight's gradient is first transposed back, by a node of its own.
+    if (!train_weight) return;
+    graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
+        graph.store.gradient_ready(weight(), std::move(dw));
+    });
+}
+
 plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& input) {
     const plan::Tensor x = enter_tensor_region(graph, input, enters_);
     const std::int64_t rows = x.elements() / in_;
@@ -119,24 +142,10 @@ plan::Tensor Linear::forward(Graph& graph, const plan::Tensor& input) {
                              kernels::linear_backward_input_cost(rows, in_, out_).flops);
                 graph.tape.accumulate(from, std::move(dx));
             }
-            plan::Tensor dw, db;
-            if (train_weight) {
-                dw = graph.gradient(weight());
-                graph.kernel(plan::Kernel::linear_backward_weight, matmul_name(graph, "tn"), {dw, dy, saved},
-                             {rows, in_, out_}, kernels::linear_backward_weight_cost(rows, in_, out_).flops);
-            }
-            if (graph.tape.recomputed()) saved = {};
-            if (train_bias) {
-                db = graph.gradient(parameters()[kBias]);
-                graph.kernel(plan::Kernel::linear_backward_bias, "column_sum", {db, dy}, {rows, out_},
-                             kernels::linear_backward_bias_cost(rows, out_).flops);
-            }
-            dy = {};
-            if (train_bias) graph.store.gradient_ready(parameters()[kBias], std::move(db));
-            // In autograd the weight's gradient is first transposed back, by a node of its own.
-            if (!train_weight) return;
-            graph.tape.hand_on([this, &graph, dw = std::move(dw)]() mutable {
-                graph.store.gradient_ready(weight(), std::move(dw));
+            if (!train_weight && !train_bias) return;
+            graph.tape.weight_work([this, &graph, dy = std::move(dy), saved = std::move(saved), rows,
+                                    train_weight, train_bias]() mutable {
+                weight_gradients(graph, std::move(dy), std::move(saved), rows, train_weight, train_bias);
             });
         });
     return y;

@@ -6,6 +6,22 @@
 
 namespace shardscope::trainer::model {
 
+namespace {
+
+// One kernel gives both gradients, or, in a backward in two parts, one each. `run` takes the output's
+// gradient.
+template <class Run>
+void run_in_parts(Graph& graph, plan::Tensor dy, bool input, bool weights, const Run& run) {
+    if (!input || !weights || !graph.tape.defers_weights()) {
+        if (input || !graph.tape.defers_weights()) return run(std::move(dy), input, weights);
+        return graph.tape.weight_work([run, dy = std::move(dy)] { run(dy, false, true); });
+    }
+    run(dy, true, false);
+    graph.tape.weight_work([run, dy = std::move(dy)] { run(dy, false, true); });
+}
+
+}  // namespace
+
 LayerNorm::LayerNorm(std::string attribute, int width)
     : Module("LayerNorm", std::move(attribute)), width_(width) {
     add_parameter("weight", width, 1, {InitKind::constant, 1, 0});
@@ -30,23 +46,28 @@ plan::Tensor LayerNorm::forward(Graph& graph, const plan::Tensor& x) {
     if (y.value < 0) return y;
     graph.tape.node("NativeLayerNormBackward0", [this, &graph, x, mean, rstd, rows, train, value = y.value] {
         plan::Tensor dy = graph.tape.take_gradient(value);
-        plan::Tensor dx, dgamma, dbeta;
-        if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * width_);
-        if (train) {
-            dgamma = graph.gradient(parameters()[kWeight]);
-            dbeta = graph.gradient(parameters()[kBias]);
-        }
-        const kernels::Cost cost =
-            (dx ? kernels::layer_norm_backward_input_cost(rows, width_) : kernels::Cost{}) +
-            (train ? kernels::layer_norm_backward_parameters_cost(rows, width_) : kernels::Cost{});
-        graph.kernel(plan::Kernel::layer_norm_backward, "layer_norm_backward",
-                     {dx, dgamma, dbeta, dy, x, graph.store.parameter(parameters()[kWeight]), mean, rstd},
-                     {rows, width_}, cost.flops);
-        dy = {};
-        graph.tape.accumulate(x.value, std::move(dx));
-        if (!train) return;
-        graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
-        graph.store.gradient_ready(parameters()[kBias], std::move(dbeta));
+        const auto run = [this, &graph, x, mean, rstd, rows](plan::Tensor gradient, bool input,
+                                                             bool weights) {
+            plan::Tensor dx, dgamma, dbeta;
+            if (input) dx = graph.activation(path + ".input.grad", rows * width_);
+            if (weights) {
+                dgamma = graph.gradient(parameters()[kWeight]);
+                dbeta = graph.gradient(parameters()[kBias]);
+            }
+            const kernels::Cost cost =
+                (input ? kernels::layer_norm_backward_input_cost(rows, width_) : kernels::Cost{}) +
+                (weights ? kernels::layer_norm_backward_parameters_cost(rows, width_) : kernels::Cost{});
+            graph.kernel(
+                plan::Kernel::layer_norm_backward, "layer_norm_backward",
+                {dx, dgamma, dbeta, gradient, x, graph.store.parameter(parameters()[kWeight]), mean, rstd},
+                {rows, width_}, cost.flops);
+            gradient = {};
+            if (input) graph.tape.accumulate(x.value, std::move(dx));
+            if (!weights) return;
+            graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+            graph.store.gradient_ready(parameters()[kBias], std::move(dbeta));
+        };
+        run_in_parts(graph, std::move(dy), x.value >= 0, train, run);
     });
     return y;
 }
@@ -70,15 +91,18 @@ plan::Tensor RMSNorm::forward(Graph& graph, const plan::Tensor& x) {
     if (y.value < 0) return y;
     graph.tape.node("RmsNormBackward0", [this, &graph, x, rstd, rows, train, value = y.value] {
         plan::Tensor dy = graph.tape.take_gradient(value);
-        plan::Tensor dx, dgamma;
-        if (x.value >= 0) dx = graph.activation(path + ".input.grad", rows * width_);
-        if (train) dgamma = graph.gradient(parameters()[kWeight]);
-        graph.kernel(plan::Kernel::rms_norm_backward, "rms_norm_backward",
-                     {dx, dgamma, dy, x, graph.store.parameter(parameters()[kWeight]), rstd}, {rows, width_},
-                     kernels::rms_norm_backward_cost(rows, width_).flops);
-        dy = {};
-        graph.tape.accumulate(x.value, std::move(dx));
-        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        const auto run = [this, &graph, x, rstd, rows](plan::Tensor gradient, bool input, bool weights) {
+            plan::Tensor dx, dgamma;
+            if (input) dx = graph.activation(path + ".input.grad", rows * width_);
+            if (weights) dgamma = graph.gradient(parameters()[kWeight]);
+            graph.kernel(plan::Kernel::rms_norm_backward, "rms_norm_backward",
+                         {dx, dgamma, gradient, x, graph.store.parameter(parameters()[kWeight]), rstd},
+                         {rows, width_}, kernels::rms_norm_backward_cost(rows, width_).flops);
+            gradient = {};
+            if (input) graph.tape.accumulate(x.value, std::move(dx));
+            if (weights) graph.store.gradient_ready(parameters()[kWeight], std::move(dgamma));
+        };
+        run_in_parts(graph, std::move(dy), x.value >= 0, train, run);
     });
     return y;
 }

@@ -1,5 +1,6 @@
 #include "trainer/plan/tape.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -66,18 +67,37 @@ Tensor Tape::take_gradient(int value) {
     return gradient;
 }
 
+void Tape::weight_work(std::function<void()> run) {
+    if (!defers_weights_) return run();
+    weights_.push_back({running_name_, builder_.module(), builder_.unit(), std::move(run)});
+}
+
+void Tape::backward_input() {
+    defers_weights_ = true;
+    backward();
+    defers_weights_ = false;
+}
+
+void Tape::weights() {
+    std::reverse(weights_.begin(), weights_.end());
+    nodes_ = std::move(weights_);
+    backward();
+}
+
 void Tape::backward() {
     while (!nodes_.empty()) {
         Node node = std::move(nodes_.back());
         nodes_.pop_back();
         const PlanBuilder::Scope scope(builder_, Phase::backward, node.module, node.unit);
         if (node.name.empty()) {
+            running_name_.clear();
             node.run();
         } else {
             const PlanBuilder::Range range(builder_, "autograd::engine::evaluate_function: " + node.name,
                                            node.module);
             const PlanBuilder::Range inner(builder_, node.name);
             running_ = true;
+            if (defers_weights_) running_name_ = node.name;
             node.run();
             running_ = false;
             node.run = nullptr;  // frees the saved tensors inside the node's range

@@ -63,8 +63,16 @@ class Tape {
     // Called when the running node's saved tensors are free; immediately if none is running.
     void hand_on(std::function<void()> result);
 
+    // Work that only the gradients of parameters need: done at once, or kept for weights().
+    void weight_work(std::function<void()> run);
+    bool defers_weights() const { return defers_weights_; }
+
     // Runs all nodes in reverse order.
     void backward();
+    // The same in two parts, for a pipeline: the gradient of the input (I), later those of the parameters
+    // (W). What the second part needs is kept until then. A recomputed forward does both in the first.
+    void backward_input();
+    void weights();
 
   private:
     struct Node {
@@ -77,12 +85,14 @@ class Tape {
     PlanBuilder& builder_;
     std::vector<Node> nodes_;
     std::vector<std::function<void()>> results_;  // of the running node
+    std::string running_name_;
+    std::vector<Node> weights_;  // in the order in which they will run
     std::unordered_map<int, Tensor> gradients_;
     int next_value_ = 0;
     const bool recomputed_;
     Rehearsal* rehearsal_ = nullptr;
     int saves_left_ = 0;  // 0: no limit
-    bool recording_ = true, running_ = false;
+    bool recording_ = true, running_ = false, defers_weights_ = false;
 };
 
 }  // namespace shardscope::trainer::plan

@@ -265,7 +265,7 @@ void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, c
     if (wrapper.is_root && !by_schedule()) wait_for_optimizer();
     if (!is_of_stage(wrapper.unit)) return;
     const int id = wrapper.unit;
-    if (!at(id).in_backward) {
+    if (!at(id).in_backward || by_schedule()) {
         const plan::PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
         unshard(id);
         unit(id).wait_gathered(builder());
@@ -293,10 +293,13 @@ void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, c
 // The flat parameter is split into views here. The backward of that split concatenates their gradients once
 // all of them have arrived, and then the post-backward hook runs. A unit without gradients is only freed.
 void Fsdp::leave_backward_nodes(model::Graph& graph, int id) {
-    graph.tape.node("", [this, id] { run_post_backward_hook(id); });
+    plan::Tape& tape = graph.tape;
+    tape.node("", [this, id, &tape] { tape.weight_work([this, id] { run_post_backward_hook(id); }); });
     if (!unit(id).trained()) return;
-    graph.tape.node(
-        "SplitWithSizesBackward0", [this, id] { unit(id).concatenate_gradients(builder()); }, false);
+    tape.node(
+        "SplitWithSizesBackward0",
+        [this, id, &tape] { tape.weight_work([this, id] { unit(id).concatenate_gradients(builder()); }); },
+        false);
 }
 
 void Fsdp::run_post_backward_hook(int id) {

@@ -67,7 +67,7 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
         case Kind::forward:
             return forward(stage, micro);
         case Kind::backward:
-            return backward(stage, micro);
+            return backward(stage, micro, false);
         case Kind::send_forward:
             return send(stage, micro, in_flight_.at(key)->output, stage + 1, sent_outputs_);
         case Kind::send_backward: {
@@ -95,10 +95,17 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
         case Kind::wait_reduce_grad:
             return;
         case Kind::backward_input:
+            return backward(stage, micro, true);
         case Kind::backward_weight:
-            break;
+            begin_backward(stage);
+            in_flight_.extract(key).mapped()->tape.weights();
+            return;
     }
-    throw std::logic_error("the schedule splits a backward");
+}
+
+// A schedule may take the micro-batches in another order: the stage's last backward, or W, reduces.
+void PipelineStep::begin_backward(int stage) {
+    context_.parallelism.begin_backward(at(backwards_[stage]++));
 }
 
 plan::Tensor PipelineStep::take(Messages& from, const Key& key) {
@@ -158,19 +165,25 @@ void PipelineStep::forward(int stage, int micro_batch) {
     in_flight_[key] = std::move(own);
 }
 
-void PipelineStep::backward(int stage, int micro_batch) {
+void PipelineStep::backward(int stage, int micro_batch, bool of_input) {
     const Key key{stage, micro_batch};
-    // A schedule may take the micro-batches in another order: the stage's last backward reduces.
-    context_.parallelism.begin_backward(at(backwards_[stage]++));
-    const auto own = std::move(in_flight_.extract(key).mapped());
+    if (!of_input) begin_backward(stage);
+    std::unique_ptr<InFlight> own = std::move(in_flight_.extract(key).mapped());
     if (!context_.stages.is_last(stage)) {
         plan::Tensor gradient = take(gradients_, key);
         own->tape.accumulate(own->output.value, std::move(gradient));
     }
-    own->tape.backward();
-    if (context_.stages.is_first(stage)) return;
-    Messages& to = holds(stage - 1) ? gradients_ : sent_gradients_;
-    to[holds(stage - 1) ? Key{stage - 1, micro_batch} : key].tensor = std::move(own->input_gradient);
+    if (of_input) {
+        own->tape.backward_input();
+        own->output = {};
+    } else {
+        own->tape.backward();
+    }
+    if (!context_.stages.is_first(stage)) {
+        Messages& to = holds(stage - 1) ? gradients_ : sent_gradients_;
+        to[holds(stage - 1) ? Key{stage - 1, micro_batch} : key].tensor = std::move(own->input_gradient);
+    }
+    if (of_input) in_flight_[key] = std::move(own);
 }
 
 void PipelineStep::send(int stage, int micro_batch, const plan::Tensor& tensor, int to_stage,

@@ -3,6 +3,7 @@
 //
 //   F              the forward of a stage, with a tape of its own for the micro-batch
 //   B              runs that tape backwards, which frees what it saved; a stage's last one reduces
+//   I, W           the same in two parts: the gradient of the input, then those of the parameters
 //   SEND, RECV     messages, on streams of their own, which the compute stream waits for
 //   WAIT_SEND      the compute stream waits for the send; then what was sent may be freed
 //   UNSHARD, RESHARD   the FSDP units of the stage are gathered and freed
@@ -63,7 +64,8 @@ class PipelineStep {
 
     void carry_out(const pipeline::Action& action);
     void forward(int stage, int micro_batch);
-    void backward(int stage, int micro_batch);
+    void backward(int stage, int micro_batch, bool of_input);
+    void begin_backward(int stage);
     void send(int stage, int micro_batch, const plan::Tensor& tensor, int to_stage, Messages& sent);
     void receive(int stage, int micro_batch, int from_stage, Messages& into);
     void wait_for_send(Messages& sent, const Key& key);

@@ -99,13 +99,15 @@ Stages make_stages(const job::Job& job, const model::Module& root) {
     stages.ranges = cut(job, *stages.layers, shape.stages());
     const pipeline::Schedule computes = make_schedule(kind, shape);
     for (const std::vector<pipeline::Action>& own : computes.actions) {
-        if (std::any_of(own.begin(), own.end(), [](const pipeline::Action& action) {
-                return action.kind == pipeline::ActionKind::backward_weight;
-            })) {
-            refuse(job, "parallel.schedule",
-                   fmt::format("{} splits a backward in two, which only the verb schedule can do; use gpipe, "
-                               "1f1b, interleaved or looped_bfs",
-                               kind.name));
+        const bool splits = std::any_of(own.begin(), own.end(), [](const pipeline::Action& action) {
+            return action.kind == pipeline::ActionKind::backward_weight;
+        });
+        if (splits && !job.memory.activation_checkpointing.names.empty()) {
+            refuse(job, "memory.activation_checkpointing",
+                   fmt::format(
+                       "{} splits a backward in two, and what is recomputed has only one part; omit the "
+                       "key, or use a schedule that does not split: gpipe, 1f1b, interleaved or looped_bfs",
+                       kind.name));
         }
     }
     stages.schedule = lower(computes, {.fsdp = job.parallel.mode == job::ParallelMode::fsdp});
