@@ -46,15 +46,18 @@ class Meshed {
 
 TEST(PlannerMeshes, DivideTheRanksInEveryWayForTheSameSamples) {
     const std::vector<job::Job> jobs = Meshed(8).jobs();
-    std::set<int> tensor;
+    std::set<int> tensor, pipeline;
     std::set<std::pair<int, int>> of_shards;  // tensor group, shard group
     for (const job::Job& job : jobs) {
         EXPECT_EQ(job.data.batch * job.train.accumulation * job.data_ranks(), 2 * 8);
         EXPECT_EQ(job.parallel.sequence, job.parallel.tensor > 1);
         tensor.insert(job.parallel.tensor);
+        pipeline.insert(job.parallel.pipeline);
+        EXPECT_GE(job.train.accumulation, job.parallel.pipeline);
         if (job.fsdp.shard_group > 0) of_shards.insert({job.parallel.tensor, job.fsdp.shard_group});
     }
-    EXPECT_THAT(tensor, ElementsAre(1, 2, 4));  // not 8, as there are 4 heads
+    EXPECT_THAT(tensor, ElementsAre(1, 2, 4));    // not 8, as there are 4 heads
+    EXPECT_THAT(pipeline, ElementsAre(1, 2, 4));  // not 8, as there are 4 layers
     EXPECT_THAT(of_shards, ElementsAre(std::pair(1, 2), std::pair(1, 4), std::pair(2, 2)));
     EXPECT_EQ(jobs.front().parallel.tensor, 1);  // the job's own
 }
@@ -95,6 +98,7 @@ TEST(PlannerMeshes, TensorGroupsBelongInsideANode) {
     const std::vector<Row> rows = Meshed(4, cluster)
                                       .search({{"memory.activation_checkpointing", {"none"}},
                                                {"parallel.mode", {"ddp"}},
+                                               {"parallel.pipeline", {"1"}},
                                                {"model.context", {"256"}}});
     std::map<int, const Row*> best;
     for (const Row& row : rows) {

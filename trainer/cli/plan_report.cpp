@@ -153,12 +153,12 @@ std::string best_line(const PlanResult& result) {
     return text;
 }
 
-// What each size of tensor groups can do at best, and where its groups lie.
+// What each number of ranks that share a copy's arithmetic can do at best, and where the groups lie.
 std::string meshes_table(const PlanResult& result) {
-    std::map<int, const Row*> best;
+    std::map<std::pair<int, int>, const Row*> best;
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
-        const Row*& own = best[row.job.parallel.tensor];
+        const Row*& own = best[{row.job.parallel.tensor, row.job.parallel.pipeline}];
         if (!own || planner::before(&row, own)) own = &row;
     }
     if (best.size() < 2) return "";
@@ -167,6 +167,7 @@ std::string meshes_table(const PlanResult& result) {
     for (const auto& [size, row] : best) rows.push_back(row);
     std::vector<Column<Row>> columns = {
         {"tensor", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.tensor); }},
+        {"pipeline", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.pipeline); }},
         {"strategy", Align::left, [](const Row& r) { return strategy_of(r.job); }},
         {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data.batch"); }},
         {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train.accumulation"); }},
@@ -175,7 +176,7 @@ std::string meshes_table(const PlanResult& result) {
     };
     for (Column<Row>& column : figure_columns(rows)) columns.push_back(std::move(column));
     columns.push_back({"placement", Align::left, [](const Row& r) { return r.placement; }});
-    std::string out = "\nThe fastest of each size of tensor groups\n" + table_of(rows, columns);
+    std::string out = "\nThe fastest of each size of tensor groups and pipelines\n" + table_of(rows, columns);
     for (const Row* row : rows)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out;

@@ -22,5 +22,8 @@ inline constexpr const char* kForwardPrefetch = "fsdp.forward_prefetch";
 inline constexpr const char* kUnit = "fsdp.unit";
 inline constexpr const char* kTensor = "parallel.tensor";
 inline constexpr const char* kSequence = "parallel.sequence";
+inline constexpr const char* kPipeline = "parallel.pipeline";
+inline constexpr const char* kSchedule = "parallel.schedule";
+inline constexpr const char* kVirtualStages = "parallel.virtual_stages";
 
 }  // namespace shardscope::trainer::planner

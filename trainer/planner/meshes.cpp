@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -18,8 +19,9 @@ namespace {
 
 using Settings = std::vector<job::Override>;
 
-constexpr std::array kOfMeshes = {kTensor, kSequence, kMode,         kSharding,     kShardGroup,
-                                  kWrap,   kBatch,    kAccumulation, kCheckpointing};
+constexpr std::array kOfMeshes = {kPipeline, kSchedule, kVirtualStages, kTensor,
+                                  kSequence, kMode,     kSharding,      kShardGroup,
+                                  kWrap,     kBatch,    kAccumulation,  kCheckpointing};
 // Sizes of micro-batches that are tried for each mesh: all samples of a rank, half of them, and so on.
 constexpr int kMicroBatchSizes = 6;
 
@@ -31,12 +33,19 @@ class Meshes {
 
     std::vector<Settings> combinations() const {
         std::vector<Settings> all;
-        for (const std::string& tensor : tensor_sizes()) {
-            const int size = std::stoi(tensor), data = job_.run.ranks / (size * job_.parallel.pipeline);
-            for (const Settings& batches : micro_batches(data)) {
+        for (const auto& [tensor, pipeline] : model_sizes()) {
+            const int data = job_.run.ranks / (tensor * pipeline);
+            for (const Settings& batches : micro_batches(data, pipeline)) {
                 for (const Settings& sharding : shardings(data)) {
-                    std::vector<Settings> some = {{{kTensor, tensor}}};
-                    multiply(some, kSequence, only(kSequence, size > 1 ? "true" : "false"));
+                    std::vector<Settings> some = {
+                        {{kTensor, std::to_string(tensor)}, {kPipeline, std::to_string(pipeline)}}};
+                    multiply(some, kSequence, only(kSequence, tensor > 1 ? "true" : "false"));
+                    if (pipeline > 1) {
+                        multiply(some, kSchedule, only(kSchedule, text_of(job_, kSchedule)));
+                        multiply(some, kVirtualStages, only(kVirtualStages, text_of(job_, kVirtualStages)));
+                    } else if (job_.parallel.virtual_stages > 1) {
+                        multiply(some, kVirtualStages, {"1"});
+                    }
                     for (Settings& own : some) {
                         own.insert(own.end(), sharding.begin(), sharding.end());
                         own.insert(own.end(), batches.begin(), batches.end());
@@ -56,37 +65,60 @@ class Meshes {
         const std::vector<std::string>* own = find_given(given_, key);
         return own ? *own : std::vector<std::string>{value};
     }
-    // The given ones, or the job's own and the powers of two that divide its ranks and its layers.
-    std::vector<std::string> tensor_sizes() const {
-        if (const auto* own = find_given(given_, kTensor)) {
-            std::vector<std::string> possible;
-            for (const std::string& size : *own) {
-                make_job_(with(size));  // throws what is wrong with a given one
-                possible.push_back(size);
-            }
-            return possible;
-        }
-        std::vector<std::string> sizes = {std::to_string(job_.parallel.tensor)};
-        for (int size = 1; size <= job_.run.ranks && job_.run.ranks % size == 0; size *= 2) {
-            try {
-                checkpointings_for(make_job_(with(std::to_string(size))));  // makes the model
-                add_once(sizes, std::to_string(size));
-            } catch (const job::JobError&) {  // heads, features or tokens that it does not divide
-                if (size > 1) break;
+    // The ranks that one copy of the parameters is computed on: tensor groups x places of a pipeline.
+    std::vector<std::pair<int, int>> model_sizes() const {
+        std::vector<std::pair<int, int>> sizes;
+        std::optional<job::JobError> problem;
+        for (const int tensor : sizes_of(kTensor, job_.parallel.tensor)) {
+            for (const int pipeline : sizes_of(kPipeline, job_.parallel.pipeline)) {
+                try {
+                    checkpointings_for(make_job_(with(tensor, pipeline)));  // makes the model
+                    sizes.emplace_back(tensor, pipeline);
+                } catch (const job::JobError& error) {  // ranks, heads, features, tokens or layers do not do
+                    if (!problem) problem = error;
+                }
             }
         }
+        if (sizes.empty()) throw job::JobError(*problem);
         return sizes;
     }
-    Settings with(const std::string& tensor) const {
+    // The given ones, or the job's own and the powers of two up to its ranks, and up to its layers.
+    std::vector<int> sizes_of(const char* key, int own) const {
+        std::vector<int> sizes = {own};
+        if (const auto* values = find_given(given_, key)) {
+            sizes.clear();
+            for (const std::string& value : *values) sizes.push_back(size_of(key, value));
+            return sizes;
+        }
+        const std::int64_t most =
+            key == kPipeline ? std::min<std::int64_t>(job_.run.ranks, job_.model.layers) : job_.run.ranks;
+        for (int size = 1; size <= most; size *= 2)
+            if (size != own) sizes.push_back(size);
+        return sizes;
+    }
+    // Throws what is wrong with a value that is not a size.
+    int size_of(const char* key, const std::string& value) const {
         Settings settings = outer_;
-        settings.push_back({kTensor, tensor});
-        settings.push_back({kSequence, "false"});
-        settings.insert(settings.end(), {{kMode, "fsdp"}, {kSharding, "FULL_SHARD"}, {kShardGroup, "0"}});
+        // What the job sets beside its own size may be impossible with others.
+        settings.insert(settings.end(), {{kSequence, "false"}, {kVirtualStages, "1"}, {key, value}});
+        const job::Job job = make_job_(settings);
+        return key == kTensor ? job.parallel.tensor : job.parallel.pipeline;
+    }
+    Settings with(int tensor, int pipeline) const {
+        Settings settings = outer_;
+        const Settings own = {{kTensor, std::to_string(tensor)},
+                              {kPipeline, std::to_string(pipeline)},
+                              {kVirtualStages, "1"},
+                              {kSequence, "false"},
+                              {kMode, "fsdp"},
+                              {kSharding, "FULL_SHARD"},
+                              {kShardGroup, "0"}};
+        settings.insert(settings.end(), own.begin(), own.end());
         return settings;
     }
     // The samples of a step on `data` ranks that read different ones, in micro-batches of each size. None if
-    // there are fewer samples than ranks.
-    std::vector<Settings> micro_batches(int data) const {
+    // there are fewer samples than ranks. A pipeline gets at least as many micro-batches as it has places.
+    std::vector<Settings> micro_batches(int data, int pipeline) const {
         if (find_given(given_, kBatch) || find_given(given_, kAccumulation)) {
             std::vector<Settings> all(1);
             multiply(all, kBatch, only(kBatch, std::to_string(job_.data.batch)));
@@ -97,8 +129,10 @@ class Meshes {
         if (step % data != 0) return {};
         const std::int64_t own = step / data;
         std::vector<Settings> all;
-        for (std::int64_t batch = own; std::ssize(all) < kMicroBatchSizes; batch /= 2) {
-            all.push_back({{kBatch, std::to_string(batch)}, {kAccumulation, std::to_string(own / batch)}});
+        for (std::int64_t batch = own; std::ssize(all) < kMicroBatchSizes && batch > 0; batch /= 2) {
+            if (own / batch >= pipeline)
+                all.push_back(
+                    {{kBatch, std::to_string(batch)}, {kAccumulation, std::to_string(own / batch)}});
             if (batch % 2 != 0) break;
         }
         return all;

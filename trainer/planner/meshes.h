@@ -1,6 +1,6 @@
-// The meshes that a planner tries: how the ranks of a job are divided into tensor groups, shard groups and
-// copies of the parameters, with what a mesh decides (the samples and micro-batches of a rank, and whether
-// blocks are checkpointed). Every mesh takes the job's samples per step.
+// The meshes that a planner tries: how the ranks of a job are divided into tensor groups, shard groups,
+// copies of the parameters and places of a pipeline, with what a mesh decides (the samples and micro-batches
+// of a rank, and whether blocks are checkpointed). Every mesh takes the job's samples per step.
 #pragma once
 
 #include <string>

@@ -166,7 +166,8 @@ TEST_F(PlanVerb, MeshesDivideTheRanksAndSayWhereTheirGroupsLie) {
                           "--run.ranks=16",
                           "--run.steps=3",
                           "--sim.cluster=h100_ib",
-                          "--parallel.tensor=1,4"};
+                          "--parallel.tensor=1,4",
+                          "--parallel.pipeline=1"};
     Words json = meshes;
     json.insert(json.end(), {"--parallel.mode=ddp", "--data.batch=2", "--train.accumulation=1"});
     const Json plan = train_json(json);
