@@ -326,7 +326,7 @@ class GroupRig {
     MemoryInquiries inquiries_;
     std::mutex mutex_;
     std::vector<std::vector<comm::CollectiveTrouble>> troubles_;
-    std::vector<std::map<int, std::int64_t>> sequences_;  // by rank and communicator
+    std::vector<std::map<plan::CommunicatorId, std::int64_t>> sequences_;  // by rank
     std::vector<std::unique_ptr<comm::ProcessGroup>> groups_;
 };
 

@@ -104,7 +104,7 @@ TEST_F(CollectiveFailure, NamesTheRankThatDoesNotArrive) {
 
 TEST_F(CollectiveFailure, NamesTheCollectiveThatDidNotEndIfAllHaveBegunIt) {
     GroupRig rig(2, {.timeout_s = 0.3});
-    rig.wires().hold_back(1, message_tag(0, 0, MessageStream::inputs));
+    rig.wires().hold_back(1, message_tag(plan::CommunicatorId::world, 0, MessageStream::inputs));
     auto first = rig.begin(0, rig.launch(0, call(plan::Operation::all_reduce, 1000)));
     auto second = rig.begin(1, rig.launch(1, call(plan::Operation::all_reduce, 1000)));
     const std::string expected =
@@ -212,7 +212,7 @@ TEST_F(WaitingChain, ARankThatDoesNotAnswerIsItsEnd) {
 
 // The collective has begun, but its data do not arrive.
 TEST_F(WaitingChain, ARankThatHangsInsideACollectiveIsItsEnd) {
-    rig_.wires().hold_back(3, message_tag(2, 0, MessageStream::inputs));
+    rig_.wires().hold_back(3, message_tag(plan::CommunicatorId{2}, 0, MessageStream::inputs));
     rig_.inquiries().silence(3);
     auto longest = wait_in(rig_, 0, plan::Group::replicate);
     auto next = wait_in(rig_, 2, plan::Group::shard);

@@ -302,7 +302,7 @@ TEST(CollectiveGroup, SaysWhatItWaitsFor) {
 TEST(CollectiveGroup, RefusesWhatNoMemberCanBegin) {
     GroupRig rig(4, {.shard = 2});
     device::CollectiveLaunch launch = rig.launch(0, {plan::Operation::barrier});
-    launch.communicator = 2;  // the other shard group's number
+    launch.communicator = plan::CommunicatorId{2};  // the other shard group's number
     EXPECT_THROW(rig.group(0).begin(launch, {}), std::logic_error);
     launch = rig.launch(0, {plan::Operation::barrier});
     launch.place = 1;

@@ -126,7 +126,7 @@ class Rank {
     plan::Mesh mesh_;
     int rank_;
     device::StreamIndex stream_, receives_;
-    std::map<int, std::int64_t> next_;
+    std::map<plan::CommunicatorId, std::int64_t> next_;
 };
 
 class CudaProcesses : public ::testing::Test {

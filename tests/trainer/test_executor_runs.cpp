@@ -275,8 +275,8 @@ TEST(ExecutorTrace, RecordsTheGroupsOfCollectives) {
     }
     std::set<std::int64_t> expected = {0};  // the barrier of set-up
     for (int rank = 0; rank < 4; ++rank) {
-        expected.insert(mesh.id(plan::Group::shard, rank));
-        expected.insert(mesh.id(plan::Group::replicate, rank));
+        expected.insert(format_as(mesh.id(plan::Group::shard, rank)));
+        expected.insert(format_as(mesh.id(plan::Group::replicate, rank)));
     }
     EXPECT_EQ(groups, expected);
 }

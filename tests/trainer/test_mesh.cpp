@@ -58,7 +58,7 @@ TEST(Meshes, DivideTheRanksIntoGroups) {
     EXPECT_EQ(members_of(mesh, Group::replicate, 17), (std::vector{5, 17}));
     EXPECT_EQ(members_of(mesh, Group::data, 17), (std::vector{1, 5, 9, 13, 17, 21}));
     EXPECT_EQ(members_of(mesh, Group::world, 17).size(), 24U);
-    EXPECT_EQ(mesh.id(Group::world, 17), 0);
+    EXPECT_EQ(mesh.id(Group::world, 17), CommunicatorId::world);
 }
 
 // Two axes of equal size are two groups; a group of all ranks is the world.
@@ -66,10 +66,10 @@ TEST(Meshes, OfTwoAxesOfEqualSizeHaveTwoGroups) {
     const Mesh mesh{4, 2, 2};
     for (int rank = 0; rank < 4; ++rank) {
         EXPECT_NE(mesh.id(Group::tensor, rank), mesh.id(Group::shard, rank));
-        EXPECT_NE(mesh.id(Group::tensor, rank), 0);
+        EXPECT_NE(mesh.id(Group::tensor, rank), CommunicatorId::world);
     }
-    EXPECT_EQ((Mesh{4, 4, 1}.id(Group::shard, 3)), 0);
-    EXPECT_EQ((Mesh{4, 1, 4}.id(Group::tensor, 3)), 0);
+    EXPECT_EQ((Mesh{4, 4, 1}.id(Group::shard, 3)), CommunicatorId::world);
+    EXPECT_EQ((Mesh{4, 1, 4}.id(Group::tensor, 3)), CommunicatorId::world);
     EXPECT_EQ((Mesh{4, 2, 1}.all_data()), Group::world);
     EXPECT_EQ((Mesh{4, 2, 2}.all_data()), Group::data);
 }
@@ -101,7 +101,7 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
         ASSERT_EQ(mesh.data_size() * mesh.tensor * mesh.pipeline, mesh.ranks);
         ASSERT_EQ(mesh.replicas() * mesh.shard, mesh.data_size());
         const auto communicators = mesh.communicators();
-        std::map<int, std::pair<Group, std::vector<int>>> found;  // by number
+        std::map<CommunicatorId, std::pair<Group, std::vector<int>>> found;  // by number
         for (int rank = 0; rank < mesh.ranks; ++rank) {
             const int stage = mesh.replica(rank) + mesh.replicas() * mesh.pipeline_index(rank);
             ASSERT_EQ(mesh.tensor_index(rank) + mesh.tensor * (mesh.shard_index(rank) + mesh.shard * stage),
@@ -113,16 +113,16 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                     ASSERT_EQ(members_of(mesh, group, members[place]), members);
                 }
                 ASSERT_EQ(members[static_cast<std::size_t>(mesh.place(group, rank))], rank);
-                const int id = mesh.id(group, rank);
+                const CommunicatorId id = mesh.id(group, rank);
                 if (static_cast<int>(members.size()) == mesh.ranks) {
-                    ASSERT_EQ(id, 0);
+                    ASSERT_EQ(id, CommunicatorId::world);
                     continue;
                 }
-                if (id < 0) {  // an axis that is not used
+                if (id == CommunicatorId::none) {  // an axis that is not used
                     ASSERT_EQ(members.size(), 1U);
                     continue;
                 }
-                ASSERT_GT(id, 0);
+                ASSERT_GT(id, CommunicatorId::world);
                 ASSERT_EQ(communicators.at(static_cast<std::size_t>(id)), members);
                 const auto& known = found.try_emplace(id, group, members).first->second;
                 ASSERT_EQ(known, (std::pair(group, members)));
@@ -136,7 +136,7 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                     EXPECT_THROW(mesh.channel(from, to), std::logic_error);
                     continue;
                 }
-                const int id = mesh.channel(from, to);
+                const CommunicatorId id = mesh.channel(from, to);
                 ASSERT_EQ(communicators.at(static_cast<std::size_t>(id)), (std::vector{from, to}));
                 ASSERT_FALSE(found.contains(id));
                 ++channels;
@@ -153,7 +153,7 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
 TEST(Meshes, WithoutAPipelineHaveNoChannels) {
     const Mesh mesh{8, 2, 2};
     EXPECT_EQ(mesh.communicators().size(), 1U + 4 + 4 + 4 + 2);
-    EXPECT_EQ(mesh.id(Group::pipeline, 3), -1);
+    EXPECT_EQ(mesh.id(Group::pipeline, 3), CommunicatorId::none);
     EXPECT_THROW(mesh.channel(0, 1), std::logic_error);
 }
 

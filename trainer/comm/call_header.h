@@ -13,7 +13,8 @@ namespace shardscope::trainer::comm {
 // Sent as it lies in memory, because all processes of a job run the same program.
 struct CallHeader {
     std::int64_t sequence = 0, step = 0, full_elements = 0;
-    std::int32_t communicator = 0, unit = -1, divisor = 1;
+    plan::CommunicatorId communicator = plan::CommunicatorId::world;
+    std::int32_t unit = -1, divisor = 1;
     plan::Operation operation = plan::Operation::barrier;
     plan::DType dtype = plan::DType::fp32;
     plan::Phase phase = plan::Phase::none;

@@ -136,8 +136,8 @@ class CollectiveGroup : public ProcessGroup {
 
     // Used by the group's thread only.
     ScratchPool scratch_;
-    std::map<int, Communicator> communicators_;  // by id
-    std::list<Flight> flights_;                  // under way, in the order in which they started
+    std::map<plan::CommunicatorId, Communicator> communicators_;
+    std::list<Flight> flights_;      // under way, in the order in which they started
     std::uint64_t asked_about_ = 0;  // number of the late collective that the others were asked about
     std::unique_ptr<Wire> wire_;     // other threads call only wake()
 

@@ -11,7 +11,7 @@
 
 namespace shardscope::trainer::comm {
 
-std::vector<int> members_of(const plan::Mesh& mesh, int rank, int communicator) {
+std::vector<int> members_of(const plan::Mesh& mesh, int rank, plan::CommunicatorId communicator) {
     for (std::size_t g = 0; g < plan::kGroupNames.size(); ++g) {
         const auto group = static_cast<plan::Group>(g);
         if (mesh.id(group, rank) != communicator) continue;

@@ -9,7 +9,7 @@
 namespace shardscope::trainer::comm {
 
 // The ranks of a communicator, by place; empty if `rank` is not a member.
-std::vector<int> members_of(const plan::Mesh& mesh, int rank, int communicator);
+std::vector<int> members_of(const plan::Mesh& mesh, int rank, plan::CommunicatorId communicator);
 
 // Throws std::logic_error if the rank is not the member at that place, or processes have no such collective.
 void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch& collective);

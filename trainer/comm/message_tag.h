@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "trainer/plan/mesh.h"
+
 namespace shardscope::trainer::comm {
 
 // A stream of messages between two ranks in a collective; they arrive in order.
@@ -20,7 +22,8 @@ inline constexpr std::int64_t kUnderWay = kSequences / 2;
 
 // Tags are small and dense, because MPI libraries differ in how large one may be. A rank is in six groups at
 // most and begins two channels, so all tags are below 2048 * (ranks + 1).
-constexpr std::uint32_t message_tag(int communicator, std::int64_t sequence, MessageStream stream) {
+constexpr std::uint32_t message_tag(plan::CommunicatorId communicator, std::int64_t sequence,
+                                    MessageStream stream) {
     return (static_cast<std::uint32_t>(communicator) * static_cast<std::uint32_t>(kSequences) +
             static_cast<std::uint32_t>(sequence % kSequences)) *
                4 +

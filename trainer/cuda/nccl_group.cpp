@@ -65,8 +65,8 @@ class Token {
 
 class NcclGroup final : public Group {
   public:
-    NcclGroup(const NcclLibrary& nccl, int id, const std::vector<int>& ranks, double timeout_s,
-              const NcclPeers* peers)
+    NcclGroup(const NcclLibrary& nccl, plan::CommunicatorId id, const std::vector<int>& ranks,
+              double timeout_s, const NcclPeers* peers)
         : nccl_(nccl), members_(ranks.size()), watchdog_(nccl, id, ranks, timeout_s, peers) {}
 
     // Adds a member of this process.
@@ -204,7 +204,8 @@ std::vector<std::unique_ptr<Group>> make_nccl_groups(const NcclLibrary& nccl,
     std::vector<NcclStart> starts;
     std::vector<NcclGroup*> started;
     for (std::size_t id = 0; id < members.size(); ++id) {
-        auto group = std::make_unique<NcclGroup>(nccl, static_cast<int>(id), members[id], timeout_s, peers);
+        auto group =
+            std::make_unique<NcclGroup>(nccl, plan::CommunicatorId(id), members[id], timeout_s, peers);
         NcclStart start = start_of(members[id], ordinals);
         start.channel = id >= first_channel;
         if (!start.here.empty()) {

@@ -28,8 +28,8 @@ std::string have(const std::vector<int>& ranks) {
 
 }  // namespace
 
-NcclWatchdog::NcclWatchdog(const NcclLibrary& nccl, int id, std::vector<int> ranks, double timeout_s,
-                           const NcclPeers* peers)
+NcclWatchdog::NcclWatchdog(const NcclLibrary& nccl, plan::CommunicatorId id, std::vector<int> ranks,
+                           double timeout_s, const NcclPeers* peers)
     : nccl_(nccl),
       id_(id),
       ranks_(std::move(ranks)),

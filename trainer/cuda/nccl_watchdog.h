@@ -40,7 +40,7 @@ class NcclWatchdog {
   public:
     // `ranks`: the members' ranks, by place. `peers` is null if all members are in this process. `timeout_s`:
     // the longest time of a collective; 0: no limit.
-    NcclWatchdog(const NcclLibrary& nccl, int id, std::vector<int> ranks, double timeout_s,
+    NcclWatchdog(const NcclLibrary& nccl, plan::CommunicatorId id, std::vector<int> ranks, double timeout_s,
                  const NcclPeers* peers);
     ~NcclWatchdog();
     NcclWatchdog(const NcclWatchdog&) = delete;
@@ -119,7 +119,7 @@ class NcclWatchdog {
     void abort_communicators();
 
     const NcclLibrary& nccl_;
-    const int id_;
+    const plan::CommunicatorId id_;
     const std::vector<int> ranks_;
     const double timeout_s_;
     const std::shared_ptr<device::Bootstrap> bootstrap_;  // null: all members are in this process

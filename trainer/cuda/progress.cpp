@@ -22,7 +22,7 @@ std::shared_ptr<Progress> Progress::open(const std::vector<std::vector<int>>& me
     for (std::size_t id = 0; id < members.size(); ++id) {
         for (const int rank : members[id]) {
             const bool own = std::find(here.begin(), here.end(), rank) != here.end();
-            progress->entries_[{static_cast<int>(id), rank}] = {own, own, 0};
+            progress->entries_[{plan::CommunicatorId(id), rank}] = {own, own, 0};
         }
     }
     progress->listen();
@@ -46,7 +46,7 @@ void Progress::listen() {
     });
 }
 
-void Progress::begins(int communicator, int rank, std::int64_t sequence) {
+void Progress::begins(plan::CommunicatorId communicator, int rank, std::int64_t sequence) {
     const std::lock_guard lock(mutex_);
     entries_[{communicator, rank}].begun = sequence + 1;
 }
@@ -59,7 +59,7 @@ void Progress::ask() {
     bootstrap_->tell(kAsk, {});
 }
 
-std::optional<std::int64_t> Progress::begun(int communicator, int rank) const {
+std::optional<std::int64_t> Progress::begun(plan::CommunicatorId communicator, int rank) const {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find({communicator, rank});
     if (found == entries_.end() || !found->second.known) return std::nullopt;
@@ -81,7 +81,7 @@ void Progress::hear(std::string_view answer) {
     std::int64_t begun = 0;
     const std::lock_guard lock(mutex_);
     while (lines >> communicator >> rank >> begun) {
-        const auto found = entries_.find({communicator, rank});
+        const auto found = entries_.find({plan::CommunicatorId{communicator}, rank});
         if (found == entries_.end() || found->second.here) continue;
         found->second.known = true;
         found->second.begun = begun;

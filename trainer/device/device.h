@@ -24,7 +24,7 @@ namespace shardscope::trainer::device {
 
 // One rank's part in one collective.
 struct CollectiveLaunch {
-    int communicator = 0;        // Mesh::id
+    plan::CommunicatorId communicator = plan::CommunicatorId::world;
     int place = 0, members = 1;  // of the rank among the communicator's ranks
     std::int64_t sequence = 0;   // of the communicator's collectives, 0 the first
     collective::CollectiveCall call;

@@ -61,8 +61,7 @@ class LocalGroups {
   public:
     explicit LocalGroups(const plan::Mesh& mesh, std::chrono::microseconds transfer_delay = {},
                          collective::Delays* delays = nullptr);
-    // `id`: Mesh::id.
-    LocalGroup& of(int id) { return *groups_[static_cast<std::size_t>(id)]; }
+    LocalGroup& of(plan::CommunicatorId id) { return *groups_[static_cast<std::size_t>(id)]; }
 
   private:
     std::vector<std::unique_ptr<LocalGroup>> groups_;  // by id

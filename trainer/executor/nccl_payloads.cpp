@@ -41,8 +41,8 @@ constexpr std::array<Schema, 4> kSchemas = {{
 
 }  // namespace
 
-NcclPayload nccl_payload(Operation operation, std::int64_t communicator, int ranks, std::int64_t full_bytes,
-                         int divisor) {
+NcclPayload nccl_payload(Operation operation, plan::CommunicatorId communicator, int ranks,
+                         std::int64_t full_bytes, int divisor) {
     NcclPayload payload;
     for (const Schema& schema : kSchemas) {
         if (schema.operation != operation) continue;

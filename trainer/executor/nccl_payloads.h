@@ -9,6 +9,7 @@
 
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
+#include "trainer/plan/mesh.h"
 
 namespace shardscope::traces::store {
 class EventSink;
@@ -30,7 +31,7 @@ static_assert(sizeof(NcclPayload::Value) == 24 && offsetof(NcclPayload::Value, a
 
 // `full_bytes`: size of the whole buffer, as CollectiveWork::bytes. `divisor`: what sums are divided by; the
 // number of ranks stands for NCCL's average.
-NcclPayload nccl_payload(traces::schema::Operation operation, std::int64_t communicator, int ranks,
+NcclPayload nccl_payload(traces::schema::Operation operation, plan::CommunicatorId communicator, int ranks,
                          std::int64_t full_bytes, int divisor);
 
 // The layouts of those payloads, and the enumeration that they refer to; the caller sets their domain.

@@ -88,8 +88,8 @@ class PlanWalk {
     void enqueue(const plan::Op& op) {
         device::StreamEvent event;
         if (op.kind == plan::OpKind::collective) {
-            const int communicator = backend().communicator(op);
-            auto& queue = order_.queue(communicator, op.stream);
+            const auto communicator = backend().communicator(op);
+            auto& queue = order_.queue(static_cast<std::int64_t>(communicator), op.stream);
             event = backend().start(op, order_.take_waits(op.stream), communicator, queue.sequence++);
             queue.last = event;
         } else {

@@ -190,13 +190,13 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
     return shared_.device.enqueue(index(op.stream), waits, launch_);
 }
 
-int RankRunner::communicator(const plan::Op& op) const {
+plan::CommunicatorId RankRunner::communicator(const plan::Op& op) const {
     const plan::CollectiveOp& own = op.collective();
     return is_message(op) ? channel_of(shared_.mesh, rank_, own) : shared_.mesh.id(own.group, rank_);
 }
 
-device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits, int communicator,
-                                      std::int64_t sequence) {
+device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits,
+                                      plan::CommunicatorId communicator, std::int64_t sequence) {
     device::CollectiveLaunch launch;
     launch.communicator = communicator;
     const plan::CollectiveOp& own = op.collective();
@@ -204,7 +204,8 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
         launch.place = own.operation == plan::Operation::send ? 0 : 1;
         launch.members = 2;
     } else {
-        const plan::Group group = communicator == 0 ? plan::Group::world : own.group;
+        const plan::Group group =
+            communicator == plan::CommunicatorId::world ? plan::Group::world : own.group;
         launch.place = shared_.mesh.place(group, rank_);
         launch.members = shared_.mesh.size(group);
     }

@@ -74,9 +74,9 @@ class RankRunner : public PlanWalk<RankRunner> {
     void host_work(const plan::Op& op);
     void launch(const plan::Op& op) { enqueue(op); }
     device::StreamEvent start(const plan::Op& op, const device::Waits& waits);
-    device::StreamEvent start(const plan::Op& op, const device::Waits& waits, int communicator,
-                              std::int64_t sequence);
-    int communicator(const plan::Op& op) const;
+    device::StreamEvent start(const plan::Op& op, const device::Waits& waits,
+                              plan::CommunicatorId communicator, std::int64_t sequence);
+    plan::CommunicatorId communicator(const plan::Op& op) const;
     device::StreamEvent mark(plan::Stream stream, const device::Waits& waits) {
         return shared_.device.mark(index(stream), waits);
     }

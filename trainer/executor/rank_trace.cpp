@@ -72,7 +72,7 @@ void RankTrace::describe(const plan::Op& op, device::CollectiveLaunch& launch) {
     row.operation = op.collective().operation;
     row.bytes = op.bytes;
     row.padding = op.collective().padding;
-    row.group = launch.communicator;
+    row.group = format_as(launch.communicator);
     row.group_size = launch.members;
     row.sequence = launch.sequence;
     row.unit = op.unit;

@@ -22,6 +22,12 @@ enum class Group : std::uint8_t { world, shard, replicate, tensor, data, pipelin
 inline constexpr std::array<std::string_view, 6> kGroupNames = {"world",  "shard", "replicate",
                                                                 "tensor", "data",  "pipeline"};
 
+// The number of a communicator, unique in the run.
+enum class CommunicatorId : int { none = -1, world = 0 };
+constexpr int format_as(CommunicatorId id) {
+    return static_cast<int>(id);
+}
+
 struct Mesh {
     int ranks = 1;
     int shard = 1;     // ranks of a shard group
@@ -51,30 +57,31 @@ struct Mesh {
     int member(Group group, int rank, int place_there) const {
         return rank + (place_there - place(group, rank)) * line(group).stride;
     }
-    // The number of the rank's communicator, unique in the run; 0 is the world, and every group that contains
-    // all ranks; -1 if the mesh does not have the group.
-    int id(Group group, int rank) const {
-        if (size(group) == ranks) return 0;
-        if (count(group) == 0) return -1;
+    // The rank's communicator: the world for every group that contains all ranks; none if the mesh does not
+    // have the group.
+    CommunicatorId id(Group group, int rank) const {
+        if (size(group) == ranks) return CommunicatorId::world;
+        if (count(group) == 0) return CommunicatorId::none;
         const Line own = line(group);
-        return first_of(group) + rank / (own.stride * own.size) * own.stride + rank % own.stride;
+        return CommunicatorId{first_of(group) + rank / (own.stride * own.size) * own.stride +
+                              rank % own.stride};
     }
     // The rank `steps` (-1 or 1) places on in the rank's pipeline group, cyclically.
     int neighbour(int rank, int steps) const {
         return member(Group::pipeline, rank, (pipeline_index(rank) + steps + pipeline) % pipeline);
     }
-    // The number of the communicator of the messages from a rank to another, which is its neighbour in its
+    // The communicator of the messages from a rank to another, which is its neighbour in its
     // pipeline group; the last place and the first are neighbours, too. Each direction has a communicator of
     // its own, in which the sender has place 0 and the receiver place 1.
-    int channel(int from, int to) const {
+    CommunicatorId channel(int from, int to) const {
         const int next = neighbour(from, 1);
         if (from == to || (to != next && to != neighbour(from, -1)))
             throw std::logic_error("a message goes to a rank that is not a neighbour in its pipeline group");
-        return first_of(Group::world) + channels() * from + (to == next ? 0 : 1);
+        return CommunicatorId{first_of(Group::world) + channels() * from + (to == next ? 0 : 1)};
     }
-    // The ranks {from, to} of a channel; empty: the number is another communicator's.
-    std::vector<int> ends(int channel) const {
-        const int number = channel - first_of(Group::world);
+    // The ranks {from, to} of a channel; empty: it is another communicator.
+    std::vector<int> ends(CommunicatorId channel) const {
+        const int number = format_as(channel) - first_of(Group::world);
         if (number < 0 || number >= channel_count()) return {};
         const int from = number / channels();
         return {from, neighbour(from, number % channels() == 0 ? 1 : -1)};
@@ -87,12 +94,12 @@ struct Mesh {
         for (int rank = 0; rank < ranks; ++rank) {
             members[0].push_back(rank);
             for (const Group group : kNumbered) {
-                const int own = id(group, rank);
-                if (own > 0) members[static_cast<std::size_t>(own)].push_back(rank);
+                const CommunicatorId own = id(group, rank);
+                if (own > CommunicatorId::world) members[static_cast<std::size_t>(own)].push_back(rank);
             }
         }
         for (std::size_t id = 0; id < members.size(); ++id) {
-            if (members[id].empty()) members[id] = ends(static_cast<int>(id));
+            if (members[id].empty()) members[id] = ends(CommunicatorId(id));
         }
         return members;
     }

@@ -185,7 +185,7 @@ inline bool is_message(const Op& op) {
            traces::schema::is_point_to_point(std::get<CollectiveOp>(op.own).operation);
 }
 // Mesh::channel of a message of a rank.
-inline int channel_of(const Mesh& mesh, int rank, const CollectiveOp& message) {
+inline CommunicatorId channel_of(const Mesh& mesh, int rank, const CollectiveOp& message) {
     const int peer = mesh.member(Group::pipeline, rank, message.peer);
     return message.operation == Operation::send ? mesh.channel(rank, peer) : mesh.channel(peer, rank);
 }

@@ -23,8 +23,8 @@ struct RankClass {
     int ranks = 0;
     double slowdown = 1;  // factor of its kernels' time
     std::array<int, plan::kGroupNames.size()>
-        communicators{};          // by Group: index into RankClasses::communicators
-    std::map<int, int> channels;  // the same by Mesh::channel: those to and from the representative
+        communicators{};                           // by Group: index into RankClasses::communicators
+    std::map<plan::CommunicatorId, int> channels;  // the same: those to and from the representative
 };
 
 // Communicators that look the same; for a channel, the classes are those of its ends.

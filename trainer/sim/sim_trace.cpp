@@ -303,7 +303,7 @@ void SimTrace::collective(int rank, const StreamItem& item) {
     row.bytes = op.bytes;
     row.padding = op.collective().padding;
     const plan::CollectiveOp& own = op.collective();
-    row.group = is_message(op) ? channel_of(mesh_, rank, own) : mesh_.id(own.group, rank);
+    row.group = format_as(is_message(op) ? channel_of(mesh_, rank, own) : mesh_.id(own.group, rank));
     row.group_size = is_message(op) ? 2 : mesh_.size(own.group);
     row.sequence = item.sequence;
     row.unit = op.unit;

@@ -43,7 +43,7 @@ class StrayingDevice final : public device::Device {
             if (begun_++ == number_) sleep_for_ever();
             return device_->enqueue(stream, waits, collective);
         }
-        if (collective.communicator != 0 || collective.sequence < number_)
+        if (collective.communicator != plan::CommunicatorId::world || collective.sequence < number_)
             return device_->enqueue(stream, waits, collective);
         if (collective.sequence == number_) return device_->mark(stream, waits);
         device::CollectiveLaunch earlier = collective;
