@@ -2,7 +2,7 @@
 #include "tests/tools/run_command.h"
 
 #include <cerrno>
-#include <filesystem>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <system_error>
@@ -23,20 +23,6 @@ std::string read_all(const std::string& path) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-}  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "shardscope-test-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path_);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
-namespace {
-
 // Where Open MPI keeps the files that its jobs on a host share. Each test program has its own folder: a job
 // fails if another makes the common folder at the same time.
 struct MpiFolder {
@@ -50,6 +36,12 @@ const MpiFolder kMpiFolder;
 Outcome run_command(const std::vector<std::string>& command) {
     const TemporaryFolder folder;
     const std::string out = folder / "out", err = folder / "err";
+    const int status = RunningCommand(command, out, err).wait();
+    return {status, read_all(out), read_all(err)};
+}
+
+RunningCommand::RunningCommand(const std::vector<std::string>& command, const std::string& out,
+                               const std::string& err) {
     std::vector<char*> arguments;
     arguments.reserve(command.size() + 1);
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -60,16 +52,27 @@ Outcome run_command(const std::vector<std::string>& command) {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    pid_t child = 0;
-    const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    const int failed = posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) throw std::system_error(failed, std::generic_category(), command[0]);
+}
 
+RunningCommand::~RunningCommand() {
+    if (pid_ > 0) end(SIGKILL);
+}
+
+int RunningCommand::wait() {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0) {
+    while (waitpid(pid_, &status, 0) < 0) {
         if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitpid");
     }
-    return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), read_all(out), read_all(err)};
+    pid_ = 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int RunningCommand::end(int signal) {
+    ::kill(pid_, signal);
+    return wait();
 }
 
 }  // namespace shardscope::tools

@@ -4,6 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
+#include "tests/traces/temporary_folder.h"
+
 namespace shardscope::tools {
 
 struct Outcome {
@@ -15,18 +19,24 @@ struct Outcome {
 // exception if the program cannot be started.
 Outcome run_command(const std::vector<std::string>& command);
 
-// A new private folder, which is removed with its content at the end of the scope.
-class TemporaryFolder {
+// The same, beside the test; killed at the end of the scope if it has not ended. Its output goes to files.
+class RunningCommand {
   public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    const std::string& path() const { return path_; }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+    explicit RunningCommand(const std::vector<std::string>& command, const std::string& out = "/dev/null",
+                            const std::string& err = "/dev/null");
+    ~RunningCommand();
+    RunningCommand(const RunningCommand&) = delete;
+    RunningCommand& operator=(const RunningCommand&) = delete;
+
+    pid_t pid() const { return pid_; }
+    // Its exit status; 128 + n if signal n ended it.
+    int wait();
+    int end(int signal);  // sends the signal first
 
   private:
-    std::string path_;
+    pid_t pid_ = 0;
 };
+
+using traces::TemporaryFolder;
 
 }  // namespace shardscope::tools

@@ -10,9 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/tools/run_command.h"
+#include "tests/tools/trace_tool.h"
 #include "tests/traces/kineto_text.h"
-#include "tests/traces/temporary_folder.h"
 #include "traces/store/sqlite/sqlite.h"
 
 namespace shardscope::tools {
@@ -22,28 +21,7 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CommunicationTool : public ::testing::Test {
-  protected:
-    static Outcome tool(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
-        return run_command(arguments);
-    }
-    static std::string text_of(const std::vector<std::string>& arguments) {
-        const Outcome outcome = tool(arguments);
-        EXPECT_EQ(outcome.status, 0) << outcome.err;
-        return outcome.out;
-    }
-    static json json_of(std::vector<std::string> arguments) {
-        arguments.insert(arguments.end(), {"--format", "json"});
-        return json::parse(text_of(arguments), nullptr, false);
-    }
-    std::string file(const std::string& name, const std::string& content) const {
-        std::ofstream(folder_ / name, std::ios::binary) << content;
-        return folder_ / name;
-    }
-
-    TemporaryFolder folder_;
-};
+class CommunicationTool : public TraceToolTest {};
 
 // One launch of a captured graph, so one correlation id: a gemm of 100 us, an all-reduce of 40 us and a relu
 // of 20 us, one after the other. Kineto writes the collective's arguments on its kernel.

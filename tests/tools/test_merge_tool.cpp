@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/tools/run_command.h"
+#include "tests/tools/trace_tool.h"
 #include "tests/traces/part_files.h"
 #include "traces/store/sqlite/sqlite.h"
 
@@ -19,29 +19,9 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
-class MergeTool : public ::testing::Test {
+class MergeTool : public TraceToolTest {
   protected:
-    static Outcome tool(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
-        return run_command(arguments);
-    }
-    static json json_of(std::vector<std::string> arguments) {
-        arguments.insert(arguments.end(), {"--format", "json"});
-        const Outcome outcome = tool(arguments);
-        EXPECT_EQ(outcome.status, 0) << outcome.err;
-        return json::parse(outcome.out, nullptr, false);
-    }
-    // One sentence on standard error, nothing on standard output.
-    static void expect_refused(const std::vector<std::string>& arguments, int status,
-                               const std::string& saying) {
-        const Outcome outcome = tool(arguments);
-        EXPECT_EQ(outcome.status, status) << outcome.err;
-        EXPECT_EQ(outcome.out, "");
-        EXPECT_THAT(outcome.err, AllOf(StartsWith("shardscope-trace: "), HasSubstr(saying)));
-        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    }
     std::string part(int rank, std::int64_t clock_ns = 0) const {
         traces::PartSpec spec;
         spec.path = folder_ / ("part" + std::to_string(rank) + ".sqlite");
@@ -55,8 +35,6 @@ class MergeTool : public ::testing::Test {
         return static_cast<std::size_t>(
             std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
     }
-
-    TemporaryFolder folder_;
 };
 
 TEST_F(MergeTool, HelpNamesEveryOption) {
@@ -82,7 +60,10 @@ TEST_F(MergeTool, MergesAndPrintsTheResidualBetweenTheClocks) {
 }
 
 TEST_F(MergeTool, GivesOneRowForEachPart) {
-    const json rows = json_of({"merge", part(0), part(1, 3'000'000), "-o", out()});
+    const Outcome merged = tool({"merge", part(0), part(1, 3'000'000), "-o", out(), "--format", "json"});
+    EXPECT_EQ(merged.status, 0);
+    EXPECT_THAT(merged.err, HasSubstr(" rows of 2 parts; clocks: "));
+    const json rows = json::parse(merged.out, nullptr, false);
     const auto& columns = rows.at("columns");
     const auto column = [&](const char* name) {
         return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/tools/run_command.h"
+#include "tests/tools/trace_tool.h"
 #include "tests/traces/sample_run.h"
 #include "traces/schema/schema.h"
 #include "traces/store/sqlite/sqlite.h"
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class TraceTool : public ::testing::Test {
+class TraceTool : public TraceToolTest {
   protected:
     TraceTool() : run_(folder_ / "run.sqlite") { write(run_, true); }
 
@@ -33,33 +33,7 @@ class TraceTool : public ::testing::Test {
         writer.commit();
         if (finished) writer.finish(3 * traces::kSampleMs, 0);
     }
-    static Outcome tool(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), SHARDSCOPE_TRACE);
-        return run_command(arguments);
-    }
-    // The JSON that a verb prints; a failure of the tool fails the test.
-    static json json_of(std::vector<std::string> arguments) {
-        arguments.insert(arguments.end(), {"--format", "json"});
-        const Outcome outcome = tool(arguments);
-        EXPECT_EQ(outcome.status, 0) << outcome.err;
-        EXPECT_EQ(outcome.err, "");
-        return json::parse(outcome.out, nullptr, false);
-    }
-    // One sentence on standard error, nothing on standard output.
-    static void expect_refused(const std::vector<std::string>& arguments, int status,
-                               const std::string& saying) {
-        const Outcome outcome = tool(arguments);
-        EXPECT_EQ(outcome.status, status) << outcome.err;
-        EXPECT_EQ(outcome.out, "");
-        EXPECT_THAT(outcome.err, AllOf(StartsWith("shardscope-trace: "), HasSubstr(saying)));
-        EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    }
-    std::string file(const std::string& name, const std::string& content) const {
-        std::ofstream(folder_ / name, std::ios::binary) << content;
-        return folder_ / name;
-    }
 
-    TemporaryFolder folder_;
     std::string run_;
 };
 

@@ -14,16 +14,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include "tests/tools/crash/watermarks.h"
 #include "tests/tools/run_command.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/open.h"
 #include "traces/store/sqlite/sqlite.h"
-
-extern char** environ;
 
 namespace shardscope::tools {
 namespace TEST_FILE {
@@ -44,38 +40,6 @@ constexpr double kUsualAge = 5, kLargestAge = 15;
 constexpr int kRecorderMoments = 50, kToolMoments = 8;
 constexpr double kUsualAge = 1.2, kLargestAge = 5;
 #endif
-
-// A program whose output is discarded.
-class Running {
-  public:
-    explicit Running(std::vector<std::string> command) {
-        std::vector<char*> words;
-        for (std::string& word : command) words.push_back(word.data());
-        words.push_back(nullptr);
-        posix_spawn_file_actions_t quiet;
-        posix_spawn_file_actions_init(&quiet);
-        for (const int output : {1, 2}) posix_spawn_file_actions_addopen(&quiet, output, "/dev/null", 1, 0);
-        const int failed = posix_spawnp(&pid_, words[0], &quiet, nullptr, words.data(), environ);
-        posix_spawn_file_actions_destroy(&quiet);
-        if (failed != 0) throw std::system_error(failed, std::generic_category(), command[0]);
-    }
-    ~Running() { kill(); }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-    // Returns whether the kill ended it.
-    bool kill() {
-        if (pid_ == 0) return false;
-        int status = 0;
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, &status, 0);
-        pid_ = 0;
-        return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    }
-
-  private:
-    pid_t pid_ = 0;
-};
 
 // How a kind of job numbers its events: the rows, and the expression that gives number * 2 + thread.
 struct Numbering {
@@ -197,7 +161,7 @@ class CrashTest : public ::testing::Test {
         const std::string name = std::to_string(number);
         const std::string trace = folder_ / (name + ".sqlite"), marks = folder_ / (name + ".marks");
         const Watermarks job(marks);
-        Running running(command(trace, marks));
+        RunningCommand running(command(trace, marks));
         const auto deadline = Clock::now() + std::chrono::seconds(20);
         std::error_code missing;
         const auto begun = [&] { return job->started() && fs::file_size(trace, missing) > 0 && !missing; };
@@ -205,7 +169,7 @@ class CrashTest : public ::testing::Test {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
         std::this_thread::sleep_for(std::chrono::duration<double>(delay));
-        const bool was_killed = running.kill();
+        const bool was_killed = running.end(SIGKILL) == 128 + SIGKILL;
         // With shardscope-record only the tool was killed; its command runs until here.
         const Moment at_kill = job->threads[0].last();
         if (job->pid != 0 && ::kill(job->pid, 0) == 0) {

@@ -4,19 +4,13 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <system_error>
 #include <thread>
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include "tests/tools/train/train_tool.h"
 #include "traces/store/error.h"
-
-extern char** environ;
 
 namespace shardscope::tools {
 namespace TEST_FILE {
@@ -33,31 +27,11 @@ int lines(const std::string& text) {
 // An endless run next to the test, large enough to record little; killed when the object goes out of scope.
 class EndlessRun {
   public:
-    EndlessRun(const std::string& trace, std::string err,
+    EndlessRun(const std::string& trace, const std::string& err,
                const Words& job = {sample("mlp.toml"), "--model.width=512"})
-        : trace_(trace), err_(std::move(err)) {
-        Words words = job;
-        words.insert(words.begin(), train_binary());
-        for (const char* word : {"--run.steps=100000000", "--trace", trace.c_str(), "--format", "json"})
-            words.emplace_back(word);
-        std::vector<char*> pointers;
-        for (std::string& word : words) pointers.push_back(word.data());
-        pointers.push_back(nullptr);
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-        posix_spawn_file_actions_addopen(&actions, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        const int failed = posix_spawnp(&pid_, pointers[0], &actions, nullptr, pointers.data(), environ);
-        posix_spawn_file_actions_destroy(&actions);
-        if (failed != 0) throw std::system_error(failed, std::generic_category(), words[0]);
-    }
-    ~EndlessRun() {
-        if (pid_ > 0) end(SIGKILL);
-    }
-    EndlessRun(const EndlessRun&) = delete;
-    EndlessRun& operator=(const EndlessRun&) = delete;
+        : trace_(trace), err_(err), process_(command(trace, job), "/dev/null", err) {}
 
-    pid_t pid() const { return pid_; }
+    pid_t pid() const { return process_.pid(); }
     std::string said() const { return read_file(err_); }
 
     // Waits until some steps are in its trace.
@@ -72,18 +46,18 @@ class EndlessRun {
         }
         ADD_FAILURE() << "no step after a minute";
     }
-    // Its exit status; 128 + n if signal n ended it.
-    int end(int signal) {
-        int status = 0;
-        ::kill(pid_, signal);
-        ::waitpid(pid_, &status, 0);
-        pid_ = 0;
-        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    }
+    int end(int signal) { return process_.end(signal); }
 
   private:
+    static Words command(const std::string& trace, Words words) {
+        words.insert(words.begin(), train_binary());
+        for (const char* word : {"--run.steps=100000000", "--trace", trace.c_str(), "--format", "json"})
+            words.emplace_back(word);
+        return words;
+    }
+
     const std::string trace_, err_;
-    pid_t pid_ = 0;
+    RunningCommand process_;
 };
 
 // A small file system of the test's own, in a namespace of a shell script: $disk is its mount point; $train,

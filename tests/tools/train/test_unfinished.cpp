@@ -4,56 +4,18 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
-#include <system_error>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include "tests/tools/train/train_tool.h"
 #include "traces/store/error.h"
-
-extern char** environ;
 
 namespace shardscope::tools {
 namespace TEST_FILE {
 
 using ::testing::HasSubstr;
-
-// A program that runs next to the test and is killed when the object goes out of scope.
-class Running {
-  public:
-    explicit Running(Words command) {
-        std::vector<char*> words;
-        for (std::string& word : command) words.push_back(word.data());
-        words.push_back(nullptr);
-        posix_spawn_file_actions_t quiet;
-        posix_spawn_file_actions_init(&quiet);
-        for (const int output : {1, 2}) posix_spawn_file_actions_addopen(&quiet, output, "/dev/null", 1, 0);
-        const int failed = posix_spawnp(&pid_, words[0], &quiet, nullptr, words.data(), environ);
-        posix_spawn_file_actions_destroy(&quiet);
-        if (failed != 0) throw std::system_error(failed, std::generic_category(), command[0]);
-    }
-    ~Running() {
-        if (pid_ > 0) kill();
-    }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-
-    // How it ended, as waitpid() reports it.
-    int kill() {
-        int status = 0;
-        ::kill(pid_, SIGKILL);
-        ::waitpid(pid_, &status, 0);
-        pid_ = 0;
-        return status;
-    }
-
-  private:
-    pid_t pid_ = 0;
-};
 
 std::int64_t steps_in(const std::string& trace) {
     try {
@@ -67,14 +29,13 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
     using Clock = std::chrono::steady_clock;
     const TemporaryFolder folder;
     const std::string trace = folder / "killed.sqlite";
-    Running run(
+    RunningCommand run(
         {train_binary(), sample("mlp.toml"), "--model.width=64", "--run.steps=10000000", "--trace", trace});
     // A commit comes at least once per second; sanitizers and a busy machine take longer.
     const Clock::time_point deadline = Clock::now() + std::chrono::seconds(60);
     while (steps_in(trace) < 3 && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const int status = run.kill();
-    ASSERT_TRUE(WIFSIGNALED(status)) << "it ended by itself";
+    ASSERT_EQ(run.end(SIGKILL), 128 + SIGKILL) << "it ended by itself";
 
     const Json info = trace_json({"info", trace});
     EXPECT_EQ(info.at("ended"), false);
