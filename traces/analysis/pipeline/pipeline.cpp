@@ -116,7 +116,10 @@ struct Result {
     std::int64_t stage = 0;  // a name may have any number, to which 1 is added
     int micro_batch = 0;
     bool forward = true;
-    auto operator<=>(const Result&) const = default;
+    bool operator<(const Result& other) const {
+        return std::tie(stage, micro_batch, forward) <
+               std::tie(other.stage, other.micro_batch, other.forward);
+    }
 };
 
 // One step of one pipeline: its ranks' cells, by rank index.
