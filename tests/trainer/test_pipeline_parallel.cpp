@@ -106,8 +106,7 @@ std::string refusal(const job::Job& job) {
 }
 
 // What a pipeline leaves may be trained with any strategy, bit for bit as without it.
-TEST(PipelineParallel, GoesWithEveryStrategy) {
-    const SampleText text;
+std::vector<job::Job> strategies(const SampleText& text) {
     job::Job job = job_of(Kind::gpt, text);
     job.optimizer.type = job::OptimizerType::adamw;
     job.optimizer.lr = 0.01;
@@ -146,22 +145,33 @@ TEST(PipelineParallel, GoesWithEveryStrategy) {
     ways.back().parallel.sequence = true;
     way(job::ParallelMode::fsdp).parallel.tensor = 2;
     ways.back().run.ranks = 4;
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-        const std::vector<double> expected = losses_of(ways[i]);
-        for (const Pipe& pipe : {Pipe{2, "1f1b"}, Pipe{2, "interleaved", 2}, Pipe{2, "zb_h1"}}) {
-            const job::Job mesh = piped(ways[i], pipe);
-            if (mesh.parallel.schedule == "zb_h1" && !mesh.memory.activation_checkpointing.names.empty()) {
-                EXPECT_NE(refusal(mesh).find("zb_h1 splits a backward in two"), std::string::npos);
-                continue;
-            }
-            if (pipe.stages > 1 && mesh.parallel.mode == job::ParallelMode::fsdp &&
-                mesh.fsdp.wrap.kind == job::Wrap::Kind::root) {
-                EXPECT_NE(refusal(mesh).find("fsdp.wrap: the unit root has parameters of stages"),
-                          std::string::npos);
-                continue;
-            }
-            EXPECT_EQ(losses_of(mesh), expected) << "way " << i << ": " << mesh_of(mesh);
+    return ways;
+}
+
+constexpr std::size_t kStrategies = 25;
+
+class PipelineStrategies : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Of, PipelineStrategies, ::testing::Range<std::size_t>(0, kStrategies));
+
+TEST_P(PipelineStrategies, GoWithAPipeline) {
+    const SampleText text;
+    const std::vector<job::Job> ways = strategies(text);
+    ASSERT_EQ(ways.size(), kStrategies);
+    const job::Job& way = ways[GetParam()];
+    const std::vector<double> expected = losses_of(way);
+    for (const Pipe& pipe : {Pipe{2, "1f1b"}, Pipe{2, "interleaved", 2}, Pipe{2, "zb_h1"}}) {
+        const job::Job mesh = piped(way, pipe);
+        if (mesh.parallel.schedule == "zb_h1" && !mesh.memory.activation_checkpointing.names.empty()) {
+            EXPECT_NE(refusal(mesh).find("zb_h1 splits a backward in two"), std::string::npos);
+            continue;
         }
+        if (pipe.stages > 1 && mesh.parallel.mode == job::ParallelMode::fsdp &&
+            mesh.fsdp.wrap.kind == job::Wrap::Kind::root) {
+            EXPECT_NE(refusal(mesh).find("fsdp.wrap: the unit root has parameters of stages"),
+                      std::string::npos);
+            continue;
+        }
+        EXPECT_EQ(losses_of(mesh), expected) << mesh_of(mesh);
     }
 }
 
