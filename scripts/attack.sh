@@ -5,7 +5,8 @@
 #
 # Each attack is bounded in time and memory and makes its own input, in a folder that is removed at the end. Prints a
 # line for each: held, fell (and why), or skipped (and what is missing). Exit status 1 if anything fell, 77 if the
-# programs that make the input are missing. --quick skips attacks that take more than a few seconds.
+# programs that make the input are missing. --quick skips attacks that take more than a few seconds. COMM=gloo attacks jobs
+# of processes whose collectives are Gloo's (run.comm).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -227,7 +228,7 @@ many_files() {
 # Starts the launcher in the background; after the first step $parent is its process id, $ranks those of its ranks.
 launch() {
     rm -f launcher.err
-    "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 "$@" \
+    "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 ${COMM:+"--run.comm=$COMM"} "$@" \
         >launcher.out 2>launcher.err </dev/null &
     parent=$!
     disown $parent
@@ -276,7 +277,7 @@ rank() {
     local number=$1 port=$2
     shift 2
     RANK=$number WORLD_SIZE=2 LOCAL_RANK=$number LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 "$@"
+        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 ${COMM:+"--run.comm=$COMM"} "$@"
 }
 different_jobs() {
     local port=$((20000 + RANDOM % 10000)) key
