@@ -5,8 +5,8 @@
 #
 # Each attack is bounded in time and memory and makes its own input, in a folder that is removed at the end. Prints a
 # line for each: held, fell (and why), or skipped (and what is missing). Exit status 1 if anything fell, 77 if the
-# programs that make the input are missing. --quick skips attacks that take more than a few seconds. COMM=gloo attacks jobs
-# of processes whose collectives are Gloo's (run.comm).
+# programs that make the input are missing. --quick skips attacks that take more than a few seconds. COMM=gloo or mpi
+# attacks jobs of processes whose collectives are Gloo's or MPI's (run.comm).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -25,7 +25,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 2
 export TMPDIR=$folder/scratch
-mkdir "$TMPDIR"
+mkdir "$TMPDIR" "$folder/mpi"
+export OMPI_MCA_orte_tmpdir_base=$folder/mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 count_held=0 count_fell=0 count_left=0
 held() {
@@ -283,12 +284,21 @@ different_jobs() {
     local port=$((20000 + RANDOM % 10000)) key
     for key in --optimizer.lr=0.5 --run.seed=99 --optimizer.weight_decay=0.5; do
         port=$((port + 10))
-        rank 0 $port >out 2>err &
-        rank 1 $port "$key" >/dev/null 2>&1
-        wait $!
+        if [[ ${COMM:-} == mpi ]]; then
+            local four_steps=("$train" "$job" --run.steps=4 --run.timeout=20 --run.comm=mpi)
+            timeout 60 mpirun --oversubscribe -n 1 "${four_steps[@]}" : -n 1 "${four_steps[@]}" "$key" >out 2>err
+        else
+            rank 0 $port >out 2>err &
+            rank 1 $port "$key" >/dev/null 2>&1
+            wait $!
+        fi
         status=$?
         expect "a rank with $key" 2 "give all ranks the same job"
     done
+    if [[ ${COMM:-} == mpi ]]; then
+        left_out "somebody else listens where rank 0 should" "MPI connects its processes itself"
+        return
+    fi
     port=$((port + 10))
     python3 - $port >heard <<'END' &
 import socket, sys
