@@ -87,9 +87,9 @@ class Fsdp final : public Parallelism {
     bool accumulation_sync_;
     bool limits_ = false;       // whether the all-gather limiter is on
     bool synchronizes_ = true;  // whether this backward reduces
-    // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
-    std::vector<int> stage_units_;
+    std::vector<int> stage_units_;  // of a pipeline: those that the current forward reads
     bool is_of_stage(int unit) const;
+    // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
     bool by_schedule() const { return mesh_.pipeline > 1 && !evaluating_; }
     bool prepares_ = false;  // whether gathers begin on the pre_unshard stream
     bool offload_ = false;

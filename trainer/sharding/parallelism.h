@@ -45,11 +45,11 @@ class Parallelism : public model::ParameterStore {
     // The Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
     // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
     // step; after_optimizer.
-    virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
     //
     // In a pipeline, forwards and backwards of stages alternate: begin_micro_batch and begin_stage come
     // before each forward, begin_backward before each backward, and end_backward after the last one. The
     // units of the stages that are next are gathered and freed between them.
+    virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that its forward reads
     virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
