@@ -85,8 +85,8 @@ class Fsdp final : public Parallelism {
     job::FsdpSection options_;
     const job::StrategyTraits& strategy_;
     bool accumulation_sync_;
-    bool limits_ = false;       // whether the all-gather limiter is on
-    bool synchronizes_ = true;  // whether this backward reduces
+    bool limits_ = false;           // whether the all-gather limiter is on
+    bool synchronizes_ = true;      // whether this backward reduces
     std::vector<int> stage_units_;  // of a pipeline: those that the current forward reads
     bool is_of_stage(int unit) const;
     // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
