@@ -203,6 +203,10 @@ TEST(KinetoVariants, groupsHaveTheAxisThatTheirDescriptionNames) {
     EXPECT_EQ(axis_of("mesh_tp"), "tensor");
     EXPECT_EQ(axis_of("mesh_dp_shard"), "shard");
     EXPECT_EQ(axis_of("mesh_dim_1"), "dim_1");
+    EXPECT_EQ(axis_of("MESH_GROUP"), "mesh");  // one underscore, between two words
+    EXPECT_EQ(axis_of("mesh_GROUP"), "mesh");
+    EXPECT_EQ(axis_of("_GROUP"), "");
+    EXPECT_EQ(axis_of("mesh_"), "");
     EXPECT_EQ(axis_of("PIPELINE_MODEL_PARALLEL_GROUP"), "pipeline");
     EXPECT_EQ(axis_of("DATA_PARALLEL_GROUP_WITH_CP"), "data+context");
     EXPECT_EQ(axis_of("EMBEDDING_GROUP"), "embedding");

@@ -238,9 +238,10 @@ std::string axis_of_group(std::string_view description) {
     if (description == "default_pg" || description == "mesh_default") return "world";
     std::string name = schema::lower_case(description);
     constexpr std::string_view kMesh = "mesh_", kGroup = "_group";
-    const bool of_mesh = name.starts_with(kMesh), named = description.ends_with("_GROUP");
-    if (of_mesh) name.erase(0, kMesh.size());
+    const bool named = description.ends_with("_GROUP");
     if (named) name.resize(name.size() - kGroup.size());
+    const bool of_mesh = name.starts_with(kMesh);  // what is left: "MESH_GROUP" names no dimension
+    if (of_mesh) name.erase(0, kMesh.size());
     for (const auto& [word, axis] : kAxes) {
         if (name == word) return std::string(axis);
     }
