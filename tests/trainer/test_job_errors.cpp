@@ -241,6 +241,19 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
          "job.toml:4: parallel.mode: \"none\" trains with one copy of the model on 2 ranks, but run.ranks is "
          "4; set "
          "run.ranks to 2, or parallel.mode to \"fsdp\" or \"ddp\""},
+        {"[parallel]\nschedule = 'gpipe'",
+         "job.toml:2: parallel.schedule: only a pipeline has a schedule; set parallel.pipeline above 1, or "
+         "omit the key"},
+        {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nforward_prefetch = true",
+         "job.toml:6: fsdp.forward_prefetch: the schedule of a pipeline says when units are gathered and "
+         "freed; omit the key"},
+        {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nbackward_prefetch = 'NONE'",
+         "job.toml:6: fsdp.backward_prefetch: the schedule of a pipeline says when units are gathered and "
+         "freed; omit the key"},
+        {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nlayout = 'fsdp2'\nreshard_after_forward = "
+         "'true'",
+         "job.toml:7: fsdp.reshard_after_forward: the schedule of a pipeline says when units are gathered "
+         "and freed; omit the key"},
         {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[train]\naccumulation_sync = true",
          "job.toml:6: train.accumulation_sync: the stages of a pipeline reduce their gradients once per "
          "step; omit "

@@ -63,13 +63,23 @@ TEST(PlannerMeshes, DivideTheRanksInEveryWayForTheSameSamples) {
 }
 
 TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {
-    for (const job::Job& job : Meshed(8).jobs(
-             {{"parallel.tensor", {"2"}}, {"parallel.sequence", {"false"}}, {"fsdp.shard_group", {"2"}}})) {
+    const std::vector<job::Job> given = Meshed(8).jobs(
+        {{"parallel.tensor", {"2"}}, {"parallel.sequence", {"false"}}, {"fsdp.shard_group", {"2"}}});
+    ASSERT_FALSE(given.empty());
+    for (const job::Job& job : given) {
         EXPECT_EQ(job.parallel.tensor, 2);
         EXPECT_FALSE(job.parallel.sequence);
         EXPECT_EQ(job.fsdp.shard_group, 2);
     }
     EXPECT_EQ(Meshed(8).jobs({{"data.batch", {"1"}}}).front().data.batch, 1);
+    const std::vector<job::Job> copies = Meshed(8).jobs({{"fsdp.sharding_strategy", {"NO_SHARD"}}});
+    ASSERT_FALSE(copies.empty());
+    for (const job::Job& job : copies) EXPECT_EQ(job.fsdp.sharding_strategy, job::ShardingStrategy::no_shard);
+    // With a pipeline too, one group of each size: its schedule says when units are freed.
+    for (const job::Job& job : Meshed(8).jobs({{"parallel.pipeline", {"2"}}, {"parallel.mode", {"fsdp"}}}))
+        EXPECT_NE(job.fsdp.sharding_strategy, job::ShardingStrategy::shard_grad_op);
+    EXPECT_THROW(Meshed(8).candidates({{"parallel.mode", {"ddp"}}, {"fsdp.shard_group", {"2"}}}),
+                 job::JobError);
     try {
         Meshed(8).candidates({{"parallel.tensor", {"3"}}});
         FAIL() << "accepted";
@@ -86,6 +96,9 @@ TEST(PlannerMeshes, LieOnTheNodesFromTheInsideOut) {
               "tensor 4 in a node, shard 4 in a node, data 2 in a node");
     EXPECT_EQ(placement_of(mesh, round_cluster(2)),
               "tensor 4 over 2 nodes, shard 4 over 4 nodes, data 2 over 2 nodes");
+    // The group of ranks 3 to 5 has one on each of two nodes, the first has not.
+    EXPECT_EQ(placement_of(plan::Mesh{.ranks = 6, .shard = 1, .tensor = 3}, round_cluster(4)),
+              "tensor 3 over 2 nodes, data 2 over 2 nodes");
     EXPECT_EQ(placement_of(plan::Mesh{}, round_cluster(8)), "");
 }
 

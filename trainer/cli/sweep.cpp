@@ -33,11 +33,17 @@ namespace fs = std::filesystem;
 SweepForecast forecast(const sharding::Program& program) {
     SweepForecast result;
     result.peak_bytes = program.predict_largest().peak.bytes;
-    for (const plan::Op& op : program.step(program.warm_up_steps()).ops) {
-        if (op.kind != plan::OpKind::collective) continue;
-        ++result.collectives;
-        result.collective_bytes += op.bytes;
+    for (int place = 0; place < program.roles(); ++place) {
+        const sharding::Program& role = program.role(place);
+        for (const plan::Op& op : role.step(role.warm_up_steps()).ops) {
+            if (op.kind != plan::OpKind::collective) continue;
+            ++result.collectives;
+            result.collective_bytes += op.bytes;
+        }
     }
+    // Means of the ranks, as those of a recorded run.
+    result.collectives /= program.roles();
+    result.collective_bytes /= program.roles();
     return result;
 }
 

@@ -7,8 +7,9 @@
 
 namespace shardscope::trainer::executor {
 
-LossBoard::LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step)
+LossBoard::LossBoard(int ranks, int with_losses, std::function<void(const BoardLoss&)> on_step)
     : ranks_(static_cast<std::size_t>(ranks)),
+      with_losses_(static_cast<std::size_t>(with_losses)),
       on_step_(std::move(on_step)),
       latest_(ranks_, std::numeric_limits<std::int64_t>::min()) {}
 
@@ -32,8 +33,13 @@ void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses
 BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     BoardLoss total;
     total.step = step;
-    std::size_t pieces = 0;
-    for (const std::vector<double>& losses : row.losses) pieces = std::max(pieces, losses.size());
+    std::size_t pieces = 0, reports = 0;
+    for (const std::vector<double>& losses : row.losses) {
+        pieces = std::max(pieces, losses.size());
+        reports += losses.empty() ? 0 : 1;
+    }
+    if (reports != with_losses_)
+        throw std::logic_error("other ranks report losses than those that compute them");
     for (std::size_t piece = 0; piece < pieces; ++piece) {
         for (const std::vector<double>& losses : row.losses) {
             if (losses.empty()) continue;

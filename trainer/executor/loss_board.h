@@ -23,10 +23,11 @@ class LossBoard {
   public:
     // `on_step` is called in the order of steps, on the thread of the rank that submitted last, under a lock;
     // tell() rethrows the exceptions of on_step.
-    LossBoard(int ranks, std::function<void(const BoardLoss&)> on_step);
+    // `with_losses`: how many of the ranks compute losses.
+    LossBoard(int ranks, int with_losses, std::function<void(const BoardLoss&)> on_step);
 
-    // `losses`: of the rank's micro-batches (or batches), as many as on the other ranks, or none. Steps
-    // increase; one that the rank has submitted before is ignored.
+    // `losses`: of the rank's micro-batches (or batches), as many as on the others that compute losses; none
+    // if it computes none. Steps increase; one that the rank has submitted before is ignored.
     void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1);
 
   private:
@@ -37,7 +38,7 @@ class LossBoard {
     };
     BoardLoss sum(std::int64_t step, const Row& row) const;
 
-    std::size_t ranks_;
+    std::size_t ranks_, with_losses_;
     std::function<void(const BoardLoss&)> on_step_;
     std::mutex mutex_;
     std::map<std::int64_t, Row> rows_;  // steps that some rank has not submitted yet

@@ -286,9 +286,27 @@ void Checks::strategy() {
                    "the stages of a pipeline reduce their gradients once per step; omit the key");
         }
         job_.train.accumulation_sync = false;
-    } else if (job_.parallel.virtual_stages > 1) {
-        refuse("parallel.virtual_stages", "parallel.pipeline",
-               "only the places of a pipeline have stages; set parallel.pipeline above 1, or omit the key");
+        const FsdpSection defaults;
+        const auto by_schedule = [&](const char* key, bool is_set) {
+            if (is_set && job_.parallel.mode == ParallelMode::fsdp) {
+                refuse(key, "parallel.pipeline",
+                       "the schedule of a pipeline says when units are gathered and freed; omit the key");
+            }
+        };
+        by_schedule("fsdp.forward_prefetch", job_.fsdp.forward_prefetch);
+        by_schedule("fsdp.backward_prefetch", job_.fsdp.backward_prefetch != defaults.backward_prefetch);
+        by_schedule("fsdp.reshard_after_forward",
+                    job_.fsdp.reshard_after_forward != defaults.reshard_after_forward);
+    } else {
+        if (job_.parallel.virtual_stages > 1) {
+            refuse(
+                "parallel.virtual_stages", "parallel.pipeline",
+                "only the places of a pipeline have stages; set parallel.pipeline above 1, or omit the key");
+        }
+        if (job_.parallel.schedule != ParallelSection().schedule) {
+            refuse("parallel.schedule", "parallel.pipeline",
+                   "only a pipeline has a schedule; set parallel.pipeline above 1, or omit the key");
+        }
     }
     if (job_.parallel.sequence && tensor == 1) {
         refuse("parallel.sequence", "parallel.tensor",
@@ -334,10 +352,12 @@ void Checks::strategy() {
                    "of run.ranks");
         }
         if (job_.data_ranks() % fsdp.shard_group != 0) {
-            refuse("fsdp.shard_group", "run.ranks",
-                   fmt::format("{} ranks{} cannot be cut into groups of {}; choose a divisor of {}",
-                               job_.data_ranks(), tensor > 1 ? " (run.ranks / parallel.tensor)" : "",
-                               fsdp.shard_group, tensor > 1 ? "that" : "run.ranks"));
+            refuse(
+                "fsdp.shard_group", "run.ranks",
+                fmt::format(
+                    "{} ranks{} cannot be cut into groups of {}; choose a divisor of {}", job_.data_ranks(),
+                    job_.model_ranks() > 1 ? fmt::format(" (run.ranks / {})", job_.model_ranks()) : "",
+                    fsdp.shard_group, job_.model_ranks() > 1 ? "that" : "run.ranks"));
         }
     } else if (fsdp.shard_group != 0) {
         refuse("fsdp.shard_group", "fsdp.sharding_strategy",

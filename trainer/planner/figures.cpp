@@ -43,7 +43,7 @@ MostExposed most_exposed(const sharding::Program& program, const std::vector<sim
 double model_flops(const sharding::Program& program) {
     double flops = 0;
     for (int role = 0; role < program.roles(); ++role) {
-        for (const plan::Op& op : program.role(role).step(program.warm_up_steps()).ops) {
+        for (const plan::Op& op : program.role(role).step(program.role(role).warm_up_steps()).ops) {
             if (op.kind != plan::OpKind::kernel ||
                 (op.phase != plan::Phase::forward && op.phase != plan::Phase::backward))
                 continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -18,6 +19,7 @@ namespace shardscope::trainer::planner {
 namespace {
 
 using Settings = std::vector<job::Override>;
+using Values = std::vector<std::string>;
 
 constexpr std::array kOfMeshes = {kPipeline, kSchedule, kVirtualStages, kTensor,
                                   kSequence, kMode,     kSharding,      kShardGroup,
@@ -36,15 +38,16 @@ class Meshes {
         for (const auto& [tensor, pipeline] : model_sizes()) {
             const int data = job_.run.ranks / (tensor * pipeline);
             for (const Settings& batches : micro_batches(data, pipeline)) {
-                for (const Settings& sharding : shardings(data)) {
+                for (const Settings& sharding : shardings(data, pipeline)) {
                     std::vector<Settings> some = {
                         {{kTensor, std::to_string(tensor)}, {kPipeline, std::to_string(pipeline)}}};
                     multiply(some, kSequence, only(kSequence, tensor > 1 ? "true" : "false"));
                     if (pipeline > 1) {
                         multiply(some, kSchedule, only(kSchedule, text_of(job_, kSchedule)));
                         multiply(some, kVirtualStages, only(kVirtualStages, text_of(job_, kVirtualStages)));
-                    } else if (job_.parallel.virtual_stages > 1) {
+                    } else {
                         multiply(some, kVirtualStages, {"1"});
+                        multiply(some, kSchedule, {job::ParallelSection().schedule});
                     }
                     for (Settings& own : some) {
                         own.insert(own.end(), sharding.begin(), sharding.end());
@@ -100,7 +103,10 @@ class Meshes {
     int size_of(const char* key, const std::string& value) const {
         Settings settings = outer_;
         // What the job sets beside its own size may be impossible with others.
-        settings.insert(settings.end(), {{kSequence, "false"}, {kVirtualStages, "1"}, {key, value}});
+        settings.insert(settings.end(), {{kSequence, "false"},
+                                         {kVirtualStages, "1"},
+                                         {kSchedule, job::ParallelSection().schedule},
+                                         {key, value}});
         const job::Job job = make_job_(settings);
         return key == kTensor ? job.parallel.tensor : job.parallel.pipeline;
     }
@@ -109,6 +115,7 @@ class Meshes {
         const Settings own = {{kTensor, std::to_string(tensor)},
                               {kPipeline, std::to_string(pipeline)},
                               {kVirtualStages, "1"},
+                              {kSchedule, job::ParallelSection().schedule},
                               {kSequence, "false"},
                               {kMode, "fsdp"},
                               {kSharding, "FULL_SHARD"},
@@ -117,7 +124,7 @@ class Meshes {
         return settings;
     }
     // The samples of a step on `data` ranks that read different ones, in micro-batches of each size. None if
-    // there are fewer samples than ranks. A pipeline gets at least as many micro-batches as it has places.
+    // these ranks do not divide them. A pipeline gets at least as many micro-batches as it has places.
     std::vector<Settings> micro_batches(int data, int pipeline) const {
         if (find_given(given_, kBatch) || find_given(given_, kAccumulation)) {
             std::vector<Settings> all(1);
@@ -138,29 +145,37 @@ class Meshes {
         return all;
     }
     // How `data` ranks divide the parameters of a tensor group: whole copies, shard groups of each size, all.
-    std::vector<Settings> shardings(int data) const {
+    std::vector<Settings> shardings(int data, int pipeline) const {
         std::vector<Settings> all;
         const auto* modes = find_given(given_, kMode);
         const auto* strategies = find_given(given_, kSharding);
         const auto* groups = find_given(given_, kShardGroup);
-        const auto allows = [](const std::vector<std::string>* values, const char* value) {
-            return !values || std::find(values->begin(), values->end(), value) != values->end();
-        };
-        if (allows(modes, "fsdp")) {
-            for (const char* strategy : {"FULL_SHARD", "SHARD_GRAD_OP"})
-                if (data > 1 && !groups && allows(strategies, strategy))
-                    all.push_back({{kMode, "fsdp"}, {kSharding, strategy}, {kShardGroup, "0"}});
-            for (int group = 2; group < data && allows(strategies, "HYBRID_SHARD"); group *= 2) {
-                const std::string text = std::to_string(group);
-                if (data % group == 0 && allows(groups, text.c_str()))
-                    all.push_back({{kMode, "fsdp"}, {kSharding, "HYBRID_SHARD"}, {kShardGroup, text}});
+        if (!modes || std::find(modes->begin(), modes->end(), "fsdp") != modes->end()) {
+            // In a pipeline the schedule frees units, so that the two strategies are one.
+            Values names = {"FULL_SHARD", "HYBRID_SHARD"};
+            if (pipeline == 1) names.insert(names.begin() + 1, "SHARD_GRAD_OP");
+            for (const std::string& name : strategies ? *strategies : names) {
+                const bool in_groups = name.find("HYBRID") != std::string::npos;
+                if (!in_groups && !groups && (data > 1 || strategies))
+                    all.push_back({{kMode, "fsdp"}, {kSharding, name}, {kShardGroup, "0"}});
+                if (!in_groups) continue;
+                Values sizes;
+                for (int group = 2; group < data; group *= 2)
+                    if (data % group == 0) sizes.push_back(std::to_string(group));
+                for (const std::string& group : groups ? *groups : sizes) {
+                    int size = 0;  // what is not a size is refused with its row
+                    std::from_chars(group.data(), group.data() + group.size(), size);
+                    if (size <= 0 || data % size == 0)
+                        all.push_back({{kMode, "fsdp"}, {kSharding, name}, {kShardGroup, group}});
+                }
             }
         }
-        if (allows(modes, "ddp") && !strategies && !groups) {
-            Settings ddp = {{kMode, "ddp"}};
+        for (const std::string& mode : modes ? *modes : Values{"ddp"}) {
+            if (mode == "fsdp" || strategies || groups) continue;
+            Settings whole = {{kMode, mode}};
             for (const char* precision : {kParam, kReduce})  // units alone hold parameters in bf16
-                if (!find_given(given_, precision)) ddp.push_back({precision, "fp32"});
-            all.push_back(ddp);
+                if (!find_given(given_, precision)) whole.push_back({precision, "fp32"});
+            all.push_back(whole);
         }
         return all;
     }
@@ -185,9 +200,16 @@ class Meshes {
 }  // namespace
 
 std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job) {
-    return combine_jobs(given, kOfMeshes, make_job, [&](const Settings& outer, const job::Job& job) {
-        return Meshes(job, outer, given, make_job).combinations();
-    });
+    std::vector<Candidate> all =
+        combine_jobs(given, kOfMeshes, make_job, [&](const Settings& outer, const job::Job& job) {
+            return Meshes(job, outer, given, make_job).combinations();
+        });
+    if (all.empty()) {
+        throw job::JobError(
+            "command line: --meshes: no mesh has the given parallel.mode, strategy, shard groups and samples "
+            "per step; give fewer of them");
+    }
+    return all;
 }
 
 std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
@@ -200,11 +222,16 @@ std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
     for (const auto& [group, name] : kAxes) {
         const int size = mesh.size(group);
         if (size < 2) continue;
-        std::set<int> nodes;
-        for (int place = 0; place < size; ++place)
-            nodes.insert(cluster.node_of(mesh.member(group, 0, place)));
-        words.push_back(nodes.size() == 1 ? fmt::format("{} {} in a node", name, size)
-                                          : fmt::format("{} {} over {} nodes", name, size, nodes.size()));
+        std::size_t most = 0;  // nodes that a group has ranks on
+        for (int first = 0; first < mesh.ranks; ++first) {
+            if (mesh.place(group, first) != 0) continue;
+            std::set<int> nodes;
+            for (int place = 0; place < size; ++place)
+                nodes.insert(cluster.node_of(mesh.member(group, first, place)));
+            most = std::max(most, nodes.size());
+        }
+        words.push_back(most == 1 ? fmt::format("{} {} in a node", name, size)
+                                  : fmt::format("{} {} over {} nodes", name, size, most));
     }
     return traces::schema::joined(words, ", ");
 }

@@ -175,8 +175,9 @@ void Space::combine(const Strategy& strategy, const std::string& layout,
     const std::string wrap = text_of(job_, kWrap), prefetch = text_of(job_, kPrefetch),
                       limiter = text_of(job_, kLimiter);
     // fully_shard gathers the next unit before computing a unit's gradients, and has no limiter. A
-    // fully_shard job that is tried in another layout gets that layout's defaults.
-    const bool fully = layout == "fsdp2", fixed = fully || !instead.empty();
+    // fully_shard job that is tried in another layout gets that layout's defaults. The
+    // schedule of a pipeline says when units are gathered.
+    const bool fully = layout == "fsdp2", fixed = fully || !instead.empty() || job_.parallel.pipeline > 1;
     const job::FsdpSection defaults;
     const std::string first_limiter =
         job_.fsdp.layout == job::FsdpLayout::fsdp2 && defaults.limit_all_gathers ? "true" : limiter;
