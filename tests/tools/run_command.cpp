@@ -5,6 +5,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <system_error>
 
 #include <fcntl.h>
@@ -67,10 +68,12 @@ int RunningCommand::wait() {
         if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "waitpid");
     }
     pid_ = 0;
+    signalled_ = WIFSIGNALED(status);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int RunningCommand::end(int signal) {
+    if (pid_ <= 0) throw std::logic_error("the program has ended already");  // kill(0) would end the tests
     ::kill(pid_, signal);
     return wait();
 }

@@ -32,9 +32,12 @@ class RunningCommand {
     // Its exit status; 128 + n if signal n ended it.
     int wait();
     int end(int signal);  // sends the signal first
+    // Whether a signal ended it, rather than an exit status of 128 + n. Known after wait().
+    bool was_signalled() const { return signalled_; }
 
   private:
     pid_t pid_ = 0;
+    bool signalled_ = false;
 };
 
 using traces::TemporaryFolder;

@@ -96,7 +96,7 @@ TEST(Meshes, HaveThePipelineOutermost) {
 // Of every small mesh: places are the inverse of members, a rank is what its places say, every communicator
 // holds the ranks that know it by its number, and no number is used twice.
 TEST(Meshes, NumberTheirCommunicatorsUniquely) {
-    for (const Mesh& mesh : meshes(12)) {
+    for (const Mesh& mesh : meshes(16)) {  // the first with two ranks along each of four axes
         SCOPED_TRACE(name_of(mesh));
         ASSERT_EQ(mesh.data_size() * mesh.tensor * mesh.pipeline, mesh.ranks);
         ASSERT_EQ(mesh.replicas() * mesh.shard, mesh.data_size());
@@ -120,6 +120,9 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                 }
                 if (id == CommunicatorId::none) {  // an axis that is not used
                     ASSERT_EQ(members.size(), 1U);
+                    ASSERT_TRUE((group == Group::tensor && mesh.tensor == 1) ||
+                                (group == Group::pipeline && mesh.pipeline == 1) ||
+                                (group == Group::data && mesh.all_data() != Group::data));
                     continue;
                 }
                 ASSERT_GT(id, CommunicatorId::world);

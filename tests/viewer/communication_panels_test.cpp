@@ -180,7 +180,7 @@ TEST_F(CommunicationPanels, DistributedSaysWhereAxesAreUnknown) {
     open({.per_linear = true, .ranks = 3}, "linear.sqlite");
     const auto panel = make_panel("distributed");
     draw(*panel);
-    EXPECT_THAT(click(*panel, "distributed.show.by_axis"), HasSubstr("does not record along which axis"));
+    EXPECT_THAT(click(*panel, "distributed.show.by_axis"), HasSubstr("axis is known"));
 }
 
 // --- Shard map

@@ -92,9 +92,8 @@ std::string slow_table(const analysis::DistributedReport& report, GroupNames& gr
 std::string table_text(const analysis::DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     if (report.by_axis) {
-        return report.axes.empty()
-                   ? "The trace does not record along which axis of a mesh its communicators lie.\n"
-                   : axes_table(report, width).substr(1);
+        return report.axes.empty() ? "No collective on a device whose communicator's axis is known.\n"
+                                   : axes_table(report, width).substr(1);
     }
     GroupNames groups;
     std::string text = ranks_table(report, width);

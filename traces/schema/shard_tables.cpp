@@ -53,10 +53,12 @@ constexpr std::array kRanks = {
 constexpr std::array kGroups = {
     SchemaColumn{"groupId", own::kKey, "id", "The communicator. SHARD_COLLECTIVES.groupId",
                  from<&GroupRow::group>},
-    SchemaColumn{"axis", kText, "",
-                 "The axis of the mesh along which its ranks lie, a column of SHARD_RANKS: \"tensor\"; of "
-                 "several axes \"data+shard\"; NULL where unknown.",
-                 unless_zero<&GroupRow::axis>},
+    SchemaColumn{
+        "axis", kText, "",
+        "The axis of the mesh along which its ranks lie: \"tensor\", \"data+shard\" (columns of "
+        "SHARD_RANKS), or what an imported group's description names: \"world\", \"context\"; NULL where "
+        "unknown.",
+        unless_zero<&GroupRow::axis>},
     SchemaColumn{"ranks", kText, "", "Its ranks, as the source writes them: \"0-3,8\".",
                  unless_zero<&GroupRow::ranks>},
     SchemaColumn{"name", kText, "", "Its name, where the program gave one.", unless_zero<&GroupRow::name>},

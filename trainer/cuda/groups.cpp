@@ -56,8 +56,9 @@ std::vector<std::unique_ptr<Group>> make_local_groups(const device::DeviceSettin
     // Its collectives hold up the host thread until all members are there, and so would a message.
     if (settings.mesh.pipeline > 1) {
         throw CudaError(
-            "on CUDA only NCCL sends messages between pipeline stages; install it and use no more ranks than "
-            "GPUs, or use run.device = \"cpu\"");
+            "on CUDA only NCCL sends messages between pipeline stages: it takes run.comm = \"nccl\" and a "
+            "GPU "
+            "for each rank; or use run.device = \"cpu\"");
     }
     reach_peers(ordinals);
     std::vector<std::unique_ptr<Group>> groups;

@@ -46,6 +46,7 @@ void describe_program(profiler::Recorder& recorder, const sharding::Program& pro
     const std::vector<sharding::MemoryPrediction> predictions = program.predict_roles();
     for (const int rank : ranks) {
         add_stream_rows(program.mesh(), rank, add);
+        add_schedule_rows(program, rank, add);
         add_prediction_rows(predictions[static_cast<std::size_t>(program.role_of(rank))], rank, add);
     }
 }

@@ -9,6 +9,7 @@
 
 #include "traces/schema/rows.h"
 #include "traces/store/number_list.h"
+#include "trainer/pipeline/rows.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/sharding/program.h"
 
@@ -57,6 +58,13 @@ void add_group_rows(const plan::Mesh& mesh, const std::vector<int>& ranks, const
                                      .name = {},
                                      .description = {}});
     }
+}
+
+template <class Add>
+void add_schedule_rows(const sharding::Program& program, int rank, const Add& add) {
+    if (const pipeline::Schedule* schedule = program.schedule())
+        for (const auto& row : pipeline::schedule_rows(*schedule, program.mesh().pipeline_index(rank), rank))
+            add(row);
 }
 
 template <class Add>

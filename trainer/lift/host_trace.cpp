@@ -387,8 +387,6 @@ void Conversion::write() {
     }
 }
 
-// When a rank's library made copies of buffers: within requests, and within operators on the library's
-// threads.
 // The times of the ranges for which `is_one(index, name)`, by rank.
 template <class IsOne>
 std::vector<traces::analysis::IntervalSet> Conversion::ranges_by_rank(const IsOne& is_one) const {
@@ -406,6 +404,8 @@ std::vector<traces::analysis::IntervalSet> Conversion::ranges_by_rank(const IsOn
     return sets;
 }
 
+// When a rank's library made copies of buffers: within requests, and within operators on the library's
+// threads.
 std::vector<traces::analysis::IntervalSet> Conversion::library_copies() const {
     return ranges_by_rank([&](std::size_t range, std::string_view name) {
         return library_threads_[from_.ranges.thread[range]]
@@ -414,6 +414,7 @@ std::vector<traces::analysis::IntervalSet> Conversion::library_copies() const {
     });
 }
 
+// When fully_shard gathered or reduced.
 std::vector<traces::analysis::IntervalSet> Conversion::fsdp_collectives() const {
     return ranges_by_rank([](std::size_t /*range*/, std::string_view name) {
         return name == "FSDP::all_gather" || name.starts_with("FSDP::all_gather (") ||

@@ -25,19 +25,15 @@ void describe_rank(int rank, traces::store::EventSink& sink) {
 
 }  // namespace
 
-std::vector<traces::schema::ScheduleRow> schedule_rows(const Schedule& schedule,
-                                                       const std::function<int(int)>& rank_of) {
+std::vector<traces::schema::ScheduleRow> schedule_rows(const Schedule& schedule, int place, int rank) {
     std::vector<traces::schema::ScheduleRow> rows;
-    for (int rank = 0; rank < schedule.ranks(); ++rank) {
-        int position = 0;
-        for (const Action& action : schedule.actions[static_cast<std::size_t>(rank)]) {
-            rows.push_back({.rank = rank_of(rank),
-                            .position = position++,
-                            .stage = action.stage,
-                            .kind = std::string(letters_of(action.kind)),
-                            .micro_batch = has_micro_batch(action.kind) ? action.micro_batch : -1,
-                            .with_next = action.with_next});
-        }
+    for (const Action& action : schedule.actions[static_cast<std::size_t>(place)]) {
+        rows.push_back({.rank = rank,
+                        .position = static_cast<int>(rows.size()),
+                        .stage = action.stage,
+                        .kind = std::string(letters_of(action.kind)),
+                        .micro_batch = has_micro_batch(action.kind) ? action.micro_batch : -1,
+                        .with_next = action.with_next});
     }
     return rows;
 }
@@ -50,8 +46,8 @@ std::int64_t replayed_ns(const Costs& costs, std::int64_t ticks) {
 void write_replay(const Schedule& schedule, const ScheduleReplay& replay, traces::store::EventSink& sink) {
     const auto ns = [&](std::int64_t ticks) { return replayed_ns(replay.costs, ticks); };
     for (int rank = 0; rank < schedule.ranks(); ++rank) describe_rank(rank, sink);
-    for (const traces::schema::ScheduleRow& row : schedule_rows(schedule, [](int rank) { return rank; }))
-        sink.add(row);
+    for (int rank = 0; rank < schedule.ranks(); ++rank)
+        for (const traces::schema::ScheduleRow& row : schedule_rows(schedule, rank, rank)) sink.add(row);
     for (int rank = 0; rank < schedule.ranks(); ++rank) {
         const std::int64_t thread = traces::schema::global_tid(rank + 1, rank + 1);
         const auto range = [&](const std::string& name, std::int64_t start, std::int64_t end) {
@@ -67,12 +63,17 @@ void write_replay(const Schedule& schedule, const ScheduleReplay& replay, traces
         for (const ReplayedCell& cell : replay.ranks[static_cast<std::size_t>(rank)].cells) {
             const std::span<const Action> own = cell_at(actions, cell.at);
             if (const std::int64_t posted = std::max(free, cell.computed); posted < cell.begin) {
-                Action receive = *std::find_if(own.begin(), own.end(), [&](const Action& action) {
-                    return awaited(schedule, action).has_value();
+                // What another place computes; the other action of a pair may read what this one has.
+                const auto waits = std::find_if(own.begin(), own.end(), [&](const Action& action) {
+                    const auto other = awaited(schedule, action);
+                    return other && schedule.rank_of_stage[static_cast<std::size_t>(other->stage)] != rank;
                 });
-                receive.kind = receive.kind == ActionKind::forward ? ActionKind::recv_forward
-                                                                   : ActionKind::recv_backward;
-                range(text_of(receive), posted, cell.begin);
+                if (waits != own.end()) {
+                    Action receive = *waits;
+                    receive.kind = receive.kind == ActionKind::forward ? ActionKind::recv_forward
+                                                                       : ActionKind::recv_backward;
+                    range(text_of(receive), posted, cell.begin);
+                }
             }
             range(cell_text(own), cell.begin, cell.end);
             free = cell.end;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "traces/store/sink.h"
@@ -12,9 +11,8 @@
 
 namespace shardscope::trainer::pipeline {
 
-// The planned actions of one pipeline; `rank_of`: the number in the job of a rank of the schedule.
-std::vector<traces::schema::ScheduleRow> schedule_rows(const Schedule& schedule,
-                                                       const std::function<int(int)>& rank_of);
+// The planned actions of the job's `rank`, whose place in the schedule is `place`.
+std::vector<traces::schema::ScheduleRow> schedule_rows(const Schedule& schedule, int place, int rank);
 
 // The nanoseconds of a replay's ticks.
 std::int64_t replayed_ns(const Costs& costs, std::int64_t ticks);

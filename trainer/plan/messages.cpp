@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <optional>
@@ -112,8 +113,7 @@ class Checker {
                            with_thousands(own.bytes));
     }
 
-    // --- both ends of each message
-    // ---------------------------------------------------------------------------
+    // What is wrong with the two ends of a message; empty: nothing.
     std::string unequal_ends() {
         for (std::size_t p = 0; p < places_.size(); ++p) {
             const std::vector<Op>& ops = places_[p].plan->ops;
@@ -143,8 +143,7 @@ class Checker {
                     continue;
                 return fmt::format(
                     "message {} from rank {} to rank {} is sent as {} bytes of {} (operation {}) and "
-                    "received "
-                    "as {} bytes of {} (operation {}); both ends must agree, in the same order",
+                    "received as {} bytes of {} (operation {}); both ends must agree, in the same order",
                     m, rank_of(from), rank_of(to), with_thousands(sent.bytes), type_of(sent), channel.sent[m],
                     with_thousands(received.bytes), type_of(received), channel.received[m]);
             }
@@ -167,9 +166,7 @@ class Checker {
         return kDTypeNames[static_cast<std::size_t>(op.collective().dtype)];
     }
 
-    // --- a run without time
-    // ---------------------------------------------------------------------------------- Does what the place
-    // can do alone; whether that was anything.
+    // A run without time. Does what the place can do alone; returns whether that was anything.
     bool advance(Place& place) {
         bool moved = false;
         for (bool again = true; again;) {
@@ -289,9 +286,7 @@ class Checker {
         return -1;
     }
 
-    // --- what waits for what
-    // --------------------------------------------------------------------------------- What a place waits in
-    // that needs another one; none: it has ended.
+    // What a place waits in and needs another place for; none: it has ended.
     std::optional<Blocked> blocked_at(std::size_t place) const {
         const Place& own = places_[place];
         if (own.next < own.plan->ops.size()) {

@@ -32,13 +32,20 @@ std::vector<std::vector<int>> units_by_stage(const job::Job& job, const Stages& 
             if (is_new) continue;
             throw job::JobError(fmt::format(
                 "{}fsdp.wrap: the unit {} has parameters of stages {} and {}, which are gathered at "
-                "different "
-                "times; wrap the layers, as module:Block does, or set parallel.virtual_stages to 1",
+                "different times; wrap the layers, as module:Block does, or set parallel.virtual_stages to 1",
                 where(job, "fsdp.wrap"), parallelism.units()[static_cast<std::size_t>(unit)].name,
                 found->second, stage));
         }
     }
     return units;
+}
+
+// Takes what is kept for a micro-batch.
+template <class Map>
+typename Map::mapped_type taken(Map& from, const typename Map::key_type& key) {
+    auto node = from.extract(key);
+    if (node.empty()) throw std::logic_error("the schedule uses what the place does not hold yet");
+    return std::move(node.mapped());
 }
 
 }  // namespace
@@ -98,7 +105,7 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
             return backward(stage, micro, true);
         case Kind::backward_weight:
             begin_backward(stage);
-            in_flight_.extract(key).mapped()->tape.weights();
+            taken(in_flight_, key)->tape.weights();
             return;
     }
 }
@@ -109,9 +116,7 @@ void PipelineStep::begin_backward(int stage) {
 }
 
 plan::Tensor PipelineStep::take(Messages& from, const Key& key) {
-    auto node = from.extract(key);
-    if (node.empty()) throw std::logic_error("a stage begins before its input, or its gradient, is there");
-    Message& message = node.mapped();
+    Message message = taken(from, key);
     if (message.event >= 0) context_.builder.wait(message.event, plan::Stream::compute);
     return std::move(message.tensor);
 }
@@ -127,7 +132,7 @@ plan::Tensor PipelineStep::load_input(int micro_batch) {
 }
 
 plan::Tensor PipelineStep::take_target(int micro_batch) {
-    if (holds(0)) return std::move(targets_.extract(micro_batch).mapped());
+    if (holds(0)) return taken(targets_, micro_batch);
     const plan::PlanBuilder::Scope scope(context_.builder, plan::Phase::data, -1, -1);
     return context_.workload.load_batch(context_.builder, context_.job, {.input = false, .target = true})
         .target;
@@ -168,7 +173,7 @@ void PipelineStep::forward(int stage, int micro_batch) {
 void PipelineStep::backward(int stage, int micro_batch, bool of_input) {
     const Key key{stage, micro_batch};
     if (!of_input) begin_backward(stage);
-    std::unique_ptr<InFlight> own = std::move(in_flight_.extract(key).mapped());
+    std::unique_ptr<InFlight> own = taken(in_flight_, key);
     if (!context_.stages.is_last(stage)) {
         plan::Tensor gradient = take(gradients_, key);
         own->tape.accumulate(own->output.value, std::move(gradient));

@@ -72,6 +72,8 @@ class Program {
     const plan::Plan& finish() const { return finish_; }
 
     // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
+    // Of a pipeline; null without one.
+    const pipeline::Schedule* schedule() const { return stages_ ? &stages_->schedule : nullptr; }
     bool has_loss() const { return !stages_ || stages_->place_of(stages_->count() - 1) == role_; }
 
     // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one

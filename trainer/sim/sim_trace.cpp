@@ -101,6 +101,7 @@ void SimTrace::describe_ranks() {
         executor::add_prediction_rows(predictions[static_cast<std::size_t>(program_.role_of(rank))], rank,
                                       describe);
         executor::add_stream_rows(mesh_, rank, describe);
+        executor::add_schedule_rows(program_, rank, describe);
         sink_.add(traces::schema::ProcessRow{pid_of(rank), rank + 1, "shardscope-train"});
         sink_.add(traces::schema::ThreadRow{tid_of(rank), fmt::format("rank {} host", rank), rank});
     }

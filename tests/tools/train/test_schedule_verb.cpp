@@ -36,6 +36,25 @@ void expect_refused(std::initializer_list<std::string> more, const std::string& 
     expect_refusal(train(words(more)), {saying});
 }
 
+// Every rank computes in the order that its trace has planned, and half of the ranks have each stage.
+TEST(ScheduleOfARun, IsInItsTraceAndIsKept) {
+    const TemporaryFolder folder;
+    const std::string trace = folder / "run.sqlite";
+    const Outcome outcome = train(
+        {sample("gpt_3d.toml"), "--run.steps=3", "--trace", trace, "--data.path=" + sample("README.md")});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const Json report = trace_json({"pipeline", trace});
+    ASSERT_EQ(report.at("ranks").size(), 8U);
+    for (const Json& rank : report.at("ranks")) {
+        EXPECT_EQ(rank.at("planned_actions"), 2 * 4);  // a forward and a backward of four micro-batches
+        EXPECT_EQ(rank.at("steps_in_other_order"), 0);
+    }
+    ASSERT_EQ(report.at("stages").size(), 16U);
+    const Json one = trace_json({"pipeline", trace, "--rank", "5"});
+    ASSERT_EQ(one.at("stages").size(), 2U);
+    EXPECT_EQ(one.at("stages").at(0).at("rank"), 5);
+}
+
 TEST(ScheduleVerb, DrawsEachRankOverTime) {
     const std::string text = printed({"1f1b", "--pipeline", "2", "--micro-batches", "3"});
     EXPECT_THAT(text, HasSubstr("1F1B (1f1b): 2 ranks, 2 stages (loop placement), 3 micro-batches\n"));

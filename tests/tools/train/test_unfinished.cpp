@@ -36,6 +36,7 @@ TEST(Unfinished, AKilledRunLeavesATraceOfItsSteps) {
     while (steps_in(trace) < 3 && Clock::now() < deadline)
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ASSERT_EQ(run.end(SIGKILL), 128 + SIGKILL) << "it ended by itself";
+    ASSERT_TRUE(run.was_signalled()) << "it ended by itself";
 
     const Json info = trace_json({"info", trace});
     EXPECT_EQ(info.at("ended"), false);

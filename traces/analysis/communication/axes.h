@@ -29,9 +29,9 @@ struct AxisTraffic {
     std::int64_t exposed_ns = 0;  // of it outside compute kernels
 };
 Fields<AxisTraffic> axis_traffic_fields();
-inline constexpr ResultColumn kAxisColumn = {
-    "axis", "Axis", Unit::text,
-    "Axis of the mesh: data, shard, tensor, pipeline; \"data+shard\" if the ranks lie along both."};
+inline constexpr ResultColumn kAxisColumn = {"axis", "Axis", Unit::text,
+                                             "Axis of the mesh: data, shard, tensor, pipeline, or as the "
+                                             "trace names it; \"data+shard\" if the ranks lie along both."};
 
 // In the order of the mesh's axes, an unknown one last. Empty if no communicator's axis is known.
 std::vector<AxisTraffic> axis_traffic(const store::Trace& trace, const Selection& selection,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -125,8 +126,10 @@ struct Result {
 // One step of one pipeline: its ranks' cells, by rank index.
 struct PipelineStep {
     std::map<std::size_t, std::vector<const Cell*>> ranks;
-    std::map<Result, std::int64_t> ends;  // when each result was computed
-    std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0;
+    // When each result was computed: several times if a trace without steps holds several.
+    std::map<Result, std::set<std::int64_t>> ends;
+    std::int64_t begin = std::numeric_limits<std::int64_t>::max(),
+                 end = std::numeric_limits<std::int64_t>::min();
 
     void add(std::size_t rank, const Cell& cell) {
         ranks[rank].push_back(&cell);
@@ -134,7 +137,7 @@ struct PipelineStep {
         end = std::max(end, cell.end());
         for (const PipelineAction& a : cell.actions) {
             if (a.is_forward() || a.gives_input_gradient())
-                ends[{a.stage, a.micro_batch, a.is_forward()}] = cell.end();
+                ends[{a.stage, a.micro_batch, a.is_forward()}].insert(cell.end());
         }
     }
     // When the results that the cell waits for had been computed; the lowest time if it waits for none.
@@ -145,7 +148,10 @@ struct PipelineStep {
             const std::int64_t stage = a.stage;
             const auto at =
                 ends.find({a.is_forward() ? stage - 1 : stage + 1, a.micro_batch, a.is_forward()});
-            if (at != ends.end()) last = std::max(last, at->second);
+            if (at == ends.end()) continue;
+            const auto after =
+                at->second.upper_bound(cell.start());  // the last before the cell, else the first
+            last = std::max(last, after == at->second.begin() ? *after : *std::prev(after));
         }
         return last;
     }
@@ -176,7 +182,10 @@ class PipelineAnalysis {
             row.stages.assign(stages_of_[r.at()].begin(), stages_of_[r.at()].end());
             report.ranks.push_back(row);
         }
-        for (const auto& [key, work] : stages_) report.stages.push_back(work);
+        for (const auto& [key, work] : stages_) {
+            const auto is_its = [rank = work.rank](const PipelineRank& row) { return row.rank == rank; };
+            if (std::any_of(report.ranks.begin(), report.ranks.end(), is_its)) report.stages.push_back(work);
+        }
         return report;
     }
 
@@ -278,7 +287,7 @@ class PipelineAnalysis {
             for (const PipelineAction& a : cell->actions)
                 if (a.is_forward()) peak = std::max(peak, ++now);
             for (const PipelineAction& a : cell->actions)
-                if (a.ends_backward()) --now;
+                if (a.ends_backward()) now = std::max(now - 1, 0);  // the selected time may omit its forward
         }
         return peak;
     }

@@ -243,8 +243,7 @@ class DistributedPanel final : public model::Panel {
                 draw::heading(trace.steps.empty() ? "Axes of the mesh: a rank's mean over the whole time"
                                                   : "Axes of the mesh: a rank's mean per step");
                 if (axes_ == nullptr)
-                    return draw::note(
-                        "The trace does not record along which axis of a mesh its communicators lie.");
+                    return draw::note("No collective on a device whose communicator's axis is known.");
                 draw_table("distributed.axes", axes_, axes_state_, {.filter = false, .name = "axes"});
                 return;
             case slowest: {
