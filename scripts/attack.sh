@@ -8,6 +8,11 @@
 # programs that make the input are missing. --quick skips attacks that take more than a few seconds. COMM=gloo or mpi
 # attacks jobs of processes whose collectives are Gloo's or MPI's (run.comm).
 set -uo pipefail
+case ${COMM:-} in
+    '' | gloo | mpi | tcp) ;;
+    *) echo "attack.sh: COMM is gloo, mpi or tcp, not $COMM" >&2 && exit 2 ;;
+esac
+comm=(${COMM:+"--run.comm=$COMM"})
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
 quick=false
@@ -229,7 +234,7 @@ many_files() {
 # Starts the launcher in the background; after the first step $parent is its process id, $ranks those of its ranks.
 launch() {
     rm -f launcher.err
-    "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 ${COMM:+"--run.comm=$COMM"} "$@" \
+    "$train" "$job" --run.steps=10000000 --run.processes=3 --run.workers=1 --model.width=64 "${comm[@]}" "$@" \
         >launcher.out 2>launcher.err </dev/null &
     parent=$!
     disown $parent
@@ -278,9 +283,13 @@ rank() {
     local number=$1 port=$2
     shift 2
     RANK=$number WORLD_SIZE=2 LOCAL_RANK=$number LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 ${COMM:+"--run.comm=$COMM"} "$@"
+        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 "${comm[@]}" "$@"
 }
 different_jobs() {
+    if [[ ${COMM:-} == mpi ]] && ! command -v mpirun >/dev/null; then
+        left_out "ranks with different jobs" "there is no mpirun"
+        return
+    fi
     local port=$((20000 + RANDOM % 10000)) key
     for key in --optimizer.lr=0.5 --run.seed=99 --optimizer.weight_decay=0.5; do
         port=$((port + 10))

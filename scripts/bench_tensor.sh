@@ -48,7 +48,7 @@ done
 echo "GPT 6 x 384, context 256, 8 samples a step, 2 ranks with a worker each; $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo |
     head -n 1), $(nproc --all) cores, $(date +%F)"
 echo
-echo "| ranks | step ms | of the best round | of data = 2 (goal: 1.15) |"
+echo "| ranks | median step, ms | fastest round, ms | median / that of data = 2 (goal: at most 1.15) |"
 echo "| --- | ---: | ---: | ---: |"
 base=$(median <"$folder/data")
 for name in data tensor sequence; do
