@@ -75,6 +75,11 @@ parity "gpt.toml, GELU in the product, bf16" 2e-2 "$samples/gpt.toml" --run.step
     --data.path="$text" --model.fused_activation=true --precision.param=bf16
 parity "talk.toml" 2e-5 "$samples/talk/talk.toml" --run.steps=2 --model.width=256 --data.batch=128
 
+parity "gpt.toml, 4 experts" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
+    --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01
+parity "gpt.toml as a llama, 4 experts with a capacity" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.type=llama \
+    --model.attention=fused --data.path="$text" --model.experts=4 --model.capacity_factor=1.25
+
 section "the same: strategy, wrap, offload, ranks; every third in bf16, every second checkpointed"
 number=0
 for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do

@@ -35,7 +35,8 @@ void launch_row_sums(const T*, T*, std::int64_t, std::int64_t, cudaStream_t) {
 template <class T>
 using Host = std::conditional_t<sizeof(T) == 2, kernels::Bf16, float>;
 template <class T>
-void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t) {
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, const Existing&,
+                        cudaStream_t) {
     ++activations;
     const auto* from = reinterpret_cast<const Host<T>*>(x);
     auto* to = reinterpret_cast<Host<T>*>(y);
@@ -46,8 +47,10 @@ template void launch_repeat_row(const float*, float*, std::int64_t, std::int64_t
 template void launch_repeat_row(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const float*, float*, std::int64_t, std::int64_t, cudaStream_t);
 template void launch_row_sums(const Bf16*, Bf16*, std::int64_t, std::int64_t, cudaStream_t);
-template void activation_forward(kernels::ActivationKind, const float*, float*, std::size_t, cudaStream_t);
-template void activation_forward(kernels::ActivationKind, const Bf16*, Bf16*, std::size_t, cudaStream_t);
+template void activation_forward(kernels::ActivationKind, const float*, float*, std::size_t, const Existing&,
+                                 cudaStream_t);
+template void activation_forward(kernels::ActivationKind, const Bf16*, Bf16*, std::size_t, const Existing&,
+                                 cudaStream_t);
 
 }  // namespace cuda
 

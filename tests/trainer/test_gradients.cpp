@@ -296,6 +296,38 @@ TEST(Gradients, LlamaTiedWithDropout) {
     check_gradients(tied_with_dropout(small_llama()), 2e-3);
 }
 
+// With every expert chosen, a small step changes no choice. A capacity below the tokens leaves some without
+// rows.
+job::Job with_experts(job::Job job, int experts, int per_token, double capacity = 0) {
+    job.model.experts = experts;
+    job.model.experts_per_token = per_token;
+    job.model.capacity_factor = capacity;
+    return job;
+}
+
+TEST(Gradients, OfExperts) {
+    for (const double capacity : {0.0, 0.6}) {
+        check_gradients(with_experts(small_gpt(), 3, 3, capacity), 2e-3);
+        check_gradients(with_experts(small_llama(), 3, 3, capacity), 2e-3);
+    }
+}
+
+// Two equal experts, of which each token uses both by halves, are one that it uses wholly.
+TEST(Gradients, OfEqualExpertsAreThoseOfOne) {
+    OneDevice two(with_experts(small_llama(), 2, 2)), one(with_experts(small_llama(), 1, 1));
+    for (const Parameter* parameter : one.tree().parameters) {
+        const bool grouped = parameter->path.find("experts.") != std::string::npos;
+        const Floats values = one.parameter(parameter->path);
+        Floats& of_two = two.parameter(parameter->path);
+        if (parameter->path.find("router") != std::string::npos) {
+            of_two.assign(of_two.size(), 0.0F);
+            continue;
+        }
+        for (std::size_t i = 0; i < of_two.size(); ++i) of_two[i] = values[grouped ? i % values.size() : i];
+    }
+    EXPECT_NEAR(two.loss(), one.loss(), 1e-6);
+}
+
 // An untrained language model: about ln 256 = 5.545 nats per byte.
 TEST(Gradients, StartAtTheLossOfAnUntrainedModel) {
     for (const job::Job& job : {small_gpt(), small_llama(), small_bert()})
@@ -304,11 +336,16 @@ TEST(Gradients, StartAtTheLossOfAnUntrainedModel) {
 
 // The recomputed forward has the same bits, including dropout's masks.
 TEST(Gradients, AreTheSameBitsWithCheckpointing) {
-    for (const job::Job& model : {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
-                                  fused(tied_with_dropout(small_llama()))}) {
+    for (const job::Job& model :
+         {tied_with_dropout(small_gpt()), tied_with_dropout(small_llama()),
+          fused(tied_with_dropout(small_llama())), with_experts(tied_with_dropout(small_gpt()), 4, 2, 1.0),
+          with_experts(tied_with_dropout(small_llama()), 4, 2)}) {
         OneDevice plain(model);
         const std::map<int, Floats> expected = plain.gradients();
-        for (const char* classes : {"Block", "CausalSelfAttention", "Linear", "Dropout"}) {
+        const bool experts = model.model.experts > 0;
+        for (const char* classes : {"Block", "CausalSelfAttention", "Linear", "Dropout", "Experts",
+                                    "MixtureOfExperts", "GroupedLinear"}) {
+            if (!experts && std::string_view(classes) == "Experts") break;
             job::Job job = model;
             const bool llama = job.model.type == job::ModelType::llama;
             const std::string name = std::string(classes) == "Block" && llama ? "LlamaBlock" : classes;
@@ -346,7 +383,8 @@ TEST(Gradients, AreTheSameBitsWithFrozenParameters) {
 // bf16 keeps 8 bits: a rounding is 2^-9 = 0.2 % of a value; gradients accumulate some tens of them.
 TEST(Gradients, InBf16AreNearThoseInFp32) {
     for (job::Job job :
-         {small_mlp(), small_gpt(), small_llama(), small_bert(), fused(small_gpt()), fused(small_llama())}) {
+         {small_mlp(), small_gpt(), small_llama(), small_bert(), fused(small_gpt()), fused(small_llama()),
+          with_experts(small_gpt(), 3, 3), with_experts(small_llama(), 3, 3)}) {
         OneDevice exact(job);
         const std::map<int, Floats> expected = exact.gradients();
         job.precision = {job::Precision::bf16, job::Precision::bf16, job::Precision::bf16};

@@ -73,6 +73,28 @@ TEST(JobChecks, NameTheKeyAndWhatToDo) {
                 AllOf(StartsWith("job.toml:3: model.vocabulary: "), HasSubstr("less than the 256 bytes")));
 }
 
+TEST(JobChecks, OfExperts) {
+    const std::string text = "[data]\ntype = 'text'\npath = 'x'\n", gpt = "[model]\ntype = 'gpt'\n";
+    EXPECT_THAT(
+        error_of(gpt + "experts = 4\nexperts_per_token = 5\n" + text),
+        StartsWith("job.toml:4: model.experts_per_token: a token cannot use 5 of 4 experts; the nearest "
+                   "number that works is 4"));
+    for (const std::string key : {"experts_per_token = 2", "capacity_factor = 1.5", "balance_loss = 0.01"}) {
+        EXPECT_THAT(error_of(gpt + key + "\n" + text),
+                    AllOf(StartsWith("job.toml:3: model." + key.substr(0, key.find(' ')) + ": "),
+                          HasSubstr("there are no experts; set model.experts")));
+    }
+    EXPECT_THAT(
+        error_of("[model]\nexperts = 4"),
+        StartsWith("job.toml:2: model.experts: an mlp has none; set model.type to \"gpt\" or \"llama\""));
+    EXPECT_THAT(error_of("[model]\ntype = 'bert'\nexperts = 4\n" + text),
+                StartsWith("job.toml:3: model.experts: a bert has none"));
+    EXPECT_THAT(
+        error_of(gpt + "experts = 4\nfused_activation = true\n" + text),
+        StartsWith("job.toml:4: model.fused_activation: the matmuls of experts compute no activation"));
+    EXPECT_EQ(parse_job(gpt + "experts = 4\nexperts_per_token = 4\n" + text, "job.toml").model.experts, 4);
+}
+
 // The CPU's figures are unchanged; a GPU's kernels support heads of up to 256 features.
 TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
     const auto kind = [](const std::string& device, const std::string& attention, int width) {

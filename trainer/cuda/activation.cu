@@ -30,8 +30,9 @@ struct SiluMulSlopes {
 // Not a map, because it has two results; each thread does one pack.
 template <class T>
 __global__ void __launch_bounds__(kMapThreads)
-    silu_mul_backward_kernel(const T* dy, const T* gate, const T* up, T* dgate, T* dup, std::size_t n,
-                             bool packed) {
+    silu_mul_backward_kernel(const T* dy, const T* gate, const T* up, T* dgate, T* dup, std::size_t all,
+                             Existing rows, bool packed) {
+    const std::size_t n = existing_of(all, rows);
     constexpr int kCount = kPackOf<T>;
     const std::size_t first = (std::size_t{blockIdx.x} * kMapThreads + threadIdx.x) * kCount;
     if (packed && first + kCount <= n) {
@@ -59,11 +60,12 @@ __global__ void __launch_bounds__(kMapThreads)
 }  // namespace
 
 template <class T>
-void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream) {
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, const Existing& rows,
+                        cudaStream_t stream) {
     switch (kind) {
 #define ACTIVATION(name, Formula, ...)  \
     case kernels::ActivationKind::name: \
-        return map(stream, y, n, kernels::Formula<Intrinsics>(), x);
+        return map(stream, y, n, rows, kernels::Formula<Intrinsics>(), x);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
         case kernels::ActivationKind::none:
@@ -73,11 +75,11 @@ void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::siz
 
 template <class T>
 void activation_backward(kernels::ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
-                         cudaStream_t stream) {
+                         const Existing& rows, cudaStream_t stream) {
     switch (kind) {
 #define ACTIVATION(name, Formula, ...)  \
     case kernels::ActivationKind::name: \
-        return map(stream, dx, n, kernels::Formula<Intrinsics>(), dy, kept);
+        return map(stream, dx, n, rows, kernels::Formula<Intrinsics>(), dy, kept);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
         case kernels::ActivationKind::none:
@@ -86,26 +88,30 @@ void activation_backward(kernels::ActivationKind kind, const T* dy, const T* kep
 }
 
 template <class T>
-void silu_mul_forward(const DeviceContext& device, const T* gate, const T* up, T* y, std::size_t n) {
-    map(device, y, n, SiluMul{}, gate, up);
+void silu_mul_forward(const DeviceContext& device, const T* gate, const T* up, T* y, std::size_t n,
+                      const Existing& rows) {
+    map(device.stream, y, n, rows, SiluMul{}, gate, up);
 }
 
 template <class T>
 void silu_mul_backward(const DeviceContext& device, const T* dy, const T* gate, const T* up, T* dgate, T* dup,
-                       std::size_t n) {
+                       std::size_t n, const Existing& rows) {
     const bool packed =
         is_aligned(dy) && is_aligned(gate) && is_aligned(up) && is_aligned(dgate) && is_aligned(dup);
     launch(&silu_mul_backward_kernel<T>, blocks_for(n, kMapThreads * kPackOf<T>), kMapThreads, 0,
-           device.stream, dy, gate, up, dgate, dup, n, packed);
+           device.stream, dy, gate, up, dgate, dup, n, rows, packed);
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none.
-#define SHARDSCOPE_INSTANTIATE(T)                                                                       \
-    template void activation_forward(kernels::ActivationKind, const T*, T*, std::size_t, cudaStream_t); \
-    template void activation_backward(kernels::ActivationKind, const T*, const T*, T*, std::size_t,     \
-                                      cudaStream_t);                                                    \
-    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t);          \
-    template void silu_mul_backward(const DeviceContext&, const T*, const T*, const T*, T*, T*, std::size_t);
+#define SHARDSCOPE_INSTANTIATE(T)                                                                            \
+    template void activation_forward(kernels::ActivationKind, const T*, T*, std::size_t, const Existing&,    \
+                                     cudaStream_t);                                                          \
+    template void activation_backward(kernels::ActivationKind, const T*, const T*, T*, std::size_t,          \
+                                      const Existing&, cudaStream_t);                                        \
+    template void silu_mul_forward(const DeviceContext&, const T*, const T*, T*, std::size_t,                \
+                                   const Existing&);                                                         \
+    template void silu_mul_backward(const DeviceContext&, const T*, const T*, const T*, T*, T*, std::size_t, \
+                                    const Existing&);
 // NOLINTEND(bugprone-macro-parentheses)
 SHARDSCOPE_INSTANTIATE(float)
 SHARDSCOPE_INSTANTIATE(Bf16)

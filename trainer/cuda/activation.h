@@ -14,18 +14,20 @@
 namespace shardscope::trainer::cuda {
 
 template <class T>
-void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, cudaStream_t stream);
+void activation_forward(kernels::ActivationKind kind, const T* x, T* y, std::size_t n, const Existing& rows,
+                        cudaStream_t stream);
 
 template <class T>
 void activation_backward(kernels::ActivationKind kind, const T* dy, const T* kept, T* dx, std::size_t n,
-                         cudaStream_t stream);
+                         const Existing& rows, cudaStream_t stream);
 
 template <class T>
-void silu_mul_forward(const DeviceContext& device, const T* gate, const T* up, T* y, std::size_t n);
+void silu_mul_forward(const DeviceContext& device, const T* gate, const T* up, T* y, std::size_t n,
+                      const Existing& rows);
 
 // dgate may be dy or gate, dup may be dy or up.
 template <class T>
 void silu_mul_backward(const DeviceContext& device, const T* dy, const T* gate, const T* up, T* dgate, T* dup,
-                       std::size_t n);
+                       std::size_t n, const Existing& rows);
 
 }  // namespace shardscope::trainer::cuda

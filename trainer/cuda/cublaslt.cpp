@@ -176,7 +176,7 @@ void launch_activation(const MatmulCall& call, cudaStream_t stream) {
     const auto n = static_cast<std::size_t>(call.matmul.m * call.matmul.n);
     const auto start = [&]<class T>(T*) {
         const auto* sum = reinterpret_cast<const T*>(call.sum ? call.sum : call.c);
-        activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, stream);
+        activation_forward(call.matmul.activation, sum, reinterpret_cast<T*>(call.c), n, {}, stream);
     };
     if (call.dtype == plan::DType::bf16) return start(static_cast<Bf16*>(nullptr));
     start(static_cast<float*>(nullptr));

@@ -8,6 +8,7 @@
 #include "trainer/cuda/dropout.h"
 #include "trainer/cuda/elementwise.h"
 #include "trainer/cuda/embedding.h"
+#include "trainer/cuda/experts.h"
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/initialize.h"
 #include "trainer/cuda/kernels.h"
@@ -151,6 +152,23 @@ void chunk_cat_or_split(const Operands& o) {
     }
 }
 
+// --- rows that exist
+// -----------------------------------------------------------------------------------------
+
+int groups_at(const Operands& o, std::size_t arg) {
+    return device::kernel_dim(o.op.args[arg].bytes / static_cast<std::int64_t>(sizeof(std::int32_t)));
+}
+
+// All, or those that the counts at `arg` add up to.
+Existing existing(const Operands& o, std::size_t arg) {
+    if (o.count <= arg) return {};
+    return {o.tokens(arg), groups_at(o, arg), o.d(1)};
+}
+
+GroupedShape grouped_shape(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4)};
+}
+
 // --- kernels by element type -------------------------------------------------------------------------------
 
 template <class T>
@@ -206,17 +224,19 @@ void launch_typed(const Operands& o) {
     const auto d = [&](std::size_t dim) { return o.d(dim); };
     const std::size_t n = o.n();
     switch (o.own.kernel) {
-#define ACTIVATION(name, ...)                                                                    \
-    case plan::Kernel::name##_forward:                                                           \
-        return activation_forward(kernels::ActivationKind::name, in(1), t(0), n, device.stream); \
-    case plan::Kernel::name##_backward:                                                          \
-        return activation_backward(kernels::ActivationKind::name, in(1), in(2), t(0), n, device.stream);
+#define ACTIVATION(name, ...)                                                                            \
+    case plan::Kernel::name##_forward:                                                                   \
+        return activation_forward(kernels::ActivationKind::name, in(1), t(0), n, existing(o, 2),         \
+                                  device.stream);                                                        \
+    case plan::Kernel::name##_backward:                                                                  \
+        return activation_backward(kernels::ActivationKind::name, in(1), in(2), t(0), n, existing(o, 3), \
+                                   device.stream);
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
         case plan::Kernel::silu_mul_forward:
-            return silu_mul_forward(device, in(1), in(2), t(0), n);
+            return silu_mul_forward(device, in(1), in(2), t(0), n, existing(o, 3));
         case plan::Kernel::silu_mul_backward:
-            return silu_mul_backward(device, in(2), in(3), in(4), t(0), t(1), n);
+            return silu_mul_backward(device, in(2), in(3), in(4), t(0), t(1), n, existing(o, 5));
         case plan::Kernel::dropout_forward:
         case plan::Kernel::dropout_backward:
             return drop<T>(o);
@@ -258,6 +278,16 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::position_backward:
             return position_backward(device, in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
                                      o.first_row(4, o.context));
+        case plan::Kernel::scatter_rows:
+            return scatter_rows(device, in(2), in(3), o.f(4), o.tokens(5), t(0), o.f(1), d(0), d(1), d(2));
+        case plan::Kernel::gather_rows:
+            return gather_rows(device, in(1), o.f(2), o.tokens(3), t(0), d(0), d(1), d(2));
+        case plan::Kernel::grouped_linear_forward:
+            return grouped_linear_forward(device, in(1), in(2), t(0), o.tokens(3), grouped_shape(o));
+        case plan::Kernel::grouped_linear_backward_input:
+            return grouped_linear_backward_input(device, in(1), in(2), t(0), o.tokens(3), grouped_shape(o));
+        case plan::Kernel::grouped_linear_backward_weight:
+            return grouped_linear_backward_weight(device, in(1), in(2), t(0), o.tokens(3), grouped_shape(o));
         default:
             throw std::logic_error("a Plan names a kernel that the cuda device does not have");
     }
@@ -313,6 +343,18 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::vocabulary_loss:
             return vocabulary_loss(device, o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1),
                                    o.d(2)),
+                   true;
+        case plan::Kernel::choose_experts:
+            return choose_experts(device, o.f(3), o.f(0), o.as<std::int32_t>(1), o.f(2), o.d(0), o.d(1),
+                                  o.d(2)),
+                   true;
+        case plan::Kernel::choose_experts_backward:
+            return choose_experts_backward(device, o.f(1), o.tokens(2), o.f(3), o.f(4),
+                                           static_cast<float>(o.scalar(0)), o.f(0), o.d(0), o.d(1), o.d(2)),
+                   true;
+        case plan::Kernel::route:
+            return route(device, o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), o.d(0),
+                         o.d(1), o.d(2)),
                    true;
         case plan::Kernel::cat:
         case plan::Kernel::split:

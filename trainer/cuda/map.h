@@ -15,6 +15,13 @@ namespace shardscope::trainer::cuda {
 
 inline constexpr int kMapThreads = 256;
 
+__device__ inline std::size_t existing_of(std::size_t n, const Existing& rows) {
+    if (!rows.counts) return n;
+    std::size_t sum = 0;
+    for (int g = 0; g < rows.groups; ++g) sum += static_cast<std::size_t>(rows.counts[g]);
+    return sum * static_cast<std::size_t>(rows.features);
+}
+
 template <class F, int kCount, int kOperands, std::size_t... kIndex>
 __device__ inline float apply_at(const F& f, const float (&in)[kOperands][kCount], int i,
                                  std::index_sequence<kIndex...>) {
@@ -23,7 +30,8 @@ __device__ inline float apply_at(const F& f, const float (&in)[kOperands][kCount
 
 template <int kCount, int kPacks, class F, class Y, class... X>
 __global__ void __launch_bounds__(kMapThreads)
-    map_kernel(Y* y, std::size_t n, bool packed, F f, const X*... x) {
+    map_kernel(Y* y, std::size_t all, Existing rows, bool packed, F f, const X*... x) {
+    const std::size_t n = existing_of(all, rows);
     constexpr int kOperands = sizeof...(X);
     using Indices = std::make_index_sequence<kOperands>;
     const std::size_t block = std::size_t{blockIdx.x} * (kMapThreads * kPacks * kCount);
@@ -62,17 +70,17 @@ __global__ void __launch_bounds__(kMapThreads)
 
 // F: a type with `__device__ float operator()(float, …) const`.
 template <class F, class Y, class... X>
-void map(cudaStream_t stream, Y* y, std::size_t n, F f, const X*... x) {
+void map(cudaStream_t stream, Y* y, std::size_t n, const Existing& rows, F f, const X*... x) {
     constexpr bool kNarrow = sizeof(Y) == 2 || ((sizeof(X) == 2) || ...);
     constexpr int kCount = kNarrow ? 8 : 4;
     constexpr int kPacks = sizeof...(X) <= 1 ? 4 : 2;
     const bool packed = is_aligned(y) && (is_aligned(x) && ...);
     launch(&map_kernel<kCount, kPacks, F, Y, X...>, blocks_for(n, kMapThreads * kPacks * kCount), kMapThreads,
-           0, stream, y, n, packed, f, x...);
+           0, stream, y, n, rows, packed, f, x...);
 }
 template <class F, class Y, class... X>
 void map(const DeviceContext& device, Y* y, std::size_t n, F f, const X*... x) {
-    map(device.stream, y, n, f, x...);
+    map(device.stream, y, n, Existing{}, f, x...);
 }
 
 }  // namespace shardscope::trainer::cuda

@@ -2,7 +2,7 @@
 # simulate CUDA on the CPU (tests/trainer/played_cuda).
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu copies.cu device.cu dropout.cu elementwise.cu embedding.cu
-    flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
+    experts.cu flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu kernels.cu loss.cu
     local_kernels.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu row_sums.cu
     vocabulary.cu)
 # Sources without kernels, compiled by a C++ compiler in both cases.

@@ -117,4 +117,10 @@ inline bool is_aligned(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
 }
 
+// Of n elements only those of the rows that the counts add up to exist; without counts, all do.
+struct Existing {
+    const std::int32_t* counts = nullptr;
+    int groups = 0, features = 0;
+};
+
 }  // namespace shardscope::trainer::cuda

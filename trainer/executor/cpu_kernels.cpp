@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include "trainer/executor/cpu_segments.h"
@@ -12,6 +14,7 @@
 #include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
+#include "trainer/kernels/experts.h"
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
@@ -32,6 +35,18 @@ using k::Bf16;
 }
 
 using Operands = device::KernelOperands;
+
+std::span<const std::int32_t> counts_at(const Operands& o, std::size_t arg) {
+    return {o.tokens(arg), static_cast<std::size_t>(o.op.args[arg].bytes) / sizeof(std::int32_t)};
+}
+
+// The elements that exist: all, or those of the rows that the counts at `arg` add up to.
+std::size_t existing(const Operands& o, std::size_t arg) {
+    if (o.count <= arg) return o.n();
+    const auto counts = counts_at(o, arg);
+    return static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) *
+                                    o.own.dims[1]);
+}
 
 template <class T>
 void rotate(const Operands& o) {
@@ -121,17 +136,17 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
             return k::linear_backward_weight(in(1), in(2), t(0), d(0), d(1), d(2));
         case plan::Kernel::linear_backward_bias:
             return k::linear_backward_bias(in(1), t(0), d(0), d(1));
-#define ACTIVATION(name, ...)                     \
-    case plan::Kernel::name##_forward:            \
-        return k::name##_forward(in(1), t(0), n); \
-    case plan::Kernel::name##_backward:           \
-        return k::name##_backward(in(1), in(2), t(0), n);
+#define ACTIVATION(name, ...)                                  \
+    case plan::Kernel::name##_forward:                         \
+        return k::name##_forward(in(1), t(0), existing(o, 2)); \
+    case plan::Kernel::name##_backward:                        \
+        return k::name##_backward(in(1), in(2), t(0), existing(o, 3));
 #include "trainer/kernels/activations.def"
 #undef ACTIVATION
         case plan::Kernel::silu_mul_forward:
-            return k::silu_mul_forward(in(1), in(2), t(0), n);
+            return k::silu_mul_forward(in(1), in(2), t(0), existing(o, 3));
         case plan::Kernel::silu_mul_backward:
-            return k::silu_mul_backward(in(2), in(3), in(4), t(0), t(1), n);
+            return k::silu_mul_backward(in(2), in(3), in(4), t(0), t(1), existing(o, 5));
         case plan::Kernel::dropout_forward:
         case plan::Kernel::dropout_backward:
             return drop<T>(o, context);
@@ -181,6 +196,16 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::position_backward:
             return k::position_embedding_backward(in(1), t(0), o.position_rows(4), d(1), d(3), d(2),
                                                   o.first_row(4, context));
+        case plan::Kernel::scatter_rows:
+            return k::scatter_rows(in(2), in(3), o.f(4), o.tokens(5), t(0), o.f(1), d(0), d(1), d(2));
+        case plan::Kernel::gather_rows:
+            return k::gather_rows(in(1), o.f(2), o.tokens(3), t(0), d(0), d(1), d(2));
+        case plan::Kernel::grouped_linear_forward:
+            return k::grouped_linear_forward(in(1), in(2), t(0), counts_at(o, 3), d(1), d(2), d(3));
+        case plan::Kernel::grouped_linear_backward_input:
+            return k::grouped_linear_backward_input(in(1), in(2), t(0), counts_at(o, 3), d(1), d(2), d(3));
+        case plan::Kernel::grouped_linear_backward_weight:
+            return k::grouped_linear_backward_weight(in(1), in(2), t(0), counts_at(o, 3), d(1), d(2), d(3));
         default:
             unknown_kernel();
     }
@@ -221,6 +246,18 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
                    true;
         case plan::Kernel::vocabulary_loss:
             return k::vocabulary_loss(o.f(1), o.f(2), o.f(3), o.tokens(4), o.f64(0), o.d(0), o.d(1), o.d(2)),
+                   true;
+        case plan::Kernel::choose_experts:
+            return k::choose_experts(o.f(3), o.f(0), o.as<std::int32_t>(1), o.f(2), o.d(0), o.d(1), o.d(2)),
+                   true;
+        case plan::Kernel::choose_experts_backward:
+            return k::choose_experts_backward(o.f(1), o.tokens(2), o.f(3), o.f(4),
+                                              static_cast<float>(o.own.scalars[0]), o.f(0), o.d(0), o.d(1),
+                                              o.d(2)),
+                   true;
+        case plan::Kernel::route:
+            return k::route(o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), n, o.d(1),
+                            o.d(2)),
                    true;
         case plan::Kernel::cat:
             return cat(o.op, o.data, true), true;

@@ -27,6 +27,7 @@ class Checks {
         device();
         shape();
         model();
+        experts();
         attention();
         data();
         strategy();
@@ -51,6 +52,7 @@ class Checks {
     void simulation() const;
     void shape();
     void model() const;
+    void experts() const;
     void attention();
     void data() const;
     void strategy();
@@ -141,6 +143,36 @@ void Checks::model() const {
         refuse("model.width", "model.heads",
                fmt::format("a head of {} features cannot be rotated in pairs; choose width / heads even",
                            model.width / model.heads));
+    }
+}
+
+void Checks::experts() const {
+    const ModelSection& model = job_.model;
+    if (model.experts == 0) {
+        const ModelSection defaults;
+        const std::array<std::pair<const char*, bool>, 3> set = {
+            {{"model.experts_per_token", model.experts_per_token != defaults.experts_per_token},
+             {"model.capacity_factor", model.capacity_factor > 0},
+             {"model.balance_loss", model.balance_loss > 0}}};
+        for (const auto& [key, wanted] : set) {
+            if (wanted)
+                refuse(key, "model.experts", "there are no experts; set model.experts, or omit the key");
+        }
+        return;
+    }
+    if (model.type != ModelType::gpt && model.type != ModelType::llama) {
+        refuse("model.experts", "model.type",
+               fmt::format("{} {} has none; set model.type to \"gpt\" or \"llama\", or omit the key",
+                           model.type == ModelType::mlp ? "an" : "a", word_of(model.type)));
+    }
+    if (model.experts_per_token > model.experts) {
+        refuse("model.experts_per_token", "model.experts",
+               fmt::format("a token cannot use {} of {} experts; the nearest number that works is {}",
+                           model.experts_per_token, model.experts, model.experts));
+    }
+    if (model.fused_activation) {
+        refuse("model.fused_activation", "model.experts",
+               "the matmuls of experts compute no activation; omit the key");
     }
 }
 

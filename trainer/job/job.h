@@ -156,6 +156,11 @@ struct ModelSection {
     kernels::ActivationKind activation = kernels::ActivationKind::none;
     bool fused_activation = false;  // mlp, gpt, bert: the matmul before an activation computes it too
     AttentionKind attention = AttentionKind::automatic;
+    // gpt, llama
+    int experts = 0;  // feed-forward parts of a block, of which each token uses some; 0: one, for all
+    int experts_per_token = 1;
+    double capacity_factor = 0;  // times the mean number of tokens: how many an expert takes; 0: all
+    double balance_loss = 0;     // coefficient
 };
 
 struct DataSection {

@@ -244,6 +244,18 @@ std::vector<Key> make_keys() {
             "again; "
             "auto: fused on a GPU (bert: plain), plain on the CPU"),
 
+        model.integer("experts", &ModelSection::experts, 0, 1024,
+                      "gpt, llama: feed-forward parts of a block, of which a router chooses some for each "
+                      "token; 0: one, without a router"),
+        model.integer("experts_per_token", &ModelSection::experts_per_token, 1, 64,
+                      "experts that each token uses"),
+        model.number("capacity_factor", &ModelSection::capacity_factor, 0, 1024,
+                     "an expert takes this many times the mean number of tokens, and drops later ones; 0: it "
+                     "takes all"),
+        model.number("balance_loss", &ModelSection::balance_loss, 0, 1e6,
+                     "coefficient of the loss that balances the experts; it acts on gradients, and is not in "
+                     "the losses that are reported"),
+
         data.choice("type", &DataSection::type, {"synthetic", "text"},
                     "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
         own(data.text("path", &DataSection::path, "text: a file, or a folder of files")),

@@ -100,6 +100,18 @@ constexpr Cost rms_norm_backward_cost(Count rows, Count cols) {
     return {9 * rows * cols, 4 * (3 * rows * cols + 2 * cols + rows)};
 }
 
+// Softmax of each token's logits and the search for the k largest.
+constexpr Cost choose_experts_cost(Count tokens, Count experts, Count k) {
+    return {tokens * experts * (4 + k), 4 * tokens * (2 * experts + 2 * k)};
+}
+constexpr Cost choose_experts_backward_cost(Count tokens, Count experts, Count k) {
+    return {tokens * (5 * experts + 6 * k), 4 * tokens * (2 * experts + 2 * k)};
+}
+// A multiplication and an addition for each element of a row.
+constexpr Cost move_rows_cost(Count rows, Count width) {
+    return {2 * rows * width, 4 * 2 * rows * width};
+}
+
 // Four multiplications and two additions rotate a pair of features.
 constexpr Cost rotary_cost(Count rows, Count turned_heads, Count head_width) {
     return {3 * rows * turned_heads * head_width, 4 * 2 * rows * turned_heads * head_width};

@@ -39,6 +39,18 @@ const ActivationRow& row_of(kernels::ActivationKind kind) {
     return kRows[static_cast<std::size_t>(kind)];
 }
 
+// An elementwise kernel on n elements: on those of the rows that exist.
+plan::Op& elementwise(Graph& graph, plan::Kernel kernel, std::string_view name, std::vector<plan::Arg> args,
+                      std::int64_t n, const Routed& routed, kernels::Cost (*cost)(kernels::Count)) {
+    if (!routed.counts) return graph.kernel(kernel, name, std::move(args), {n}, cost(n).flops);
+    const std::int64_t features = n / routed.rows, expected = routed.expected * features;
+    const auto operands = static_cast<std::int64_t>(args.size());
+    args.push_back(routed.counts);
+    plan::Op& op = graph.kernel(kernel, name, std::move(args), {n, features}, cost(expected).flops);
+    op.bytes = operands * expected * size_of(graph.dtype);
+    return op;
+}
+
 }  // namespace
 
 Activation::Activation(std::string attribute, kernels::ActivationKind kind)
@@ -53,16 +65,17 @@ plan::Tensor Activation::forward(Graph& graph, const plan::Tensor& x) {
     } else {
         y = output_of(graph, path + ".output", n, wants(graph, x));
         const plan::PlanBuilder::Range range(graph.builder, row.range);
-        check_output(graph, graph.kernel(row.forward, kernel_info(row.forward).name, {y, x}, {n},
-                                         row.forward_cost(n).flops));
+        plan::Op& op = elementwise(graph, row.forward, kernel_info(row.forward).name, {y, x}, n, graph.routed,
+                                   row.forward_cost);
+        if (!graph.routed.counts) check_output(graph, op);
     }
     if (y.value < 0) return y;
     graph.tape.node(row.backward_range, [this, &graph, &row, kept = row.keeps_result ? y : x, n,
-                                         from = x.value, value = y.value] {
+                                         routed = graph.routed, from = x.value, value = y.value] {
         plan::Tensor dy = graph.tape.take_gradient(value);
         plan::Tensor dx = graph.activation(path + ".input.grad", n);
-        graph.kernel(row.backward, kernel_info(row.backward).name, {dx, dy, kept}, {n},
-                     row.backward_cost(n).flops);
+        elementwise(graph, row.backward, kernel_info(row.backward).name, {dx, dy, kept}, n, routed,
+                    row.backward_cost);
         graph.tape.accumulate(from, std::move(dx));
     });
     return y;
@@ -74,16 +87,17 @@ plan::Tensor silu_mul(Graph& graph, const std::string& path, const plan::Tensor&
     plan::Tensor y = output_of(graph, path + ".activation", n, wants(graph, gate) || wants(graph, up));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::silu_mul");
-        check_output(graph, graph.kernel(plan::Kernel::silu_mul_forward, "silu_mul_forward", {y, gate, up},
-                                         {n}, kernels::silu_mul_forward_cost(n).flops));
+        plan::Op& op = elementwise(graph, plan::Kernel::silu_mul_forward, "silu_mul_forward", {y, gate, up},
+                                   n, graph.routed, kernels::silu_mul_forward_cost);
+        if (!graph.routed.counts) check_output(graph, op);
     }
     if (y.value < 0) return y;
-    graph.tape.node("SiluMulBackward0", [&graph, path, gate, up, n, value = y.value] {
+    graph.tape.node("SiluMulBackward0", [&graph, path, gate, up, n, routed = graph.routed, value = y.value] {
         plan::Tensor dy = graph.tape.take_gradient(value);
         plan::Tensor dgate = graph.activation(path + ".gate.grad", n);
         plan::Tensor dup = graph.activation(path + ".up.grad", n);
-        graph.kernel(plan::Kernel::silu_mul_backward, "silu_mul_backward", {dgate, dup, dy, gate, up}, {n},
-                     kernels::silu_mul_backward_cost(n).flops);
+        elementwise(graph, plan::Kernel::silu_mul_backward, "silu_mul_backward", {dgate, dup, dy, gate, up},
+                    n, routed, kernels::silu_mul_backward_cost);
         graph.tape.accumulate(gate.value, std::move(dgate));
         graph.tape.accumulate(up.value, std::move(dup));
     });

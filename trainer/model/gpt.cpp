@@ -48,6 +48,17 @@ GptBlock::GptBlock(std::string attribute, const GptShape& shape) : Module("Block
                                                              .fused = shape.fused_attention,
                                                              .tensor = shape.tensor}));
     add_child(std::make_unique<LayerNorm>("norm_2", shape.width));
+    if (shape.experts.experts > 0) {
+        add_child(std::make_unique<MixtureOfExperts>(
+            "feed_forward", MixtureShape{.experts = shape.experts,
+                                         .width = shape.width,
+                                         .hidden = 4 * shape.width,
+                                         .activation = shape.activation,
+                                         .std = kGptStd,
+                                         .projection_std = residual_std(shape.layers),
+                                         .dropout = shape.dropout}));
+        return;
+    }
     add_child(std::make_unique<FeedForward>("feed_forward",
                                             FeedForwardShape{.width = shape.width,
                                                              .hidden = 4 * shape.width,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "trainer/model/layers.h"
+#include "trainer/model/mixture_of_experts.h"
 
 namespace shardscope::trainer::model {
 
@@ -17,6 +18,7 @@ struct GptShape {
     kernels::ActivationKind activation = kernels::ActivationKind::gelu;
     bool fused_activation = false;  // the matmul before an activation computes it too
     int tensor = 1;                 // ranks of a tensor group
+    ExpertsShape experts;           // in the place of feed-forward parts
 };
 
 // The initial standard deviation of projections that feed the residual, two in each layer.

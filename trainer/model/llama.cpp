@@ -58,7 +58,18 @@ LlamaBlock::LlamaBlock(std::string attribute, const LlamaShape& shape, const Rot
                                                              .tensor = shape.tensor,
                                                              .rotary = rotary}));
     add_child(std::make_unique<RMSNorm>("norm_2", shape.width));
-    add_child(std::make_unique<SwiGLU>("feed_forward", shape));
+    if (shape.experts.experts == 0) {
+        add_child(std::make_unique<SwiGLU>("feed_forward", shape));
+        return;
+    }
+    add_child(std::make_unique<MixtureOfExperts>("feed_forward",
+                                                 MixtureShape{.experts = shape.experts,
+                                                              .width = shape.width,
+                                                              .hidden = shape.feed_forward,
+                                                              .gated = true,
+                                                              .std = kLlamaStd,
+                                                              .projection_std = residual_std(shape.layers),
+                                                              .dropout = shape.dropout}));
 }
 
 plan::Tensor LlamaBlock::forward(Graph& graph, const plan::Tensor& input) {

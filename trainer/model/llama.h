@@ -6,6 +6,7 @@
 
 #include "trainer/model/attention.h"
 #include "trainer/model/layers.h"
+#include "trainer/model/mixture_of_experts.h"
 
 namespace shardscope::trainer::model {
 
@@ -17,6 +18,7 @@ struct LlamaShape {
     bool tied = false;             // the head's weight is the token embedding's
     bool fused_attention = false;  // scores are never stored as a whole
     int tensor = 1;                // ranks of a tensor group
+    ExpertsShape experts;          // in the place of feed-forward parts
 };
 
 // Two thirds of the 4 * width of a plain feed-forward part, because three matrices replace two, rounded up to

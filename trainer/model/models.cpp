@@ -30,6 +30,10 @@ kernels::ActivationKind activation_of(const job::ModelSection& model) {
     return model.type == job::ModelType::mlp ? kernels::ActivationKind::relu : kernels::ActivationKind::gelu;
 }
 
+ExpertsShape experts_of(const job::ModelSection& model) {
+    return {model.experts, model.experts_per_token, model.capacity_factor, model.balance_loss};
+}
+
 LlamaShape llama_shape(const job::Job& job) {
     const job::ModelSection& m = job.model;
     LlamaShape shape{.layers = m.layers,
@@ -42,7 +46,8 @@ LlamaShape llama_shape(const job::Job& job) {
                      .dropout = m.dropout,
                      .tied = m.tied_embeddings,
                      .fused_attention = m.attention == job::AttentionKind::fused,
-                     .tensor = job.parallel.tensor};
+                     .tensor = job.parallel.tensor,
+                     .experts = experts_of(m)};
     if (const job::NamedShape* published = job::find_shape(m.name)) {
         if (published->width == m.width) shape.feed_forward = published->feed_forward;
         shape.rotary_base = published->rotary_base;
@@ -81,7 +86,8 @@ void check_tensor(const job::Job& job) {
         const int hidden = m.type == job::ModelType::llama  ? llama_shape(job).feed_forward
                            : m.type == job::ModelType::bert ? bert_shape(job).feed_forward
                                                             : 4 * m.width;
-        divided = {{"model.heads", m.heads}, {"features of the feed-forward part", hidden}};
+        divided = {{"model.heads", m.heads}};
+        if (m.experts == 0) divided.emplace_back("features of the feed-forward part", hidden);
         if (job.parallel.sequence)
             divided.emplace_back("tokens of a micro-batch", job.data.batch * m.context);
         if (m.type == job::ModelType::llama)
@@ -119,7 +125,8 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
                                                   .fused_attention = m.attention == job::AttentionKind::fused,
                                                   .activation = activation_of(m),
                                                   .fused_activation = m.fused_activation,
-                                                  .tensor = job.parallel.tensor});
+                                                  .tensor = job.parallel.tensor,
+                                                  .experts = experts_of(m)});
         case job::ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case job::ModelType::bert:

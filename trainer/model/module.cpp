@@ -23,21 +23,27 @@ class Paused {
     bool recording_;
 };
 
-Graph for_recomputation(const Graph& graph, plan::Tape& tape, const plan::Tensor& shared) {
+// What a checkpointed module reads besides its input.
+struct Kept {
+    plan::Tensor shared;
+    Routed routed;
+};
+
+Graph for_recomputation(const Graph& graph, plan::Tape& tape, const Kept& kept) {
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     again.sequence = graph.sequence;
     again.tensor = graph.tensor;
     again.stage = graph.stage;
-    again.shared = shared;
+    again.shared = kept.shared;
+    again.routed = kept.routed;
     return again;
 }
 
-plan::Tape::Rehearsal rehearse(Graph& graph, Module& module, const plan::Tensor& input,
-                               const plan::Tensor& shared) {
+plan::Tape::Rehearsal rehearse(Graph& graph, Module& module, const plan::Tensor& input, const Kept& kept) {
     plan::Tape::Rehearsal rehearsal;
     plan::Tape tape(graph.builder);
     tape.rehearse(rehearsal);
-    Graph again = for_recomputation(graph, tape, shared);
+    Graph again = for_recomputation(graph, tape, kept);
     plan::Tensor from = input;
     if (input.value >= 0) from.value = tape.new_value();
     graph.builder.mute(true);
@@ -52,13 +58,13 @@ plan::Tape::Rehearsal rehearse(Graph& graph, Module& module, const plan::Tensor&
 
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
 // backward. Returns the input's gradient if one is wanted.
-plan::Tensor recompute(Graph& graph, Module& module, const plan::Tensor& input, const plan::Tensor& shared,
+plan::Tensor recompute(Graph& graph, Module& module, const plan::Tensor& input, const Kept& kept,
                        plan::Tensor output_gradient) {
-    const plan::Tape::Rehearsal rehearsal = rehearse(graph, module, input, shared);
+    const plan::Tape::Rehearsal rehearsal = rehearse(graph, module, input, kept);
     for (auto hook = rehearsal.hooks.rbegin(); hook != rehearsal.hooks.rend(); ++hook) (*hook)();
     plan::Tape tape(graph.builder, true);
     tape.stop_after(rehearsal.saves);
-    Graph again = for_recomputation(graph, tape, shared);
+    Graph again = for_recomputation(graph, tape, kept);
     plan::Tensor from = input, input_gradient;
     if (input.value >= 0) {
         from.value = tape.new_value();
@@ -87,11 +93,11 @@ plan::Tensor call_checkpointed(Graph& graph, Module& module, const plan::Tensor&
         output = module.forward(graph, input);
     }
     output.value = graph.tape.new_value();
-    graph.tape.node(
-        "CheckpointFunctionBackward", [&graph, &module, input, shared = graph.shared, value = output.value] {
-            graph.tape.accumulate(input.value,
-                                  recompute(graph, module, input, shared, graph.tape.take_gradient(value)));
-        });
+    graph.tape.node("CheckpointFunctionBackward",
+                    [&graph, &module, input, kept = Kept{graph.shared, graph.routed}, value = output.value] {
+                        graph.tape.accumulate(input.value, recompute(graph, module, input, kept,
+                                                                     graph.tape.take_gradient(value)));
+                    });
     return output;
 }
 

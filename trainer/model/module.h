@@ -70,6 +70,14 @@ struct Activated {
     plan::Tensor output;
 };
 
+// Rows that exist in a buffer that has room for more, in groups (kernels/experts.h). `counts`: int32, on the
+// device; empty: every row exists. `expected`: how many there are if all experts get as many.
+struct Routed {
+    plan::Tensor counts;
+    std::int64_t rows = 0, expected = 0;  // `rows`: of the buffer
+    std::int64_t groups() const { return counts.elements(); }
+};
+
 // Some of the children of the module whose children form a pipeline's stages: [first, end).
 struct ChildRange {
     std::size_t first = 0, end = SIZE_MAX;
@@ -93,7 +101,8 @@ struct Graph {
     int tensor = 1;    // ranks of the tensor group
     ChildRange stage;  // the part of the model that this forward calls
     plan::Tensor
-        shared;  // an input of all modules besides their own; checkpointed ones keep it (rotary table)
+        shared;     // an input of all modules besides their own; checkpointed ones keep it (rotary table)
+    Routed routed;  // the rows of what the experts compute; kept likewise
 
     plan::Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

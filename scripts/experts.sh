@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Compares a mixture of experts with PyTorch's operators: the same gpt and llama with the same weights and samples, of
+# one rank, with and without capacity and balance loss. Prints how far the losses of some steps, and the gradients of
+# the first, are apart (docs/parallelism.md).
+#
+#   scripts/experts.sh
+#
+# Exits with 1 if a loss differs by more than 1e-5 of it, or a gradient by more than 1e-5 of its norm. The first run
+# makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may name an interpreter that has it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bin=${BIN:-build/release/bin} # BIN: programs that are built already
+[ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
+
+. scripts/fidelity/environment.sh
+python=$(torch_python)
+exec "$python" scripts/experts.py --tool "$bin/shardscope-train" "$@"
