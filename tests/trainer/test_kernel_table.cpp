@@ -63,8 +63,9 @@ class KernelOfAPlan : public ::testing::Test {
 TEST_F(KernelOfAPlan, NeedsTheArgsOfItsRow) {
     const Tensor y = tensor(8), x = tensor(8);
     EXPECT_NO_THROW(builder_.kernel(Kernel::relu_forward, "relu", {y, x}, {8}));
-    EXPECT_THAT([&] { builder_.kernel(Kernel::relu_forward, "relu", {y}, {8}); },
-                ThrowsMessage<std::logic_error>(HasSubstr("relu_forward takes y, x, [counts], but has 1 args")));
+    EXPECT_THAT(
+        [&] { builder_.kernel(Kernel::relu_forward, "relu", {y}, {8}); },
+        ThrowsMessage<std::logic_error>(HasSubstr("relu_forward takes y, x, [counts], but has 1 args")));
     EXPECT_THAT(
         [&] {
             builder_.kernel(Kernel::relu_forward, "relu", {y, x, x, x}, {8});
