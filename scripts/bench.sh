@@ -30,6 +30,8 @@ printf '\n## Ranks that are processes: collectives, overlap, a step beside PyTor
 scripts/bench_processes.sh
 printf '\n## Simulated steps beside measured ones\n\n'
 scripts/bench_simulation.sh
+printf '\n## Simulated meshes, and the search among them\n\n'
+scripts/bench_meshes.sh
 printf '\n## Recorded runs replayed under another wrap\n\n'
 scripts/bench_lift.sh
 printf '\n## The schedule and the allocator: 200 units of one Linear\n\n```\n'

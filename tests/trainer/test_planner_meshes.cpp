@@ -88,6 +88,10 @@ TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {
     }
 }
 
+std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
+    return placement_text(mesh_axes(mesh, cluster));
+}
+
 TEST(PlannerMeshes, LieOnTheNodesFromTheInsideOut) {
     const plan::Mesh mesh{.ranks = 32, .shard = 4, .tensor = 4};
     EXPECT_EQ(placement_of(mesh, round_cluster(8)),
@@ -120,8 +124,8 @@ TEST(PlannerMeshes, TensorGroupsBelongInsideANode) {
         if (!own || before(&row, own)) own = &row;
     }
     ASSERT_EQ(best.size(), 3U);
-    EXPECT_EQ(best[2]->placement, "tensor 2 in a node, data 2 over 2 nodes");
-    EXPECT_EQ(best[4]->placement, "tensor 4 over 2 nodes");
+    EXPECT_EQ(placement_text(best[2]->axes), "tensor 2 in a node, data 2 over 2 nodes");
+    EXPECT_EQ(placement_text(best[4]->axes), "tensor 4 over 2 nodes");
     EXPECT_LT(best[2]->times.step, best[4]->times.step);
     EXPECT_LT(best[2]->times.step, best[1]->times.step);
 }

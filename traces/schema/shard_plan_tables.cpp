@@ -33,12 +33,13 @@ constexpr std::array kPlan = {
     SchemaColumn{"number", own::kKey, "",
                  "Number of the configuration, in the order in which the planner tries them.",
                  from<&PlanRow::number>},
-    SchemaColumn{
-        "outcome", kTextNN, "",
-        "\"fits\", \"too_large\", \"impossible\" (no such job is possible) or \"not_run\" (the search was "
-        "stopped before).",
-        from<&PlanRow::outcome>},
-    SchemaColumn{"reason", kText, "", "Why it is impossible or, where its allocations would fit, too large.",
+    SchemaColumn{"outcome", kTextNN, "",
+                 "\"fits\", \"too_large\", \"impossible\" (no such job is possible), \"excluded\" (a lower "
+                 "bound shows "
+                 "that it cannot win) or \"not_run\" (the search was stopped before).",
+                 from<&PlanRow::outcome>},
+    SchemaColumn{"reason", kText, "",
+                 "Why it is impossible or excluded or, where its allocations would fit, too large.",
                  unless_zero<&PlanRow::reason>},
     SchemaColumn{"settings", kTextNN, "",
                  "What differs from the job's file, as JSON: {\"fsdp.wrap\":\"root\"}.",

@@ -6,6 +6,8 @@
 #include "traces/schema/json_text.h"
 #include "trainer/cli/json_parts.h"
 #include "trainer/cli/plan_report.h"
+#include "trainer/planner/meshes.h"
+#include "trainer/planner/reason.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::cli {
@@ -21,6 +23,10 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
     json["outcome"] = planner::name(row.outcome);
     json["settings"] = settings_json(row.settings);
     if (!row.reason.empty()) json["reason"] = row.reason;
+    if (row.least_step > 0) {
+        json["least_bytes"] = row.least_bytes;
+        json["least_step_us"] = row.least_step * 1e6;
+    }
     if (!row.can_be()) return json;
     json["limit_bytes"] = row.limit;
     json["peak_bytes"] = row.peak.bytes;
@@ -29,7 +35,7 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
     if (!row.peak_unit.empty()) json["peak_unit"] = {{"name", row.peak_unit}, {"bytes", row.peak_unit_bytes}};
     if (!row.peak_module.empty())
         json["peak_module"] = {{"name", row.peak_module}, {"bytes", row.peak_module_bytes}};
-    if (!row.placement.empty()) json["placement"] = row.placement;
+    if (!row.axes.empty()) json["placement"] = placement_text(row.axes);
     if (row.timed) {
         json["reserved_bytes"] = row.reserved;
         json["nodes"] = row.nodes;
@@ -39,6 +45,8 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
                              {"kernel_us", row.times.kernel * 1e6},
                              {"copy_us", row.times.copy * 1e6},
                              {"exposed_communication_us", row.times.last_exposed * 1e6}};
+        for (const planner::MeshAxis& axis : row.axes)
+            json["exposed_by_axis_us"][std::string(axis.name)] = axis.exposed_s * 1e6;
         json["samples_per_second"] = row.samples_per_s;
         if (row.tokens_per_s > 0) json["tokens_per_second"] = row.tokens_per_s;
         json["mfu"] = row.mfu;
@@ -69,7 +77,8 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
     json["device"] = result.device;
     json["limit_of"] = result.limit_of;
     json["configurations"] = result.rows.size();
-    for (const Outcome outcome : {Outcome::fits, Outcome::too_large, Outcome::impossible, Outcome::not_run})
+    for (const Outcome outcome :
+         {Outcome::fits, Outcome::too_large, Outcome::impossible, Outcome::not_run, Outcome::excluded})
         json[std::string(planner::name(outcome))] = planner::count(result.rows, outcome);
     json["complete"] = result.complete;
     json["seconds"] = result.seconds;
@@ -85,6 +94,11 @@ std::string plan_json(const PlanResult& result, const planner::Anatomy* anatomy)
         if (row.front) front.push_back(&row);
     std::sort(front.begin(), front.end(), planner::before);
     for (const Row* row : front) json["front"].push_back(row->number);
+    if (best) {
+        for (const planner::Rival& rival : planner::rivals_of(*best, result.rows))
+            json["reasons"].push_back(
+                {{"mesh", rival.mesh}, {"row", rival.row->number}, {"loses", rival.loses}});
+    }
     json["rows"] = nlohmann::ordered_json::array();
     for (const Row& row : result.rows) json["rows"].push_back(row_json(result.rows, row));
     if (!anatomy) return traces::schema::dump_json(json) + "\n";

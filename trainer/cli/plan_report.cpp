@@ -9,6 +9,8 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/cli/configuration_table.h"
+#include "trainer/planner/meshes.h"
+#include "trainer/planner/reason.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::cli {
@@ -121,6 +123,8 @@ std::string counts_line(const PlanResult& result) {
         result.cluster, planner::count(rows, Outcome::fits), planner::count(rows, Outcome::too_large));
     if (const auto n = planner::count(rows, Outcome::impossible))
         text += fmt::format(", {} are impossible", n);
+    if (const auto n = planner::count(rows, Outcome::excluded))
+        text += fmt::format(", {} cannot be the best by a lower bound", n);
     if (const auto n = planner::count(rows, Outcome::not_run)) text += fmt::format(", {} were not tried", n);
     return text + fmt::format("; searched in {:.1f} s\n", result.seconds);
 }
@@ -153,32 +157,75 @@ std::string best_line(const PlanResult& result) {
     return text;
 }
 
-// What each number of ranks that share a copy's arithmetic can do at best, and where the groups lie.
+std::string one_or(int size, const std::string& text) {
+    return size > 1 ? text : "-";
+}
+
+// The fastest of each size, and where its groups lie; of each job, if the command line gives other keys
+// several values.
 std::string meshes_table(const PlanResult& result) {
-    std::map<std::pair<int, int>, const Row*> best;
+    std::map<std::tuple<std::string, int, int>, const Row*> best;
+    std::vector<std::string> jobs;  // in their order
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
-        const Row*& own = best[{row.job.parallel.tensor, row.job.parallel.pipeline}];
+        const std::string job = planner::job_key(row);
+        if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(job);
+        const Row*& own = best[{job, row.job.parallel.tensor, row.job.parallel.pipeline}];
         if (!own || planner::before(&row, own)) own = &row;
     }
     if (best.size() < 2) return "";
     std::vector<const Row*> rows;
     rows.reserve(best.size());
-    for (const auto& [size, row] : best) rows.push_back(row);
-    std::vector<Column<Row>> columns = {
+    for (const std::string& job : jobs)
+        for (const auto& [size, row] : best)
+            if (std::get<0>(size) == job) rows.push_back(row);
+    std::vector<Column<Row>> columns;
+    if (jobs.size() > 1) {
+        columns = given_columns(result.rows);
+        std::erase_if(columns, [](const Column<Row>& column) {
+            static constexpr std::array<std::string_view, 5> kOfMeshes = {"tensor", "sequence", "pipeline",
+                                                                          "schedule", "virtual_stages"};
+            return std::find(kOfMeshes.begin(), kOfMeshes.end(), column.header) != kOfMeshes.end();
+        });
+        std::vector<std::string> alike;
+        columns = that_differ(std::move(columns), rows, alike);
+    }
+    const std::vector<Column<Row>> of_meshes = {
         {"tensor", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.tensor); }},
         {"pipeline", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.pipeline); }},
+        {"schedule", Align::left,
+         [](const Row& r) { return one_or(r.job.parallel.pipeline, r.job.parallel.schedule); }},
+        {"stages", Align::right,
+         [](const Row& r) {
+             return one_or(r.job.parallel.pipeline, std::to_string(r.job.parallel.virtual_stages));
+         }},
         {"strategy", Align::left, [](const Row& r) { return strategy_of(r.job); }},
         {"batch", Align::right, [](const Row& r) { return text_of(r.job, "data.batch"); }},
         {"accumulation", Align::right, [](const Row& r) { return text_of(r.job, "train.accumulation"); }},
         {"checkpointing", Align::left,
          [](const Row& r) { return text_of(r.job, "memory.activation_checkpointing"); }},
     };
+    columns.insert(columns.end(), of_meshes.begin(), of_meshes.end());
     for (Column<Row>& column : figure_columns(rows)) columns.push_back(std::move(column));
-    columns.push_back({"placement", Align::left, [](const Row& r) { return r.placement; }});
-    std::string out = "\nThe fastest of each size of tensor groups and pipelines\n" + table_of(rows, columns);
+    columns.push_back({"placement", Align::left, [](const Row& r) { return placement_text(r.axes); }});
+    std::string out = "\nThe fastest of each size of tensor groups and pipelines that was simulated\n" +
+                      table_of(rows, columns);
     for (const Row* row : rows)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
+    return out;
+}
+
+// Why the best mesh is the best: where its step's time goes, and that of meshes with other axes.
+std::string reason_text(const PlanResult& result) {
+    const Row* best = planner::best(result.rows);
+    if (!best) return "";
+    const std::vector<planner::Rival> rivals = planner::rivals_of(*best, result.rows);
+    if (rivals.empty()) return "";
+    std::string out = fmt::format("\nWhy row {}: {}\n  its step of {} ms: {}\n", best->number,
+                                  placement_text(best->axes), ms(best->times.last_step), parts_text(*best));
+    for (const planner::Rival& rival : rivals)
+        out += fmt::format("  {}, row {}{}{}: {}\n", rival.mesh, rival.row->number,
+                           rival.row->axes.empty() ? "" : ": ", placement_text(rival.row->axes), rival.loses);
     return out;
 }
 
@@ -200,7 +247,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     std::vector<const Row*> shown = both.front;
     shown.insert(shown.end(), both.rest.begin(), both.rest.end());
     if (shown.empty()) return out;
-    out += meshes_table(result);
+    out += meshes_table(result) + reason_text(result);
     std::vector<std::string> alike;
     std::vector<Column<Row>> columns = given_columns(result.rows), decided = decided_columns();
     columns.insert(columns.end(), decided.begin(), decided.end());

@@ -23,18 +23,6 @@ int stage_of(const job::Job& job) {
     return traits(job.fsdp.sharding_strategy).zero_stage;
 }
 
-// The number of values that an optimizer keeps for each parameter.
-int states_of(const job::OptimizerSection& optimizer) {
-    switch (optimizer.type) {
-        case job::OptimizerType::adam:
-        case job::OptimizerType::adamw:
-        case job::OptimizerType::lamb:
-            return 2;
-        default:
-            return optimizer.momentum > 0 ? 1 : 0;
-    }
-}
-
 double activations(const job::Job& job, double k) {
     const job::ModelSection& model = job.model;
     const double s = model.context, b = job.data.batch, h = model.width, layers = model.layers;
@@ -46,6 +34,17 @@ double activations(const job::Job& job, double k) {
 }
 
 }  // namespace
+
+int states_of(const job::OptimizerSection& optimizer) {
+    switch (optimizer.type) {
+        case job::OptimizerType::adam:
+        case job::OptimizerType::adamw:
+        case job::OptimizerType::lamb:
+            return 2;
+        default:
+            return optimizer.momentum > 0 ? 1 : 0;
+    }
+}
 
 Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     const job::Job job = sim::placed_on(row.job, cluster);

@@ -46,6 +46,9 @@ struct Anatomy {
     std::array<Part, 4> parts;  // model, gradients, optimizer, activations
 };
 
+// The number of values that an optimizer keeps for each parameter.
+int states_of(const job::OptimizerSection& optimizer);
+
 // The anatomy of a configuration whose peak is known.
 Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster);
 

@@ -38,6 +38,17 @@ MostExposed most_exposed(const sharding::Program& program, const std::vector<sim
     return most;
 }
 
+// Copies of shards, and a world that is one axis, are the axis "data" or the only one there is.
+void add_exposed(plan::Group group, double seconds, std::vector<MeshAxis>& axes) {
+    const std::string_view name = group == plan::Group::tensor     ? "tensor"
+                                  : group == plan::Group::shard    ? "shard"
+                                  : group == plan::Group::pipeline ? "pipeline"
+                                                                   : "data";
+    const auto found =
+        std::find_if(axes.begin(), axes.end(), [&](const MeshAxis& axis) { return axis.name == name; });
+    if (found != axes.end()) found->exposed_s += seconds;
+}
+
 }  // namespace
 
 double model_flops(const sharding::Program& program) {
@@ -69,6 +80,11 @@ double peak_rate(const job::Job& job, const sim::Cluster& cluster) {
     return rate * std::min(1.0, static_cast<double>(cluster.device.cores) * nodes / job.run.ranks);
 }
 
+double samples_per_step(const job::Job& job) {
+    return static_cast<double>(job.data_ranks()) * job.train.accumulation *
+           static_cast<double>(model::batch_shape(job).samples);
+}
+
 void add_memory(const sharding::Program& program, Row& row) {
     row.peak = program.predict_largest().peak;
     if (const int unit = largest(row.peak.units); unit >= 0) {
@@ -94,6 +110,12 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     row.times = {result.average_step_s, result.exposed_communication_s, last.seconds, last.kernel_s,
                  last.copy_s,           last.exposed_communication_s};
     row.exposed = most_exposed(program, first.exposures);
+    for (const sim::SimRanks& ranks : result.classes) {
+        const double share = static_cast<double>(ranks.ranks) / job.run.ranks;
+        row.mean_kernel_s += share * ranks.steps.back().kernel_s;
+        for (std::size_t group = 0; group < ranks.exposed_by_group.size(); ++group)
+            add_exposed(static_cast<plan::Group>(group), share * ranks.exposed_by_group[group], row.axes);
+    }
     const double step = result.average_step_s;
     if (step <= 0) return;
     const model::BatchShape shape = model::batch_shape(job);

@@ -187,6 +187,7 @@ std::string why(const Row& row, const std::vector<Row>& rows) {
         case Outcome::not_run:
             return "";
         case Outcome::impossible:
+        case Outcome::excluded:
             return row.reason;
         case Outcome::too_large:
             if (row.peak.bytes <= row.limit)  // the allocated bytes would fit

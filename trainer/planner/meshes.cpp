@@ -11,6 +11,7 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/job/keys.h"
+#include "trainer/pipeline/schedule_table.h"
 #include "trainer/planner/key_names.h"
 #include "trainer/planner/model_classes.h"
 
@@ -24,8 +25,61 @@ using Values = std::vector<std::string>;
 constexpr std::array kOfMeshes = {kPipeline, kSchedule, kVirtualStages, kTensor,
                                   kSequence, kMode,     kSharding,      kShardGroup,
                                   kWrap,     kBatch,    kAccumulation,  kCheckpointing};
-// Sizes of micro-batches that are tried for each mesh: all samples of a rank, half of them, and so on.
+// Sizes of micro-batches that are tried for each mesh: all samples of a rank, or as many as give each place
+// of a pipeline one, half of them, and so on.
 constexpr int kMicroBatchSizes = 6;
+// More than this many micro-batches are tried only if there are more places.
+constexpr int kMostMicroBatches = 128;
+// Stages of a place that are tried, of schedules that have a choice.
+constexpr int kMostStages = 4;
+
+// 0 if the text is not a number.
+int number_of(const std::string& text) {
+    int number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+bool contains(const Values& values, const std::string& value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Combines each of `all` with each of `more`.
+void append_each(std::vector<Settings>& all, const std::vector<Settings>& more) {
+    std::vector<Settings> longer;
+    for (const Settings& own : all) {
+        for (const Settings& other : more) {
+            longer.push_back(own);
+            longer.back().insert(longer.back().end(), other.begin(), other.end());
+        }
+    }
+    all = std::move(longer);
+}
+
+// Schedules that idle as long as another one (1f1b, interleaved) and keep more activations.
+bool is_dominated(std::string_view schedule) {
+    return schedule == "gpipe" || schedule == "looped_bfs";
+}
+
+// Whether a schedule has backwards in two parts.
+bool splits(const std::string& schedule) {
+    const pipeline::ScheduleKind* kind = pipeline::find_schedule(schedule);
+    if (kind == nullptr) return false;
+    const pipeline::Schedule smallest = make_schedule(*kind, {2, 4, kind->fewest_chunks});
+    return std::any_of(smallest.actions[0].begin(), smallest.actions[0].end(), [](const auto& action) {
+        return action.kind == pipeline::ActionKind::backward_weight;
+    });
+}
+
+// Schedules that split backwards do not recompute (docs/parallelism.md).
+bool is_split_and_checkpointed(const Settings& settings) {
+    bool split = false, checkpointed = false;
+    for (const auto& [key, value] : settings) {
+        split = split || (key == kSchedule && splits(value));
+        checkpointed = checkpointed || (key == kCheckpointing && value != "none" && !value.empty());
+    }
+    return split && checkpointed;
+}
 
 class Meshes {
   public:
@@ -42,19 +96,12 @@ class Meshes {
                     std::vector<Settings> some = {
                         {{kTensor, std::to_string(tensor)}, {kPipeline, std::to_string(pipeline)}}};
                     multiply(some, kSequence, only(kSequence, tensor > 1 ? "true" : "false"));
-                    if (pipeline > 1) {
-                        multiply(some, kSchedule, only(kSchedule, text_of(job_, kSchedule)));
-                        multiply(some, kVirtualStages, only(kVirtualStages, text_of(job_, kVirtualStages)));
-                    } else {
-                        multiply(some, kVirtualStages, {"1"});
-                        multiply(some, kSchedule, {job::ParallelSection().schedule});
-                    }
-                    for (Settings& own : some) {
-                        own.insert(own.end(), sharding.begin(), sharding.end());
-                        own.insert(own.end(), batches.begin(), batches.end());
-                    }
+                    append_each(some, schedules(pipeline, batches));
+                    append_each(some, {sharding});
+                    append_each(some, {batches});
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
+                    std::erase_if(some, is_split_and_checkpointed);
                     all.insert(all.end(), std::make_move_iterator(some.begin()),
                                std::make_move_iterator(some.end()));
                 }
@@ -137,11 +184,47 @@ class Meshes {
         const std::int64_t own = step / data;
         std::vector<Settings> all;
         for (std::int64_t batch = own; std::ssize(all) < kMicroBatchSizes && batch > 0; batch /= 2) {
-            if (own / batch >= pipeline)
+            if (own / batch >= pipeline && own / batch <= std::max(pipeline, kMostMicroBatches))
                 all.push_back(
                     {{kBatch, std::to_string(batch)}, {kAccumulation, std::to_string(own / batch)}});
             if (batch % 2 != 0) break;
         }
+        return all;
+    }
+    // The schedules that can take the micro-batches, the job's own first; of those with a choice two and four
+    // stages of each place.
+    std::vector<Settings> schedules(int pipeline, const Settings& batches) const {
+        const auto setting = [](const std::string& schedule, int stages) {
+            return Settings{{kVirtualStages, std::to_string(stages)}, {kSchedule, schedule}};
+        };
+        if (pipeline == 1) return {setting(job::ParallelSection().schedule, 1)};
+        const auto* names = find_given(given_, kSchedule);
+        const auto* stages = find_given(given_, kVirtualStages);
+        std::vector<Settings> all;
+        const auto add = [&](const std::string& name, int count) {
+            Settings own = setting(name, count);
+            if (std::find(all.begin(), all.end(), own) == all.end()) all.push_back(std::move(own));
+        };
+        const auto micro_batches = std::find_if(batches.begin(), batches.end(),
+                                                [](const auto& own) { return own.key == kAccumulation; });
+        const int m = number_of(micro_batches->value);
+        const auto add_kind = [&](const pipeline::ScheduleKind& kind) {
+            for (int count = kind.fewest_chunks; count <= std::min(kind.most_chunks, kMostStages);
+                 count *= 2) {
+                if (stages && !contains(*stages, std::to_string(count))) continue;
+                if (pipeline * count <= job_.model.layers && refusal(kind, {pipeline, m, count}).empty())
+                    add(std::string(kind.name), count);
+            }
+        };
+        if (!names && !stages && job_.parallel.pipeline > 1 &&
+            pipeline * job_.parallel.virtual_stages <= job_.model.layers)
+            add(job_.parallel.schedule, job_.parallel.virtual_stages);
+        for (const pipeline::ScheduleKind& kind : pipeline::schedule_kinds())
+            if (names ? contains(*names, std::string(kind.name)) : !is_dominated(kind.name)) add_kind(kind);
+        if (!names || !all.empty()) return all;
+        // What cannot be is refused with its row.
+        for (const std::string& name : *names)
+            add(name, stages ? number_of(stages->front()) : job_.parallel.virtual_stages);
         return all;
     }
     // How `data` ranks divide the parameters of a tensor group: whole copies, shard groups of each size, all.
@@ -163,8 +246,7 @@ class Meshes {
                 for (int group = 2; group < data; group *= 2)
                     if (data % group == 0) sizes.push_back(std::to_string(group));
                 for (const std::string& group : groups ? *groups : sizes) {
-                    int size = 0;  // what is not a size is refused with its row
-                    std::from_chars(group.data(), group.data() + group.size(), size);
+                    const int size = number_of(group);  // what is not a size is refused with its row
                     if (size <= 0 || data % size == 0)
                         all.push_back({{kMode, "fsdp"}, {kSharding, name}, {kShardGroup, group}});
                 }
@@ -212,13 +294,25 @@ std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const Jo
     return all;
 }
 
-std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
+std::string job_key(const Row& row) {
+    static constexpr std::array kWithPrecision = {kParam, kReduce};  // what DDP cannot have is left out there
+    std::string key;
+    for (const job::Override& own : row.settings) {
+        const auto is_own = [&](const char* decided) { return own.key == decided; };
+        if (std::none_of(kOfMeshes.begin(), kOfMeshes.end(), is_own) &&
+            std::none_of(kWithPrecision.begin(), kWithPrecision.end(), is_own))
+            key += own.key + "=" + own.value + "\n";
+    }
+    return key;
+}
+
+std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster) {
     constexpr std::array<std::pair<plan::Group, const char*>, 4> kAxes = {
         {{plan::Group::tensor, "tensor"},
          {plan::Group::shard, "shard"},
          {plan::Group::replicate, "data"},
          {plan::Group::pipeline, "pipeline"}}};
-    std::vector<std::string> words;
+    std::vector<MeshAxis> axes;
     for (const auto& [group, name] : kAxes) {
         const int size = mesh.size(group);
         if (size < 2) continue;
@@ -230,8 +324,18 @@ std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster) {
                 nodes.insert(cluster.node_of(mesh.member(group, first, place)));
             most = std::max(most, nodes.size());
         }
-        words.push_back(most == 1 ? fmt::format("{} {} in a node", name, size)
-                                  : fmt::format("{} {} over {} nodes", name, size, most));
+        axes.push_back({name, size, static_cast<int>(most),
+                        most == 1 ? cluster.intra.bandwidth : cluster.inter.bandwidth});
+    }
+    return axes;
+}
+
+std::string placement_text(const std::vector<MeshAxis>& axes) {
+    std::vector<std::string> words;
+    for (const MeshAxis& axis : axes) {
+        words.push_back(axis.nodes == 1
+                            ? fmt::format("{} {} in a node", axis.name, axis.size)
+                            : fmt::format("{} {} over {} nodes", axis.name, axis.size, axis.nodes));
     }
     return traces::schema::joined(words, ", ");
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/plan/mesh.h"
+#include "trainer/planner/row.h"
 #include "trainer/planner/space.h"
 
 namespace shardscope::trainer::planner {
@@ -14,8 +15,13 @@ namespace shardscope::trainer::planner {
 // Throws JobError as candidates() does.
 std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job);
 
-// The axes with several ranks, the innermost first, and how their groups lie on the nodes: "tensor 8 in a
-// node, shard 4 over 4 nodes, data 2 over 2 nodes". Empty if there is one rank.
-std::string placement_of(const plan::Mesh& mesh, const sim::Cluster& cluster);
+// Rows with the same key are meshes of the same job: the keys that a space of meshes does not decide are
+// equal.
+std::string job_key(const Row& row);
+
+// The axes with several ranks, the innermost first, and how their groups lie on the nodes.
+std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster);
+// "tensor 8 in a node, shard 4 over 4 nodes, data 2 over 2 nodes". Empty if there is one rank.
+std::string placement_text(const std::vector<MeshAxis>& axes);
 
 }  // namespace shardscope::trainer::planner

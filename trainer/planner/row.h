@@ -18,9 +18,10 @@ enum class Outcome : std::uint8_t {
     impossible,  // the job is impossible; `reason` says why
     too_large,   // it needs more than the limit
     fits,
+    excluded,  // it cannot win, by a lower bound (mesh_search.h); `reason` says why
 };
-inline constexpr std::array<std::string_view, 4> kOutcomeNames = {"not_run", "impossible", "too_large",
-                                                                  "fits"};
+inline constexpr std::array<std::string_view, 5> kOutcomeNames = {"not_run", "impossible", "too_large",
+                                                                  "fits", "excluded"};
 constexpr std::string_view name(Outcome outcome) {
     return kOutcomeNames[static_cast<std::size_t>(outcome)];
 }
@@ -42,12 +43,25 @@ struct Times {
     double rest() const { return last_step - kernel - last_exposed; }
 };
 
+// One axis of a mesh: the ranks of a group, and where they are.
+struct MeshAxis {
+    std::string_view name;  // "tensor"
+    int size = 1;
+    int nodes = 1;         // the most that a group has ranks on
+    double bandwidth = 0;  // bytes per second of the link that a group depends on; 0: unknown
+    double exposed_s = 0;  // communication outside kernels in the last step, mean over the ranks
+};
+
 struct Row {
     int number = 0;  // number of the candidate, from 1: the same in every search of a space
     std::vector<job::Override> settings;  // all differences from the job file
     job::Job job;                         // as loaded; not set if the configuration is impossible
     Outcome outcome = Outcome::not_run;
-    std::string reason;  // a sentence, if it is impossible or too large
+    std::string reason;  // a sentence, if it is impossible, too large or excluded
+
+    // No rank needs less, no step takes less (lower_bound.h); 0: unknown.
+    std::int64_t least_bytes = 0;
+    double least_step = 0;
 
     std::int64_t limit = 0;              // device memory that a rank may reserve
     std::string limit_of;                // "into the 100 bytes of run.memory_limit"
@@ -58,8 +72,9 @@ struct Row {
     bool timed = false;         // the figures below are set
     std::int64_t reserved = 0;  // the most that a rank's allocator reserved
     int nodes = 1;
-    std::string placement;  // of the mesh on the nodes (meshes.h); empty: one rank
+    std::vector<MeshAxis> axes;  // those with several ranks, the innermost first (meshes.h)
     Times times;
+    double mean_kernel_s = 0;  // in the last step, mean over the ranks
     double samples_per_s = 0;
     double tokens_per_s = 0;  // 0: the model does not count tokens
     double mfu = 0;           // model FLOPs utilisation (figures.h)

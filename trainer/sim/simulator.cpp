@@ -168,6 +168,7 @@ SimResult Simulation::result() {
         const Time begin = host.steps().empty() ? device_.now() : host.steps().front().start;
         out.steps = times_[c].steps(host.steps(), begin);
         out.exposures = times_[c].exposures();
+        out.exposed_by_group = times_[c].exposed_by_group();
         if (out.steps.empty()) continue;
         // The last step stands for those that were not simulated.
         double seconds = 0, exposed = 0;

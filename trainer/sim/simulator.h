@@ -9,6 +9,7 @@
 // Takes milliseconds for a step of a few thousand operations, for any number of ranks (rank_classes.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ struct SimRanks {
     std::int64_t active = 0, reserved = 0;  // peaks, like RunResult's
     std::vector<SimStep> steps;             // the simulated ones
     std::vector<UnitExposure> exposures;    // most exposed first
+    // The last step's exposed communication by group (StepTimes::exposed_by_group).
+    std::array<double, plan::kGroupNames.size()> exposed_by_group{};
 };
 
 struct SimResult {

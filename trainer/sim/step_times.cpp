@@ -73,6 +73,28 @@ std::vector<SimStep> StepTimes::steps(const std::vector<HostWalk::Step>& host, T
     return result;
 }
 
+std::array<double, plan::kGroupNames.size()> StepTimes::exposed_by_group() const {
+    std::array<double, plan::kGroupNames.size()> exposed{};
+    if (steps_.empty()) return exposed;
+    std::array<std::vector<Interval>, plan::kGroupNames.size()> by_group;
+    for (const Collective& collective : steps_.back().collectives)
+        by_group[static_cast<std::size_t>(collective.op->collective().group)].push_back(collective.time);
+    IntervalSet counted;  // exposed, of the groups so far
+    const auto add = [&](std::size_t group) {
+        IntervalSet own =
+            traces::analysis::subtract(traces::analysis::make_union(std::move(by_group[group])), kernels_);
+        exposed[group] = seconds(traces::analysis::length(traces::analysis::subtract(own, counted)));
+        std::vector<Interval> all(counted.begin(), counted.end());
+        all.insert(all.end(), own.begin(), own.end());
+        counted = traces::analysis::make_union(std::move(all));
+    };
+    constexpr auto kPipeline = static_cast<std::size_t>(plan::Group::pipeline);
+    for (std::size_t group = 0; group < exposed.size(); ++group)
+        if (group != kPipeline) add(group);
+    add(kPipeline);
+    return exposed;
+}
+
 std::vector<UnitExposure> StepTimes::exposures() const {
     std::map<std::tuple<int, plan::Phase, plan::Operation>, UnitExposure> found;
     if (steps_.empty()) return {};

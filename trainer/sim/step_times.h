@@ -1,6 +1,7 @@
 // When a class of ranks computed, copied and communicated, by step, and its exposed communication.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "traces/analysis/base/intervals.h"
@@ -17,6 +18,9 @@ class StepTimes {
     std::vector<SimStep> steps(const std::vector<HostWalk::Step>& host, Time begin);
     // Of the last step. Call steps() first.
     std::vector<UnitExposure> exposures() const;
+    // The same by group. What is exposed of two groups at once counts for the one that is not the pipeline,
+    // whose messages wait for other places, or for the first; so the sum is the step's exposed communication.
+    std::array<double, plan::kGroupNames.size()> exposed_by_group() const;
 
   private:
     struct Collective {

@@ -1,6 +1,8 @@
 // shardscope-train --run.device=sim: it prints like a run, its trace opens like any other, and errors name
 // what is wrong.
+#include <cstdint>
 #include <filesystem>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,6 +140,19 @@ TEST(Simulation, OneStepPrintsThePeakOfTheLaterSteps) {
     EXPECT_EQ(simulation.at("steady_peak_from_step"), 2);
     EXPECT_FALSE(more.at("simulation").contains("steady_peak_bytes"));
     EXPECT_THAT(train({sample("gpt_175b.toml"), "--data.batch=2"}).out, HasSubstr("from step 2 on"));
+}
+
+// Tensor groups inside the nodes, a pipeline across them: each place of the pipeline is a class of ranks.
+TEST(Simulation, OfALargeMeshPrintsEachPlaceOfThePipeline) {
+    const Json run = train_json({sample("llama_70b_tp_pp.toml")});
+    ASSERT_EQ(run.at("ranks").size(), 1024U);
+    std::set<std::int64_t> peaks;
+    for (const Json& rank : run.at("ranks")) peaks.insert(rank.at("peak_bytes").get<std::int64_t>());
+    EXPECT_EQ(peaks.size(), 4U);
+    EXPECT_LT(*peaks.rbegin(), 78'000'000'000);
+    EXPECT_THAT(train({sample("llama_70b_tp_pp.toml"), "--train.accumulation=4", "--dry-run"}).out,
+                AllOf(HasSubstr("to place 3 of the pipeline group"), HasSubstr("tensor group"),
+                      HasSubstr("70,553,706,496 parameters")));
 }
 
 // If the device's memory is exceeded, the run ends as a real one does; the trace up to there can be read.

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Prints what a simulated step of a large mesh and a search among meshes take: time, and the largest resident size.
+#
+#   scripts/bench_meshes.sh        a minute
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if [[ -n ${BIN:-} ]]; then # tools that are built already
+    bin=$BIN
+else
+    scripts/packages.sh build test >&2
+    scripts/build.sh release shardscope-train >&2
+    bin=build/release/bin
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+timed() { # TEXT ARGUMENT...: runs shardscope-train and prints its time and memory
+    local text=$1
+    shift
+    /usr/bin/time -o "$folder/time" -f '%e %U %M' "$bin/shardscope-train" "$@" >"$folder/out" 2>"$folder/log" ||
+        { cat "$folder/log" >&2; exit 1; }
+    awk -v text="$text" '{ printf "%-64s %7.2f %7.2f %7.0f\n", text, $1, $2, $3 / 1024 }' "$folder/time"
+}
+
+cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
+cat <<TEXT
+Printed by \`scripts/bench_meshes.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg).
+CPU: of all threads. Goals: a step in 10 s and 2048 MB, a search among 1,000 meshes in 120 s.
+
+\`\`\`
+TEXT
+printf '%-64s %7s %7s %7s\n' 'llama-70b, simulated' 's' 'CPU s' 'MB'
+job=samples/llama_70b_tp_pp.toml
+timed 'a step on 1,024 ranks: tensor 8, pipeline 4, data 32' "$job"
+timed 'three steps' "$job" --run.steps=3
+timed 'a step with its trace' "$job" --trace "$folder/trace.sqlite"
+timed 'search among meshes of 512 ranks' plan "$job" --meshes --run.ranks=512
+sed -n 1p "$folder/out"
+printf '```\n'

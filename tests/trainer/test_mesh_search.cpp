@@ -1,0 +1,160 @@
+// The search among meshes: what it leaves out cannot win, and it says why the best mesh is the best.
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainer/planner_testing.h"
+#include "trainer/planner/mesh_search.h"
+#include "trainer/planner/meshes.h"
+#include "trainer/planner/reason.h"
+
+namespace shardscope::trainer::planner {
+namespace TEST_FILE {
+
+using namespace testing;
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+// Nodes of two devices with a slow link between them; a GPT whose matmuls count.
+sim::Cluster two_a_node(double memory) {
+    sim::Cluster cluster = round_cluster(2);
+    cluster.intra.bandwidth = 1e12;
+    cluster.inter.bandwidth = 1e10;
+    cluster.device.memory = memory;
+    return cluster;
+}
+
+class Searched {
+  public:
+    explicit Searched(double memory) : planned_("", two_a_node(memory)) {
+        const std::vector<Given> given = {{"run.ranks", {"8"}},
+                                          {"data.batch", {"2"}},
+                                          {"train.accumulation", {"4"}},
+                                          {"model.context", {"128"}},
+                                          {"run.steps", {"3"}},
+                                          {"parallel.tensor", {"1", "2"}},
+                                          {"parallel.pipeline", {"1", "2"}}};
+        all = mesh_candidates(given, planned_.make_job);
+    }
+    std::vector<Row> every() const { return search(all, planned_.make_job, planned_.cluster_of); }
+    std::vector<Row> pruned(int threads) const {
+        return search_meshes(all, planned_.make_job, planned_.cluster_of, {.threads = threads});
+    }
+
+    std::vector<Candidate> all;
+
+  private:
+    const Planned planned_;
+};
+
+using Kind = std::pair<bool, bool>;  // tensor groups, a pipeline
+
+std::map<Kind, double> fastest_of_kinds(const std::vector<Row>& rows) {
+    std::map<Kind, double> fastest;
+    for (const Row& row : rows) {
+        if (!row.fits()) continue;
+        double& own = fastest[{row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}];
+        if (own == 0 || row.seconds_per_sample() < own) own = row.seconds_per_sample();
+    }
+    return fastest;
+}
+
+std::vector<int> numbers(const std::vector<const Row*>& rows) {
+    std::vector<int> all;
+    for (const Row* row : rows) all.push_back(row->number);
+    return all;
+}
+
+TEST(MeshSearch, TriesTheSchedulesOfAPipeline) {
+    std::set<std::string> schedules;
+    for (const Candidate& candidate : Searched(1e9).all)
+        for (const auto& [key, value] : candidate.settings)
+            if (key == "parallel.schedule") schedules.insert(value);
+    EXPECT_THAT(schedules,
+                IsSupersetOf({"1f1b", "interleaved", "zb_h1", "interleaved_zb", "zb_v", "dualpipe_v"}));
+    EXPECT_FALSE(schedules.contains("gpipe"));
+}
+
+// With room for everything, and with room for a part of the rows.
+class MeshSearchWithMemory : public ::testing::TestWithParam<double> {};
+
+TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {
+    const Searched searched(GetParam());
+    const std::vector<Row> every = searched.every(), pruned = searched.pruned(1);
+    ASSERT_EQ(every.size(), pruned.size());
+    std::int64_t excluded = 0;
+    for (std::size_t i = 0; i < every.size(); ++i) {
+        if (pruned[i].outcome == Outcome::excluded) {
+            ++excluded;
+            EXPECT_FALSE(pruned[i].reason.empty());
+        } else {
+            EXPECT_EQ(pruned[i].outcome, every[i].outcome) << i;
+        }
+        if (!every[i].can_be()) continue;
+        EXPECT_GT(pruned[i].least_step, 0) << i;
+        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
+        EXPECT_GT(pruned[i].least_bytes, every[i].peak.bytes / 5) << i;
+        if (!every[i].fits()) continue;
+        EXPECT_LE(pruned[i].least_step, every[i].times.step) << i;
+    }
+    EXPECT_GT(excluded, std::ssize(every) / 10);
+    EXPECT_EQ(best(pruned)->number, best(every)->number);
+    EXPECT_EQ(fastest(pruned)->number, fastest(every)->number);
+    EXPECT_EQ(numbers(ties(pruned)), numbers(ties(every)));
+    EXPECT_EQ(fastest_of_kinds(pruned), fastest_of_kinds(every));
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, MeshSearchWithMemory, ::testing::Values(1e9, 1.2e7));
+
+TEST(MeshSearch, LeavesOutTheSameRowsOnSeveralThreads) {
+    const Searched searched(1e9);
+    const std::vector<Row> one = searched.pruned(1), three = searched.pruned(3);
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        EXPECT_EQ(one[i].outcome, three[i].outcome) << i;
+        EXPECT_EQ(one[i].times.step, three[i].times.step) << i;
+    }
+}
+
+TEST(MeshSearch, SaysWhereTheTimeOfOtherMeshesGoes) {
+    const std::vector<Row> rows = Searched(1e9).pruned(2);
+    const Row* winner = best(rows);
+    ASSERT_NE(winner, nullptr);
+    double parts = winner->mean_kernel_s;
+    for (const MeshAxis& axis : winner->axes) parts += axis.exposed_s;
+    EXPECT_GT(winner->mean_kernel_s, 0);
+    EXPECT_LE(parts, winner->times.last_step * (1 + 1e-9));
+    EXPECT_THAT(parts_text(*winner), HasSubstr("kernels"));
+    const std::vector<Rival> rivals = rivals_of(*winner, rows);
+    ASSERT_GE(rivals.size(), 2U);
+    for (const Rival& rival : rivals) {
+        const bool tensor = rival.row->job.parallel.tensor > 1,
+                   pipeline = rival.row->job.parallel.pipeline > 1;
+        if (rival.mesh.find("tensor") != std::string::npos) {
+            EXPECT_NE(tensor, winner->job.parallel.tensor > 1) << rival.mesh;
+        }
+        if (rival.mesh.find("pipeline") != std::string::npos) {
+            EXPECT_NE(pipeline, winner->job.parallel.pipeline > 1) << rival.mesh;
+        }
+        EXPECT_THAT(rival.loses, HasSubstr("slower")) << rival.mesh;
+    }
+    const job::ParallelSection& first = rivals[0].row->job.parallel;
+    const Kind kind{first.tensor > 1, first.pipeline > 1};
+    EXPECT_EQ(rivals[0].row->seconds_per_sample(), fastest_of_kinds(rows)[kind]);
+}
+
+TEST(MeshSearch, SaysWhichMeshesDoNotFit) {
+    const std::vector<Row> rows = Searched(1e6).pruned(1);
+    EXPECT_EQ(best(rows), nullptr);
+    for (const Row& row : rows) {
+        if (row.outcome != Outcome::excluded) continue;
+        EXPECT_THAT(row.reason, HasSubstr("do not fit"));
+    }
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer::planner

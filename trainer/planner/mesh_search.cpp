@@ -1,0 +1,174 @@
+#include "trainer/planner/mesh_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "traces/schema/sort_rows.h"
+#include "trainer/planner/figures.h"
+#include "trainer/planner/lower_bound.h"
+#include "trainer/planner/meshes.h"
+#include "trainer/planner/parallel.h"
+#include "trainer/sim/simulator.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+constexpr double kMB = 1 << 20;
+
+struct Competitor {
+    std::size_t index = 0;  // of its row
+    double seconds = 0;     // per sample, at least
+};
+using Kind = std::vector<Competitor>;  // the lowest bound first
+
+// Rows of a kind that are simulated before their times exclude others: a number, so that the rows that are
+// left out do not depend on the number of threads.
+constexpr std::size_t kTogether = 4;
+
+class MeshSearch {
+  public:
+    MeshSearch(const std::vector<Candidate>& all, const JobMaker& make_job, const ClusterMaker& cluster_of,
+               const SearchOptions& options)
+        : all_(all), make_job_(make_job), cluster_of_(cluster_of), options_(options), rows_(all.size()) {
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            rows_[i].number = static_cast<int>(i) + 1;
+            rows_[i].settings = all[i].settings;
+        }
+    }
+
+    std::vector<Row> run() {
+        bounds_.resize(rows_.size());
+        for_each_in_parallel(rows_.size(), options_.threads, stop(), {}, [this](std::size_t i) { bound(i); });
+        std::map<std::tuple<std::string, bool, bool>, Kind> kinds;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            const Row& row = rows_[i];
+            if (row.outcome != Outcome::not_run) continue;
+            kinds[{job_key(row), row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}].push_back(
+                {i, bounds_[i]});
+        }
+        for (auto& [key, kind] : kinds) {
+            traces::schema::sort_rows(
+                kind, [](const Competitor& a, const Competitor& b) { return a.seconds < b.seconds; });
+            find_fastest(kind);
+        }
+        find_ties();
+        mark_front(rows_);
+        return std::move(rows_);
+    }
+
+  private:
+    const std::atomic<bool>& stop() const { return options_.stop ? *options_.stop : never_; }
+
+    // The lower bound of a row; a row that cannot be has none.
+    void bound(std::size_t i) {
+        Row& row = rows_[i];
+        try {
+            row.job = make_job_(row.settings);
+            const sim::Cluster& cluster = cluster_of_(row.job);
+            const sim::SimOptions options = sim::options_of(row.job, cluster);
+            const LowerBound least = lower_bounds_.of(row, cluster);
+            row.least_bytes = least.bytes;
+            row.least_step = least.seconds;
+            bounds_[i] = least.seconds / samples_per_step(row.job);
+            if (least.bytes <= options.memory_limit) return;
+            exclude(row, fmt::format("a rank needs {:.1f} MB or more, which do not fit {}",
+                                     static_cast<double>(least.bytes) / kMB, options.memory_place));
+        } catch (const job::JobError& error) {
+            row.outcome = Outcome::impossible;
+            row.reason = error.what();
+        } catch (const sim::ClusterError& error) {
+            row.outcome = Outcome::impossible;
+            row.reason = error.what();
+        }
+        count_one();
+    }
+
+    void find_fastest(const Kind& kind) {
+        double fastest = 0;
+        for (std::size_t next = 0; next < kind.size() && !stop(); next += kTogether) {
+            const std::size_t end = std::min(next + kTogether, kind.size());
+            if (fastest > 0 && kind[next].seconds > fastest) return;  // as are those that follow
+            carry_out({kind.begin() + static_cast<std::ptrdiff_t>(next),
+                       kind.begin() + static_cast<std::ptrdiff_t>(end)});
+            for (std::size_t i = next; i < end; ++i) {
+                const Row& row = rows_[kind[i].index];
+                if (row.fits() && (fastest == 0 || row.seconds_per_sample() < fastest))
+                    fastest = row.seconds_per_sample();
+            }
+        }
+    }
+
+    // Simulates the rows that may tie with the fastest of all, and excludes the others.
+    void find_ties() {
+        double fastest = 0;
+        for (const Row& row : rows_)
+            if (row.fits() && (fastest == 0 || row.seconds_per_sample() < fastest))
+                fastest = row.seconds_per_sample();
+        Kind left;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            Row& row = rows_[i];
+            if (row.outcome != Outcome::not_run || stop()) continue;
+            if (bounds_[i] <= fastest * (1 + kTie)) {
+                left.push_back({i, bounds_[i]});
+                continue;
+            }
+            exclude(row, fmt::format("its kernels, the collectives between them and the schedule's idle time "
+                                     "take {:.1f} ms of a step or more; others take less",
+                                     row.least_step * 1e3));
+            count_one();
+        }
+        carry_out(left);
+    }
+
+    void carry_out(const Kind& some) {
+        for_each_in_parallel(some.size(), options_.threads, stop(), {}, [&](std::size_t i) {
+            Row& row = rows_[some[i].index];
+            Row done = evaluate(all_[some[i].index], row.number, make_job_, cluster_of_, options_.time_all);
+            done.least_bytes = row.least_bytes;
+            done.least_step = row.least_step;
+            row = std::move(done);
+            count_one();
+        });
+    }
+
+    static void exclude(Row& row, std::string reason) {
+        row.outcome = Outcome::excluded;
+        row.reason = std::move(reason);
+    }
+
+    void count_one() {
+        const std::lock_guard lock(mutex_);
+        ++done_;
+        if (options_.progress) options_.progress(done_, rows_.size());
+    }
+
+    const std::vector<Candidate>& all_;
+    const JobMaker& make_job_;
+    const ClusterMaker& cluster_of_;
+    const SearchOptions& options_;
+    const std::atomic<bool> never_{false};
+    std::vector<Row> rows_;
+    std::vector<double> bounds_;  // by row
+    LowerBounds lower_bounds_;
+    std::mutex mutex_;  // guards done_ and the progress
+    std::size_t done_ = 0;
+};
+
+}  // namespace
+
+std::vector<Row> search_meshes(const std::vector<Candidate>& all, const JobMaker& make_job,
+                               const ClusterMaker& cluster_of, const SearchOptions& options) {
+    if (options.time_all) return search(all, make_job, cluster_of, options);
+    return MeshSearch(all, make_job, cluster_of, options).run();
+}
+
+}  // namespace shardscope::trainer::planner

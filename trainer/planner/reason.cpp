@@ -1,0 +1,125 @@
+#include "trainer/planner/reason.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "traces/schema/joined.h"
+#include "traces/store/grouped.h"
+#include "trainer/planner/meshes.h"
+#include "trainer/planner/search.h"
+
+namespace shardscope::trainer::planner {
+
+namespace {
+
+// Parts of a step, in seconds, with the words for them.
+using StepParts = std::vector<std::pair<std::string, double>>;
+
+// The exposed communication of a pipeline is waiting for other places: idle time of the schedule, and
+// messages.
+std::string words_of(const MeshAxis& axis) {
+    const std::string where =
+        axis.nodes == 1 ? std::string("in a node") : fmt::format("over {} nodes", axis.nodes);
+    const std::string link =
+        axis.bandwidth > 0 ? fmt::format(" at {:.3g} GB/s", axis.bandwidth / 1e9) : std::string();
+    if (axis.name == "pipeline")
+        return fmt::format("waiting in the pipeline (its bubble, and messages {}{})", where, link);
+    return fmt::format("exposed in {} {} {}{}", axis.name, axis.size, where, link);
+}
+
+double rest_of(const Row& row) {
+    double rest = row.times.last_step - row.mean_kernel_s;
+    for (const MeshAxis& axis : row.axes) rest -= axis.exposed_s;
+    return rest;
+}
+
+const MeshAxis* find_axis(const Row& row, std::string_view name) {
+    const auto found = std::find_if(row.axes.begin(), row.axes.end(),
+                                    [&](const MeshAxis& axis) { return axis.name == name; });
+    return found == row.axes.end() ? nullptr : &*found;
+}
+
+// What the row's step takes more than the other's, by part; negative: less.
+StepParts differences(const Row& row, const Row& other) {
+    StepParts parts = {{"in kernels", row.mean_kernel_s - other.mean_kernel_s},
+                       {"in the optimizer, copies and the host", rest_of(row) - rest_of(other)}};
+    for (const MeshAxis& axis : row.axes) {
+        const MeshAxis* same = find_axis(other, axis.name);
+        parts.emplace_back(words_of(axis), axis.exposed_s - (same ? same->exposed_s : 0));
+    }
+    for (const MeshAxis& axis : other.axes)
+        if (!find_axis(row, axis.name)) parts.emplace_back(words_of(axis), -axis.exposed_s);
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const auto& a, const auto& b) { return std::abs(a.second) > std::abs(b.second); });
+    return parts;
+}
+
+std::string ms_text(double seconds) {
+    return fmt::format("{} ms", traces::store::grouped(seconds * 1e3, 1));
+}
+
+// The largest differences, down to a tenth of what the step takes more.
+std::string loss_of(const Row& row, const Row& best) {
+    const double more = row.seconds_per_sample() / best.seconds_per_sample() - 1;
+    std::string text = more >= 0 ? fmt::format("{:.1f} % slower", 100 * more)
+                                 : fmt::format("{:.1f} % faster, but less simple", -100 * more);
+    constexpr std::size_t kNamed = 4;
+    const double least = std::abs(row.times.last_step - best.times.last_step) / 10;
+    std::vector<std::string> words;
+    for (const auto& [what, seconds] : differences(row, best)) {
+        if (words.size() == kNamed || std::abs(seconds) < least || seconds == 0) break;
+        words.push_back(
+            fmt::format("{} {} {}", ms_text(std::abs(seconds)), seconds > 0 ? "more" : "less", what));
+    }
+    return words.empty() ? text : text + ": " + traces::schema::joined(words, ", ");
+}
+
+// Whether a row comes nearer to being the fastest: those that fit, then those with known memory, then those
+// that need the least.
+bool is_nearer(const Row& a, const Row& b) {
+    if (a.can_be() != b.can_be()) return a.can_be();
+    return a.can_be() ? before(&a, &b) : a.least_bytes < b.least_bytes;
+}
+
+}  // namespace
+
+std::vector<Rival> rivals_of(const Row& best, const std::vector<Row>& rows) {
+    const std::string job = job_key(best);
+    const bool tensor = best.job.parallel.tensor > 1, pipeline = best.job.parallel.pipeline > 1;
+    struct Mesh {
+        std::string name;
+        bool tensor, pipeline;
+    };
+    std::vector<Mesh> meshes = {{tensor ? "without tensor groups" : "with tensor groups", !tensor, pipeline},
+                                {pipeline ? "without a pipeline" : "with a pipeline", tensor, !pipeline},
+                                {tensor && pipeline ? "with neither" : "with both", !tensor, !pipeline}};
+    if (tensor != pipeline) meshes.pop_back();  // of an axis less and one more the first two tell
+    std::vector<Rival> rivals;
+    for (Mesh& mesh : meshes) {
+        const Row* nearest = nullptr;
+        for (const Row& row : rows) {
+            if (row.outcome == Outcome::impossible || row.outcome == Outcome::not_run) continue;
+            if ((row.job.parallel.tensor > 1) != mesh.tensor ||
+                (row.job.parallel.pipeline > 1) != mesh.pipeline)
+                continue;
+            if (job_key(row) == job && (!nearest || is_nearer(row, *nearest))) nearest = &row;
+        }
+        if (!nearest) continue;
+        rivals.push_back(
+            {std::move(mesh.name), nearest,
+             nearest->fits() ? loss_of(*nearest, best) : "does not fit: " + why(*nearest, rows)});
+    }
+    return rivals;
+}
+
+std::string parts_text(const Row& row) {
+    std::string text = fmt::format("kernels {}", ms_text(row.mean_kernel_s));
+    for (const MeshAxis& axis : row.axes)
+        text += fmt::format(", {} {}", words_of(axis), ms_text(axis.exposed_s));
+    return text + fmt::format(", rest {}", ms_text(rest_of(row)));
+}
+
+}  // namespace shardscope::trainer::planner
