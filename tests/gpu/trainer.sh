@@ -80,6 +80,9 @@ parity "gpt.toml, 4 experts" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.atte
 parity "gpt.toml as a llama, 4 experts with a capacity" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.type=llama \
     --model.attention=fused --data.path="$text" --model.experts=4 --model.capacity_factor=1.25
 
+parity "gpt.toml, 4 experts that pairs of ranks divide" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused \
+    --data.path="$text" --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01 --parallel.expert=2
+
 section "the same: strategy, wrap, offload, ranks; every third in bf16, every second checkpointed"
 number=0
 for strategy in FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD ddp; do
@@ -149,6 +152,7 @@ apart() { # WHAT RANKS JOB KEY ...: losses near, memory equal; a dry run's proce
 keys=(--data.path="$text")
 if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
     apart "DDP" 2 "$grid" "${keys[@]}" --parallel.mode=ddp
+    apart "experts, divided" 2 "$grid" "${keys[@]}" --model.experts=4 --model.experts_per_token=2 --parallel.expert=2
     apart "HYBRID_SHARD, 2 x 2" 4 "$grid" "${keys[@]}" --fsdp.sharding_strategy=HYBRID_SHARD --fsdp.shard_group=2
     would "FULL_SHARD, 2 threads with NCCL" || {
         CUDA_VISIBLE_DEVICES=$cards train threads "$grid" "${keys[@]}" --run.ranks=2 --run.device=cuda --run.comm=nccl

@@ -193,6 +193,33 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
 }
 
 // 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
+// Ranks have all experts, half of them or one; the optimizer's state goes with them.
+TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {
+    const auto on = [&](int expert, int data, job::ParallelMode mode, job::FsdpLayout layout) {
+        job::Job job = on_text(small_gpt(data));
+        job.model.experts = 4;
+        job.model.experts_per_token = 2;
+        job.parallel.mode = mode;
+        job.parallel.expert = expert;
+        job.fsdp.layout = layout;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {
+        on(1, 1, job::ParallelMode::none, job::FsdpLayout::fsdp1),
+        on(2, 4, job::ParallelMode::fsdp, job::FsdpLayout::fsdp1),
+        on(2, 2, job::ParallelMode::ddp, job::FsdpLayout::fsdp1),
+        on(4, 4, job::ParallelMode::fsdp, job::FsdpLayout::fsdp2),
+        on(2, 4, job::ParallelMode::ddp, job::FsdpLayout::fsdp1),
+    };
+    const std::vector<double> expected = train(meshes[0]);
+    for (std::size_t i = 0; i < meshes.size(); ++i) {
+        const std::vector<double> found = train_in_two(meshes[i], meshes[(i + 1) % meshes.size()]);
+        ASSERT_EQ(found.size(), expected.size());
+        for (std::size_t s = 0; s < expected.size(); ++s)
+            EXPECT_NEAR(found[s] / expected[s], 1, 1e-6) << "mesh " << i << ", step " << s;
+    }
+}
+
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
     job::Job job = on_text(small_gpt(4));
     job.fsdp.sharding_strategy = job::ShardingStrategy::hybrid_shard;

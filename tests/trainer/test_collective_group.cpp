@@ -115,6 +115,48 @@ TEST_P(CollectiveGroupTest, ExchangesPieces) {
     }
 }
 
+// From rank i to rank j go (3 i + 5 j) mod 7 times `each` elements, some of them none.
+TEST_P(CollectiveGroupTest, ExchangesAsMuchAsTheCountsSay) {
+    const int members = GetParam();
+    GroupRig rig(members);
+    for (const std::int64_t each : {1, 30'000}) {
+        const auto count = [&](int from, int to) { return each * ((3 * from + 5 * to) % 7); };
+        const auto room = static_cast<std::size_t>(7 * each * members);
+        std::vector<std::vector<float>> input, output(static_cast<std::size_t>(members));
+        std::vector<std::future<void>> ends;
+        for (int r = 0; r < members; ++r) {
+            std::vector<float>& own = input.emplace_back();
+            for (std::size_t i = 0; i < room; ++i)
+                own.push_back(static_cast<float>(value(5, r, std::ssize(own))));
+            output[static_cast<std::size_t>(r)].assign(room + 1, -1);
+        }
+        for (int r = 0; r < members; ++r) {
+            collective::CollectiveCall call{
+                plan::Operation::all_to_all, plan::DType::fp32, output[static_cast<std::size_t>(r)].data(),
+                input[static_cast<std::size_t>(r)].data(), static_cast<std::int64_t>(room)};
+            for (int other = 0; other < members; ++other) {
+                call.sends.push_back(count(r, other));
+                call.receives.push_back(count(other, r));
+            }
+            ends.push_back(rig.begin(r, rig.launch(r, call)));
+        }
+        for (std::future<void>& end : ends) end.get();
+        for (int r = 0; r < members; ++r) {
+            const std::vector<float>& got = output[static_cast<std::size_t>(r)];
+            std::size_t at = 0;
+            for (int from = 0; from < members; ++from) {
+                std::int64_t sent = 0;
+                for (int before = 0; before < r; ++before) sent += count(from, before);
+                const auto first = input[static_cast<std::size_t>(from)].begin() + sent;
+                ASSERT_TRUE(
+                    std::equal(first, first + count(from, r), got.begin() + static_cast<std::ptrdiff_t>(at)));
+                at += static_cast<std::size_t>(count(from, r));
+            }
+            ASSERT_EQ(got[at], -1);
+        }
+    }
+}
+
 TEST(CollectiveGroup, RefusesToExchangeUnequalPieces) {
     GroupRig rig(3);
     std::array<float, 8> memory{};

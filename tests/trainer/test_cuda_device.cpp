@@ -181,6 +181,23 @@ TEST_F(LocalGroupTest, ExchangesPieces) {
     EXPECT_THAT(output[1], ::testing::ElementsAre(2, 3, 12, 13));
 }
 
+TEST_F(LocalGroupTest, ExchangesAsMuchAsTheCountsSay) {
+    LocalGroup group({0, 1}, 0);
+    const std::vector<std::int64_t> counts[2] = {{0, 3}, {1, 2}};
+    std::array<std::array<float, 6>, 2> input{{{1, 2, 3, 4}, {11, 12, 13, 14}}}, output{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        const auto p = static_cast<std::size_t>(place);
+        auto collective =
+            launch(place, 2, 0, plan::Operation::all_to_all, output[p].data(), input[p].data(), 6);
+        collective.call.sends = counts[p];
+        collective.call.receives = {counts[0][p], counts[1][p]};
+        group.enqueue(collective, stream);
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_THAT(output[0], ::testing::ElementsAre(11, 0, 0, 0, 0, 0));
+    EXPECT_THAT(output[1], ::testing::ElementsAre(1, 2, 3, 12, 13, 0));
+}
+
 TEST_F(LocalGroupTest, AMemberThatDoesNotArriveIsNamed) {
     LocalGroup group({4, 6}, 0.05);
     std::array<float, 2> buffer{};

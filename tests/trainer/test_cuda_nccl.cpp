@@ -128,6 +128,24 @@ TEST_F(NcclGroups, ExchangePieces) {
     EXPECT_THAT(output[2], ElementsAre(4, 5, 14, 15, 24, 25));
 }
 
+// Three elements go from the first to the second, one the other way, two from the second to itself.
+TEST_F(NcclGroups, ExchangeAsMuchAsTheCountsSay) {
+    const auto groups = make_nccl_groups(played_nccl::library(), {{0, 1}}, {0, 1}, 0);
+    const std::vector<std::int64_t> counts[2] = {{0, 3}, {1, 2}};
+    std::array<std::array<float, 6>, 2> input{}, output{};
+    const auto thrown = all(2, [&](int place, CountedStream& stream) {
+        const auto p = static_cast<std::size_t>(place);
+        for (std::size_t i = 0; i < 6; ++i) input[p][i] = static_cast<float>(10 * p + i + 1);
+        auto collective = launch(place, 0, plan::Operation::all_to_all, output[p].data(), input[p].data(), 6);
+        collective.call.sends = counts[p];
+        collective.call.receives = {counts[0][p], counts[1][p]};
+        groups[0]->enqueue(collective, stream);
+    });
+    EXPECT_THAT(thrown, ::testing::Each(""));
+    EXPECT_THAT(output[0], ElementsAre(11, 0, 0, 0, 0, 0));
+    EXPECT_THAT(output[1], ElementsAre(1, 2, 3, 12, 13, 0));
+}
+
 // Ranks 0 and 1 are pipeline stages that send to each other at the same time, three messages each way, and
 // receive only then: each direction is a communicator of its own, with a stream of its own.
 TEST_F(NcclGroups, SendMessagesBothWaysAtTheSameTime) {

@@ -95,6 +95,29 @@ TEST(JobChecks, OfExperts) {
     EXPECT_EQ(parse_job(gpt + "experts = 4\nexperts_per_token = 4\n" + text, "job.toml").model.experts, 4);
 }
 
+TEST(JobChecks, OfExpertGroups) {
+    const auto of = [](const std::string& ranks, const std::string& experts, const std::string& more = "") {
+        return error_of("[run]\nranks = " + ranks + "\n[model]\ntype = 'gpt'\nexperts = " + experts +
+                        "\n[parallel]\nexpert = 4\n" + more + "\n[data]\ntype = 'text'\npath = 'x'\n");
+    };
+    EXPECT_EQ(of("8", "8"), "no error");
+    EXPECT_THAT(of("8", "6"),
+                StartsWith("job.toml:7: parallel.expert: 6 experts cannot be divided among 4 ranks; "
+                           "the nearest number of ranks that works is 2"));
+    EXPECT_THAT(of("6", "8"),
+                StartsWith("job.toml:7: parallel.expert: 6 ranks that read different samples cannot "
+                           "be cut into groups of 4; the nearest number of ranks that works is 2"));
+    EXPECT_THAT(of("8", "8", "tensor = 4"), HasSubstr("2 ranks that read different samples"));
+    EXPECT_THAT(of("8", "8", "[fsdp]\nsharding_strategy = 'HYBRID_SHARD'\nshard_group = 2"),
+                HasSubstr("2 ranks of a shard group cannot be cut into groups of 4"));
+    EXPECT_THAT(of("8", "8", "mode = 'ddp'\n[ddp]\nshard_optimizer = true"),
+                StartsWith("job.toml:7: parallel.expert: a sharded optimizer keeps"));
+    EXPECT_THAT(of("8", "8", "[optimizer]\ntype = 'lamb'"),
+                StartsWith("job.toml:9: optimizer.type: lars and lamb need the norm"));
+    EXPECT_THAT(error_of("[run]\nranks = 2\n[parallel]\nexpert = 2"),
+                StartsWith("job.toml:4: parallel.expert: there are no experts; set model.experts"));
+}
+
 // The CPU's figures are unchanged; a GPU's kernels support heads of up to 256 features.
 TEST(JobChecks, AttentionFollowsTheDeviceAndTheWidthOfAHead) {
     const auto kind = [](const std::string& device, const std::string& attention, int width) {

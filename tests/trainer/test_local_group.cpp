@@ -59,9 +59,12 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
     // Runs one collective. Each rank's memory has `size` elements, of which element i starts as value(rank,
     // i); input and output begin at the given elements of it. Returns all memories.
     template <class T>
-    std::vector<Floats> run(collective::CollectiveCall call, std::int64_t size,
-                            const std::function<std::int64_t(int rank)>& input,
-                            const std::function<std::int64_t(int rank)>& output) const {
+    std::vector<Floats> run(
+        collective::CollectiveCall call, std::int64_t size,
+        const std::function<std::int64_t(int rank)>& input,
+        const std::function<std::int64_t(int rank)>& output,
+        const std::function<void(int rank, collective::CollectiveCall& call)>& finish =
+            [](int, collective::CollectiveCall&) {}) const {
         Scheduler scheduler(2, nullptr);
         LocalGroup group(ranks(), {}, nullptr, cache_bytes_);
         std::vector<std::vector<T>> memories;
@@ -76,6 +79,7 @@ class LocalGroupTest : public ::testing::TestWithParam<int> {
             const auto rank = static_cast<std::size_t>(r);
             call.input = memories[rank].data() + input(r);
             call.output = memories[rank].data() + output(r);
+            finish(r, call);
             scheduler.enqueue_arrival(streams[rank], {}, group.join(r, 0, call), rank);
         }
         scheduler.wait_all();
@@ -165,6 +169,33 @@ TEST_P(LocalGroupTest, AllToAllExchangesPieces) {
                           value(static_cast<int>(i / piece), r * piece + i % piece));
             }
         }
+    }
+}
+
+// From rank i to rank j go (3 i + 5 j) mod 7 elements, some of them none.
+TEST_P(LocalGroupTest, AllToAllExchangesAsMuchAsTheCountsSay) {
+    const auto count = [](int from, int to) { return std::int64_t{(3 * from + 5 * to) % 7}; };
+    const std::int64_t room = 7 * ranks();
+    const auto results = run<float>(
+        call_of(plan::Operation::all_to_all, room), 2 * room, zero, [&](int) { return room; },
+        [&](int rank, collective::CollectiveCall& call) {
+            call.sends.clear();
+            call.receives.clear();
+            for (int other = 0; other < ranks(); ++other) {
+                call.sends.push_back(count(rank, other));
+                call.receives.push_back(count(other, rank));
+            }
+        });
+    for (int r = 0; r < ranks(); ++r) {
+        std::int64_t at = room;
+        for (int from = 0; from < ranks(); ++from) {
+            std::int64_t sent = 0;
+            for (int before = 0; before < r; ++before) sent += count(from, before);
+            for (std::int64_t i = 0; i < count(from, r); ++i, ++at)
+                ASSERT_EQ(results[static_cast<std::size_t>(r)][static_cast<std::size_t>(at)],
+                          value(from, sent + i));
+        }
+        ASSERT_EQ(results[static_cast<std::size_t>(r)][static_cast<std::size_t>(at)], value(r, at));
     }
 }
 

@@ -93,6 +93,26 @@ TEST(Meshes, HaveThePipelineOutermost) {
     EXPECT_EQ((Mesh{4, 2, 1, 2}.all_data()), Group::data);
 }
 
+// An expert group takes neighbours that read different samples; those at its places, in groups of their own,
+// have the same experts.
+TEST(Meshes, HaveExpertGroupsInsideTheDataAxes) {
+    const Mesh mesh{24, 6, 2, 1, 3};  // tensor 2, shard 6, replicas 2, expert 3
+    EXPECT_EQ(members_of(mesh, Group::expert, 15), (std::vector{13, 15, 17}));
+    EXPECT_EQ(members_of(mesh, Group::expert_data, 15), (std::vector{3, 9, 15, 21}));
+    EXPECT_EQ(members_of(mesh, Group::expert_shard, 15), (std::vector{15, 21}));
+    EXPECT_EQ(mesh.place(Group::expert, 15), 1);
+    EXPECT_EQ(mesh.place(Group::expert_data, 15), 2);
+    EXPECT_EQ(mesh.place(Group::expert_shard, 15), 0);
+    EXPECT_NE((Mesh{4, 4, 1, 1, 4}.id(Group::expert, 3)), CommunicatorId::world);
+    const Mesh copies{8, 1, 1, 1, 2};  // without shards, an expert group has the copy
+    EXPECT_EQ(copies.copy_size(), 2);
+    EXPECT_EQ(copies.size(Group::expert_shard), 1);
+    EXPECT_EQ(members_of(copies, Group::expert_data, 3), (std::vector{1, 3, 5, 7}));
+    EXPECT_EQ(mesh.expert_group_of(mesh.id(Group::expert_data, 15)), Group::expert_data);
+    EXPECT_EQ(mesh.expert_group_of(mesh.id(Group::shard, 15)), Group::world);
+    EXPECT_EQ((Mesh{8, 4, 2}.id(Group::expert, 3)), CommunicatorId::none);
+}
+
 // Of every small mesh: places are the inverse of members, a rank is what its places say, every communicator
 // holds the ranks that know it by its number, and no number is used twice.
 TEST(Meshes, NumberTheirCommunicatorsUniquely) {

@@ -32,11 +32,11 @@ void append_parts(std::vector<OwnedPiece>& owned, const OwnedPiece& held, std::i
 
 // Appends the runs of a rank's piece of its part of a parameter that are neighbours in the whole parameter.
 void append_whole(std::vector<sharding::StatePiece>& held, const sharding::StatePiece& piece,
-                  const model::Parameter& parameter, int tensor) {
+                  const model::Parameter& parameter, int place) {
     if (parameter.cut.cut == model::Cut::none) return held.push_back(piece);
     const std::int64_t end = piece.first + piece.elements;
     for (std::int64_t first = piece.first; first < end;) {
-        const model::WholeRun run = model::whole_run(parameter, first, tensor);
+        const model::WholeRun run = model::whole_run(parameter, first, place);
         // What lies beyond the whole parameter is padding.
         const std::int64_t last = std::min(end, run.end);
         sharding::StatePiece part = piece;
@@ -62,10 +62,10 @@ RunLayout layout_of(const sharding::Program& program) {
         const sharding::OptimizerPlanner& optimizer = program.role(role).optimizer();
         for (int place = 0; place < layout.mesh.copy_size(); ++place) {
             std::vector<sharding::StatePiece>& held = layout.places.emplace_back();
-            for (const sharding::StatePiece& piece : optimizer.pieces(layout.mesh.shard_index(place))) {
+            for (const sharding::StatePiece& piece : optimizer.pieces(place)) {
                 const model::Parameter& parameter =
                     *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
-                append_whole(held, piece, parameter, layout.mesh.tensor_index(place));
+                append_whole(held, piece, parameter, layout.mesh.place(parameter.cut.group, place));
             }
         }
     }

@@ -68,7 +68,7 @@ fs::path CheckpointSaver::unfinished(std::int64_t step) const {
 void CheckpointSaver::save(int rank, std::int64_t steps_done, const RankMemory& memory) {
     if (settings_.world) return save_together(steps_done, memory);
     const int place = layout_.place_of(rank);
-    if (layout_.mesh.replica(rank) > 0 || !plan_.writers.contains(place)) return;
+    if (layout_.rank_at(place) != rank || !plan_.writers.contains(place)) return;
     Pending& pending = begin(steps_done);
     std::int64_t bytes = 0;
     std::optional<std::string> error;

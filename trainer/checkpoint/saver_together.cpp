@@ -56,7 +56,7 @@ void CheckpointSaver::save_together(std::int64_t step, const RankMemory& memory)
 CheckpointSaver::Part CheckpointSaver::write_own_part(std::int64_t step, const RankMemory& memory) const {
     const int rank = settings_.world->rank(), place = layout_.place_of(rank);
     Part part;
-    if (layout_.mesh.replica(rank) > 0 || !plan_.writers.contains(place)) return part;
+    if (layout_.rank_at(place) != rank || !plan_.writers.contains(place)) return part;
     try {
         std::vector<std::uint32_t> checksums(plan_.pieces.size());
         part.bytes = write_part(plan_, part_place_, place, unfinished(step), memory, checksums);

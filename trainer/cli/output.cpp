@@ -90,6 +90,8 @@ std::string model_words(const job::Job& job) {
     text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
     if (job.model.activation != kernels::ActivationKind::none)
         text += fmt::format(", activation {}", name_of(job.model.activation));
+    if (job.model.experts > 0)
+        text += fmt::format(", {} of {} experts per token", job.model.experts_per_token, job.model.experts);
     return job.model.type == job::ModelType::mlp ? text
                                                  : text + fmt::format(", context {}", job.model.context);
 }
@@ -168,6 +170,7 @@ std::string describe_run(const sharding::Program& program) {
         words.push_back(fmt::format("tensor groups of {}{}", job.parallel.tensor,
                                     job.parallel.sequence ? " with sequence parallelism" : ""));
     }
+    if (job.parallel.expert > 1) words.push_back(fmt::format("expert groups of {}", job.parallel.expert));
     if (job.parallel.pipeline > 1) {
         const std::string each = job.parallel.virtual_stages > 1
                                      ? fmt::format(" with {} stages each", job.parallel.virtual_stages)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "trainer/plan/plan.h"
 
@@ -11,7 +12,8 @@ namespace shardscope::trainer::collective {
 // reduce_scatter whose output is its own piece of the input; broadcast). If the elements of an all_gather or
 // reduce_scatter are not divisible by the number of members, pieces are rounded up and the last ones are
 // shorter or empty. An all_to_all moves piece i of the member at place j to piece j of the one at place i; it
-// is not in place, and its pieces are equal.
+// is not in place, and its pieces are equal unless `sends` and `receives` say how long each is; then they lie
+// one behind the other, from the beginning of input and output.
 //
 // A message is a collective of two members, in a communicator of its own (Mesh::channel): the one at place 0
 // sends, the one at place 1 receives; output and input are both the one buffer that it has.
@@ -25,6 +27,8 @@ struct CollectiveCall {
         0;                     // all_gather: of the output; reduce_scatter: of the input; else of either
     std::int32_t divisor = 1;  // sums are divided by this
     plan::Reduction reduction = plan::Reduction::sum;  // max: all_reduce of fp32 alone
+    // all_to_all: the elements that go to each member, and that come from it; empty: equal pieces.
+    std::vector<std::int64_t> sends = {}, receives = {};
 };
 
 }  // namespace shardscope::trainer::collective

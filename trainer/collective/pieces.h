@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -27,14 +29,28 @@ inline ElementRange piece_of(std::int64_t elements, std::size_t members, std::si
     return {begin, std::min(elements, begin + each)};
 }
 
-// The elements of each piece of an all_to_all.
-inline std::int64_t exchanged_piece(const CollectiveCall& call, std::size_t members) {
+// The piece at a place of a buffer that is divided as an all_to_all says.
+inline ElementRange exchanged_piece(const CollectiveCall& call, const std::vector<std::int64_t>& counts,
+                                    std::size_t members, std::size_t place) {
+    if (!counts.empty()) {
+        const auto own = counts.begin() + static_cast<std::ptrdiff_t>(place);
+        const std::int64_t begin = std::accumulate(counts.begin(), own, std::int64_t{0});
+        return {begin, begin + *own};
+    }
     const auto n = static_cast<std::int64_t>(members);
     if (call.full_elements % n != 0) {
         throw std::logic_error(
             fmt::format("all_to_all of {} elements cannot be divided among {} ranks", call.full_elements, n));
     }
-    return call.full_elements / n;
+    const std::int64_t each = call.full_elements / n, begin = static_cast<std::int64_t>(place) * each;
+    return {begin, begin + each};
+}
+// What an all_to_all sends to, or receives from, the member at a place.
+inline ElementRange sent_piece(const CollectiveCall& call, std::size_t members, std::size_t place) {
+    return exchanged_piece(call, call.sends, members, place);
+}
+inline ElementRange received_piece(const CollectiveCall& call, std::size_t members, std::size_t place) {
+    return exchanged_piece(call, call.receives, members, place);
 }
 
 // Whether two members that call these operations take part in the same collective. A send fits a receive.

@@ -40,7 +40,7 @@ void check_call(const plan::Mesh& mesh, int rank, const device::CollectiveLaunch
             if (!can_sum(collective.call.dtype)) throw std::logic_error("collectives do not sum integers");
             break;
         case plan::Operation::all_to_all:
-            (void)collective::exchanged_piece(collective.call, ranks.size());
+            (void)collective::sent_piece(collective.call, ranks.size(), 0);
             break;
         case plan::Operation::all_gather:
         case plan::Operation::broadcast:

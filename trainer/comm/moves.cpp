@@ -54,7 +54,7 @@ class Exchange : public Transfer {
         for (std::size_t i = 1; i < context.members(); ++i) {
             const std::size_t to = context.after(i);
             const std::span<const std::byte> input = input_for(context, to);
-            const Piece theirs = piece(context, to);
+            const Piece theirs = piece(context, to, false);
             const std::span<std::byte> place(output + theirs.begin, static_cast<std::size_t>(theirs.bytes));
             peers_.push_back({to, std::ssize(input),
                               MessageLine::sends(context.wire, context.ranks[to], tag, 1,
@@ -95,29 +95,29 @@ class Exchange : public Transfer {
     struct Piece {
         std::int64_t begin, bytes;
     };
-    static Piece piece(const TransferContext& context, std::size_t place) {
+    // The piece of the member at a place, in the input if it is `sent` to it, else in the output.
+    static Piece piece(const TransferContext& context, std::size_t place, bool sent) {
         const collective::CollectiveCall& call = context.launch.call;
-        if (call.operation == plan::Operation::all_to_all) {
-            const std::int64_t bytes =
-                collective::exchanged_piece(call, context.members()) * size_of(call.dtype);
-            return {static_cast<std::int64_t>(place) * bytes, bytes};
-        }
-        const collective::ElementRange range =
-            collective::piece_of(call.full_elements, context.members(), place);
+        const std::size_t members = context.members();
+        const collective::ElementRange range = call.operation != plan::Operation::all_to_all
+                                                   ? collective::piece_of(call.full_elements, members, place)
+                                               : sent ? collective::sent_piece(call, members, place)
+                                                      : collective::received_piece(call, members, place);
         return {range.begin * size_of(call.dtype), range.count() * size_of(call.dtype)};
     }
     // What the member at a place gets.
     static std::span<const std::byte> input_for(const TransferContext& context, std::size_t to) {
         const collective::CollectiveCall& call = context.launch.call;
         const bool gathers = call.operation == plan::Operation::all_gather;
-        const Piece own = piece(context, gathers ? context.place() : to);
+        const Piece own = piece(context, gathers ? context.place() : to, true);
         return {static_cast<const std::byte*>(call.input) + (gathers ? 0 : own.begin),
                 static_cast<std::size_t>(own.bytes)};
     }
     static SlicedCopy own_copy(const TransferContext& context) {
         const collective::CollectiveCall& call = context.launch.call;
         const std::span<const std::byte> own = input_for(context, context.place());
-        return {own.data(), static_cast<std::byte*>(call.output) + piece(context, context.place()).begin,
+        return {own.data(),
+                static_cast<std::byte*>(call.output) + piece(context, context.place(), false).begin,
                 std::ssize(own), call.full_elements * size_of(call.dtype)};
     }
 

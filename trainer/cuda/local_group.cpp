@@ -54,13 +54,17 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
                                   stream);
         }
         case plan::Operation::all_to_all: {
-            const auto piece =
-                static_cast<std::size_t>(collective::exchanged_piece(own, calls.size()) * size_of(own.dtype));
+            const std::int64_t size = size_of(own.dtype);
             for (std::size_t from = 0; from < calls.size(); ++from) {
-                check(cudaMemcpyAsync(static_cast<std::byte*>(own.output) + from * piece,
-                                      static_cast<const std::byte*>(calls[from].input) + place * piece, piece,
-                                      cudaMemcpyDefault, stream),
-                      "cudaMemcpyAsync");
+                const collective::ElementRange sent =
+                                                   collective::sent_piece(calls[from], calls.size(), place),
+                                               to = collective::received_piece(own, calls.size(), from);
+                if (sent.count() == 0) continue;
+                check(
+                    cudaMemcpyAsync(static_cast<std::byte*>(own.output) + to.begin * size,
+                                    static_cast<const std::byte*>(calls[from].input) + sent.begin * size,
+                                    static_cast<std::size_t>(sent.count() * size), cudaMemcpyDefault, stream),
+                    "cudaMemcpyAsync");
             }
             return;
         }

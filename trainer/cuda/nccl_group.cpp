@@ -152,17 +152,20 @@ void NcclGroup::issue(const device::CollectiveLaunch& collective, NcclComm* comm
 // A group of messages, which NCCL carries out together.
 void NcclGroup::exchange(const collective::CollectiveCall& call, NcclComm* comm, cudaStream_t stream) {
     const int type = type_of(call.dtype);
-    const std::int64_t piece = collective::exchanged_piece(call, members_.size());
-    const std::int64_t bytes = piece * size_of(call.dtype);
+    const std::int64_t size = size_of(call.dtype);
+    const auto* input = static_cast<const std::byte*>(call.input);
+    auto* output = static_cast<std::byte*>(call.output);
     nccl_.check(nccl_.GroupStart(), "ncclGroupStart");
     try {
         for (std::size_t m = 0; m < members_.size(); ++m) {
             const auto peer = static_cast<int>(m);
-            const auto* in = static_cast<const std::byte*>(call.input) + peer * bytes;
-            auto* out = static_cast<std::byte*>(call.output) + peer * bytes;
-            nccl_.check(nccl_.Send(in, static_cast<std::size_t>(piece), type, peer, comm, stream), "ncclSend",
-                        comm);
-            nccl_.check(nccl_.Recv(out, static_cast<std::size_t>(piece), type, peer, comm, stream),
+            const collective::ElementRange sent = collective::sent_piece(call, members_.size(), m),
+                                           received = collective::received_piece(call, members_.size(), m);
+            nccl_.check(nccl_.Send(input + sent.begin * size, static_cast<std::size_t>(sent.count()), type,
+                                   peer, comm, stream),
+                        "ncclSend", comm);
+            nccl_.check(nccl_.Recv(output + received.begin * size, static_cast<std::size_t>(received.count()),
+                                   type, peer, comm, stream),
                         "ncclRecv", comm);
         }
     } catch (...) {

@@ -47,12 +47,19 @@ void all_gather(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
 
 void all_to_all(const Calls& calls, std::size_t place, std::size_t cache_bytes) {
     const collective::CollectiveCall& own = calls[place];
-    const std::int64_t piece = collective::exchanged_piece(own, calls.size()) * size_of(own.dtype);
+    const std::int64_t size = size_of(own.dtype);
     const bool streams = past(cache_bytes, own, calls.size());
     for (std::size_t from = 0; from < calls.size(); ++from) {
-        move_bytes(
-            static_cast<const std::byte*>(calls[from].input) + static_cast<std::int64_t>(place) * piece,
-            static_cast<std::byte*>(own.output) + static_cast<std::int64_t>(from) * piece, piece, streams);
+        const collective::ElementRange sent = collective::sent_piece(calls[from], calls.size(), place),
+                                       received = collective::received_piece(own, calls.size(), from);
+        if (sent.count() != received.count()) {
+            throw std::logic_error(
+                fmt::format("all_to_all: the member at place {} sends {} elements to that at "
+                            "place {}, which expects {}",
+                            from, sent.count(), place, received.count()));
+        }
+        move_bytes(static_cast<const std::byte*>(calls[from].input) + sent.begin * size,
+                   static_cast<std::byte*>(own.output) + received.begin * size, sent.count() * size, streams);
     }
 }
 

@@ -52,11 +52,15 @@ void add_group_rows(const plan::Mesh& mesh, const std::vector<int>& ranks, const
         };
         if (members.size() < 2 || std::none_of(members.begin(), members.end(), is_here)) continue;
         std::sort(members.begin(), members.end());
-        add(traces::schema::GroupRow{.group = static_cast<std::int64_t>(id),
-                                     .axis = axes_of(mesh, communicators[id]),
-                                     .ranks = traces::store::number_list(members),
-                                     .name = {},
-                                     .description = {}});
+        const plan::Group of_experts = mesh.expert_group_of(plan::CommunicatorId(id));
+        add(traces::schema::GroupRow{
+            .group = static_cast<std::int64_t>(id),
+            .axis = of_experts == plan::Group::world
+                        ? axes_of(mesh, communicators[id])
+                        : std::string(plan::kGroupNames[static_cast<std::size_t>(of_experts)]),
+            .ranks = traces::store::number_list(members),
+            .name = {},
+            .description = {}});
     }
 }
 

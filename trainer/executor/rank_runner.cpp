@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -79,7 +80,7 @@ plan::HostView RankRunner::contents(const plan::Arg& arg) {
 
 std::byte* RankRunner::address(const plan::Arg& arg) const {
     if (arg.buffer < 0) return nullptr;
-    return block_of(arg.buffer).data + arg.offset + arg.stride * shared_.mesh.shard_index(rank_);
+    return block_of(arg.buffer).data + arg.offset + arg.stride * shared_.mesh.place(arg.along, rank_);
 }
 
 // --- memory ----------------------------------------------------------------------------------------------
@@ -179,7 +180,13 @@ void RankRunner::prepare(const plan::Op& op) {
                        step_ * job.train.accumulation + op.micro,
                        lr_,
                        {}};
-    if (op.kind != plan::OpKind::kernel || op.kernel().segments < 0) return;
+    if (op.kind != plan::OpKind::kernel) return;
+    if (op.kernel().along == plan::Group::expert_shard) {
+        launch_.context.place = mesh.place(plan::Group::expert_shard, rank_);
+        launch_.context.tensor = mesh.place(plan::Group::expert, rank_);
+        launch_.context.tensors = mesh.expert;
+    }
+    if (op.kernel().segments < 0) return;
     launch_.context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
 }
 
@@ -193,6 +200,17 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
 plan::CommunicatorId RankRunner::communicator(const plan::Op& op) const {
     const plan::CollectiveOp& own = op.collective();
     return is_message(op) ? channel_of(shared_.mesh, rank_, own) : shared_.mesh.id(own.group, rank_);
+}
+
+// Of an all_to_all with counts, which the Plan has copied to the host and waited for.
+std::vector<std::int64_t> RankRunner::elements_by_member(const plan::Arg& counts, std::size_t members,
+                                                         std::int64_t row) const {
+    const auto* rows = reinterpret_cast<const std::int32_t*>(address(counts));
+    const std::size_t each = static_cast<std::size_t>(counts.bytes) / sizeof(std::int32_t) / members;
+    std::vector<std::int64_t> elements(members);
+    for (std::size_t m = 0; m < members; ++m)
+        elements[m] = row * std::accumulate(rows + m * each, rows + (m + 1) * each, std::int64_t{0});
+    return elements;
 }
 
 device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits,
@@ -213,8 +231,13 @@ device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& w
     launch.call.operation = own.operation;
     launch.call.dtype = own.dtype;
     launch.call.output = address(op.args[0]);
-    launch.call.input = address(op.args.back());
+    launch.call.input = address(op.args[op.args.size() > 1 ? 1 : 0]);
     launch.call.full_elements = op.bytes / size_of(own.dtype);
+    if (own.row > 0) {
+        const auto members = static_cast<std::size_t>(launch.members);
+        launch.call.sends = elements_by_member(op.args[2], members, own.row);
+        launch.call.receives = elements_by_member(op.args[3], members, own.row);
+    }
     launch.call.divisor = own.divisor;
     launch.call.reduction = own.reduction;
     launch.step = step_;

@@ -92,6 +92,8 @@ class RankRunner : public PlanWalk<RankRunner> {
 
     void prepare(const plan::Op& op);
     std::byte* address(const plan::Arg& arg) const;
+    std::vector<std::int64_t> elements_by_member(const plan::Arg& counts, std::size_t members,
+                                                 std::int64_t row) const;
     device::StreamIndex index(plan::Stream stream) const {
         return streams_[static_cast<std::size_t>(stream)];
     }

@@ -1,8 +1,22 @@
 #include "trainer/executor/rank_trace.h"
 
+#include <numeric>
+#include <vector>
+
 #include "trainer/executor/nccl_payloads.h"
 
 namespace shardscope::trainer::executor {
+
+namespace {
+
+// The bytes that a collective moves: those of the Plan, or of the rows that this rank sends.
+std::int64_t bytes_of(const plan::Op& op, const device::CollectiveLaunch& launch) {
+    const std::vector<std::int64_t>& sends = launch.call.sends;
+    if (sends.empty()) return op.bytes;
+    return std::accumulate(sends.begin(), sends.end(), std::int64_t{0}) * size_of(launch.call.dtype);
+}
+
+}  // namespace
 
 void RankTrace::begin(const plan::Plan& plan) {
     plan_ = &plan;
@@ -70,7 +84,7 @@ void RankTrace::describe(const plan::Op& op, device::CollectiveLaunch& launch) {
     row.rank = rank_;
     row.correlation = next_correlation();
     row.operation = op.collective().operation;
-    row.bytes = op.bytes;
+    row.bytes = bytes_of(op, launch);
     row.padding = op.collective().padding;
     row.group = format_as(launch.communicator);
     row.group_size = launch.members;
@@ -87,7 +101,7 @@ void RankTrace::describe(const plan::Op& op, device::CollectiveLaunch& launch) {
 void RankTrace::push_collective(const plan::Op& op, const device::CollectiveLaunch& launch) const {
     if (!log_ && !tells_collectives()) return;
     const NcclPayload payload = nccl_payload(launch.call.operation, launch.communicator, launch.members,
-                                             op.bytes, launch.call.divisor);
+                                             bytes_of(op, launch), launch.call.divisor);
     if (log_) {
         if (payload.schema != 0) log_->payload(payload.schema, &payload.value, payload.size);
         log_->push(instruments_->collective_call[static_cast<std::size_t>(launch.call.operation)], -1,

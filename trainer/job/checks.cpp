@@ -31,6 +31,7 @@ class Checks {
         attention();
         data();
         strategy();
+        expert_groups();
         precision();
         optimizer();
         rest();
@@ -53,6 +54,7 @@ class Checks {
     void shape();
     void model() const;
     void experts() const;
+    void expert_groups() const;
     void attention();
     void data() const;
     void strategy();
@@ -173,6 +175,38 @@ void Checks::experts() const {
     if (model.fused_activation) {
         refuse("model.fused_activation", "model.experts",
                "the matmuls of experts compute no activation; omit the key");
+    }
+}
+
+// Called when the strategy has its final name.
+void Checks::expert_groups() const {
+    const int ranks = job_.parallel.expert, experts = job_.model.experts, data = job_.data_ranks();
+    if (ranks == 1) return;
+    if (experts == 0) {
+        refuse("parallel.expert", "model.experts",
+               "there are no experts; set model.experts, or omit the key");
+    }
+    const bool shards = job_.parallel.mode == ParallelMode::fsdp && job_.fsdp.shard_group > 0;
+    const int divided = shards ? job_.fsdp.shard_group : data;
+    int nearest = ranks;
+    while (experts % nearest != 0 || divided % nearest != 0) --nearest;
+    const auto wrong = [&](const std::string& other, const std::string& what) {
+        refuse("parallel.expert", other,
+               fmt::format("{}; the nearest number of ranks that works is {}", what, nearest));
+    };
+    if (experts % ranks != 0) {
+        wrong("model.experts", fmt::format("{} experts cannot be divided among {} ranks", experts, ranks));
+    }
+    if (divided % ranks != 0) {
+        wrong(shards ? "fsdp.shard_group" : "run.ranks",
+              fmt::format("{} ranks {} cannot be cut into groups of {}", divided,
+                          shards ? "of a shard group" : "that read different samples", ranks));
+    }
+    if (job_.parallel.mode == ParallelMode::ddp && job_.ddp.shard_optimizer) {
+        refuse("parallel.expert", "ddp.shard_optimizer",
+               "a sharded optimizer keeps all parameters in one buffer, of which experts would be on fewer "
+               "ranks; "
+               "set ddp.shard_optimizer to false, or parallel.mode to \"fsdp\"");
     }
 }
 
@@ -459,6 +493,12 @@ void Checks::optimizer() {
                "lars and lamb need the norm of a whole parameter, which a tensor group cuts; choose adamw or "
                "sgd, "
                "or set parallel.tensor to 1");
+    }
+    if (job_.parallel.expert > 1 && (type == OptimizerType::lars || type == OptimizerType::lamb)) {
+        refuse(
+            "optimizer.type", "parallel.expert",
+            "lars and lamb need the norm of a whole parameter, which an expert group cuts; choose adamw or "
+            "sgd, or set parallel.expert to 1");
     }
     if (optimizer.nesterov && type != OptimizerType::sgd && type != OptimizerType::lars) {
         refuse("optimizer.nesterov", "optimizer.type", "only sgd and lars have momentum of this kind");

@@ -178,6 +178,7 @@ struct ParallelSection {
     int pipeline = 1;               // places of the pipeline, each with other layers
     std::string schedule = "1f1b";  // of the micro-batches through it (pipeline/schedule_table.h)
     int virtual_stages = 1;         // stages of each place
+    int expert = 1;                 // ranks that divide the experts, among those that read different samples
 };
 
 struct FsdpSection {

@@ -280,6 +280,11 @@ std::vector<Key> make_keys() {
         parallel.integer("virtual_stages", &ParallelSection::virtual_stages, 1, 64,
                          "stages of each place; more than 1 with an interleaved schedule"),
 
+        parallel.integer(
+            "expert", &ParallelSection::expert, 1, 1024,
+            "ranks that divide the experts of each block, among those that read different samples; "
+            "all_to_all takes tokens there and back"),
+
         fsdp.choice(
             "sharding_strategy", &FsdpSection::sharding_strategy, strategy_names(),
             "what is sharded, as PyTorch names it; ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, ZERO_1 ddp "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/expert_parallel.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 
@@ -33,9 +34,13 @@ void grouped_kernel(Graph& graph, plan::Kernel kernel, std::string_view transpos
 // --- experts
 // -------------------------------------------------------------------------------------------------
 
-GroupedLinear::GroupedLinear(std::string attribute, int experts, int in, int out, float std)
-    : Module("GroupedLinear", std::move(attribute)), experts_(experts), in_(in), out_(out) {
-    add_parameter("weight", std::int64_t{experts} * out, in, {InitKind::normal, 0, std});
+GroupedLinear::GroupedLinear(std::string attribute, const ExpertsShape& experts, int in, int out, float std)
+    : Module("GroupedLinear", std::move(attribute)),
+      experts_(experts.experts / experts.ranks),
+      in_(in),
+      out_(out) {
+    add_parameter("weight", std::int64_t{experts.experts} * out, in, {InitKind::normal, 0, std},
+                  expert_cut(experts.ranks));
 }
 
 plan::Tensor GroupedLinear::forward(Graph& graph, const plan::Tensor& x) {
@@ -78,10 +83,9 @@ plan::Tensor GroupedLinear::forward(Graph& graph, const plan::Tensor& x) {
 }
 
 Experts::Experts(std::string attribute, const MixtureShape& shape)
-    : Module("Experts", std::move(attribute)), gated_(shape.gated) {
-    const int experts = shape.experts.experts;
+    : Module("Experts", std::move(attribute)), gated_(shape.gated), divided_(shape.experts.ranks > 1) {
     const auto linear = [&](const char* called, int in, int out, float std) {
-        add_child(std::make_unique<GroupedLinear>(called, experts, in, out, std));
+        add_child(std::make_unique<GroupedLinear>(called, shape.experts, in, out, std));
     };
     linear(gated_ ? "w1" : "expand", shape.width, shape.hidden, shape.std);
     if (gated_) {
@@ -115,13 +119,36 @@ plan::Tensor MixtureOfExperts::forward(Graph& graph, const plan::Tensor& input) 
     const std::int64_t tokens = input.elements() / shape_.width;
     const Choices choices =
         choose(graph, to_dtype(graph, call(graph, child(kRouter), input), plan::DType::fp32), tokens);
-    plan::Tensor rows = dispatch(graph, input, choices);
-    graph.routed = {choices.counts, choices.rows, choices.rows};
-    rows = call(graph, child(kExperts), rows);
-    graph.routed = {};
+    plan::Tensor rows = compute(graph, dispatch(graph, input, choices), choices);
     plan::Tensor y = combine(graph, rows, choices);
     rows = {};
     return shape_.dropout > 0 ? call(graph, child(kDropout), y) : y;
+}
+
+// The experts' results for the rows, in the same order.
+plan::Tensor MixtureOfExperts::compute(Graph& graph, const plan::Tensor& rows, const Choices& choices) {
+    const auto run = [&](const Routed& routed, const plan::Tensor& of) {
+        graph.routed = routed;
+        plan::Tensor y = call(graph, child(kExperts), of);
+        graph.routed = {};
+        return y;
+    };
+    if (shape_.experts.ranks == 1) return run(choices.routed, rows);
+    const std::int64_t ranks = shape_.experts.ranks, own = shape_.experts.experts / ranks,
+                       k = shape_.experts.per_token, limit = capacity(choices.tokens * k);
+    std::int64_t most = ranks * choices.tokens * std::min(k, own);
+    if (limit > 0) most = std::min(most, ranks * own * limit);
+    const ExpertExchange exchange = exchange_counts(graph, choices.routed, most);
+    plan::Tensor y = run(exchange.there, send_to_experts(graph, rows, exchange, shape_.width));
+    return send_back(graph, y, exchange, shape_.width);
+}
+
+// Of each expert; 0: no limit.
+std::int64_t MixtureOfExperts::capacity(std::int64_t choices) const {
+    const ExpertsShape& of = shape_.experts;
+    if (of.capacity_factor == 0) return 0;
+    return static_cast<std::int64_t>(
+        std::ceil(of.capacity_factor * static_cast<double>(choices) / static_cast<double>(of.experts)));
 }
 
 MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Tensor& logits,
@@ -132,21 +159,16 @@ MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Ten
         return graph.activation(path + what, n, plan::DType::int32);
     };
     const bool balances = of.balance_loss > 0 && graph.training && wants(graph, logits);
-    const std::int64_t capacity =
-        of.capacity_factor > 0
-            ? static_cast<std::int64_t>(
-                  std::ceil(of.capacity_factor * static_cast<double>(all) / static_cast<double>(experts)))
-            : 0;
     Choices made;
     made.tokens = tokens;
-    made.rows = capacity > 0 ? std::min(all, experts * capacity) : all;
+    const std::int64_t limit = capacity(all), most = limit > 0 ? std::min(all, experts * limit) : all;
     plan::Tensor probabilities =
         graph.activation(path + ".probabilities", tokens * experts, plan::DType::fp32);
     const plan::Tensor chosen = integers(".chosen", all);
     plan::Tensor shares;
     made.weights = graph.activation(path + ".weights", all, plan::DType::fp32);
     made.places = integers(".places", all);
-    made.counts = integers(".counts", experts);
+    made.routed = {integers(".counts", experts), most, most};
     if (balances) shares = graph.activation(path + ".shares", experts, plan::DType::fp32);
     if (wants(graph, logits)) made.weights.value = graph.tape.new_value();
     {
@@ -154,12 +176,16 @@ MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Ten
         graph.kernel(plan::Kernel::choose_experts, "choose_experts",
                      {made.weights, chosen, probabilities, logits}, {tokens, experts, k},
                      kernels::choose_experts_cost(tokens, experts, k).flops);
-        graph.kernel(plan::Kernel::route, "route", {made.places, made.counts, shares, chosen},
-                     {all, experts, capacity});
+        graph.kernel(plan::Kernel::route, "route", {made.places, made.routed.counts, shares, chosen},
+                     {all, experts, limit});
     }
     if (made.weights.value < 0) return made;
-    // Each share is a number of choices: f = share / (all choices).
-    const double balance = of.balance_loss * static_cast<double>(experts) / static_cast<double>(all * tokens);
+    if (balances) sum_over_tokens(graph, shares);
+    // Each share is a number of choices of all ranks: f = share / (all choices), and the gradient of a rank's
+    // tokens is divided by the number of ranks later, as that of its loss.
+    const std::int64_t of_micro_batch = tokens * (graph.sequence ? graph.tensor : 1);
+    const double balance = of.balance_loss * static_cast<double>(experts) /
+                           static_cast<double>(graph.data * k * of_micro_batch * of_micro_batch);
     graph.tape.node("TopkBackward0", [this, &graph, chosen, probabilities, shares, balance, tokens, experts,
                                       k, value = made.weights.value, from = logits.value] {
         const plan::Tensor dweights = graph.tape.take_gradient(value);
@@ -178,7 +204,7 @@ MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Ten
 plan::Tensor MixtureOfExperts::dispatch(Graph& graph, const plan::Tensor& input,
                                         const Choices& choices) const {
     const std::int64_t k = shape_.experts.per_token, all = choices.tokens * k, width = shape_.width;
-    plan::Tensor rows = output_of(graph, path + ".rows", choices.rows * width, wants(graph, input));
+    plan::Tensor rows = output_of(graph, path + ".rows", choices.routed.rows * width, wants(graph, input));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::index_select");
         graph.kernel(plan::Kernel::scatter_rows, "scatter_rows", {rows, {}, input, {}, {}, choices.places},

@@ -26,6 +26,7 @@ struct ExpertsShape {
     int per_token = 1;
     double capacity_factor = 0;  // 0: dropless
     double balance_loss = 0;
+    int ranks = 1;  // of an expert group, which divides the experts (expert_parallel.h)
 };
 
 struct MixtureShape {
@@ -37,10 +38,11 @@ struct MixtureShape {
     double dropout = 0;
 };
 
-// A weight [out, in] for each expert, one after the other in one parameter. The input has Graph::routed rows.
+// A weight [out, in] for each expert of a rank, one after the other in one parameter. The input has
+// Graph::routed rows.
 class GroupedLinear final : public Module {
   public:
-    GroupedLinear(std::string attribute, int experts, int in, int out, float std);
+    GroupedLinear(std::string attribute, const ExpertsShape& experts, int in, int out, float std);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
@@ -52,9 +54,10 @@ class Experts final : public Module {
   public:
     Experts(std::string attribute, const MixtureShape& shape);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
+    bool are_divided() const { return divided_; }  // among the ranks of an expert group
 
   private:
-    bool gated_;
+    bool gated_, divided_;
 };
 
 class MixtureOfExperts final : public Module {
@@ -65,10 +68,13 @@ class MixtureOfExperts final : public Module {
   private:
     // What a token's choices are; weights has their gradient.
     struct Choices {
-        plan::Tensor weights, places, counts;
-        std::int64_t tokens = 0, rows = 0;  // `rows`: of the buffer that the places are in
+        plan::Tensor weights, places;
+        Routed routed;  // the rows that the places are in
+        std::int64_t tokens = 0;
     };
     Choices choose(Graph& graph, const plan::Tensor& logits, std::int64_t tokens) const;
+    plan::Tensor compute(Graph& graph, const plan::Tensor& rows, const Choices& choices);
+    std::int64_t capacity(std::int64_t choices) const;
     plan::Tensor dispatch(Graph& graph, const plan::Tensor& input, const Choices& choices) const;
     plan::Tensor combine(Graph& graph, const plan::Tensor& rows, const Choices& choices) const;
 

@@ -30,8 +30,10 @@ kernels::ActivationKind activation_of(const job::ModelSection& model) {
     return model.type == job::ModelType::mlp ? kernels::ActivationKind::relu : kernels::ActivationKind::gelu;
 }
 
-ExpertsShape experts_of(const job::ModelSection& model) {
-    return {model.experts, model.experts_per_token, model.capacity_factor, model.balance_loss};
+ExpertsShape experts_of(const job::Job& job) {
+    const job::ModelSection& model = job.model;
+    return {model.experts, model.experts_per_token, model.capacity_factor, model.balance_loss,
+            job.parallel.expert};
 }
 
 LlamaShape llama_shape(const job::Job& job) {
@@ -47,7 +49,7 @@ LlamaShape llama_shape(const job::Job& job) {
                      .tied = m.tied_embeddings,
                      .fused_attention = m.attention == job::AttentionKind::fused,
                      .tensor = job.parallel.tensor,
-                     .experts = experts_of(m)};
+                     .experts = experts_of(job)};
     if (const job::NamedShape* published = job::find_shape(m.name)) {
         if (published->width == m.width) shape.feed_forward = published->feed_forward;
         shape.rotary_base = published->rotary_base;
@@ -126,7 +128,7 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
                                                   .activation = activation_of(m),
                                                   .fused_activation = m.fused_activation,
                                                   .tensor = job.parallel.tensor,
-                                                  .experts = experts_of(m)});
+                                                  .experts = experts_of(job)});
         case job::ModelType::llama:
             return std::make_unique<Llama>(llama_shape(job));
         case job::ModelType::bert:

@@ -33,6 +33,9 @@ Graph for_recomputation(const Graph& graph, plan::Tape& tape, const Kept& kept) 
     Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
     again.sequence = graph.sequence;
     again.tensor = graph.tensor;
+    again.expert = graph.expert;
+    again.data = graph.data;
+    again.all_data = graph.all_data;
     again.stage = graph.stage;
     again.shared = kept.shared;
     again.routed = kept.routed;

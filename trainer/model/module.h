@@ -22,12 +22,14 @@ struct Init {
 };
 
 // The part of a parameter that a rank of a tensor group holds: equal parts of its rows (the last ones
-// padded), of each section alone (queries, keys, values), or of its columns.
+// padded), of each section alone (queries, keys, values), or of its columns. An expert group divides the rows
+// of experts.
 enum class Cut : std::uint8_t { none, rows, columns };
 struct TensorCut {
     Cut cut = Cut::none;
-    int ranks = 1;                       // of the tensor group
+    int ranks = 1;                       // of the group
     std::vector<std::int64_t> sections;  // rows of each on all ranks together; empty: one section
+    plan::Group group = plan::Group::tensor;
 };
 
 struct Parameter {
@@ -42,6 +44,8 @@ struct Parameter {
 
     std::int64_t elements() const { return rows * width; }  // on one of them
     bool is_vector() const { return width == 1; }
+    // Whether the ranks of a tensor group, or of an expert group, have different elements.
+    bool is_cut(plan::Group group) const { return cut.cut != Cut::none && cut.group == group; }
 
     // Filled in by number_modules:
     int id = -1;       // index into ModuleTree::parameters
@@ -98,7 +102,10 @@ struct Graph {
     // Between the pairs of matmuls that a tensor group divides, each rank has other rows (sequence
     // parallelism).
     bool sequence = false;
-    int tensor = 1;    // ranks of the tensor group
+    int tensor = 1;  // ranks of the tensor group
+    int expert = 1;  // ranks of the expert group
+    int data = 1;    // ranks that have other samples (or tokens), and their group
+    plan::Group all_data = plan::Group::world;
     ChildRange stage;  // the part of the model that this forward calls
     plan::Tensor
         shared;     // an input of all modules besides their own; checkpointed ones keep it (rotary table)

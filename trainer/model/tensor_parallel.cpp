@@ -44,14 +44,14 @@ TensorCut whole_in_pair(int ranks) {
     return {Cut::none, ranks, {}};
 }
 
-WholeRun whole_run(const Parameter& parameter, std::int64_t element, int tensor) {
+WholeRun whole_run(const Parameter& parameter, std::int64_t element, int place) {
     const std::int64_t ranks = parameter.cut.ranks, all = parameter.elements();
     switch (parameter.cut.cut) {
         case Cut::none:
             return {element, all};
         case Cut::columns: {
             const std::int64_t row = element / parameter.width, column = element % parameter.width;
-            return {(row * ranks + tensor) * parameter.width + column, (row + 1) * parameter.width};
+            return {(row * ranks + place) * parameter.width + column, (row + 1) * parameter.width};
         }
         case Cut::rows:
             break;
@@ -59,10 +59,10 @@ WholeRun whole_run(const Parameter& parameter, std::int64_t element, int tensor)
     std::int64_t first = 0;  // of the section, in the part
     for (const std::int64_t rows : parameter.cut.sections) {
         const std::int64_t share = rows / ranks * parameter.width;
-        if (element < first + share) return {first * ranks + tensor * share + element - first, first + share};
+        if (element < first + share) return {first * ranks + place * share + element - first, first + share};
         first += share;
     }
-    return {tensor * all + element, all};
+    return {place * all + element, all};
 }
 
 void reduce_over_group(Graph& graph, const plan::Tensor& x, plan::Reduction reduction) {
@@ -115,7 +115,8 @@ void add_bias(Graph& graph, const plan::Tensor& y, const plan::Arg& bias, std::i
 }
 
 void mark_partial_gradients(Module& root) {
-    for (Parameter& p : root.parameters()) p.partial_gradient = p.cut.cut == Cut::none && p.cut.ranks == 1;
+    for (Parameter& p : root.parameters())
+        p.partial_gradient = p.is_cut(plan::Group::expert) || (p.cut.cut == Cut::none && p.cut.ranks == 1);
     for (const auto& child : root.children()) mark_partial_gradients(*child);
 }
 

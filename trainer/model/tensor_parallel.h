@@ -32,12 +32,12 @@ TensorCut second_of_pair(int ranks);
 // A parameter that is whole, and whose gradient each rank computes from all rows: the bias of the second.
 TensorCut whole_in_pair(int ranks);
 
-// Element `element` of the part that rank `tensor` of its group has of a parameter, in the whole parameter;
-// its neighbours up to element `end` of the part are neighbours there.
+// Element `element` of the part that the rank at a place of its group (TensorCut::group) has of a parameter,
+// in the whole parameter; its neighbours up to element `end` of the part are neighbours there.
 struct WholeRun {
     std::int64_t whole = 0, end = 0;
 };
-WholeRun whole_run(const Parameter& parameter, std::int64_t element, int tensor);
+WholeRun whole_run(const Parameter& parameter, std::int64_t element, int place);
 
 // Joins the ranks' values over the tensor group, in place.
 void reduce_over_group(Graph& graph, const plan::Tensor& x, plan::Reduction reduction = plan::Reduction::sum);

@@ -173,6 +173,17 @@ Op& PlanBuilder::collective(const CollectiveOp& own, const Arg& output, const Ar
     return op;
 }
 
+Op& PlanBuilder::exchange_rows(const Tensor& output, const Tensor& input, const Tensor& sent,
+                               const Tensor& received, std::int64_t row, std::int64_t expected_rows,
+                               Group group) {
+    Op& op =
+        collective({.operation = Operation::all_to_all, .dtype = input.dtype, .group = group, .row = row},
+                   output, input, expected_rows * row * size_of(input.dtype), Stream::compute);
+    op.args.push_back(sent);
+    op.args.push_back(received);
+    return op;
+}
+
 Op& PlanBuilder::send(const Tensor& from, int peer) {
     return message(Operation::send, from, peer, Stream::send);
 }

@@ -120,6 +120,9 @@ class PlanBuilder {
     // `full_bytes`: bytes of the output (all_gather), of the input (reduce_scatter), else of either.
     Op& collective(const CollectiveOp& own, const Arg& output, const Arg& input, std::int64_t full_bytes,
                    Stream stream);
+    // An all_to_all of rows on the compute stream: `sent` and `received` as in CollectiveOp::row.
+    Op& exchange_rows(const Tensor& output, const Tensor& input, const Tensor& sent, const Tensor& received,
+                      std::int64_t row, std::int64_t expected_rows, Group group);
     // A message to, or from, the rank at place `peer` of the pipeline group, on Stream::send or
     // Stream::receive; order() and events say what it waits for, and what waits for it.
     Op& send(const Tensor& from, int peer);

@@ -60,7 +60,8 @@ enum class OpKind : std::uint8_t {
     kernel,        // KernelOp, args as kernels.def says
     memcpy,        // MemcpyOp: args[0] <- args[1]
     memset,        // MemsetOp: args[0] <- bytes of a value
-    collective,    // CollectiveOp: args[0] output, args[1] input; send, recv: args[0] alone
+    collective,    // CollectiveOp: args[0] output, args[1] input; send, recv: args[0] alone; with rows also
+                   // args[2] and args[3]
 };
 
 // The kernels, by their names in kernels.def, which describes the operands of each.
@@ -80,13 +81,14 @@ enum class HostCall : std::uint8_t {
     read_logits,           // args: the pinned logits [tokens, vocabulary] (fp32)
 };
 
-// A view: bytes [offset, offset + bytes) of a buffer, shifted by `stride` times the rank's place in its shard
-// group. With it one Plan lets every rank address its own part of a buffer that all ranks hold whole.
+// A view: bytes [offset, offset + bytes) of a buffer, shifted by `stride` times the rank's place in the group
+// `along`. With it one Plan lets every rank address its own part of a buffer that all ranks hold whole.
 struct Arg {
     BufferId buffer = -1;
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
     std::int64_t stride = 0;
+    Group along = Group::shard;
 };
 
 // A parameter inside a slot's sequence of elements (see sharding/optimizer.h).
@@ -114,6 +116,9 @@ struct KernelOp {
     // The last arg is an int32 flag: if it is -1 and args[0] holds a value that is not finite, it is set to
     // the operation's module.
     bool checks_output = false;
+    // Of kernels on a rank's part of a sequence: whose ranks have the other parts. With expert_shard, a
+    // parameter that is cut is cut among the ranks of an expert group.
+    Group along = Group::shard;
     std::int32_t segments = -1;  // optimizers, and copies in pieces: index into Plan::segments
     std::array<std::int64_t, 6> dims{};
     std::array<double, 5> scalars{};
@@ -137,6 +142,11 @@ struct CollectiveOp {
     // Of a send or recv: the place in the pipeline group of the other rank, a neighbour (Mesh::channel).
     // Messages from one rank to another have no tag: the n-th that is sent is the n-th that is received.
     std::int32_t peer = -1;
+    // Of an all_to_all with counts: the elements of a row. args[2] and args[3], which the host reads when it
+    // enqueues the operation, are int32 numbers of rows: those that go to the members, and those that come
+    // from them, as many numbers for each member as for every other. Op::bytes is what they are expected to
+    // be.
+    std::int64_t row = 0;
 };
 
 struct Op {

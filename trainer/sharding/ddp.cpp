@@ -48,8 +48,28 @@ Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
     for (const model::Parameter* p : tree.parameters) own_gradients_.push_back(gradient_arg(*p));
     std::vector<const model::Parameter*> reversed = trained();
     std::reverse(reversed.begin(), reversed.end());
-    use({declare_bucket("bucket of the first step", 0, reversed)});
+    std::vector<Bucket> first;
+    for (const std::vector<const model::Parameter*>& part : by_group(reversed)) {
+        const auto unit = static_cast<int>(units_.size());
+        first.push_back(
+            declare_bucket(unit == 0 ? "bucket of the first step" : "bucket of experts", unit, part));
+    }
+    use(std::move(first));
     if (!order.empty()) next_buckets_ = declare_buckets(order);
+}
+
+std::vector<std::vector<const model::Parameter*>> Ddp::by_group(
+    const std::vector<const model::Parameter*>& parameters) const {
+    std::vector<std::vector<const model::Parameter*>> parts(1);
+    for (const bool experts : {false, true}) {
+        std::vector<const model::Parameter*> part;
+        for (const model::Parameter* p : parameters)
+            if (p->is_cut(plan::Group::expert) == experts) part.push_back(p);
+        if (part.empty()) continue;
+        if (parts.back().empty()) parts.pop_back();
+        parts.push_back(std::move(part));
+    }
+    return parts;
 }
 
 Ddp::Bucket Ddp::declare_bucket(const std::string& name, int unit,
@@ -57,6 +77,7 @@ Ddp::Bucket Ddp::declare_bucket(const std::string& name, int unit,
     Bucket bucket;
     bucket.parameters = parameters;
     bucket.unit = unit;
+    bucket.group = parameters.empty() ? mesh_.all_data() : group_of(*parameters.front());
     for (const model::Parameter* p : parameters) bucket.elements += p->elements();
     const plan::MemoryCategory category = options_.gradient_as_bucket_view
                                               ? plan::MemoryCategory::gradients
@@ -68,23 +89,27 @@ Ddp::Bucket Ddp::declare_bucket(const std::string& name, int unit,
 
 // A bucket is closed once it has reached its limit, which is smaller for the first.
 std::vector<Ddp::Bucket> Ddp::declare_buckets(const std::vector<const model::Parameter*>& order) {
+    struct Open {
+        std::vector<const model::Parameter*> parameters;
+        std::int64_t bytes = 0;
+    };
     std::vector<Bucket> buckets;
-    std::vector<const model::Parameter*> bucket;
-    std::int64_t bytes = 0;
-    const auto close = [&] {
+    Open open[2];  // one for each group
+    const auto close = [&](Open& bucket) {
         buckets.push_back(declare_bucket(fmt::format("bucket {}", buckets.size()),
-                                         static_cast<int>(units_.size()), bucket));
-        bucket.clear();
-        bytes = 0;
+                                         static_cast<int>(units_.size()), bucket.parameters));
+        bucket = {};
     };
     for (const model::Parameter* p : order) {
-        bucket.push_back(p);
-        bytes += bytes_of(*p);
+        Open& bucket = open[p->is_cut(plan::Group::expert) ? 1 : 0];
+        bucket.parameters.push_back(p);
+        bucket.bytes += bytes_of(*p);
         const double limit =
             (buckets.empty() ? options_.first_bucket_mb : options_.bucket_cap_mb) * (1 << 20);
-        if (static_cast<double>(bytes) >= limit) close();
+        if (static_cast<double>(bucket.bytes) >= limit) close(bucket);
     }
-    if (!bucket.empty()) close();
+    for (Open& bucket : open)
+        if (!bucket.parameters.empty()) close(bucket);
     return buckets;
 }
 
@@ -102,8 +127,9 @@ void Ddp::use(std::vector<Bucket> buckets) {
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    return std::make_unique<Ddp>(job, plan::Mesh{mesh_.ranks, 1, mesh_.tensor, mesh_.pipeline}, tree_,
-                                 ready_order_);
+    plan::Mesh mesh = mesh_;
+    mesh.shard = 1;
+    return std::make_unique<Ddp>(job, mesh, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -119,13 +145,17 @@ void Ddp::place(const Bucket& bucket) {
 void Ddp::rebuild_buckets() {
     const plan::PlanBuilder::Scope scope(builder(), plan::Phase::forward, 0,
                                          -1);  // the reducer does it there
-    const plan::BufferId old = buckets_.front().buffer;
-    // Gradients that are views of the old bucket are moved.
+    std::vector<plan::BufferId> old;
+    for (const Bucket& bucket : buckets_) old.push_back(bucket.buffer);
+    const auto free_old = [&] {
+        for (const plan::BufferId buffer : old) builder().free(buffer);
+    };
+    // Gradients that are views of an old bucket are moved.
     std::vector<std::pair<const model::Parameter*, plan::Arg>> moved;
     for (const model::Parameter* p : ready_order_) {
         if (!is_own(*p) && has_gradient(*p)) moved.emplace_back(p, gradient_arg(*p));
     }
-    if (moved.empty()) builder().free(old);
+    if (moved.empty()) free_old();
     use(next_buckets_);
     // The reducer gives all ranks rank 0's buckets: the indices of their parameters with the number of
     // buckets, then their sizes.
@@ -146,7 +176,7 @@ void Ddp::rebuild_buckets() {
     }
     for (const auto& [parameter, from] : moved)
         builder().kernel(plan::Kernel::cat, "copy_to_bucket", {gradient_arg(*parameter), from}, {});
-    if (!moved.empty()) builder().free(old);
+    if (!moved.empty()) free_old();
 }
 
 plan::Arg Ddp::slot_in_bucket(const model::Parameter& p) const {
@@ -171,30 +201,35 @@ std::string Ddp::state_key() const {
 
 void Ddp::setup(plan::PlanBuilder& builder) {
     Replicated::setup(builder);
-    // Every rank gets rank 0's values: one coalesced broadcast, as in DDP's constructor.
-    std::int64_t elements = 0;
-    std::vector<plan::Arg> parameters;
-    for (const model::Parameter* p : tree_.held) {
-        parameters.push_back(parameter_arg(*p));
-        elements += p->elements();
-    }
+    // Every rank gets the values of the first one with the same parameters: a coalesced broadcast, as in
+    // DDP's constructor.
     const plan::PlanBuilder::Range range(builder, "_sync_module_states");
-    const plan::Tensor flat =
-        builder.new_tensor("broadcast_coalesced", plan::MemoryCategory::communication, elements);
-    std::vector<plan::Arg> args = parameters;
-    args.insert(args.begin(), flat);
-    builder.kernel(plan::Kernel::cat, "flatten", args, {});
-    builder.order(plan::Stream::compute, plan::Stream::post_backward);
-    builder.collective({.operation = plan::Operation::broadcast, .group = mesh_.all_data()}, flat, flat,
-                       flat.bytes(), plan::Stream::post_backward);
-    builder.order(plan::Stream::post_backward, plan::Stream::compute);
-    builder.kernel(plan::Kernel::split, "unflatten", args, {});
+    for (const std::vector<const model::Parameter*>& part : by_group(tree_.held)) {
+        std::int64_t elements = 0;
+        std::vector<plan::Arg> args = {{}};
+        for (const model::Parameter* p : part) {
+            args.push_back(parameter_arg(*p));
+            elements += p->elements();
+        }
+        const plan::Tensor flat =
+            builder.new_tensor("broadcast_coalesced", plan::MemoryCategory::communication, elements);
+        args.front() = flat;
+        builder.kernel(plan::Kernel::cat, "flatten", args, {});
+        builder.order(plan::Stream::compute, plan::Stream::post_backward);
+        builder.collective({.operation = plan::Operation::broadcast, .group = group_of(*part.front())}, flat,
+                           flat, flat.bytes(), plan::Stream::post_backward);
+        builder.order(plan::Stream::post_backward, plan::Stream::compute);
+        builder.kernel(plan::Kernel::split, "unflatten", args, {});
+    }
 }
 
 void Ddp::begin_step(plan::PlanBuilder& builder) {
     Replicated::begin_step(builder);
-    const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, 0, 0);
-    if (!std::exchange(placed_, true)) place(buckets_.front());
+    if (std::exchange(placed_, true)) return;
+    for (const Bucket& bucket : buckets_) {
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::none, 0, bucket.unit);
+        place(bucket);
+    }
 }
 
 void Ddp::begin_micro_batch(MicroBatch micro) {
@@ -269,17 +304,21 @@ void Ddp::launch_ready_buckets() {
                                              bucket.unit);
         const plan::Arg buffer = builder().whole(bucket.buffer);
         builder().order(plan::Stream::compute, plan::Stream::post_backward);
-        const int divisor = accumulation_sync_ ? mesh_.data_size() : mesh_.data_size() * micro_.count;
+        const int divisor = repeats_sums()       ? mesh_.size(bucket.group)
+                            : accumulation_sync_ ? mesh_.data_size()
+                                                 : mesh_.data_size() * micro_.count;
         builder().collective(
-            {.operation = plan::Operation::all_reduce, .group = mesh_.all_data(), .divisor = divisor}, buffer,
+            {.operation = plan::Operation::all_reduce, .group = bucket.group, .divisor = divisor}, buffer,
             buffer, buffer.bytes, plan::Stream::post_backward);
     }
 }
 
 // With no_sync the only reduction divides by everything. Otherwise each reduction averages over the ranks,
-// and the sum over micro-batches remains to be divided.
-int Ddp::final_divisor() const {
-    return accumulation_sync_ ? micro_.count : 1;
+// and the sum over micro-batches remains to be divided; that of experts, which fewer ranks have averaged, by
+// the ranks that divide them, too.
+int Ddp::final_divisor(const OptimizerSlot& slot) const {
+    if (!accumulation_sync_) return 1;
+    return micro_.count * (repeats_sums() && slot.of_experts() ? mesh_.expert : 1);
 }
 
 void Ddp::end_backward() {
@@ -287,7 +326,8 @@ void Ddp::end_backward() {
         if (std::exchange(counts_only_, false)) {
             const plan::PlanBuilder::Range range(builder(),
                                                  "torch.distributed.ddp.reducer::delay_all_reduce");
-            for (const model::Parameter* p : buckets_.front().parameters) copy_to_bucket(*p);
+            for (const Bucket& bucket : buckets_)
+                for (const model::Parameter* p : bucket.parameters) copy_to_bucket(*p);
             launch_ready_buckets();
         }
         builder().order(plan::Stream::post_backward, plan::Stream::compute);

@@ -39,7 +39,7 @@ class Ddp final : public Replicated {
 
   protected:
     void gradient_complete(const model::Parameter& parameter) override;
-    int final_divisor() const override;
+    int final_divisor(const OptimizerSlot& slot) const override;
 
   private:
     struct Bucket {
@@ -47,15 +47,25 @@ class Ddp final : public Replicated {
         plan::BufferId buffer = -1;
         std::int64_t elements = 0;
         int unit = -1;
-        std::size_t pending = 0;  // gradients of this backward that have not arrived yet
+        plan::Group group = plan::Group::world;  // that its gradients are summed over
+        std::size_t pending = 0;                 // gradients of this backward that have not arrived yet
     };
     Bucket declare_bucket(const std::string& name, int unit,
                           const std::vector<const model::Parameter*>& parameters);
+    // That of the ranks that have the same parameter; those of experts are summed over fewer.
+    plan::Group group_of(const model::Parameter& parameter) const {
+        return parameter.is_cut(plan::Group::expert) ? plan::Group::expert_data : mesh_.all_data();
+    }
+    // One after the other for each group that the parameters have, in their order.
+    std::vector<std::vector<const model::Parameter*>> by_group(
+        const std::vector<const model::Parameter*>& parameters) const;
     std::vector<Bucket> declare_buckets(const std::vector<const model::Parameter*>& order);
     void use(std::vector<Bucket> buckets);
     bool are_ordered() const { return !ready_order_.empty() && ready_order_.size() == trained().size(); }
     void rebuild_buckets();
     void place(const Bucket& bucket);
+    // Whether a reduction includes what an earlier one has already averaged.
+    bool repeats_sums() const { return accumulation_sync_ && micro_.count > 1; }
     void copy_to_bucket(const model::Parameter& parameter);
     void launch_ready_buckets();
     bool is_own(const model::Parameter& parameter) const;  // whether its gradient has memory of its own
@@ -68,7 +78,7 @@ class Ddp final : public Replicated {
     bool counts_only_;
     bool accumulation_sync_;
     bool synchronizes_ = true;   // whether this backward reduces
-    bool first_buckets_ = true;  // one of everything
+    bool first_buckets_ = true;  // one of everything that is summed over the same ranks
     bool placed_ = false;        // whether they have memory
     std::vector<Bucket> buckets_;
     std::vector<Bucket> next_buckets_;                  // those that follow the first, if the order is known

@@ -28,13 +28,13 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     for (const model::Parameter* p : parameters_) {
         offsets_.push_back(round_up(end, alignment));
         slot.segments.push_back({p->id, offsets_.back(), p->elements(), p->trained, !p->is_vector(),
-                                 p->cut.cut != model::Cut::none});
+                                 p->is_cut(plan::Group::tensor)});
         end = offsets_.back() + p->elements();
         info_.elements += p->elements();
     }
-    const std::int64_t shards = options.mesh.shard;
+    const std::int64_t shards = options.parts();
     info_.padded_elements =
-        round_up(end, options.aligned && !options.shards ? options.mesh.data_size() : shards);
+        round_up(end, options.aligned && !options.shards ? options.mesh.size(options.data_group()) : shards);
     info_.shard_elements = info_.padded_elements / shards;
     info_.gather_bytes = padded_bytes(options.param);
     shard_ = owner.declare(buffer(" flat_param", plan::MemoryCategory::parameters,
@@ -47,6 +47,7 @@ FlatUnit::FlatUnit(const UnitOptions& options, Parallelism& owner, int module, s
     slot.per_rank = shards > 1 ? info_.shard_elements : 0;
     slot.parameter = {shard_, 0, shard_bytes(plan::DType::fp32)};
     slot.gradient = {gradient_, 0, shard_bytes(plan::DType::fp32)};
+    slot.along = options.shard_group();
     owner.add_slot(std::move(slot));
 }
 
@@ -59,7 +60,7 @@ void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
         builder.memset(shard, stream);  // padding stays zero
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             Parallelism::initialize(builder, *parameters_[i], shard, offsets_[i],
-                                    options_.mesh.shard > 1 ? info_.shard_elements : 0, stream);
+                                    options_.parts() > 1 ? info_.shard_elements : 0, stream);
         }
         return;
     }
@@ -73,7 +74,7 @@ void FlatUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
     }
     builder.order(plan::Stream::compute, plan::Stream::unshard);
     builder.collective({.operation = plan::Operation::broadcast,
-                        .group = options_.mesh.all_data(),
+                        .group = options_.data_group(),
                         .padding = padding_bytes(plan::DType::fp32)},
                        whole, whole, whole.bytes(), plan::Stream::unshard);
     builder.order(plan::Stream::unshard, plan::Stream::compute);
@@ -129,7 +130,7 @@ void FlatUnit::gather(plan::PlanBuilder& builder) {
     if (options_.shards) {
         builder.collective({.operation = plan::Operation::all_gather,
                             .dtype = options_.param,
-                            .group = plan::Group::shard,
+                            .group = options_.shard_group(),
                             .padding = padding_bytes(options_.param)},
                            full, from, full.bytes, kStream);
     }
@@ -275,7 +276,7 @@ void FlatUnit::all_reduce(plan::PlanBuilder& builder, int divisor) {
     full = to_reduce_type(builder, std::move(full));
     builder.collective({.operation = plan::Operation::all_reduce,
                         .dtype = options_.reduce,
-                        .group = options_.mesh.all_data(),
+                        .group = options_.data_group(),
                         .divisor = divisor},
                        full, full, full.bytes(), kStream);
     const bool in_place = full.view.buffer == gradient_;

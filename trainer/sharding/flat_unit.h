@@ -41,7 +41,7 @@ class FlatUnit final : public FsdpUnit {
     bool always_whole() const { return !options_.shards && options_.param == plan::DType::fp32; }
     // The shard's place in the flat parameter; depends on the rank.
     plan::Arg own_part(plan::BufferId full, plan::DType type) const {
-        return {full, 0, shard_bytes(type), shard_bytes(type)};
+        return {full, 0, shard_bytes(type), shard_bytes(type), options_.shard_group()};
     }
     plan::Arg flat_slice(const model::Parameter& parameter, plan::BufferId flat, plan::DType type) const;
     plan::Tensor new_flat_gradient(plan::PlanBuilder& builder);

@@ -20,7 +20,8 @@ constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 }  // namespace
 
 plan::Mesh Fsdp::mesh_of(const job::Job& job) {
-    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor, job.parallel.pipeline};
+    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor, job.parallel.pipeline,
+                    job.parallel.expert};
     if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
     if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
     return mesh;
@@ -71,6 +72,7 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
         const int id = static_cast<int>(units_.size());
         wrapper->unit = id;
         for (const model::Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
+        options.experts = parameters.front()->is_cut(plan::Group::expert);
         const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
         State state;
         state.is_root = wrapper->is_root;

@@ -17,7 +17,7 @@ void GroupPending::free_gathered(plan::PlanBuilder& builder) {
 GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPending& pending, int module,
                      std::string name, int id, std::vector<const model::Parameter*> parameters)
     : FsdpUnit(options, {module, std::move(name)}, id, std::move(parameters)), pending_(pending) {
-    const std::int64_t shards = options.mesh.shard;
+    const std::int64_t shards = options.parts();
     for (const model::Parameter* p : parameters_) {
         const std::int64_t rows = (p->rows + shards - 1) / shards;
         pieces_.push_back({info_.shard_elements, rows * p->width});
@@ -43,7 +43,8 @@ GroupUnit::GroupUnit(const UnitOptions& options, Parallelism& owner, GroupPendin
         slot.module = module;
         slot.space = options.space();
         slot.elements = slot.per_rank = piece.elements;
-        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != model::Cut::none}};
+        slot.along = options.shard_group();
+        slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.is_cut(plan::Group::tensor)}};
         slot.parameter = {shard_, piece.first * kFloat, piece.elements * kFloat};
         slot.gradient = {gradient_, piece.first * kFloat, piece.elements * kFloat};
         owner.add_slot(std::move(slot));
@@ -65,17 +66,17 @@ void GroupUnit::setup(plan::PlanBuilder& builder, bool sync_module_states) {
         const plan::PlanBuilder::Range range(builder, "_sync_module_states");
         const plan::Tensor whole =
             builder.new_tensor(parameters_[i]->path + " module states", plan::MemoryCategory::communication,
-                               piece.elements * options_.mesh.shard);
+                               piece.elements * options_.parts());
         builder.memset(whole);
         Parallelism::initialize(builder, *parameters_[i], whole, 0, 0);
         builder.order(plan::Stream::compute, plan::Stream::unshard);
         builder.collective({.operation = plan::Operation::broadcast,
-                            .group = options_.mesh.all_data(),
+                            .group = options_.data_group(),
                             .padding = whole.bytes() - parameters_[i]->elements() * kFloat},
                            whole, whole, whole.bytes(), plan::Stream::unshard);
         builder.order(plan::Stream::unshard, plan::Stream::compute);
         builder.memcpy(
-            own, {whole.view.buffer, 0, own.bytes, own.bytes},
+            own, {whole.view.buffer, 0, own.bytes, own.bytes, options_.shard_group()},
             options_.offload ? traces::schema::kCopyDeviceToHost : traces::schema::kCopyDeviceToDevice);
     }
 }
@@ -107,7 +108,7 @@ void GroupUnit::prepare_gather(plan::PlanBuilder& builder) {
                            info_.padded_elements, options_.param, kStream);
     const std::int64_t bytes = shard_bytes(options_.param);
     const bool from_host = options_.offload && !converted;
-    builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes}, from,
+    builder.memcpy({gather_buffer_.view.buffer, 0, bytes, bytes, options_.shard_group()}, from,
                    from_host ? traces::schema::kCopyHostToDevice : traces::schema::kCopyDeviceToDevice,
                    kStream);
     prepared_ = builder.new_event();
@@ -122,10 +123,10 @@ void GroupUnit::gather(plan::PlanBuilder& builder) {
     const std::int64_t bytes = shard_bytes(options_.param);
     builder.collective({.operation = plan::Operation::all_gather,
                         .dtype = options_.param,
-                        .group = plan::Group::shard,
+                        .group = options_.shard_group(),
                         .padding = padding_bytes(options_.param)},
-                       gather_buffer_, {gather_buffer_.view.buffer, 0, bytes, bytes}, gather_buffer_.bytes(),
-                       kStream);
+                       gather_buffer_, {gather_buffer_.view.buffer, 0, bytes, bytes, options_.shard_group()},
+                       gather_buffer_.bytes(), kStream);
     ready_ = builder.new_event();
     builder.record(ready_, kStream);
 }
@@ -148,10 +149,10 @@ void GroupUnit::wait_gathered(plan::PlanBuilder& builder) {
         builder.allocate(piece.full, plan::Stream::compute);
         args.push_back(builder.whole(piece.full));
     }
-    plan::KernelOp& op = builder
-                             .kernel(plan::Kernel::chunk_split, "split_with_sizes_copy", std::move(args),
-                                     {options_.mesh.shard})
-                             .kernel();
+    plan::KernelOp& op =
+        builder
+            .kernel(plan::Kernel::chunk_split, "split_with_sizes_copy", std::move(args), {options_.parts()})
+            .kernel();
     op.dtype = options_.param;
     op.segments = builder.add_segments(piece_segments());
     pending_.copied_at = builder.new_event();
@@ -263,7 +264,7 @@ void GroupUnit::reduce(plan::PlanBuilder& builder, int divisor) {
         if (gaps) builder.memset(input);  // for frozen parameters
         plan::KernelOp& op = builder
                                  .kernel(plan::Kernel::chunk_cat, "chunk_cat", std::move(args),
-                                         {options_.mesh.shard, input_dim(type)})
+                                         {options_.parts(), input_dim(type)})
                                  .kernel();
         op.dtype = options_.reduce;
         op.segments = builder.add_segments(std::move(segments));

@@ -14,6 +14,12 @@ bool scales_by_norms(job::OptimizerType type) {
     return type == job::OptimizerType::lars || type == job::OptimizerType::lamb;
 }
 
+std::size_t count_trained(const OptimizerSlot& slot) {
+    return static_cast<std::size_t>(
+        std::count_if(slot.segments.begin(), slot.segments.end(),
+                      [](const plan::Segment& segment) { return segment.trained; }));
+}
+
 plan::Stream stream_of(const OptimizerSlot& slot) {
     return slot.space == plan::MemorySpace::device ? plan::Stream::compute : plan::Stream::host;
 }
@@ -37,11 +43,19 @@ void copy_to_host(plan::PlanBuilder& builder, const plan::Arg& to, const plan::A
     builder.host_wait(copied);
 }
 
-// Sums what the ranks of a shard group have computed for their parts, and the first `cut` of the sums over
-// the tensor group, whose ranks have computed the others alike; then over the stages, if wanted.
-void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size_t cut, bool on_host,
-                 const plan::Mesh& mesh, bool all_stages) {
-    if (mesh.shard == 1 && cut == 0 && !all_stages) return;
+// Which of the sums belong to parameters of which the ranks of a tensor group, or of an expert group, have
+// different elements: the first ones, and the last ones.
+struct SumsOfParts {
+    std::size_t cut = 0, experts = 0;
+};
+
+// Sums what the ranks of a shard group have computed for their parts; without shards, what those of an expert
+// group have computed for their experts; those of cut parameters over the tensor group, whose ranks have
+// computed the others alike; then all over the stages, if wanted. A shard group has whole expert groups.
+void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size_t count,
+                 const SumsOfParts& of, bool on_host, const plan::Mesh& mesh, bool all_stages) {
+    const bool over_experts = mesh.shard == 1 && of.experts > 0;
+    if (mesh.shard == 1 && of.cut == 0 && !over_experts && !all_stages) return;
     plan::Tensor device = sums;
     if (on_host) {
         device = new_sums(builder, "sums on the device", static_cast<std::size_t>(sums.elements()), false);
@@ -54,13 +68,18 @@ void reduce_sums(plan::PlanBuilder& builder, const plan::Tensor& sums, std::size
             part, part.bytes, plan::Stream::post_backward);
     };
     if (mesh.shard > 1) over(plan::Group::shard, device);
-    if (cut > 0) over(plan::Group::tensor, part_of(device, 0, cut));
+    if (over_experts) over(plan::Group::expert, part_of(device, count - of.experts, of.experts));
+    if (of.cut > 0) over(plan::Group::tensor, part_of(device, 0, of.cut));
     if (all_stages) over(plan::Group::pipeline, device);
     builder.order(plan::Stream::post_backward, plan::Stream::compute);
     if (on_host) copy_to_host(builder, sums, device);
 }
 
 }  // namespace
+
+bool OptimizerSlot::of_experts() const {
+    return along == plan::Group::expert_shard;
+}
 
 bool OptimizerSlot::trained() const {
     return std::any_of(segments.begin(), segments.end(), [](const plan::Segment& s) { return s.trained; });
@@ -147,12 +166,14 @@ plan::Tensor OptimizerPlanner::squares_by_slot(plan::PlanBuilder& builder,
                        {part_of(sums, i, 1), slot.gradient}, {slot.elements}, 2 * slot.elements,
                        stream_of(slot));
     }
-    reduce_sums(builder, sums, 0, on_host, mesh_, mesh_.pipeline > 1);
+    const auto of_experts = static_cast<std::size_t>(std::count_if(
+        slots.begin(), slots.end(), [](const OptimizerSlot* slot) { return slot->of_experts(); }));
+    reduce_sums(builder, sums, slots.size(), {0, of_experts}, on_host, mesh_, mesh_.pipeline > 1);
     return sums;
 }
 
 // The squares of parameters that a tensor group cuts are summed over it; those of the others count once. The
-// cut ones come first.
+// cut ones come first, those of experts last.
 plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
                                                   const std::vector<const OptimizerSlot*>& slots,
                                                   bool on_host) const {
@@ -181,9 +202,14 @@ plan::Tensor OptimizerPlanner::squares_by_segment(plan::PlanBuilder& builder,
         plan::Op& op =
             builder.kernel(plan::Kernel::segment_squares, "aten::_foreach_norm", {out, slot.gradient},
                            {slot.elements, slot.per_rank}, 2 * slot.elements, stream_of(slot));
+        op.kernel().along = slot.along;
         op.kernel().segments = builder.add_segments(std::move(part.segments));
     }
-    reduce_sums(builder, sums, counts[0], on_host, mesh_, mesh_.pipeline > 1);
+    std::size_t of_experts = 0;
+    for (const OptimizerSlot* slot : slots)
+        if (slot->of_experts()) of_experts += count_trained(*slot);
+    reduce_sums(builder, sums, counts[0] + counts[1], {counts[0], of_experts}, on_host, mesh_,
+                mesh_.pipeline > 1);
     return sums;
 }
 
@@ -199,6 +225,8 @@ void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
         trained.push_back(&slot);
         on_host = on_host || slot.space != plan::MemorySpace::device;
     }
+    std::stable_partition(trained.begin(), trained.end(),
+                          [](const OptimizerSlot* slot) { return !slot->of_experts(); });
     const plan::Tensor sums = mesh_.tensor > 1 ? squares_by_segment(builder, trained, on_host)
                                                : squares_by_slot(builder, trained, on_host);
     const plan::Stream stream = on_host ? plan::Stream::host : plan::Stream::compute;
@@ -246,7 +274,7 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         norms = new_sums(builder, "norms of parameters", count, on_host);
         for (std::size_t i = 0; i < slots_.size(); ++i)
             compute_norms(builder, slots_[i], norms, first_norm[i]);
-        reduce_sums(builder, norms, 0, on_host, mesh_, false);
+        reduce_sums(builder, norms, count, {}, on_host, mesh_, false);
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i].trained()) update(builder, slots_[i], norms, first_norm[i]);
@@ -318,15 +346,16 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const OptimizerSlot& s
     }
     if (norms) args.push_back(part_of(norms, first, 2 * slot.segments.size()));
     plan::Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
+    op.kernel().along = slot.along;
     op.kernel().scalars = scalars;
     op.kernel().segments = builder.add_segments(slot.segments);
 }
 
-std::vector<StatePiece> OptimizerPlanner::pieces(int place) const {
+std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {
     std::vector<StatePiece> out;
     const std::vector<std::string_view> names = state_names();
     for (const OptimizerSlot& slot : slots_) {
-        const std::int64_t begin = slot.per_rank > 0 ? place * slot.per_rank : 0;
+        const std::int64_t begin = slot.per_rank > 0 ? mesh_.place(slot.along, rank) * slot.per_rank : 0;
         const std::int64_t end = begin + slot.elements;
         for (const plan::Segment& segment : slot.segments) {
             // The part of the segment that lies in [first, last) of the sequence; `whole` begins at `first`.

@@ -22,13 +22,15 @@ struct OptimizerSlot {
     std::int64_t per_rank = 0;
     std::vector<plan::Segment> segments;
     int unit = -1, module = -1;
-    bool partial_gradient = false;  // to be summed over the tensor group before the step
+    plan::Group along = plan::Group::shard;  // `place` is the rank's place in it
+    bool partial_gradient = false;           // to be summed over the tensor group before the step
     plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
 
     bool trained() const;
+    bool of_experts() const;  // which the ranks of an expert group divide
 };
 
 // A slot's data per element, for checkpoints: state "" is the parameter itself, "exp_avg" its state.
@@ -61,9 +63,9 @@ class OptimizerPlanner {
     void zero_grad(plan::PlanBuilder& builder);
     void step(plan::PlanBuilder& builder);
 
-    // Where the elements of the parameters and of their state are, for the rank at `place` of its shard
-    // group: everything that it keeps from step to step, including the parameters that others update for it.
-    std::vector<StatePiece> pieces(int place) const;
+    // Where the elements of the parameters and of their state are, for a rank: everything that it keeps from
+    // step to step, including the parameters that others update for it.
+    std::vector<StatePiece> pieces(int rank) const;
 
     // The next Plan depends on it.
     bool has_state() const { return has_state_; }

@@ -22,6 +22,7 @@ job::Job job_for(job::Job job, Purpose purpose) {
     job.parallel.mode = job::ParallelMode::none;
     job.ddp.shard_optimizer = false;
     job.run.ranks = job.parallel.tensor = job.parallel.pipeline = job.parallel.virtual_stages = 1;
+    job.parallel.expert = 1;
     job.parallel.sequence = false;
     job.data.batch = 1;
     job.train = {};
@@ -44,7 +45,8 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
-    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor, job.parallel.pipeline};
+    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor, job.parallel.pipeline,
+                              job.parallel.expert};
     switch (job.parallel.mode) {
         case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
@@ -246,6 +248,9 @@ model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) co
     graph.buffer_dtype = dtype_of(job_.precision.buffer);
     graph.tensor = job_.parallel.tensor;
     graph.sequence = job_.parallel.sequence;
+    graph.expert = job_.parallel.expert;
+    graph.data = mesh().data_size();
+    graph.all_data = mesh().all_data();
     return graph;
 }
 

@@ -25,6 +25,7 @@ void Parallelism::initialize(plan::PlanBuilder& builder, const model::Parameter&
             builder.kernel(kernel, "initialize", {to},
                            {key, first + local, elements, per_rank, local * cut.ranks, step}, 0, stream);
         op.kernel().scalars = {parameter.init.a, parameter.init.b};
+        if (parameter.is_cut(plan::Group::expert)) op.kernel().along = plan::Group::expert_shard;
     };
     const std::int64_t all = parameter.elements();
     if (cut.cut == model::Cut::none) return part(0, all, 0);
@@ -72,7 +73,8 @@ void Replicated::add_whole(const model::Parameter& p) {
     OptimizerSlot slot;
     slot.name = p.path;
     slot.elements = p.elements();
-    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.cut.cut != model::Cut::none}};
+    slot.segments = {{p.id, 0, p.elements(), p.trained, !p.is_vector(), p.is_cut(plan::Group::tensor)}};
+    if (p.is_cut(plan::Group::expert)) slot.along = plan::Group::expert_shard;
     slot.module = owner;
     slot.partial_gradient = p.partial_gradient && p.trained && alone_;
     slot.parameter = declare_whole(
@@ -93,7 +95,7 @@ void Replicated::one_slot() {
     std::int64_t total = 0;
     for (const model::Parameter* p : trained_) {
         slot.segments.push_back(
-            {p->id, total, p->elements(), true, !p->is_vector(), p->cut.cut != model::Cut::none});
+            {p->id, total, p->elements(), true, !p->is_vector(), p->is_cut(plan::Group::tensor)});
         total += p->elements();
     }
     slot.elements = slot.per_rank = (total + mesh_.shard - 1) / mesh_.shard;
@@ -199,10 +201,10 @@ void Replicated::gradient_ready(const model::Parameter& parameter, plan::Tensor 
 }
 
 void Replicated::end_backward() {
-    const int divisor = final_divisor();
-    if (!micro_.last() || divisor == 1) return;
+    if (!micro_.last()) return;
     for (const OptimizerSlot& slot : optimizer_.slots()) {
-        if (!slot.trained()) continue;
+        const int divisor = final_divisor(slot);
+        if (!slot.trained() || divisor == 1) continue;
         builder()
             .kernel(plan::Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)
             .kernel()

@@ -51,7 +51,7 @@ void FsdpUnit::reduce_scatter(plan::PlanBuilder& builder, plan::Tensor gradient,
     const bool replicates = options_.mesh.replicas() > 1;
     builder.collective({.operation = plan::Operation::reduce_scatter,
                         .dtype = options_.reduce,
-                        .group = plan::Group::shard,
+                        .group = options_.shard_group(),
                         .divisor = replicates ? 1 : divisor,
                         .padding = padding_bytes(options_.reduce)},
                        reduced, full, full.bytes(), kStream);

@@ -19,6 +19,8 @@ struct UnitOptions {
     plan::Mesh mesh;
     plan::DType param = plan::DType::fp32, reduce = plan::DType::fp32;
     bool shards = true;  // false with NO_SHARD
+    // Of experts that the ranks of an expert group divide: the other ranks with the same ones share the unit.
+    bool experts = false;
     bool offload = false;
     bool lean = false;     // see flat_unit.h
     bool aligned = false;  // the same
@@ -27,6 +29,9 @@ struct UnitOptions {
     plan::MemorySpace space() const {
         return offload ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     }
+    plan::Group shard_group() const { return experts ? plan::Group::expert_shard : plan::Group::shard; }
+    plan::Group data_group() const { return experts ? plan::Group::expert_data : mesh.all_data(); }
+    int parts() const { return mesh.size(shard_group()); }  // of the unit
     plan::Stream stream() const { return offload ? plan::Stream::host : plan::Stream::compute; }
 };
 

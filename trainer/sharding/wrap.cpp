@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "trainer/model/mixture_of_experts.h"
 #include "trainer/model/selection.h"
 
 namespace shardscope::trainer::sharding {
@@ -30,6 +31,13 @@ std::int64_t largest_below(const model::Module& root) {
     return largest;
 }
 
+// Experts that the ranks of an expert group divide are a unit of their own, because it is shared with other
+// ranks than the rest of a block.
+bool are_divided(const model::Module& module) {
+    const auto* experts = dynamic_cast<const model::Experts*>(&module);
+    return experts != nullptr && experts->are_divided();
+}
+
 void wrap_in_place(std::unique_ptr<model::Module>& slot) {
     slot = std::make_unique<FullyShardedDataParallel>(std::move(slot));
 }
@@ -39,6 +47,7 @@ class Wrapping {
     Wrapping(const model::Module& root, const job::Job& job) : wrap_(job.fsdp.wrap) {
         if (wrap_.kind == job::Wrap::Kind::modules)
             chosen_ = selected(root, wrap_.modules, where(job, "fsdp.wrap"), "fsdp.wrap");
+        divides_experts_ = job.parallel.expert > 1;
         excluded_ = selected(root, job.fsdp.exclude, where(job, "fsdp.exclude"), "fsdp.exclude");
     }
 
@@ -47,9 +56,13 @@ class Wrapping {
     std::int64_t below(std::unique_ptr<model::Module>& slot, bool is_root) const {
         const bool by_size = wrap_.kind == job::Wrap::Kind::size;
         const std::int64_t all = all_elements(*slot);
-        if (by_size && all < wrap_.threshold) return 0;
+        if (by_size && all < wrap_.threshold && !divides_experts_) return 0;
         std::int64_t taken = 0;
         for (auto& child : slot->children()) taken += below(child, false);
+        if (are_divided(*slot)) {
+            if (taken < all) wrap_in_place(slot);
+            return all;
+        }
         if (is_root || excluded_.contains(slot.get())) return taken;
         if (by_size ? all - taken < wrap_.threshold : !chosen_.contains(slot.get())) return taken;
         wrap_in_place(slot);
@@ -59,6 +72,7 @@ class Wrapping {
   private:
     const job::Wrap& wrap_;
     std::set<const model::Module*> chosen_, excluded_;
+    bool divides_experts_ = false;
 };
 
 }  // namespace
@@ -66,7 +80,8 @@ class Wrapping {
 std::unique_ptr<model::Module> apply_wrap(std::unique_ptr<model::Module> root, const job::Job& job) {
     const job::Wrap& wrap = job.fsdp.wrap;
     const Wrapping wrapping(*root, job);
-    const std::int64_t wrapped = wrap.kind == job::Wrap::Kind::root ? 0 : wrapping.below(root, true);
+    const std::int64_t wrapped =
+        wrap.kind == job::Wrap::Kind::root && job.parallel.expert == 1 ? 0 : wrapping.below(root, true);
     if (wrap.kind == job::Wrap::Kind::size && wrapped == 0) {
         throw job::JobError(
             fmt::format("{}fsdp.wrap: no module inside the model has {} parameters of its own or its "

@@ -9,8 +9,9 @@ namespace shardscope::trainer::sim {
 
 namespace {
 
-constexpr std::array kGroups = {plan::Group::world,  plan::Group::shard, plan::Group::replicate,
-                                plan::Group::tensor, plan::Group::data,  plan::Group::pipeline};
+constexpr std::array kGroups = {plan::Group::world,  plan::Group::shard,        plan::Group::replicate,
+                                plan::Group::tensor, plan::Group::data,         plan::Group::pipeline,
+                                plan::Group::expert, plan::Group::expert_shard, plan::Group::expert_data};
 
 // The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<job::SlowLink>& slow_links, bool between_nodes, int node) {
@@ -78,7 +79,7 @@ std::vector<int> classes_of_members(const Communicator& communicator, const std:
 
 // The group whose queue a group's collectives use: the world's, if the group contains all ranks.
 plan::Group queue_of(const plan::Mesh& mesh, plan::Group group) {
-    return mesh.size(group) == mesh.ranks ? plan::Group::world : group;
+    return mesh.is_world(group) ? plan::Group::world : group;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
           "tied_embeddings", "activation", "fused_activation", "attention", "experts", "experts_per_token",
           "capacity_factor", "balance_loss"}},
         {"data", {"type", "path", "batch", "workers", "validation"}},
-        {"parallel", {"mode", "tensor", "sequence", "pipeline", "schedule", "virtual_stages"}},
+        {"parallel", {"mode", "tensor", "sequence", "pipeline", "schedule", "virtual_stages", "expert"}},
         {"fsdp",
          {"sharding_strategy", "wrap", "exclude", "unit", "reshard_after_forward", "layout", "shard_group",
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
@@ -143,6 +143,23 @@ TEST(CommandLine, TheRunIsDescribedWithEveryOptionThatIsNotADefault) {
         HasSubstr("4 ranks, FSDP FULL_SHARD, wrap module:Linear, layout fsdp2, CPU offload, no limiter, 2 "
                   "micro-batches per step, gradients clipped to 1; mlp, 8 layers, width 16: 2,176 "
                   "parameters in 8 units\n"));
+}
+
+// Threads and processes, which exchange as many rows as the router says, give the same bits.
+TEST(CommandLine, AnExpertGroupIsDescribedAndTheSameBetweenProcesses) {
+    const Words job = {sample("gpt_experts.toml"), "--run.steps=3", "--run.ranks=2",
+                       "--data.path=" + sample("README.md")};
+    const Outcome threads = train(job);
+    ASSERT_EQ(threads.status, 0) << threads.err;
+    EXPECT_THAT(threads.err,
+                HasSubstr("2 ranks, FSDP FULL_SHARD, wrap module:Block, expert groups of 2, layout fsdp2, no "
+                          "limiter; gpt, 4 layers, width 64, 2 of 4 experts per token, context 64: "));
+    const auto losses = train_json(job).at("losses");
+    for (const char* comm : {"tcp", "gloo"}) {
+        Words apart = job;
+        apart.insert(apart.end(), {"--run.processes=2", std::string("--run.comm=") + comm});
+        EXPECT_EQ(train_json(apart).at("losses"), losses) << comm;
+    }
 }
 
 TEST(CommandLine, ATensorGroupIsDescribed) {

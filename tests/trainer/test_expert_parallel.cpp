@@ -1,0 +1,285 @@
+// Expert parallelism: with the same samples every mesh trains as one rank does, if nothing is dropped, with
+// the all_to_alls of the closed form (trainer/model/expert_parallel.h).
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "trace_testing.h"
+#include "trainer/executor/rank_runner.h"
+#include "trainer/model/tensor_parallel.h"
+
+namespace shardscope::trainer {
+namespace TEST_FILE {
+
+using job::ParallelMode;
+using testing::SampleText;
+
+job::Job job_of(job::ModelType type, const SampleText& text, int per_token) {
+    job::Job job = testing::gpt_job(text, 8, 1);
+    job.run.steps = 3;
+    job.model.type = type;
+    job.model.dropout = 0.1;
+    job.model.experts = 4;
+    job.model.experts_per_token = per_token;
+    job.model.balance_loss = 0.1;
+    return job;
+}
+
+struct MeshOf {
+    int expert, data, tensor = 1;
+    ParallelMode mode = ParallelMode::fsdp;
+    bool sequence = false;
+    int pipeline = 1;
+};
+
+job::Job on_mesh(job::Job job, const MeshOf& mesh) {
+    job.parallel.expert = mesh.expert;
+    job.parallel.tensor = mesh.tensor;
+    job.parallel.sequence = mesh.sequence;
+    job.parallel.pipeline = mesh.pipeline;
+    job.parallel.mode = mesh.mode;
+    job.run.ranks = mesh.data * mesh.tensor * mesh.pipeline;
+    job.data.batch /= mesh.data;
+    return job;
+}
+
+std::string mesh_name(const job::Job& job) {
+    return "expert " + std::to_string(job.parallel.expert) + ", tensor " +
+           std::to_string(job.parallel.tensor) + (job.parallel.sequence ? " with sequence" : "") +
+           ", pipeline " + std::to_string(job.parallel.pipeline) + ", ranks " +
+           std::to_string(job.run.ranks) + ", mode " + std::to_string(static_cast<int>(job.parallel.mode));
+}
+
+void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
+                  const std::string& what) {
+    ASSERT_EQ(losses.size(), expected.size()) << what;
+    for (std::size_t i = 0; i < losses.size(); ++i)
+        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
+}
+
+// The gradients of the first step, whole, by the parameter's path.
+using Gradients = std::map<std::string, std::vector<float>>;
+
+Gradients gradients_of(job::Job job) {
+    job.run.steps = 1;
+    const sharding::Program program(job);
+    const plan::Mesh& mesh = program.mesh();
+    const data::DataSource data = data::open_data(job);
+    std::mutex lock;
+    Gradients all;
+    executor::RunOptions options;
+    options.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
+        const std::lock_guard guard(lock);
+        for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
+            const std::int64_t begin = mesh.place(slot.along, rank) * slot.per_rank;
+            const plan::HostView view = runner.contents(slot.gradient);
+            const auto* values = reinterpret_cast<const float*>(view.bytes().data());
+            for (const plan::Segment& segment : slot.segments) {
+                const model::Parameter& p =
+                    *program.modules().parameters[static_cast<std::size_t>(segment.parameter)];
+                std::vector<float>& whole = all[p.path];
+                whole.resize(static_cast<std::size_t>(p.whole_elements));
+                const std::int64_t first = std::max(begin, segment.first),
+                                   last = std::min(begin + slot.elements, segment.first + segment.elements);
+                for (std::int64_t e = first; e < last; ++e) {
+                    const std::int64_t to =
+                        model::whole_run(p, e - segment.first, mesh.place(p.cut.group, rank)).whole;
+                    if (to < p.whole_elements) whole[static_cast<std::size_t>(to)] = values[e - begin];
+                }
+            }
+        }
+    };
+    options.validation = data.validation.get();
+    run_training(program, *data.train, options);
+    return all;
+}
+
+double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
+        sum += value * value;
+    }
+    return std::sqrt(sum);
+}
+
+const std::vector<MeshOf> kMeshes = {
+    {2, 2},
+    {2, 2, 1, ParallelMode::ddp},
+    {4, 4},
+    {4, 4, 1, ParallelMode::ddp},
+    {2, 4},
+    {2, 4, 1, ParallelMode::ddp},
+    {2, 2, 2},
+    {2, 2, 2, ParallelMode::ddp},
+    {2, 2, 2, ParallelMode::fsdp, true},
+    {2, 4, 2, ParallelMode::ddp, true},
+};
+
+class ExpertParallel : public ::testing::TestWithParam<job::ModelType> {};
+INSTANTIATE_TEST_SUITE_P(Models, ExpertParallel,
+                         ::testing::Values(job::ModelType::gpt, job::ModelType::llama));
+
+TEST_P(ExpertParallel, TrainsAsOneRankDoes) {
+    const SampleText text;
+    for (const int per_token : {1, 2}) {
+        job::Job job = job_of(GetParam(), text, per_token);
+        job.train.clip_norm = 0.5;
+        const std::vector<double> expected = testing::run(testing::with_mode(job, ParallelMode::none)).losses;
+        for (const MeshOf& mesh : kMeshes) {
+            const job::Job there = on_mesh(job, mesh);
+            expect_close(testing::run(there).losses, expected, mesh_name(there));
+        }
+    }
+}
+
+TEST_P(ExpertParallel, HasTheGradientsOfOneRank) {
+    const SampleText text;
+    const job::Job job = job_of(GetParam(), text, 2);
+    const Gradients expected = gradients_of(testing::with_mode(job, ParallelMode::none));
+    for (const MeshOf& mesh : kMeshes) {
+        const job::Job there = on_mesh(job, mesh);
+        const Gradients found = gradients_of(there);
+        ASSERT_EQ(found.size(), expected.size());
+        for (const auto& [path, gradient] : expected) {
+            ASSERT_EQ(found.at(path).size(), gradient.size()) << path;
+            EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient))
+                << mesh_name(there) << ", " << path;
+        }
+    }
+}
+
+// The layouts and strategies of the data axes; a unit of experts has a shard group of its own.
+TEST_P(ExpertParallel, GoesWithEveryStrategy) {
+    const SampleText text;
+    job::Job job = job_of(GetParam(), text, 2);
+    job.train.clip_norm = 0.5;
+    job.train.accumulation = 2;
+    job.data.batch = 4;
+    const bool gpt = GetParam() == job::ModelType::gpt;
+    job.memory.activation_checkpointing.names = {gpt ? "Block" : "LlamaBlock"};
+    const std::vector<double> expected = testing::run(testing::with_mode(job, ParallelMode::none)).losses;
+    job.fsdp.wrap = job::parse_wrap(gpt ? "module:Block" : "root");
+    std::vector<job::Job> ways;
+    for (const job::FsdpLayout layout :
+         {job::FsdpLayout::fsdp1, job::FsdpLayout::fsdp2, job::FsdpLayout::lean}) {
+        ways.push_back(on_mesh(job, {2, 4}));
+        ways.back().fsdp.layout = layout;
+        ways.back().fsdp.sync_module_states = true;
+        ways.push_back(ways.back());
+        ways.back().fsdp.cpu_offload = true;
+        ways.back().train.accumulation_sync = false;
+        ways.push_back(on_mesh(job, {2, 4}));
+        ways.back().fsdp.layout = layout;
+        ways.back() = testing::with_strategy(ways.back(), job::ShardingStrategy::hybrid_shard, 2);
+    }
+    ways.push_back(testing::with_strategy(on_mesh(job, {2, 4}), job::ShardingStrategy::no_shard));
+    ways.push_back(on_mesh(job, {2, 4, 1, ParallelMode::ddp}));
+    ways.back().ddp.gradient_as_bucket_view = true;
+    ways.push_back(on_mesh(job, {2, 4, 1, ParallelMode::ddp}));
+    ways.back().ddp.first_bucket_mb = ways.back().ddp.bucket_cap_mb = 0.02;
+    ways.back().train.accumulation_sync = false;
+    for (std::size_t i = 0; i < ways.size(); ++i)
+        expect_close(testing::run(ways[i]).losses, expected, "way " + std::to_string(i));
+}
+
+// Each rank's peak is what the account says, whatever the router chooses.
+TEST_P(ExpertParallel, HasThePeakOfTheAccount) {
+    const SampleText text;
+    for (const MeshOf& mesh : kMeshes) {
+        const job::Job job = on_mesh(job_of(GetParam(), text, 2), mesh);
+        const std::int64_t peak = sharding::Program(job).predict().peak.bytes;
+        for (const plan::MemoryPeak& found : testing::run(job).peaks)
+            EXPECT_EQ(found.bytes, peak) << mesh_name(job);
+    }
+}
+
+// T tokens of a rank, k experts each, rows of h fp32: 4 all_to_alls a block of T k h elements, of which
+// (e - 1) / e leave the rank under uniform routing, and one of the counts.
+TEST(ExpertParallelism, HasTheCollectivesOfTheClosedForm) {
+    const SampleText text;
+    const job::Job job = on_mesh(job_of(job::ModelType::gpt, text, 2), {2, 4});
+    auto found = testing::collectives(sharding::Program(job));
+    const std::int64_t layers = job.model.layers, tokens = std::int64_t{job.data.batch} * job.model.context;
+    const std::int64_t rows = tokens * 2 * job.model.width * 4, counts = 4 * 4;
+    EXPECT_EQ(found[std::pair(plan::Operation::all_to_all, plan::Group::expert)],
+              (testing::Count{5 * layers, layers * (4 * rows + counts)}));
+    // The shares of the balance loss, over all ranks.
+    EXPECT_EQ(found[std::pair(plan::Operation::all_reduce, plan::Group::world)],
+              (testing::Count{layers, layers * counts}));
+    // A unit of experts for each block, of half the experts, shared by two ranks.
+    const std::int64_t experts = 2 * 2 * 4 * job.model.width * job.model.width * 4;
+    EXPECT_EQ(found[std::pair(plan::Operation::reduce_scatter, plan::Group::expert_shard)],
+              (testing::Count{layers, layers * experts}));
+    EXPECT_EQ(found[std::pair(plan::Operation::all_gather, plan::Group::expert_shard)].bytes,
+              2 * layers * experts);
+}
+
+// What the ranks send is what the router says: T k rows to the experts, as many in the gradients back from
+// the outputs; the results, and the gradients of the inputs, are of the rows that arrived, which differ by
+// rank and add up to the same.
+TEST(ExpertParallelism, ATraceHasTheBytesThatEachRankSends) {
+    const SampleText text;
+    job::Job job = on_mesh(job_of(job::ModelType::gpt, text, 2), {2, 2, 1, ParallelMode::ddp});
+    job.run.steps = 1;
+    const auto trace = testing::record(job);
+    const std::int64_t row = job.model.width * 4,
+                       rows = std::int64_t{job.data.batch} * job.model.context * 2 * row;
+    std::map<std::int64_t, std::vector<std::int64_t>> sent;  // by sequence
+    for (std::size_t i = 0; i < trace->collectives.size(); ++i) {
+        if (trace->collectives.operation[i] != plan::Operation::all_to_all) continue;
+        sent[trace->collectives.sequence[i]].push_back(trace->collectives.bytes[i]);
+    }
+    ASSERT_EQ(sent.size(), static_cast<std::size_t>(5 * job.model.layers));
+    int even = 0, uneven = 0, counts = 0;
+    for (const auto& [sequence, bytes] : sent) {
+        ASSERT_EQ(bytes.size(), 2U);
+        if (bytes[0] == 4 * 4) {
+            ++counts;
+            continue;
+        }
+        EXPECT_EQ(bytes[0] + bytes[1], 2 * rows) << sequence;
+        EXPECT_EQ(bytes[0] % row, 0) << sequence;
+        ++(bytes[0] == rows ? even : uneven);
+    }
+    EXPECT_EQ(counts, job.model.layers);
+    EXPECT_GE(even, 2 * job.model.layers);
+    EXPECT_GT(uneven, 0);
+}
+
+// A capacity counts a rank's own tokens, so the tokens that are dropped, and the losses, depend on the mesh.
+TEST(ExpertParallelism, WithACapacityTrainsButNotAsOneRankDoes) {
+    const SampleText text;
+    job::Job job = job_of(job::ModelType::gpt, text, 2);
+    job.run.steps = 6;
+    job.model.capacity_factor = 0.5;
+    const std::vector<double> one = testing::run(testing::with_mode(job, ParallelMode::none)).losses;
+    const std::vector<double> two = testing::run(on_mesh(job, {2, 2})).losses;
+    EXPECT_NE(two.front(), one.front());
+    EXPECT_NEAR(two.front(), one.front(), 0.05);
+    EXPECT_LT(two.back(), two.front());
+}
+
+TEST(ExpertParallelism, GoesWithAPipeline) {
+    const SampleText text;
+    job::Job job = job_of(job::ModelType::llama, text, 2);
+    job.train.accumulation = 2;
+    job.data.batch = 4;
+    job.train.accumulation_sync = false;
+    job.train.clip_norm = 0.5;
+    const std::vector<double> expected = testing::run(testing::with_mode(job, ParallelMode::none)).losses;
+    for (const char* schedule : {"1f1b", "zb_h1"}) {
+        for (const ParallelMode mode : {ParallelMode::fsdp, ParallelMode::ddp}) {
+            job::Job there = on_mesh(job, {2, 2, 1, mode, false, 2});
+            there.parallel.schedule = schedule;
+            expect_close(testing::run(there).losses, expected, mesh_name(there) + ", " + schedule);
+        }
+    }
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer
