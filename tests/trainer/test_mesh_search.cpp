@@ -127,7 +127,7 @@ TEST(MeshSearch, SaysWhereTheTimeOfOtherMeshesGoes) {
     double parts = winner->mean_kernel_s;
     for (const MeshAxis& axis : winner->axes) parts += axis.exposed_s;
     EXPECT_GT(winner->mean_kernel_s, 0);
-    EXPECT_LE(parts, winner->times.last_step * (1 + 1e-9));
+    EXPECT_LE(parts, winner->mean_step_s * (1 + 1e-9));
     EXPECT_THAT(parts_text(*winner), HasSubstr("kernels"));
     const std::vector<Rival> rivals = rivals_of(*winner, rows);
     ASSERT_GE(rivals.size(), 2U);

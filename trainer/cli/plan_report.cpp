@@ -9,8 +9,8 @@
 
 #include "traces/schema/joined.h"
 #include "trainer/cli/configuration_table.h"
+#include "trainer/cli/mesh_reasons.h"
 #include "trainer/planner/meshes.h"
-#include "trainer/planner/reason.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::cli {
@@ -215,20 +215,6 @@ std::string meshes_table(const PlanResult& result) {
     return out;
 }
 
-// Why the best mesh is the best: where its step's time goes, and that of meshes with other axes.
-std::string reason_text(const PlanResult& result) {
-    const Row* best = planner::best(result.rows);
-    if (!best) return "";
-    const std::vector<planner::Rival> rivals = planner::rivals_of(*best, result.rows);
-    if (rivals.empty()) return "";
-    std::string out = fmt::format("\nWhy row {}: {}\n  its step of {} ms: {}\n", best->number,
-                                  placement_text(best->axes), ms(best->times.last_step), parts_text(*best));
-    for (const planner::Rival& rival : rivals)
-        out += fmt::format("  {}, row {}{}{}: {}\n", rival.mesh, rival.row->number,
-                           rival.row->axes.empty() ? "" : ": ", placement_text(rival.row->axes), rival.loses);
-    return out;
-}
-
 }  // namespace
 
 std::string plan_table(const PlanResult& result, const PlanPrint& print) {
@@ -247,7 +233,7 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     std::vector<const Row*> shown = both.front;
     shown.insert(shown.end(), both.rest.begin(), both.rest.end());
     if (shown.empty()) return out;
-    out += meshes_table(result) + reason_text(result);
+    out += meshes_table(result) + mesh_reasons(result.rows);
     std::vector<std::string> alike;
     std::vector<Column<Row>> columns = given_columns(result.rows), decided = decided_columns();
     columns.insert(columns.end(), decided.begin(), decided.end());

@@ -112,6 +112,7 @@ void add_times(const sharding::Program& program, const sim::Cluster& cluster, co
     row.exposed = most_exposed(program, first.exposures);
     for (const sim::SimRanks& ranks : result.classes) {
         const double share = static_cast<double>(ranks.ranks) / job.run.ranks;
+        row.mean_step_s += share * ranks.steps.back().seconds;
         row.mean_kernel_s += share * ranks.steps.back().kernel_s;
         for (std::size_t group = 0; group < ranks.exposed_by_group.size(); ++group)
             add_exposed(static_cast<plan::Group>(group), share * ranks.exposed_by_group[group], row.axes);

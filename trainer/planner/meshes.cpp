@@ -306,7 +306,8 @@ std::string job_key(const Row& row) {
     return key;
 }
 
-std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster) {
+std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,
+                                const std::vector<job::SlowLink>& slow_links) {
     constexpr std::array<std::pair<plan::Group, const char*>, 4> kAxes = {
         {{plan::Group::tensor, "tensor"},
          {plan::Group::shard, "shard"},
@@ -324,8 +325,10 @@ std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& clus
                 nodes.insert(cluster.node_of(mesh.member(group, first, place)));
             most = std::max(most, nodes.size());
         }
-        axes.push_back({name, size, static_cast<int>(most),
-                        most == 1 ? cluster.intra.bandwidth : cluster.inter.bandwidth});
+        double bandwidth = most == 1 ? cluster.intra.bandwidth : cluster.inter.bandwidth;
+        for (const job::SlowLink& slow : slow_links)
+            if (slow.node < 0 && slow.between_nodes == (most > 1)) bandwidth *= slow.share;
+        axes.push_back({name, size, static_cast<int>(most), bandwidth});
     }
     return axes;
 }

@@ -20,7 +20,8 @@ std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const Jo
 std::string job_key(const Row& row);
 
 // The axes with several ranks, the innermost first, and how their groups lie on the nodes.
-std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster);
+std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,
+                                const std::vector<job::SlowLink>& slow_links = {});
 // "tensor 8 in a node, shard 4 over 4 nodes, data 2 over 2 nodes". Empty if there is one rank.
 std::string placement_text(const std::vector<MeshAxis>& axes);
 

@@ -30,10 +30,11 @@ std::string words_of(const MeshAxis& axis) {
     return fmt::format("exposed in {} {} {}{}", axis.name, axis.size, where, link);
 }
 
+// Some of a step's kernels may run when another rank's step has ended.
 double rest_of(const Row& row) {
-    double rest = row.times.last_step - row.mean_kernel_s;
+    double rest = row.mean_step_s - row.mean_kernel_s;
     for (const MeshAxis& axis : row.axes) rest -= axis.exposed_s;
-    return rest;
+    return std::max(rest, 0.0);
 }
 
 const MeshAxis* find_axis(const Row& row, std::string_view name) {
@@ -67,7 +68,7 @@ std::string loss_of(const Row& row, const Row& best) {
     std::string text = more >= 0 ? fmt::format("{:.1f} % slower", 100 * more)
                                  : fmt::format("{:.1f} % faster, but less simple", -100 * more);
     constexpr std::size_t kNamed = 4;
-    const double least = std::abs(row.times.last_step - best.times.last_step) / 10;
+    const double least = std::abs(row.mean_step_s - best.mean_step_s) / 10;
     std::vector<std::string> words;
     for (const auto& [what, seconds] : differences(row, best)) {
         if (words.size() == kNamed || std::abs(seconds) < least || seconds == 0) break;

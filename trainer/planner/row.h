@@ -74,7 +74,7 @@ struct Row {
     int nodes = 1;
     std::vector<MeshAxis> axes;  // those with several ranks, the innermost first (meshes.h)
     Times times;
-    double mean_kernel_s = 0;  // in the last step, mean over the ranks
+    double mean_step_s = 0, mean_kernel_s = 0;  // of the last step, mean over the ranks
     double samples_per_s = 0;
     double tokens_per_s = 0;  // 0: the model does not count tokens
     double mfu = 0;           // model FLOPs utilisation (figures.h)

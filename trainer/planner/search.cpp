@@ -16,7 +16,7 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
         row.job = make_job(row.settings);
         const sim::Cluster& cluster = cluster_of(row.job);
         const sharding::Program program(sim::placed_on(row.job, cluster));
-        row.axes = mesh_axes(program.mesh(), cluster);
+        row.axes = mesh_axes(program.mesh(), cluster, row.job.sim.slow_links);
         add_memory(program, row);
         sim::SimOptions options = sim::options_of(program.job(), cluster);
         row.limit = options.memory_limit;

@@ -73,7 +73,8 @@ TEST_P(Lesson, ShowsWhatTheToolPrints) {
 
 INSTANTIATE_TEST_SUITE_P(Learn, Lesson,
                          ::testing::Values("1-wrap.md", "2-prefetch.md", "3-limiter.md", "4-offload.md",
-                                           "5-strategies.md", "6-checkpointing.md"),
+                                           "5-strategies.md", "6-checkpointing.md", "7-mesh.md",
+                                           "8-bubble.md", "9-slow-links.md"),
                          name_of_file);
 
 }  // namespace TEST_FILE
