@@ -283,6 +283,7 @@ std::vector<CollectiveTimes> collective_list(const store::Trace& trace, const Se
         if (!wanted) continue;
         const Communication& first = all.of(match).front();
         c.operation = first.operation;
+        c.ends = match.ends;
         c.transfer_ns = match.transfer_ns;
         if (c.ranks < 2) c.last_rank = -1;
         if (first.row >= 0) {

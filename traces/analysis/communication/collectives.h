@@ -9,6 +9,7 @@
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/communication/messages.h"
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
 
@@ -78,13 +79,14 @@ class Bandwidths {
     double bytes_ = 0, bus_bytes_ = 0;
 };
 
-// One collective of all its ranks; each send or receive is a collective of its own.
+// One collective of all its ranks, or a message of its two; a message whose other end is unknown is alone.
 struct CollectiveTimes {
     schema::Operation operation = schema::Operation::other;
     schema::Phase phase = schema::Phase::none;
     store::UnitIndex unit;
     std::int64_t group = -1;  // -1 unknown, as below
     std::int64_t sequence = -1, bytes = -1;
+    MessageEnds ends;              // of a message
     int group_size = 0;            // 0 unknown
     int ranks = 0;                 // number of ranks with a device event for it
     std::int32_t event = -1;       // DeviceEvents row of the rank that spent the longest time in it

@@ -123,7 +123,8 @@ class DistributedAnalysis {
                             .group = group,
                             .sequence = sequence,
                             .bytes = bytes,
-                            .transfer_ns = match.transfer_ns};
+                            .transfer_ns = match.transfer_ns,
+                            .ends = match.ends};
         for (const Communication& part : parts) add_part(part, match, traffic, slow);
         if (slow.ranks > 1 && slow.waiting_ns > 0) remember(slow);
     }
@@ -440,6 +441,18 @@ Fields<SlowCollective> slow_collective_fields() {
         {kGroup, group_of<S>},
         {{"sequence", "Number", Unit::count, "Its number in the group."},
          [](const S& s) { return s.sequence >= 0 ? store::Cell(s.sequence) : store::Cell(); }},
+        {{.key = "from_rank",
+          .title = "From",
+          .unit = Unit::index,
+          .meaning = "Of a message: the rank that sends it.",
+          .where_known = true},
+         [](const S& s) { return s.ends.known() ? store::Cell(s.ends.source) : store::Cell(); }},
+        {{.key = "to_rank",
+          .title = "To",
+          .unit = Unit::index,
+          .meaning = "Of a message: the rank that receives it.",
+          .where_known = true},
+         [](const S& s) { return s.ends.known() ? store::Cell(s.ends.destination) : store::Cell(); }},
         {{"start_ns", "Start", Unit::ns, "When the first rank began it."}, value_of<&S::start_ns>},
         {kBytes, known_value_of<&S::bytes>},
         {{"ranks", "Ranks", Unit::index, "Ranks that took part."}, value_of<&S::ranks>},

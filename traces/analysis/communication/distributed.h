@@ -71,6 +71,7 @@ struct SlowCollective {
     std::int64_t transfer_ns = 0, longest_ns = 0, waiting_ns = 0;
     int last_rank = -1;  // number of the rank with the shortest duration
     bool on_host = false;
+    MessageEnds ends = {};  // of a message
 };
 Fields<SlowCollective> slow_collective_fields();
 

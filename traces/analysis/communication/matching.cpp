@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -28,22 +30,30 @@ struct Key {
     std::int64_t when = -1;
     Communication part;
     std::size_t number = 0;  // of the part, in input order
+    MessageEnds ends;        // of a message: `operation` is then that of the sender, for both
 
     // If one rank has sequence numbers and another does not, the assigned numbers do not match the real ones.
-    auto numbered() const { return std::tie(bare, group, operation, sequence, by_order); }
-    auto whole() const { return std::tie(bare, group, operation, sequence, by_order, place); }
+    auto numbered() const { return std::tie(bare, group, operation, ends, sequence, by_order); }
+    auto whole() const { return std::tie(bare, group, operation, ends, sequence, by_order, place); }
     bool alone() const { return sequence < 0 || place < 0; }  // cannot be matched by order
-    auto kind() const { return std::tie(bare, group, operation); }
+    auto kind() const { return std::tie(bare, group, operation, ends); }
+    // Among its counterparts: by rank; of a message the sender comes first.
+    int seat() const {
+        return ends.known() ? static_cast<int>(part.operation == schema::Operation::recv) : rank;
+    }
 };
 
-// A kernel with an unknown operation has no counterpart that could be found by order.
+// A kernel with an unknown operation, and a message whose other end is unknown, have no counterpart that
+// could be found by order.
 bool never_matched(const Key& key) {
-    return is_point_to_point(key.operation) || (key.bare && key.operation == schema::Operation::other);
+    return (is_point_to_point(key.operation) && !key.ends.known()) ||
+           (key.bare && key.operation == schema::Operation::other);
 }
 
 std::vector<Key> all_keys(const store::Trace& trace) {
     const store::Collectives& collectives = trace.collectives;
     const store::DeviceEvents& device = trace.device;
+    const Messages messages(trace);
     std::vector<Key> keys;
     keys.reserve(collectives.size());
     for (std::size_t i = 0; i < collectives.size(); ++i) {
@@ -55,6 +65,8 @@ std::vector<Key> all_keys(const store::Trace& trace) {
         key.rank = collectives.rank[i];
         key.part = {static_cast<std::int32_t>(i), collectives.event[i], -1, collectives.rank[i],
                     key.operation};
+        if (is_point_to_point(key.operation)) key.ends = messages.ends_of(i);
+        if (key.ends.known()) key.operation = schema::Operation::send;
         if (key.part.event >= 0) key.when = device.start[static_cast<std::size_t>(key.part.event)];
         key.number = keys.size();
         keys.push_back(key);
@@ -73,6 +85,40 @@ std::vector<Key> all_keys(const store::Trace& trace) {
         keys.push_back(key);
     }
     return keys;
+}
+
+// The n-th message that a rank sends to another in a group is the n-th that the other receives from it.
+// Sequence numbers say which, if both ends have the same; PyTorch's count each rank's own messages in the
+// group, with any peer: then the order decides, as it does for parts without a number.
+void number_messages(std::vector<Key>& keys, const store::Trace& trace) {
+    struct Ends {
+        std::vector<Key*> sent, received;
+        static std::vector<std::int64_t> numbers(const std::vector<Key*>& of) {
+            std::vector<std::int64_t> all;
+            for (const Key* key : of) all.push_back(key->sequence);
+            std::sort(all.begin(), all.end());
+            return all;
+        }
+    };
+    std::map<std::pair<std::int64_t, MessageEnds>, Ends> messages;
+    for (Key& key : keys) {
+        if (!key.ends.known()) continue;
+        Ends& ends = messages[{key.group, key.ends}];
+        (key.part.operation == schema::Operation::send ? ends.sent : ends.received).push_back(&key);
+    }
+    for (auto& [which, ends] : messages) {
+        const bool trusted = Ends::numbers(ends.sent) == Ends::numbers(ends.received) ||
+                             (ends.sent.size() != ends.received.size() &&
+                              trace.collectives.group_size[static_cast<std::size_t>(
+                                  (ends.sent.empty() ? ends.received : ends.sent).front()->part.row)] == 2);
+        for (const auto* side : {&ends.sent, &ends.received}) {
+            for (Key* key : *side) {
+                if (trusted && key->sequence >= 0) continue;
+                key->sequence = -1;
+                key->by_order = true;
+            }
+        }
+    }
 }
 
 // Gives parts without a sequence number their place in the rank's order of the same group and operation. If
@@ -110,8 +156,8 @@ void number_by_order(std::vector<Key>& keys) {
 // k-th of the others if the ranks' counts agree; else each is alone. Sorts the keys by whole() and rank.
 void part_by_order(std::vector<Key>& keys) {
     std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-        return std::tuple(a.numbered(), a.rank, a.when, a.number) <
-               std::tuple(b.numbered(), b.rank, b.when, b.number);
+        return std::tuple(a.numbered(), a.seat(), a.when, a.number) <
+               std::tuple(b.numbered(), b.seat(), b.when, b.number);
     });
     std::vector<std::int64_t> counts;
     for (std::size_t begin = 0, end = 0; begin < keys.size(); begin = end) {
@@ -128,7 +174,7 @@ void part_by_order(std::vector<Key>& keys) {
             keys[k].place = -1 - static_cast<std::int64_t>(k - begin);
         std::sort(keys.begin() + static_cast<std::ptrdiff_t>(begin),
                   keys.begin() + static_cast<std::ptrdiff_t>(end), [](const Key& a, const Key& b) {
-                      return std::tie(a.place, a.rank) < std::tie(b.place, b.rank);
+                      return std::tuple(a.place, a.seat()) < std::tuple(b.place, b.seat());
                   });
     }
 }
@@ -212,20 +258,26 @@ std::int64_t duration(const store::Trace& trace, const Communication& part) {
 
 Communications match_communications(const store::Trace& trace) {
     std::vector<Key> keys = all_keys(trace);
+    number_messages(keys, trace);
     number_by_order(keys);
     part_by_order(keys);
+    const std::set<int> shown = [&] {
+        std::set<int> numbers;
+        for (const store::Rank& rank : trace.ranks) numbers.insert(rank.number);
+        return numbers;
+    }();
     const store::Collectives& collectives = trace.collectives;
     // If a simulated trace shows one rank of each kind, a collective of all ranks has no parts but theirs.
     const int simulated = shows_some_ranks(trace) ? ranks_of_run(trace) : std::numeric_limits<int>::max();
     Communications result;
     result.parts.reserve(keys.size());
     for (std::size_t begin = 0; begin < keys.size();) {
-        // The counterpart of a send or receive is another operation.
-        const bool pair = is_point_to_point(keys[begin].operation);
-        CollectiveMatch match{.begin = begin, .end = begin};
+        const Key& front = keys[begin];
+        const bool one_end = is_point_to_point(front.operation) && !front.ends.known();
+        CollectiveMatch match{.begin = begin, .end = begin, .ends = front.ends};
         int ranks = 0, group_size = 0, last_rank = -1;
         for (; match.end < keys.size() && keys[match.end].whole() == keys[begin].whole() &&
-               (!pair || match.end == begin);
+               (!one_end || match.end == begin);
              ++match.end) {
             Key& key = keys[match.end];
             if (key.rank != last_rank) ++ranks;
@@ -246,7 +298,10 @@ Communications match_communications(const store::Trace& trace) {
             result.parts.push_back(key.part);
         }
         if (group_size >= simulated) group_size = std::min(group_size, static_cast<int>(trace.ranks.size()));
-        match.unmatched = !pair && (ranks < group_size || keys[begin].alone());
+        if (front.ends.known())
+            group_size =
+                static_cast<int>(shown.count(front.ends.source) + shown.count(front.ends.destination));
+        match.unmatched = !one_end && (ranks < group_size || front.alone());
         result.matches.push_back(match);
         begin = match.end;
     }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "traces/analysis/communication/messages.h"
 #include "traces/schema/enums.h"
 #include "traces/store/columns/names.h"
 
@@ -27,10 +28,11 @@ struct Communication {
 
 // The parts of all ranks in one collective.
 struct CollectiveMatch {
-    std::size_t begin = 0, end = 0;  // in Communications::parts, sorted by rank
+    std::size_t begin = 0, end = 0;  // in Communications::parts, sorted by rank; a message's sender first
     std::int64_t transfer_ns = -1;   // the shortest duration among the ranks; -1: no rank has a device event
     bool unmatched = false;  // fewer ranks took part than the group has, or matching by order is impossible
     bool bytes_differ = false;  // among its parts
+    MessageEnds ends = {};      // of a message whose both ends are known
 };
 
 struct Communications {
@@ -44,8 +46,9 @@ struct Communications {
 
 // Matches by (group, operation, sequence number), and by order if a rank has several parts with one number;
 // by order within (group, operation) if there are no sequence numbers. Matching by order requires that the
-// ranks' counts agree. Kernels without metadata are matched by order within their operation. A part that
-// cannot be matched, and every send or receive, is a match of its own.
+// ranks' counts agree. Kernels without metadata are matched by order within their operation. A send and its
+// receive are one match, if both ends are known (messages.h). A part that cannot be matched is a match of its
+// own.
 Communications match_communications(const store::Trace& trace);
 
 // A part's duration on the device, -1 without a device event.

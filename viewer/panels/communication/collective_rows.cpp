@@ -188,8 +188,9 @@ std::shared_ptr<const tables::CellTable> slowest_table(const traces::analysis::D
                               "The rank with the shortest duration: it arrived last."),
     });
     for (const traces::analysis::SlowCollective& s : report.slowest) {
-        const std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
-                                                : std::string(name(s.operation));
+        std::string key = s.sequence >= 0 ? fmt::format("{} {}", name(s.operation), s.sequence)
+                                          : std::string(name(s.operation));
+        if (s.ends.known()) key += fmt::format(", rank {} to {}", s.ends.source, s.ends.destination);
         table->add(
             {tables::text_cell(key), group_cell(s.group),
              tables::decimal_cell(static_cast<double>(s.start_ns) * 1e-6, 3),
@@ -311,6 +312,17 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::analy
         }))  // an id, not a quantity: it may be a hash
         text(tables::text_column("group", "Group", 6, 4),
              [](const CollectiveTimes& c) { return c.group >= 0 ? fmt::format("{}", c.group) : "-"; });
+    if (any([](const CollectiveTimes& c) { return c.ends.known(); })) {
+        number(
+            tables::number_column("from", "From", "rank", 4, 7, 0, "Of a message: the rank that sends it."),
+            0, [](const CollectiveTimes& c) {
+                return c.ends.known() ? static_cast<double>(c.ends.source) : tables::kNoNumber;
+            });
+        number(tables::number_column("to", "To", "rank", 4, 7, 0, "Of a message: the rank that receives it."),
+               0, [](const CollectiveTimes& c) {
+                   return c.ends.known() ? static_cast<double>(c.ends.destination) : tables::kNoNumber;
+               });
+    }
     number(tables::number_column("start_ms", "Start", "ms", 7, 9), 3,
            [](const CollectiveTimes& c) { return static_cast<double>(c.start_ns) * 1e-6; });
     number(tables::number_column("ranks", "Ranks", "", 4, 3), 0,
