@@ -4,6 +4,7 @@
 
 #include "traces/import/importer_table.h"
 #include "traces/import/inputs.h"
+#include "traces/import/join/infer_places.h"
 #include "traces/import/join/join.h"
 #include "traces/store/columns/column_sink.h"
 
@@ -60,6 +61,7 @@ std::unique_ptr<store::Trace> open_any(const std::vector<std::string>& paths, co
                      share * static_cast<double>(parts.size()), share));
     }
     auto trace = parts.size() == 1 ? std::move(parts.front()) : join_traces(std::move(parts));
+    infer_places(*trace);
     if (options.progress != nullptr) options.progress->fraction = 1;
     return trace;
 }

@@ -1,0 +1,117 @@
+// Places in the mesh that are inferred from the descriptions of groups.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "traces/analysis/communication/axes.h"
+#include "traces/import/join/infer_places.h"
+
+namespace shardscope::traces::importer {
+namespace TEST_FILE {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+int place(const store::Rank& rank, std::string_view axis) {
+    const auto& axes = schema::kMeshAxes;
+    const auto at = std::find_if(axes.begin(), axes.end(), [&](const auto& a) { return a.name == axis; });
+    return rank.place[static_cast<std::size_t>(at - axes.begin())];
+}
+
+void group(RunBuilder& run, std::int64_t id, const char* axis, const char* ranks) {
+    run.sink().add(
+        schema::GroupRow{.group = id, .axis = axis, .ranks = ranks, .name = "", .description = "described"});
+}
+
+std::vector<std::string> places(RunBuilder& run) {
+    const std::unique_ptr<store::Trace> trace = run.take();
+    infer_places(*trace);
+    std::vector<std::string> result;
+    for (std::size_t r = 0; r < trace->ranks.size(); ++r)
+        result.push_back(analysis::place_in_mesh(*trace, store::RankIndex(r)));
+    return result;
+}
+
+// Megatron's order: tensor innermost, pipeline outermost.
+TEST(Places, AreThoseInTheGroupsOfEachAxis) {
+    RunBuilder run(4);
+    group(run, 1, "tensor", "[0, 1]");
+    group(run, 2, "tensor", "[2, 3]");
+    group(run, 3, "pipeline", "[0, 2]");
+    group(run, 4, "pipeline", "[1, 3]");
+    group(run, 5, "world", "[0, 1, 2, 3]");
+    EXPECT_THAT(places(run), ElementsAre("tensor 0, pipeline 0", "tensor 1, pipeline 0",
+                                         "tensor 0, pipeline 1", "tensor 1, pipeline 1"));
+}
+
+TEST(Places, StayUnknownAlongAnAxisWhoseGroupsDisagreeOrMissARank) {
+    const auto places_along_tensor = [](const std::vector<const char*>& groups) {
+        RunBuilder run(4);
+        for (std::size_t g = 0; g < groups.size(); ++g)
+            group(run, static_cast<std::int64_t>(g) + 1, "tensor", groups[g]);
+        const std::unique_ptr<store::Trace> trace = run.take();
+        infer_places(*trace);
+        std::vector<int> result;
+        for (const store::Rank& rank : trace->ranks) result.push_back(place(rank, "tensor"));
+        return result;
+    };
+    EXPECT_THAT(places_along_tensor({"[0, 1]", "[2, 3]"}), ElementsAre(0, 1, 0, 1));
+    EXPECT_THAT(places_along_tensor({"[0, 1]", "[2, 3, ...]"}), ElementsAre(0, 0, 0, 0));
+    EXPECT_THAT(places_along_tensor({"[0, 1]", "[2, 3]", "[1, 2]"}), ElementsAre(0, 0, 0, 0));
+}
+
+TEST(Places, OfATraceThatRecordsThemStay) {
+    RunBuilder run(0);
+    for (int rank = 0; rank < 2; ++rank)
+        run.sink().add(schema::RankRow{.rank = rank,
+                                       .device = rank,
+                                       .global_pid = run.pid(rank),
+                                       .global_tid = run.tid(rank),
+                                       .host = "",
+                                       .device_name = "",
+                                       .shard = 1 - rank,
+                                       .cpus = {}});
+    group(run, 1, "tensor", "[0, 1]");
+    const std::unique_ptr<store::Trace> trace = run.take();
+    infer_places(*trace);
+    for (const store::Rank& rank : trace->ranks) {
+        EXPECT_EQ(place(rank, "shard"), 1 - rank.number);
+        EXPECT_EQ(place(rank, "tensor"), 0);
+    }
+}
+
+// Two pipelines beside each other: no description names their groups, but only messages run in these.
+TEST(Places, OfAPipelineComeFromGroupsThatCarryOnlyMessages) {
+    const auto trace_with = [](bool actions) {
+        RunBuilder run(4);
+        group(run, 1, "", "[0, 2]");
+        group(run, 2, "", "[1, 3]");
+        group(run, 3, "", "[0, 1]");
+        for (int rank = 0; rank < 4; ++rank) {
+            const bool sends = rank < 2;
+            run.range(rank, 0, 10, actions ? (sends ? "PP:0F0" : "PP:1F0") : "step");
+            run.collective(rank, 20, 30,
+                           {.operation = sends ? schema::Operation::send : schema::Operation::recv,
+                            .sequence = 0,
+                            .group = 1 + rank % 2,
+                            .group_size = 2});
+        }
+        run.collective(0, 40, 50, {.operation = schema::Operation::all_reduce, .group = 3, .group_size = 2});
+        auto trace = run.take();
+        infer_places(*trace);
+        return trace;
+    };
+    EXPECT_EQ(place(trace_with(true)->ranks[3], "pipeline"), 1);
+    EXPECT_EQ(place(trace_with(true)->ranks[1], "pipeline"), 0);
+    EXPECT_EQ(place(trace_with(false)->ranks[3], "pipeline"), 0)
+        << "messages alone may be those of ring attention";
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::traces::importer
