@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/traces/run_builder.h"
 #include "tests/viewer/panel_fixture.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
@@ -250,6 +251,39 @@ TEST_F(CommunicationPanels, TheShardMapStaysInTheLimitRange) {
     session_.open[0].cursor = step.start - 1000;
     draw(*make_panel("shardmap"));
     EXPECT_EQ(session_.open[0].cursor, step.start);
+}
+
+// Two places of a pipeline, each with a unit of its own and a tensor group of two; FSDP over the two copies.
+TEST_F(CommunicationPanels, TheShardMapShowsSharesOfTensorAndPipeline) {
+    traces::RunBuilder run(0);
+    for (int rank = 0; rank < 8; ++rank) {
+        run.sink().add(traces::schema::RankRow{.rank = rank,
+                                               .device = rank,
+                                               .global_pid = run.pid(rank),
+                                               .global_tid = run.tid(rank),
+                                               .host = "",
+                                               .device_name = "",
+                                               .shard = rank / 2 % 2,
+                                               .tensor = rank % 2,
+                                               .pipeline = rank / 4,
+                                               .cpus = {}});
+        run.sink().add(traces::schema::ThreadRow{.global_tid = run.tid(rank), .name = "rank", .rank = rank});
+        run.collective(rank, 100, 200,
+                       {.bytes = 64, .sequence = 0, .group = rank / 4, .group_size = 2, .unit = rank / 4});
+        run.kernel(rank, 200, 300);
+    }
+    for (int unit = 0; unit < 2; ++unit)
+        run.sink().add(traces::schema::UnitRow{.id = unit, .name = unit == 0 ? "first" : "second"});
+    session_.add_trace(run.take(), "mesh.sqlite");
+    const auto panel = make_panel("shardmap");
+    const std::string text = draw(*panel);
+    EXPECT_EQ(item("shardmap.cell.second.0"), "elsewhere");
+    EXPECT_EQ(item("shardmap.cell.first.7"), "elsewhere");
+    EXPECT_THAT(item("shardmap.cell.first.3"), Not(testing::Eq("elsewhere")));
+    EXPECT_THAT(item("shardmap.share"),
+                testing::AllOf(HasSubstr("Tensor part 0 of 0-1"), HasSubstr("keeps 1/4"),
+                               HasSubstr("1/2 while the unit is gathered")));
+    EXPECT_THAT(text, HasSubstr("another place of the pipeline"));
 }
 
 // --- all of them

@@ -60,6 +60,15 @@ void put_centered(ImVec2 min, ImVec2 max, ImU32 color, std::string_view text) {
         text.data(), text.data() + text.size());
 }
 
+// Of a unit that another place of the pipeline has.
+void elsewhere_tip(const ShardGrid::Input& input, RankIndex rank, UnitIndex unit) {
+    draw::begin_tip(fmt::format("{} is not on rank {}", input.states->units[unit.at()],
+                                input.trace->ranks[rank.at()].number));
+    draw::tip_row("Held by", input.shares->holders(unit));
+    for (const ShardShares::Part& part : input.shares->parts(rank)) draw::tip_row(part.axis, part.text);
+    draw::end_tip();
+}
+
 // "all_gather 12 of group 0: 3.01 MB in 1.20 ms".
 std::string collective_text(const traces::store::Trace& trace, std::int32_t event) {
     const auto at = static_cast<std::size_t>(event);
@@ -93,6 +102,7 @@ void state_tip(const ShardGrid::Input& input, RankIndex rank, UnitIndex unit, st
         draw::tip_row("Still for", draw::format_duration(static_cast<double>(span.end - time)));
     if (input.states->bytes[unit.at()] >= 0)
         draw::tip_row("Whole unit", draw::format_size(input.states->bytes[unit.at()]));
+    for (const ShardShares::Part& part : input.shares->parts(rank)) draw::tip_row(part.axis, part.text);
     draw::tip_row("Whole on the device", now.whole ? "yes" : "no");
     if (input.states->allocations)
         draw::tip_row("Held by the host program",
@@ -227,8 +237,13 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
         const ImVec2 max = {std::floor(left + row.cell * static_cast<float>(i + 1)),
                             row.top + row.height - 1};
+        const bool held = input.shares->holds(rank, row.unit);
         const ImU32 color = theme::shard_color(now.state);
-        draw->AddRectFilled(min, max, color, 2);
+        if (held) {
+            draw->AddRectFilled(min, max, color, 2);
+        } else {
+            draw->AddRect(min, max, draw::faded(theme::line(), 0.7F), 2);
+        }
         // A bar below marks memory that the host program holds, whatever the device does with it.
         if (traces::analysis::holds(history.allocated, input.cursor)) {
             const float thick = std::max(2.0F, row.height * 0.12F);
@@ -239,11 +254,15 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         if (draw::items::kept())
             draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit.at()],
                                            input.trace->ranks[rank.at()].number),
-                               min, max, name(now.state));
+                               min, max, held ? name(now.state) : "elsewhere");
         const bool hovered = ImGui::IsWindowHovered() && mouse.x >= min.x && mouse.x < max.x &&
                              mouse.y >= min.y && mouse.y < max.y;
         if (!hovered) continue;
-        state_tip(input, rank, row.unit, input.cursor);
+        if (held) {
+            state_tip(input, rank, row.unit, input.cursor);
+        } else {
+            elsewhere_tip(input, rank, row.unit);
+        }
         if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
             events.rank = rank;
             events.unit = row.unit;
@@ -264,6 +283,11 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
         key = wanted;
     }
     const float top = row.top + 2, bottom = row.top + row.height - 2;
+    if (!input.shares->holds(input.rank, row.unit)) {
+        draw->AddText({input.lanes_left + 4, std::floor((top + bottom - ImGui::GetFontSize()) / 2)},
+                      theme::text_dim(), ("on " + input.shares->holders(row.unit)).c_str());
+        return;
+    }
     draw->AddRectFilled({input.lanes_left, top}, {input.lanes_right, bottom},
                         theme::shard_color(ShardState::sharded));
     const float step = width / static_cast<float>(columns);

@@ -24,7 +24,8 @@ class ShardGrid {
         const traces::analysis::ShardStates* states = nullptr;
         const std::vector<StateLane>* lanes = nullptr;  // of the chosen rank, by unit
         traces::store::RankIndex rank;                  // the chosen one
-        std::int64_t from = 0, to = 1;                  // the visible range of the lanes
+        const ShardShares* shares = nullptr;
+        std::int64_t from = 0, to = 1;  // the visible range of the lanes
         std::int64_t cursor = 0;
         traces::store::UnitIndex selected_unit;
         float lanes_left = 0, lanes_right = 0;  // on the screen

@@ -2,12 +2,16 @@
 #include "viewer/panels/shardmap/shard_rows.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "traces/store/columns/trace.h"
+#include "traces/store/number_list.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/time_view.h"
 
@@ -18,6 +22,7 @@ using traces::analysis::ShardChange;
 using traces::analysis::ShardState;
 using traces::analysis::ShardStates;
 using traces::analysis::UnitHistory;
+using traces::store::RankIndex;
 using traces::store::UnitIndex;
 
 constexpr std::size_t kMostMoments = 256;  // candidates checked for the busiest one
@@ -273,6 +278,80 @@ void ShardView::follow(std::int64_t cursor) {
     if (mode != own) return;
     const std::int64_t half = range_.length() / 2;
     range_ = {cursor - half, cursor + half + 1};
+}
+
+// --- shares ---
+
+namespace {
+
+bool is_used(const traces::analysis::UnitHistory& history) {
+    return !history.changes.empty() || !history.allocated.empty() || history.at_first.whole;
+}
+
+}  // namespace
+
+ShardShares::ShardShares(const traces::store::Trace& trace, const traces::analysis::ShardStates& states)
+    : units_(states.units.size()) {
+    const auto noun = [](std::string_view axis) {
+        return axis == "data" ? "copy" : axis == "shard" ? "shard" : axis == "pipeline" ? "place" : "part";
+    };
+    bool pipeline = false;
+    for (std::size_t a = 0; a < traces::schema::kMeshAxes.size(); ++a) {
+        const std::string_view name = traces::schema::kMeshAxes[a].name;
+        Axis axis{.title = name == "shard" ? "FSDP" : std::string(name), .noun = noun(name), .places = {}};
+        axis.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(axis.title[0])));
+        for (const traces::store::Rank& rank : trace.ranks) {
+            axis.places.push_back(rank.place[a]);
+            axis.size = std::max(axis.size, rank.place[a] + 1);
+        }
+        if (axis.size == 1) continue;
+        pipeline = pipeline || name == "pipeline";
+        axes_.push_back(std::move(axis));
+    }
+    for (const traces::store::Rank& rank : trace.ranks) numbers_.push_back(rank.number);
+    if (!pipeline || states.ranks != trace.ranks.size()) return;
+    std::vector<bool> anywhere(units_, false);
+    for (std::size_t r = 0; r < states.ranks; ++r) {
+        for (std::size_t u = 0; u < units_; ++u)
+            anywhere[u] = anywhere[u] || is_used(states.of(RankIndex(r), UnitIndex(u)));
+    }
+    for (std::size_t r = 0; r < states.ranks; ++r) {
+        for (std::size_t u = 0; u < units_; ++u)
+            held_.push_back(!anywhere[u] || is_used(states.of(RankIndex(r), UnitIndex(u))));
+    }
+}
+
+std::string ShardShares::holders(UnitIndex unit) const {
+    std::vector<std::int64_t> ranks;
+    for (std::size_t r = 0; r < numbers_.size(); ++r)
+        if (holds(RankIndex(r), unit)) ranks.push_back(numbers_[r]);
+    return (ranks.size() == 1 ? "rank " : "ranks ") + traces::store::number_list(ranks);
+}
+
+std::vector<ShardShares::Part> ShardShares::parts(RankIndex rank) const {
+    std::vector<Part> parts;
+    for (const Axis& axis : axes_)
+        parts.push_back(
+            {axis.title, fmt::format("{} {} of 0-{}", axis.noun, axis.places[rank.at()], axis.size - 1)});
+    return parts;
+}
+
+std::string ShardShares::sentence(RankIndex rank) const {
+    int tensor = 1, shard = 1;
+    bool pipeline = false;
+    std::string place;
+    for (const Axis& axis : axes_) {
+        if (axis.title == "Tensor") tensor = axis.size;
+        if (axis.title == "FSDP") shard = axis.size;
+        if (axis.title == "Pipeline") pipeline = true;
+        place += fmt::format("{}{} {} {} of 0-{}", place.empty() ? "" : ", ", axis.title, axis.noun,
+                             axis.places[rank.at()], axis.size - 1);
+    }
+    if (tensor == 1 && !pipeline) return "";
+    const auto fraction = [](int of) { return of == 1 ? std::string("the whole") : fmt::format("1/{}", of); };
+    return fmt::format(
+        "{}: it keeps {} of a weight that its tensor group cuts, {} while the unit is gathered.", place,
+        fraction(tensor * shard), fraction(tensor));
 }
 
 }  // namespace shardscope::viewer::panels

@@ -72,6 +72,41 @@ std::int64_t busiest_moment(const traces::analysis::ShardStates& states, traces:
 std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const traces::analysis::ShardStates& states,
                                                                   traces::store::RankIndex rank);
 
+// --- Which part of a parameter is where because of the mesh: a pipeline's place has its own units, a tensor
+// group cuts their weights, FSDP shards what is left.
+
+class ShardShares {
+  public:
+    ShardShares() = default;
+    ShardShares(const traces::store::Trace& trace, const traces::analysis::ShardStates& states);
+
+    // False: another place of the pipeline has the unit. Where there is no pipeline all ranks have all units.
+    bool holds(traces::store::RankIndex rank, traces::store::UnitIndex unit) const {
+        return held_.empty() || held_[rank.at() * units_ + unit.at()];
+    }
+    bool divides_units() const { return !held_.empty(); }
+    // "ranks 4-7".
+    std::string holders(traces::store::UnitIndex unit) const;
+    // A rank's part along each axis of several ranks: "Tensor", "part 1 of 0-1".
+    struct Part {
+        std::string axis, text;
+    };
+    std::vector<Part> parts(traces::store::RankIndex rank) const;
+    // What the rank keeps of a weight that its tensor group cuts; empty without a tensor group or pipeline.
+    std::string sentence(traces::store::RankIndex rank) const;
+
+  private:
+    struct Axis {
+        std::string title, noun;
+        std::vector<int> places;  // of every rank
+        int size = 1;
+    };
+    std::vector<Axis> axes_;    // of several ranks, in the order of the mesh
+    std::vector<int> numbers_;  // of the ranks
+    std::size_t units_ = 0;
+    std::vector<bool> held_;  // by rank, then unit; empty: no pipeline
+};
+
 // --- Which part of the time the shard map shows, and how zooming, scrolling and stepping change it. Pure
 // arithmetic, no drawing; any thread. Times in nanoseconds.
 

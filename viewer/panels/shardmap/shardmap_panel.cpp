@@ -127,6 +127,7 @@ class ShardMapPanel final : public model::Panel {
         top_ = curve_->most_total;
         for (std::size_t c = 0; c < used_.size(); ++c) used_[c] = curve_->most[c] > 0;
         folded_of_ = {};
+        shares_ = ShardShares(*trace_, *states);
         if (!other_trace) return;
         view_.start();
         summary_ = nullptr;
@@ -224,6 +225,10 @@ class ShardMapPanel final : public model::Panel {
                             draw::format_size(counts.whole_bytes));
         if (states_->allocations) line += fmt::format("; the host program {}", counts.allocated);
         widgets::draw_facts(line, false);
+        if (const std::string share = shares_.sentence(rank_); !share.empty()) {
+            widgets::draw_facts(share);
+            draw::items::value("shardmap.share", share);
+        }
         draw::items::value("shardmap.cursor", fmt::format("{}", now));
         draw::items::value("shardmap.whole", fmt::format("{}", counts.whole));
         draw::items::value("shardmap.allocated", fmt::format("{}", counts.allocated));
@@ -236,6 +241,9 @@ class ShardMapPanel final : public model::Panel {
             "reducing (R)"};
         for (std::size_t s = 0; s < kMeanings.size(); ++s)
             items.push_back({std::string(kMeanings[s]), theme::shard_color(static_cast<ShardState>(s))});
+        if (shares_.divides_units())
+            items.push_back(
+                {"outlined: another place of the pipeline has it", draw::faded(theme::line(), 0.7F)});
         if (states_->allocations) items.push_back({"line below: held by the host program", theme::text()});
         legend(items);
     }
@@ -251,6 +259,7 @@ class ShardMapPanel final : public model::Panel {
         input.states = states_.get();
         input.lanes = &lanes_;
         input.rank = rank_;
+        input.shares = &shares_;
         input.from = view_.range().from;
         input.to = view_.range().to;
         input.cursor = cursor(session);
@@ -366,6 +375,7 @@ class ShardMapPanel final : public model::Panel {
     UnitIndex unit_;
     std::vector<std::int64_t> times_;
     std::vector<StateLane> lanes_;
+    ShardShares shares_;
     std::int64_t top_ = 0;
     std::array<bool, traces::schema::kMemoryCategories> used_{};  // the curve's categories
     std::shared_ptr<const traces::analysis::ExecutionSummary> summary_;
