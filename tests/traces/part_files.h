@@ -43,6 +43,7 @@ struct PartSpec {
     std::int64_t group = 7;
     int device = -1;  // the device of all its ranks; -1: the rank's number
     std::string class_name = "Linear";
+    std::vector<schema::ScheduleRow> schedule;
     std::vector<std::pair<std::string, std::string>> run = {{"model.width", "256"}};
     std::uint64_t schema_size = 0;  // of a payload's schema with a dynamic id; 0: there is none
     bool finished = true;
@@ -69,6 +70,7 @@ class PartWriter {
         writer_.add(schema::UnitRow{.id = 0, .module = 0, .name = "root", .elements = 1000, .bytes = 4096});
         writer_.add(schema::GroupRow{
             .group = spec_.group, .axis = "shard", .ranks = {}, .name = {}, .description = {}});
+        for (const schema::ScheduleRow& row : spec_.schedule) writer_.add(row);
         for (const int rank : spec_.ranks) add_rank(rank);
         for (int step = 0; step < spec_.steps; ++step) {
             for (const int rank : spec_.ranks) add_step(rank, step);
