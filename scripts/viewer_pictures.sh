@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/viewer.md, docs/planning.md and the README: trains the sample GPT wrapped in two ways,
-# plans the GPT of 7 billion parameters, and lets the viewer draw each panel, without a display.
+# Makes the pictures of docs/viewer.md, docs/pipeline.md, docs/planning.md and the README: trains the sample GPT
+# wrapped in two ways, plans the GPT of 7 billion parameters, simulates pipelines, and lets the viewer draw each panel,
+# without a display.
 #
 #   scripts/viewer_pictures.sh [FOLDER]      FOLDER: docs/images
 set -euo pipefail
@@ -18,6 +19,17 @@ job=$PWD/samples/gpt.toml
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --trace block.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" "$job" --run.steps=8 --fsdp.wrap=root --trace root.sqlite >/dev/null)
 (cd "$work" && "$bin/shardscope-train" plan "${job%/*}/gpt_7b.toml" -o plan.sqlite >/dev/null)
+
+# A GPT on 8 places of a pipeline, simulated: 1F1B, ZB-V, and 16 pipelines beside each other.
+simulate() {
+    (cd "$work" && "$bin/shardscope-train" "${job%/*}/gpt_3d.toml" --trace "$1" --run.device=sim --run.steps=3 \
+        --sim.cluster="${job%/*}/clusters/h100_ib.toml" --sim.trace_ranks=128 --model.layers=16 --model.heads=16 \
+        --model.width=2048 --model.context=1024 --parallel.pipeline=8 "${@:2}" >/dev/null)
+}
+simulate schedule.sqlite --parallel.tensor=1 --train.accumulation=16
+simulate schedule_zb_v.sqlite --parallel.tensor=1 --train.accumulation=8 --parallel.schedule=zb_v \
+    --parallel.virtual_stages=2 --fsdp.wrap=module:Block,Embedding,Linear
+simulate schedule_128.sqlite --run.ranks=128 --parallel.tensor=4 --train.accumulation=16
 
 # The fifth step.
 read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 --step 4 --format csv |
@@ -39,4 +51,10 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'open plan.sqlite\nset trace plan.sqlite\npanel plan\nwait\nshot %s/plan.png\n' "$folder"
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)
+for name in schedule schedule_zb_v; do
+    (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 --screenshot "$folder/$name.png")
+done
+printf '%s\n' "set size 1400x820" "open schedule_128.sqlite" wait "panel schedule" wait "click schedule.pipeline" wait \
+    "click schedule.pipeline.all" wait "shot $folder/schedule_128.png" >"$work/many.script"
+(cd "$work" && "$bin/shardscope-view" --script many.script)
 ls -l "$folder"

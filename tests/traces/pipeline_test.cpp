@@ -144,6 +144,38 @@ TEST(Pipeline, TakesTheWorkThatAnotherThreadLaunchesDuringARange) {
     EXPECT_EQ(report.ranks[0].makespan, 400);
 }
 
+// Two chunks of stage 0 keep 100 and 50 bytes; what a forward frees again, other categories and memory that
+// is allocated outside forwards do not count.
+TEST(Pipeline, AddsUpWhatTheChunksInFlightKeep) {
+    const auto memory = [](bool categories) {
+        RunBuilder run;
+        const TestMemory kept{.category = categories ? schema::MemoryCategory::activations
+                                                     : schema::MemoryCategory::other};
+        const TestMemory gathered{.category = schema::MemoryCategory::unsharded_parameters};
+        run.range(0, 0, 10, "PP:0F0");
+        run.range(0, 10, 20, "PP:0F1");
+        run.range(0, 20, 30, "PP:0B0");
+        run.range(0, 30, 40, "PP:0F2");
+        run.range(0, 40, 50, "PP:0B1");
+        run.allocate(0, 2, 1, 100, kept);
+        run.allocate(0, 4, 2, 1000, kept);
+        run.free(0, 6, 2, 1000, kept);
+        run.allocate(0, 12, 3, 50, kept);
+        run.allocate(0, 13, 4, 7000, gathered);
+        run.allocate(0, 22, 5, 300, kept);
+        run.free(0, 28, 1, 100, kept);
+        run.allocate(0, 32, 6, 20, kept);
+        return pipeline_report(*run.take()).memory;
+    };
+    const std::vector<StageMemory> stages = memory(true);
+    ASSERT_THAT(stages, SizeIs(1));
+    EXPECT_EQ(stages[0].stage, 0);
+    EXPECT_EQ(stages[0].chunks, 2);
+    EXPECT_EQ(stages[0].bytes, 150);
+    EXPECT_EQ(stages[0].chunks_then, 2);
+    EXPECT_EQ(memory(false)[0].bytes, 150 + 7000) << "categories are unknown";
+}
+
 TEST(Pipeline, TellsWhetherRanksFollowTheirSchedule) {
     RunBuilder run(2);
     gpipe(run, 0, 0);
@@ -164,6 +196,98 @@ TEST(Pipeline, TellsWhetherRanksFollowTheirSchedule) {
     EXPECT_EQ(report.ranks[1].other_orders, 1);
     EXPECT_THAT(render(report, report::Format::table),
                 HasSubstr("1 step of a rank did not compute in the planned order"));
+}
+
+// The causes of AnIdleInstantHasTheFirstCauseThatHolds, as spans; with the busy time they cover the makespan.
+TEST(PipelineTimeline, SplitsEveryGapIntoSpansByCause) {
+    RunBuilder run(2);
+    run.range(0, 0, 100, "PP:0F0");
+    run.kernel(0, 0, 1000, 10);
+    run.range(1, 0, 100, "PP:1F9");
+    run.kernel(1, 0, 400, 10);
+    run.collective(1, 400, 1100, {.operation = schema::Operation::recv, .group_size = 2, .launched = 200});
+    run.collective(1, 1200, 1300, {.operation = schema::Operation::recv, .group_size = 2, .launched = 200});
+    run.range(1, 1500, 1600, "PP:1F0");
+    run.kernel(1, 2000, 2500, 1550);
+    const PipelineTimeline timeline = pipeline_timeline(*run.take());
+    ASSERT_THAT(timeline.steps, SizeIs(1));
+    const PipelineRow& row = timeline.steps[0].rows[1];
+    EXPECT_THAT(
+        row.idle,
+        ElementsAre(IdleSpan{{400, 1000}, IdleCause::peer}, IdleSpan{{1000, 1100}, IdleCause::transfer},
+                    IdleSpan{{1100, 1200}, IdleCause::host}, IdleSpan{{1200, 1300}, IdleCause::transfer},
+                    IdleSpan{{1300, 1550}, IdleCause::host}, IdleSpan{{1550, 2000}, IdleCause::imbalance}));
+    EXPECT_EQ(timeline.steps[0].rows[0].idle, (std::vector{IdleSpan{{1000, 2500}, IdleCause::drain}}));
+    EXPECT_EQ(row.cells[1].cell.event, 4);  // its kernel, the fifth device event by start
+}
+
+void plan_gpipe(RunBuilder& run) {
+    int position = 0;
+    for (const auto& [kind, micro_batch] : {std::pair("F", 0), {"F", 1}, {"B", 0}, {"B", 1}}) {
+        for (int rank = 0; rank < 2; ++rank)
+            run.sink().add(schema::ScheduleRow{
+                .rank = rank, .position = position, .stage = rank, .kind = kind, .micro_batch = micro_batch});
+        ++position;
+    }
+}
+
+// Rank 1 begins every computation half a unit late: the replayed plan is GPipe without the delay.
+TEST(PipelineTimeline, ReplaysThePlanAtMeanTimesWithoutDelays) {
+    RunBuilder run(2);
+    const auto range = [&](int rank, double start, double end, const char* name) {
+        run.range(rank, static_cast<std::int64_t>(start * kUnit), static_cast<std::int64_t>(end * kUnit),
+                  name);
+    };
+    range(0, 0, 1, "PP:0F0");
+    range(0, 1, 2, "PP:0F1");
+    range(1, 1.5, 2.5, "PP:1F0");
+    range(1, 2.5, 3.5, "PP:1F1");
+    range(1, 3.5, 5.5, "PP:1B0");
+    range(1, 5.5, 7.5, "PP:1B1");
+    range(0, 6, 8, "PP:0B0");
+    range(0, 8, 10, "PP:0B1");
+    plan_gpipe(run);
+    const PipelineTimeline timeline = pipeline_timeline(*run.take());
+    ASSERT_THAT(timeline.steps, SizeIs(1));
+    const PipelineStep& step = timeline.steps[0];
+    EXPECT_EQ(step.makespan.length(), 10 * kUnit);
+    EXPECT_EQ(step.planned_ns, 9 * kUnit);
+    ASSERT_THAT(step.rows[0].planned, SizeIs(4));
+    EXPECT_EQ(step.rows[1].planned[0].time, (Interval{1 * kUnit, 2 * kUnit}));
+    EXPECT_EQ(step.rows[0].planned[2].time, (Interval{5 * kUnit, 7 * kUnit}));
+    EXPECT_EQ(step.rows[1].cells[3].planned, 3);
+    EXPECT_TRUE(step.rows[0].in_planned_order);
+}
+
+TEST(PipelineTimeline, RunsPlannedActionsTogetherAndReplaysNothingThatWaitsForever) {
+    RunBuilder run(1);
+    run.range(0, 0, 10, "PP:0F0");
+    run.range(0, 10, 30, "PP:(0F1;0B0)OVERLAP_F_B");
+    run.range(0, 30, 40, "PP:0B1");
+    const auto plan = [&](int position, int stage, const char* kind, int micro_batch,
+                          bool with_next = false) {
+        run.sink().add(schema::ScheduleRow{.rank = 0,
+                                           .position = position,
+                                           .stage = stage,
+                                           .kind = kind,
+                                           .micro_batch = micro_batch,
+                                           .with_next = with_next});
+    };
+    plan(0, 0, "F", 0);
+    plan(1, 0, "F", 1, true);
+    plan(2, 0, "B", 0);
+    plan(3, 0, "B", 1);
+    auto trace = run.take();
+    const PipelineTimeline timeline = pipeline_timeline(*trace);
+    ASSERT_THAT(timeline.steps[0].rows[0].planned, SizeIs(3));
+    EXPECT_EQ(timeline.steps[0].rows[0].planned[1].time, (Interval{10, 30}));
+    EXPECT_EQ(timeline.steps[0].planned_ns, 40);
+    // Stage 1 on the same rank after its backward: 0B0 waits for 1B0, which comes behind it.
+    trace->schedule.push_back(
+        {.rank = 0, .position = 4, .stage = 1, .kind = "B", .micro_batch = 0, .with_next = false});
+    const PipelineTimeline stuck = pipeline_timeline(*trace);
+    EXPECT_EQ(stuck.steps[0].planned_ns, 0);
+    EXPECT_EQ(stuck.steps[0].rows[0].planned[0].time, (Interval{0, 0}));
 }
 
 TEST(Pipeline, PrintsItsRowsAndSaysWhereThereAreNone) {

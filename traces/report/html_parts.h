@@ -75,6 +75,7 @@ std::string html_summary(const ReportedRun& run);
 std::string html_memory(const ReportedRun& run, const Redactor& redact);
 std::string html_collectives(const ReportedRun& run, const Redactor& redact);
 std::string html_units(const ReportedRun& run, const Redactor& redact);
+std::string html_pipeline(const ReportedRun& run, const Redactor& redact);
 std::string html_modules(const ReportedRun& run, const Redactor& redact);
 std::string html_configuration(const ReportedRun& run, const Redactor& redact);
 std::string html_comparison(const analysis::Comparison& comparison, const std::vector<ReportedRun>& runs,

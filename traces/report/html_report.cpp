@@ -27,6 +27,7 @@ std::vector<Part> parts_of(const ReportedRun& run, const Redactor& redact, const
         {"memory", "Memory", html_memory(run, redact)},
         {"collectives", "Collectives", html_collectives(run, redact)},
         {"units", "FSDP units", html_units(run, redact)},
+        {"pipeline", "Pipeline", html_pipeline(run, redact)},
         {"modules", "Modules", html_modules(run, redact)},
         {"configuration", "Configuration", html_configuration(run, redact)},
     };

@@ -17,6 +17,7 @@
 #include "traces/analysis/memory/allocator_report.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
+#include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/trace.h"
@@ -36,6 +37,7 @@ struct ReportedRun {
     analysis::CollectivesReport collectives;
     analysis::OverlapReport overlap;
     analysis::UnitsReport units;
+    analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;
     std::vector<std::string> hosts;  // names of the machines, for redaction
 };

@@ -1,4 +1,5 @@
-// Sections of the HTML report that are tables: where the time went, collectives, FSDP units, configuration.
+// Sections of the HTML report that are tables: where the time went, collectives, FSDP units, pipeline,
+// configuration.
 #include <algorithm>
 #include <array>
 
@@ -193,6 +194,17 @@ std::string html_units(const ReportedRun& run, const Redactor& redact) {
                "gathers and reductions outside compute.</p>\n",
                run.units.stepped ? " in one step, mean over ranks and kept steps"
                                  : " in the whole trace, mean over ranks");
+}
+
+std::string html_pipeline(const ReportedRun& run, const Redactor& redact) {
+    if (run.pipeline.ranks.empty()) return {};
+    return html_of(result_table(analysis::pipeline_rank_fields(), run.pipeline.ranks), redact) +
+           fmt::format(
+               "<p class=\"dim small\">Times {}; the bubble is {} % of ranks x makespan: idle = warm-up + "
+               "peer + "
+               "transfer + host + imbalance + drain.</p>\n",
+               run.pipeline.stepped ? "per step, mean over kept steps" : "of the whole trace",
+               store::grouped(run.pipeline.bubble_percent(), 2));
 }
 
 std::string html_configuration(const ReportedRun& run, const Redactor& redact) {

@@ -1,4 +1,4 @@
-// The bubble of a pipeline; see pipeline_rank_fields() and stage_work_fields().
+// The bubble of a pipeline; see pipeline_rank_fields(), stage_work_fields() and stage_memory_fields().
 #include "traces/analysis/pipeline/pipeline.h"
 
 #include <algorithm>
@@ -48,6 +48,8 @@ std::string table_text(const analysis::PipelineReport& report, std::size_t width
            text_of(result_table(analysis::pipeline_rank_fields(), report.ranks), width) +
            "\nComputations by stage\n" +
            text_of(result_table(analysis::stage_work_fields(), report.stages), width, 3) +
+           "\nMemory in flight by stage\n" +
+           text_of(result_table(analysis::stage_memory_fields(), report.memory), width, 2) +
            notes(report, width);
 }
 
@@ -59,7 +61,8 @@ std::string json_text(const analysis::PipelineReport& report) {
                       {"bubble_percent", known(report.bubble_percent())},
                       {"in_span_percent", known(report.in_span_percent())},
                       {"ranks", json_of(result_table(analysis::pipeline_rank_fields(), report.ranks))},
-                      {"stages", json_of(result_table(analysis::stage_work_fields(), report.stages))}});
+                      {"stages", json_of(result_table(analysis::stage_work_fields(), report.stages))},
+                      {"memory", json_of(result_table(analysis::stage_memory_fields(), report.memory))}});
 }
 
 std::string csv_text(const analysis::PipelineReport& report) {

@@ -51,6 +51,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .collectives = collectives_report(trace, selection),
                     .overlap = overlap_report(trace, selection),
                     .units = units_report(trace, selection),
+                    .pipeline = pipeline_report(trace, selection),
                     .advice = advice(trace, selection)};
     for (const analysis::RankMemory& memory : run.memory.ranks) {
         run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));

@@ -54,6 +54,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("distributed", "hosts.traffic[]", false, analysis::host_traffic_fields()),
         rows_of("pipeline", "ranks[]", true, analysis::pipeline_rank_fields()),
         rows_of("pipeline", "stages[]", false, analysis::stage_work_fields()),
+        rows_of("pipeline", "memory[]", false, analysis::stage_memory_fields()),
         rows_of("stragglers", "ranks[] and operations[].ranks[]", true, analysis::arrival_fields()),
         rows_of("overlap", "ranks[], and per_step[] and device_time of each", true,
                 analysis::overlap_fields()),

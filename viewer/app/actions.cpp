@@ -250,6 +250,14 @@ void add_panel_actions(std::vector<Action>& all) {
     map.act("shard_next", "Next change of state", {{model::Key::right}}, kRepeats);
     map.act("shard_previous", "Previous change of state", {{model::Key::left}}, kRepeats);
     map.act("shard_play", "Play change by change", {{model::Key::space}});
+    PanelActions schedule(all, "schedule", "Schedule");
+    schedule.act("schedule_next", "Next step", {{model::Key::period}}, kRepeats);
+    schedule.act("schedule_previous", "Previous step", {{model::Key::comma}}, kRepeats);
+    schedule.act("schedule_in", "Zoom in", {{model::Key::w}}, kRepeats);
+    schedule.act("schedule_out", "Zoom out", {{model::Key::s}}, kRepeats);
+    schedule.act("schedule_earlier", "Move to earlier", {{model::Key::a}, {model::Key::left}}, kRepeats);
+    schedule.act("schedule_later", "Move to later", {{model::Key::d}, {model::Key::right}}, kRepeats);
+    schedule.act("schedule_fit", "Fit the step", {{model::Key::f}});
     plan.act("plan_slower", "Along the Pareto front: smaller and slower", {{model::Key::left}}, kRepeats);
     plan.act("plan_faster", "Along the Pareto front: faster and larger", {{model::Key::right}}, kRepeats);
     plan.act("plan_open", "Open the row's simulated trace", {{model::Key::t}});

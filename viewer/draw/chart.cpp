@@ -88,7 +88,7 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
     const int y_count = std::clamp(static_cast<int>(inner_height / (font * 2.2F)), 2, 10);
     const std::vector<Tick> y_ticks = axes.y_log ? log_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit)
                                                  : make_ticks(axes.y_low, axes.y_high, y_count, axes.y_unit);
-    float label_width = 0;
+    float label_width = axes.label_room;
     for (const Tick& tick : y_ticks) label_width = std::max(label_width, size_of(tick.label).x);
 
     chart.min = {std::floor(at.x + label_width + font * 0.5F), std::floor(at.y + font * 0.5F)};
@@ -125,6 +125,32 @@ void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, con
         const float x1 = x0 + step * static_cast<float>(run.count);
         if (column.highest != column.lowest) draw_stack(chart, x0, x1, column.at_highest, colors, 0.45F);
         draw_stack(chart, x0, x1, column.at_lowest, colors, 1);
+    }
+}
+
+void stepped_line(const Chart& chart, std::span<const LineColumn> columns, ImU32 color, float thick) {
+    if (columns.empty()) return;
+    const float step = chart.width() / static_cast<float>(columns.size());
+    const auto y = [&](std::int64_t bytes) {
+        return std::clamp(static_cast<float>(chart.y.pixel(static_cast<double>(bytes))), chart.min.y,
+                          chart.max.y);
+    };
+    for (std::size_t i = 0; i < columns.size();) {
+        const LineColumn& column = columns[i];
+        std::size_t next = i + 1;
+        while (next < columns.size() && column.lowest == column.highest && columns[next] == column) ++next;
+        const float x0 = chart.min.x + step * static_cast<float>(i);
+        const float x1 = chart.min.x + step * static_cast<float>(next);
+        // From the value carried in to the extremes of this column.
+        float top = y(column.highest), bottom = y(column.lowest);
+        if (i > 0) {
+            const LineColumn& before = columns[i - 1];
+            top = std::min(top, y(std::max(before.lowest, std::min(before.highest, column.first))));
+            bottom = std::max(bottom, y(std::min(before.highest, std::max(before.lowest, column.first))));
+        }
+        chart.draw->AddRectFilled({x0, top - thick / 2}, {std::max(x1, x0 + thick), bottom + thick / 2},
+                                  color);
+        i = next;
     }
 }
 

@@ -32,7 +32,8 @@ struct ChartAxes {
     double x_zero = 0;  // subtracted from the labels of the x ticks
     AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
     bool x_ticks = true;
-    double y_low = 0;  // negative if there are negative values
+    double y_low = 0;      // negative if there are negative values
+    float label_room = 0;  // least width of the y labels: aligns the chart with what is above it
     // Logarithmic axes: low and high are positive, and Chart::x and y map the values' log10.
     bool x_log = false, y_log = false;
 };
@@ -44,6 +45,9 @@ using CategoryColors = std::array<ImU32, traces::schema::kMemoryCategories>;
 
 // The stack of every column: solid up to its lowest moment, pale up to its highest.
 void stacked_area(const Chart& chart, std::span<const FoldedColumn> columns, const CategoryColors& colors);
+
+// A step line: the extremes of the columns, joined.
+void stepped_line(const Chart& chart, std::span<const LineColumn> columns, ImU32 color, float thick);
 
 // A horizontal line at y with a label above its left or right end.
 void level_line(const Chart& chart, double y, ImU32 color, std::string_view label, bool label_right = true);

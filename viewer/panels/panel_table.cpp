@@ -23,6 +23,7 @@ std::unique_ptr<model::Panel> make_kernels_panel();
 std::unique_ptr<model::Panel> make_copies_panel();
 std::unique_ptr<model::Panel> make_collectives_panel();
 std::unique_ptr<model::Panel> make_distributed_panel();
+std::unique_ptr<model::Panel> make_schedule_panel();
 std::unique_ptr<model::Panel> make_shardmap_panel();
 std::unique_ptr<model::Panel> make_idle_panel();
 std::unique_ptr<model::Panel> make_advice_panel();
@@ -69,6 +70,11 @@ constexpr Stroke kDistributed[] = {{Shape::frame, 1, 1, 6, 6},       {Shape::fra
                                    {Shape::frame, 1, 10, 6, 15},     {Shape::frame, 10, 10, 15, 15},
                                    {Shape::line, 6, 3.5F, 10, 3.5F}, {Shape::line, 6, 12.5F, 10, 12.5F},
                                    {Shape::line, 3.5F, 6, 3.5F, 10}, {Shape::line, 12.5F, 6, 12.5F, 10}};
+constexpr Stroke kSchedule[] = {{Shape::box, 1, 1, 5, 4},
+                                {Shape::box, 10, 1, 15, 4},
+                                {Shape::box, 3, 6.5F, 7, 9.5F},
+                                {Shape::box, 8.5F, 6.5F, 13, 9.5F},
+                                {Shape::box, 5, 12, 12, 15}};
 constexpr Stroke kShardmap[] = {
     {Shape::box, 1, 1, 5, 5},     {Shape::frame, 6, 1, 10, 5}, {Shape::frame, 11, 1, 15, 5},
     {Shape::box, 1, 6, 5, 10},    {Shape::box, 6, 6, 10, 10},  {Shape::frame, 11, 6, 15, 10},
@@ -101,6 +107,7 @@ constexpr PanelEntry kPanels[] = {
     {"copies", "Copies", "Work", kCopies, shift(model::Key::digit_7), make_copies_panel},
     {"collectives", "Collectives", "Work", kCollectives, {model::Key::digit_9}, make_collectives_panel},
     {"distributed", "Distributed", "Work", kDistributed, {model::Key::digit_0}, make_distributed_panel},
+    {"schedule", "Schedule", "Work", kSchedule, shift(model::Key::digit_8), make_schedule_panel},
     {"shardmap", "Shard map", "Work", kShardmap, shift(model::Key::digit_1), make_shardmap_panel},
     {"idle", "Idle & Path", "Answers", kIdle, shift(model::Key::digit_2), make_idle_panel},
     {"advice", "Advice", "Answers", kAdvice, shift(model::Key::digit_3), make_advice_panel},

@@ -96,6 +96,20 @@ Color shard_color(traces::analysis::ShardState state) {
     return kColors[index(state)];
 }
 
+Color compute_color(traces::analysis::ComputeKind kind) {
+    // Forward, backward, its parts for input and weights, overlapped.
+    static constexpr std::array<Color, traces::analysis::kComputeKinds> kColors = {kBlue, kGreen, kYellow,
+                                                                                   kViolet, kPink};
+    return kColors[index(kind)];
+}
+
+Color idle_color(traces::analysis::IdleCause cause) {
+    // Warm-up, peer, transfer, host, imbalance, drain.
+    static constexpr std::array<Color, traces::analysis::kIdleCauses> kColors = {kGrey, kMagenta, kOrange,
+                                                                                 kTeal, kRust,    kSteel};
+    return kColors[index(cause)];
+}
+
 Color waiting_color() {
     return kMagenta;
 }

@@ -1,6 +1,7 @@
 #include "traces/analysis/pipeline/actions.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "traces/schema/text.h"
@@ -30,6 +31,20 @@ std::optional<PipelineAction> action_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view name(ComputeKind kind) {
+    static constexpr std::array<std::string_view, kComputeKinds> kNames = {
+        "forward", "backward", "backward for input", "backward for weights", "forward and backward together"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+ComputeKind compute_kind(const std::vector<PipelineAction>& actions) {
+    if (actions.size() > 1) return ComputeKind::overlapped;
+    const std::string& kind = actions.front().kind;
+    if (kind == "I") return ComputeKind::input;
+    if (kind == "W") return ComputeKind::weight;
+    return actions.front().is_forward() ? ComputeKind::forward : ComputeKind::backward;
+}
 
 std::vector<PipelineAction> pipeline_actions(std::string_view range_name) {
     if (!range_name.starts_with(kPrefix)) return {};

@@ -2,6 +2,7 @@
 // stage, a kind and a micro-batch; "PP:(0F7;7B3)OVERLAP_F_B" are two that run together.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,13 @@ struct PipelineAction {
 
     bool operator==(const PipelineAction&) const = default;
 };
+
+// What computations that run together are, for colours and sums.
+enum class ComputeKind : std::uint8_t { forward, backward, input, weight, overlapped };
+inline constexpr int kComputeKinds = 5;
+std::string_view name(ComputeKind kind);  // "backward for input"
+// Of actions that all compute, at least one.
+ComputeKind compute_kind(const std::vector<PipelineAction>& actions);
 
 // The actions that a range's name says it runs: none, one, or several that run together.
 std::vector<PipelineAction> pipeline_actions(std::string_view range_name);

@@ -1,184 +1,38 @@
-// See pipeline.h. First the cells of each rank are found, with the work that they launched; then each step's
-// idle time is split by cause, gap by gap.
+// See pipeline.h: sums over the rows of a PipelineTimeline.
 #include "traces/analysis/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/axes.h"
-#include "traces/analysis/pipeline/actions.h"
-#include "traces/analysis/time/device_time.h"
+#include "traces/analysis/pipeline/replay.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
 namespace {
 
-// Actions that run together: a range, and the work that was launched in it.
-struct Cell {
-    Interval range;
-    std::vector<PipelineAction> actions;  // all of them compute
-    IntervalSet work;                     // on the device; the range itself if nothing is recorded there
-
-    std::int64_t start() const { return work.front().start; }
-    std::int64_t end() const { return work.back().end; }
-};
-
-struct RankCells {
-    std::vector<Cell> cells;  // by start of their ranges
-    IntervalSet transfers;    // communication on the device; without a device its RECV ranges
-    std::vector<std::pair<std::int64_t, std::int64_t>>
-        launches;  // start of a cell's device event, its launch
-    bool on_host = true;
-
-    // When the work that starts at `time` was launched; `time` itself if that is unknown.
-    std::int64_t launch_of(std::int64_t time) const {
-        const auto at = std::lower_bound(launches.begin(), launches.end(), std::pair(time, INT64_MIN));
-        return at != launches.end() && at->first == time ? std::min(at->second, time) : time;
-    }
-};
-
-class CellSearch {
+class PipelineSums {
   public:
-    explicit CellSearch(const store::Trace& trace) : trace_(trace), ranks_(trace.ranks.size()) {}
+    PipelineSums(const store::Trace& trace, const PipelineTimeline& timeline)
+        : trace_(trace), timeline_(timeline), rows_(trace.ranks.size()) {}
 
-    std::vector<RankCells> find() {
-        find_ranges();
-        find_work();
-        for (RankCells& rank : ranks_) {
-            for (Cell& cell : rank.cells)
-                if (rank.on_host) cell.work = {cell.range};
-            std::erase_if(rank.cells, [](const Cell& cell) { return cell.work.empty(); });
+    PipelineReport report(const Selection& selection) {
+        for (const PipelineStep& step : timeline_.steps) {
+            if (!selection.has_step(step.number)) continue;
+            for (const PipelineRow& row : step.rows) add(step, row);
         }
-        return std::move(ranks_);
-    }
-
-  private:
-    void find_ranges() {
-        std::map<schema::StringId, std::vector<PipelineAction>> parsed;
-        for (std::size_t i = 0; i < trace_.ranges.size(); ++i) {  // sorted by start
-            const schema::StringId name = trace_.ranges.name[i];
-            const auto [at, is_new] = parsed.try_emplace(name);
-            if (is_new) at->second = pipeline_actions(trace_.strings[name]);
-            const std::vector<PipelineAction>& actions = at->second;
-            const store::RankIndex rank = trace_.threads[trace_.ranges.thread[i]].rank;
-            if (actions.empty() || !rank.known()) continue;
-            const Interval range = {trace_.ranges.start[i], trace_.ranges.end[i]};
-            if (actions.front().receives()) append_merged(ranks_[rank.at()].transfers, range);
-            if (std::all_of(actions.begin(), actions.end(), [](const auto& a) { return a.is_compute(); }) &&
-                range.length() > 0)
-                ranks_[rank.at()].cells.push_back({range, actions, {}});
-        }
-    }
-
-    // The cell in whose range the time lies; null if there is none. (Autograd launches on a thread of its own
-    // while the range is open on another.)
-    static Cell* around(std::vector<Cell>& cells, std::int64_t time) {
-        auto after = std::partition_point(cells.begin(), cells.end(),
-                                          [&](const Cell& cell) { return cell.range.start <= time; });
-        return after != cells.begin() && time < (--after)->range.end ? &*after : nullptr;
-    }
-
-    void find_work() {
-        const store::DeviceEvents& device = trace_.device;  // sorted by start, as append_merged requires
-        std::vector<IntervalSet> communication(ranks_.size());
-        for (std::size_t i = 0; i < device.size(); ++i) {
-            RankCells& rank = ranks_[device.rank[i]];
-            const Interval event = {device.start[i], device.end[i]};
-            if (device.kind[i] == store::DeviceKind::communication) {
-                append_merged(communication[device.rank[i]], event);
-                continue;
-            }
-            const std::int64_t launched = launched_at(trace_, i);
-            Cell* cell = around(rank.cells, launched);
-            if (cell == nullptr || event.length() == 0) continue;
-            rank.on_host = false;
-            append_merged(cell->work, event);
-            rank.launches.emplace_back(event.start, launched);
-        }
-        for (std::size_t r = 0; r < ranks_.size(); ++r)
-            if (!ranks_[r].on_host) ranks_[r].transfers = std::move(communication[r]);
-    }
-
-    const store::Trace& trace_;
-    std::vector<RankCells> ranks_;
-};
-
-// What another stage's computation gives: its output, or the gradient of its input.
-struct Result {
-    std::int64_t stage = 0;  // a name may have any number, to which 1 is added
-    int micro_batch = 0;
-    bool forward = true;
-    bool operator<(const Result& other) const {
-        return std::tie(stage, micro_batch, forward) <
-               std::tie(other.stage, other.micro_batch, other.forward);
-    }
-};
-
-// One step of one pipeline: its ranks' cells, by rank index.
-struct PipelineStep {
-    std::map<std::size_t, std::vector<const Cell*>> ranks;
-    // When each result was computed: several times if a trace without steps holds several.
-    std::map<Result, std::set<std::int64_t>> ends;
-    std::int64_t begin = std::numeric_limits<std::int64_t>::max(),
-                 end = std::numeric_limits<std::int64_t>::min();
-
-    void add(std::size_t rank, const Cell& cell) {
-        ranks[rank].push_back(&cell);
-        begin = std::min(begin, cell.start());
-        end = std::max(end, cell.end());
-        for (const PipelineAction& a : cell.actions) {
-            if (a.is_forward() || a.gives_input_gradient())
-                ends[{a.stage, a.micro_batch, a.is_forward()}].insert(cell.end());
-        }
-    }
-    // When the results that the cell waits for had been computed; the lowest time if it waits for none.
-    std::int64_t inputs_of(const Cell& cell) const {
-        std::int64_t last = std::numeric_limits<std::int64_t>::min();
-        for (const PipelineAction& a : cell.actions) {
-            if (!a.is_forward() && !a.gives_input_gradient()) continue;
-            const std::int64_t stage = a.stage;
-            const auto at =
-                ends.find({a.is_forward() ? stage - 1 : stage + 1, a.micro_batch, a.is_forward()});
-            if (at == ends.end()) continue;
-            const auto after =
-                at->second.upper_bound(cell.start());  // the last before the cell, else the first
-            last = std::max(last, after == at->second.begin() ? *after : *std::prev(after));
-        }
-        return last;
-    }
-};
-
-class PipelineAnalysis {
-  public:
-    PipelineAnalysis(const store::Trace& trace, const Selection& selection)
-        : trace_(trace), selection_(selection), cells_(CellSearch(trace).find()), rows_(trace.ranks.size()) {
-        for (const schema::ScheduleRow& row : trace.schedule) {  // in each rank's order
-            PipelineAction action{row.stage, row.kind, row.micro_batch};
-            if (action.is_compute()) planned_[row.rank].push_back(std::move(action));
-        }
-    }
-
-    PipelineReport report() {
-        find_steps_of_pipelines();
-        for (const auto& [key, step] : steps_) {
-            for (const auto& [rank, cells] : step.ranks) add(step, rank, cells);
-        }
-        PipelineReport report{.stepped = !trace_.steps.empty(), .ranks = {}, .stages = {}};
-        for (const store::RankIndex r : selected_ranks(trace_, selection_)) {
+        PipelineReport report{.stepped = !trace_.steps.empty(), .ranks = {}, .stages = {}, .memory = {}};
+        for (const store::RankIndex r : selected_ranks(trace_, selection)) {
             PipelineRank& row = rows_[r.at()];
             if (row.steps == 0) continue;
             row.rank = trace_.ranks[r.at()].number;
             row.place = place_in_mesh(trace_, r);
-            row.on_host = cells_[r.at()].on_host;
             row.stages.assign(stages_of_[r.at()].begin(), stages_of_[r.at()].end());
             report.ranks.push_back(row);
         }
@@ -190,88 +44,33 @@ class PipelineAnalysis {
     }
 
   private:
-    // Ranks of one pipeline have the same place on all other axes. Without a mesh all ranks are one.
-    std::vector<int> pipeline_of(std::size_t rank) const {
-        const auto& axes = schema::kMeshAxes;
-        const auto axis =
-            std::find_if(axes.begin(), axes.end(), [](const auto& a) { return a.name == "pipeline"; });
-        const auto at = static_cast<std::size_t>(axis - axes.begin());
-        if (std::all_of(trace_.ranks.begin(), trace_.ranks.end(),
-                        [&](const store::Rank& r) { return r.place[at] == 0; }))
-            return {};
-        std::vector<int> place(trace_.ranks[rank].place.begin(), trace_.ranks[rank].place.end());
-        place[at] = 0;
-        return place;
+    void add(const PipelineStep& step, const PipelineRow& row) {
+        PipelineRank& sum = rows_[row.rank.at()];
+        ++sum.steps;
+        sum.on_host = row.on_host;
+        sum.actions += static_cast<std::int64_t>(row.cells.size());
+        sum.makespan += step.makespan.length();
+        sum.busy += length(row.busy);
+        const auto idle = row.idle_ns();
+        const auto of = [&](IdleCause cause) { return idle[static_cast<std::size_t>(cause)]; };
+        sum.warm_up += of(IdleCause::warm_up);
+        sum.peer += of(IdleCause::peer);
+        sum.communication += of(IdleCause::transfer);
+        sum.host += of(IdleCause::host);
+        sum.imbalance += of(IdleCause::imbalance);
+        sum.drain += of(IdleCause::drain);
+        sum.peak_in_flight = std::max(sum.peak_in_flight, peak_in_flight(row));
+        sum.planned = 0;
+        for (const PlannedCell& cell : row.planned)
+            sum.planned += static_cast<std::int64_t>(cell.actions.size());
+        sum.other_orders += !row.in_planned_order;
+        for (const RowCell& c : row.cells) add_work(c.cell, row.rank.at());
     }
 
-    void find_steps_of_pipelines() {
-        const TraceSteps steps = find_steps(trace_);
-        const Interval time = selected_time(selection_);
-        for (std::size_t r = 0; r < cells_.size(); ++r) {
-            const std::vector<int> pipeline = pipeline_of(r);
-            for (const Cell& cell : cells_[r].cells) {
-                const int step = steps.ranks[r].step_at(cell.range.start);
-                if (step < 0 || step >= steps.ranks[r].kept()) continue;
-                const std::int64_t number = steps.ranks[r].steps[static_cast<std::size_t>(step)].number;
-                if (!selection_.has_step(number) || cell.range.start < time.start ||
-                    cell.range.start >= time.end)
-                    continue;
-                steps_[{pipeline, number}].add(r, cell);
-            }
-        }
-    }
-
-    void add(const PipelineStep& step, std::size_t rank, const std::vector<const Cell*>& cells) {
-        PipelineRank& row = rows_[rank];
-        std::vector<std::pair<Interval, const Cell*>> pieces;
-        std::vector<Interval> all;
-        for (const Cell* cell : cells) {
-            for (const Interval& piece : cell->work) {
-                pieces.emplace_back(piece, cell);
-                all.push_back(piece);
-            }
-            add_work(*cell, rank);
-        }
-        std::sort(pieces.begin(), pieces.end(),
-                  [](const auto& a, const auto& b) { return a.first.start < b.first.start; });
-        const IntervalSet busy = make_union(std::move(all));
-        ++row.steps;
-        row.actions += static_cast<std::int64_t>(cells.size());
-        row.makespan += step.end - step.begin;
-        row.busy += length(busy);
-        row.warm_up += busy.front().start - step.begin;
-        row.drain += step.end - busy.back().end;
-        auto piece = pieces.begin();
-        for (std::size_t i = 1; i < busy.size(); ++i) {
-            const Interval gap = {busy[i - 1].end, busy[i].start};
-            while (piece->first.start < gap.end) ++piece;
-            split(gap, step, *piece->second, rank);
-        }
-        row.peak_in_flight = std::max(row.peak_in_flight, peak_in_flight(cells));
-        compare_with_plan(cells, rank);
-    }
-
-    // Splits the idle time before a piece of the cell's work by cause.
-    void split(const Interval& gap, const PipelineStep& step, const Cell& next, std::size_t rank) {
-        PipelineRank& row = rows_[rank];
-        const std::int64_t given = std::clamp(step.inputs_of(next), gap.start, gap.end);
-        row.peer += given - gap.start;
-        const Interval rest = {given, gap.end};
-        const std::int64_t transferring = length_within(cells_[rank].transfers, rest);
-        row.communication += transferring;
-        const Interval unlaunched = {given, std::clamp(cells_[rank].launch_of(gap.end), given, gap.end)};
-        const std::int64_t host = unlaunched.length() - length_within(cells_[rank].transfers, unlaunched);
-        row.host += host;
-        row.imbalance += rest.length() - transferring - host;
-    }
-
-    void add_work(const Cell& cell, std::size_t rank) {
+    void add_work(const PipelineCell& cell, std::size_t rank) {
         const std::int64_t ns = length(cell.work);
-        std::string kinds;
-        for (const PipelineAction& a : cell.actions) {
-            stages_of_[rank].insert(a.stage);
-            kinds += (kinds.empty() ? "" : "+") + a.kind;
-        }
+        const std::string kinds = kinds_of(cell.actions);
+        for (const PipelineAction& a : cell.actions) stages_of_[rank].insert(a.stage);
         StageWork& work = stages_[{cell.actions.front().stage, trace_.ranks[rank].number, kinds}];
         std::tie(work.stage, work.rank, work.kind) =
             std::tuple(cell.actions.front().stage, trace_.ranks[rank].number, kinds);
@@ -281,33 +80,21 @@ class PipelineAnalysis {
     }
 
     // Chunks whose forward has begun and whose backward (B or W) has not ended.
-    static int peak_in_flight(const std::vector<const Cell*>& cells) {
+    static int peak_in_flight(const PipelineRow& row) {
         int now = 0, peak = 0;
-        for (const Cell* cell : cells) {
-            for (const PipelineAction& a : cell->actions)
+        for (const RowCell& c : row.cells) {
+            for (const PipelineAction& a : c.cell.actions)
                 if (a.is_forward()) peak = std::max(peak, ++now);
-            for (const PipelineAction& a : cell->actions)
+            for (const PipelineAction& a : c.cell.actions)
                 if (a.ends_backward()) now = std::max(now - 1, 0);  // the selected time may omit its forward
         }
         return peak;
     }
 
-    void compare_with_plan(const std::vector<const Cell*>& cells, std::size_t rank) {
-        const std::vector<PipelineAction>& planned = planned_[trace_.ranks[rank].number];
-        std::vector<PipelineAction> done;
-        for (const Cell* cell : cells) done.insert(done.end(), cell->actions.begin(), cell->actions.end());
-        rows_[rank].planned = static_cast<std::int64_t>(planned.size());
-        rows_[rank].other_orders += !planned.empty() && planned != done;
-    }
-
     const store::Trace& trace_;
-    const Selection& selection_;
-    const std::vector<RankCells> cells_;
-    std::map<std::pair<std::vector<int>, std::int64_t>, PipelineStep>
-        steps_;                                           // by pipeline and step's number
-    std::vector<PipelineRank> rows_;                      // by rank index
-    std::map<std::size_t, std::set<int>> stages_of_;      // likewise
-    std::map<int, std::vector<PipelineAction>> planned_;  // by rank number: the computations of a step
+    const PipelineTimeline& timeline_;
+    std::vector<PipelineRank> rows_;                  // by rank index
+    std::map<std::size_t, std::set<int>> stages_of_;  // likewise
     std::map<std::tuple<int, int, std::string>, StageWork> stages_;
 };
 
@@ -328,7 +115,13 @@ store::Cell us_per_step(const PipelineRank& row) {
 }  // namespace
 
 PipelineReport pipeline_report(const store::Trace& trace, const Selection& selection) {
-    return PipelineAnalysis(trace, selection).report();
+    return sum_pipeline(trace, pipeline_timeline(trace, selection), selection);
+}
+PipelineReport sum_pipeline(const store::Trace& trace, const PipelineTimeline& timeline,
+                            const Selection& selection) {
+    PipelineReport report = PipelineSums(trace, timeline).report(selection);
+    report.memory = stage_memory(trace, timeline, selection);
+    return report;
 }
 
 double PipelineReport::bubble_percent() const {

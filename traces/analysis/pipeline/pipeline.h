@@ -8,6 +8,8 @@
 
 #include "traces/analysis/base/result_table.h"
 #include "traces/analysis/base/selection.h"
+#include "traces/analysis/pipeline/stage_memory.h"
+#include "traces/analysis/pipeline/timeline.h"
 
 namespace shardscope::traces::store {
 struct Trace;
@@ -45,6 +47,7 @@ struct PipelineReport {
     bool stepped = true;              // false: the trace has no steps, and all of it is one
     std::vector<PipelineRank> ranks;  // those with actions of a pipeline
     std::vector<StageWork> stages;    // by stage, rank and kind
+    std::vector<StageMemory> memory;  // by stage and rank
 
     // Idle time as a share of all ranks' makespans, in percent.
     double bubble_percent() const;
@@ -53,5 +56,8 @@ struct PipelineReport {
 };
 
 PipelineReport pipeline_report(const store::Trace& trace, const Selection& selection = {});
+// The same from a timeline of at least the selected steps and time: those of its steps that are selected.
+PipelineReport sum_pipeline(const store::Trace& trace, const PipelineTimeline& timeline,
+                            const Selection& selection);
 
 }  // namespace shardscope::traces::analysis

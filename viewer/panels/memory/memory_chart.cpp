@@ -205,35 +205,6 @@ void draw_steps(const draw::Chart& chart, const MemoryTimeChart& input) {
     }
 }
 
-// A step line: the extremes of the columns, joined.
-void draw_line(const draw::Chart& chart, const std::vector<draw::LineColumn>& columns,
-               const MemoryLine& line) {
-    if (columns.empty()) return;
-    const float step = chart.width() / static_cast<float>(columns.size());
-    const float thick = line.thickness;
-    const auto y = [&](std::int64_t bytes) {
-        return std::clamp(static_cast<float>(chart.y.pixel(static_cast<double>(bytes))), chart.min.y,
-                          chart.max.y);
-    };
-    for (std::size_t i = 0; i < columns.size();) {
-        const draw::LineColumn& column = columns[i];
-        std::size_t next = i + 1;
-        while (next < columns.size() && column.lowest == column.highest && columns[next] == column) ++next;
-        const float x0 = chart.min.x + step * static_cast<float>(i);
-        const float x1 = chart.min.x + step * static_cast<float>(next);
-        // From the value carried in to the extremes of this column.
-        float top = y(column.highest), bottom = y(column.lowest);
-        if (i > 0) {
-            const draw::LineColumn& before = columns[i - 1];
-            top = std::min(top, y(std::max(before.lowest, std::min(before.highest, column.first))));
-            bottom = std::max(bottom, y(std::min(before.highest, std::max(before.lowest, column.first))));
-        }
-        chart.draw->AddRectFilled({x0, top - thick / 2}, {std::max(x1, x0 + thick), bottom + thick / 2},
-                                  line.color);
-        i = next;
-    }
-}
-
 void draw_tip(const MemoryTimeChart& input, std::int64_t time) {
     draw::begin_tip(draw::format_duration(static_cast<double>(time)));
     if (input.stack != nullptr) memory_tip_rows(draw::point_at(input.stack->points, time));
@@ -284,7 +255,8 @@ void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec
                                    draw::format_duration(static_cast<double>(seen.to))));
     stacked_area(chart, stack, memory_category_colors());
     draw_steps(chart, input);
-    for (std::size_t i = 0; i < lines.size(); ++i) draw_line(chart, lines[i], input.lines[i]);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+        stepped_line(chart, lines[i], input.lines[i].color, input.lines[i].thickness);
     if (input.peak && input.peak->bytes > 0)
         draw_peak(chart, static_cast<double>(input.peak->time), input.peak->bytes);
     paint_limit(entry, chart);
