@@ -189,6 +189,7 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
                                    .device_name = "A",
                                    .data = 4,
                                    .shard = 3,
+                                   .context = 5,
                                    .tensor = 2,
                                    .pipeline = 1,
                                    .cpus = {}});
@@ -215,7 +216,7 @@ TEST_F(Export, ImportsBackTheHostsAndTheRankThatStopped) {
         EXPECT_EQ(after->ranks[i].cpus, before->ranks[i].cpus);
         EXPECT_EQ(after->ranks[i].place, before->ranks[i].place);
     }
-    EXPECT_THAT(after->ranks[1].place, ElementsAre(4, 3, 2, 1));
+    EXPECT_THAT(after->ranks[1].place, ElementsAre(4, 3, 5, 2, 1));
     ASSERT_EQ(after->groups.size(), 1u);
     EXPECT_EQ(after->groups[0].group, 3);
     EXPECT_EQ(after->groups[0].axis, "data+shard");

@@ -32,6 +32,7 @@ class OldSchema : public ::testing::TestWithParam<int> {
                 "ALTER TABLE SHARD_RANKS DROP COLUMN localRank;"
                 "ALTER TABLE SHARD_RANKS DROP COLUMN cpus;");
         }
+        if (GetParam() < 7) database.execute("ALTER TABLE SHARD_RANKS DROP COLUMN context");
         for (const schema::SchemaView& view : schema::views()) {
             if (view.since > GetParam()) database.execute(fmt::format("DROP VIEW \"{}\"", view.name));
         }

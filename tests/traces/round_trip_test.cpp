@@ -186,6 +186,7 @@ TEST_F(RoundTrip, KeepsTheMeshAndItsGroups) {
                                    .device_name = "",
                                    .data = 1,
                                    .shard = 2,
+                                   .context = 5,
                                    .tensor = 3,
                                    .pipeline = 4,
                                    .cpus = {}});
@@ -197,7 +198,7 @@ TEST_F(RoundTrip, KeepsTheMeshAndItsGroups) {
         writer.finish(1000, 0);
     }
     const auto trace = load_trace(path);
-    EXPECT_THAT(trace->ranks.at(0).place, ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(trace->ranks.at(0).place, ElementsAre(1, 2, 5, 3, 4));
     ASSERT_THAT(trace->groups, SizeIs(2));
     EXPECT_EQ(trace->groups[0].group, 2);
     EXPECT_EQ(trace->groups[0].axis, "");

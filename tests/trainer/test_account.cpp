@@ -33,6 +33,13 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
         job.parallel.sequence = sequence;
         all.push_back(job);
     }
+    for (const bool recomputed : {false, true}) {
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block");
+        job.parallel.context = 2;
+        if (recomputed) job.memory.activation_checkpointing.names = {"Block"};
+        job.precision.param = recomputed ? job::Precision::bf16 : job::Precision::fp32;
+        all.push_back(job);
+    }
     return all;
 }
 

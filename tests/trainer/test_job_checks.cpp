@@ -1,5 +1,6 @@
 // Keys that exclude each other, names that stand for several keys, and defaults that follow another key.
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -116,6 +117,73 @@ TEST(JobChecks, OfExpertGroups) {
                 StartsWith("job.toml:9: optimizer.type: lars and lamb need the norm"));
     EXPECT_THAT(error_of("[run]\nranks = 2\n[parallel]\nexpert = 2"),
                 StartsWith("job.toml:4: parallel.expert: there are no experts; set model.experts"));
+}
+
+std::string with_parallel(const std::string& keys, const std::string& model = "type = 'gpt'", int ranks = 8) {
+    return "[run]\nranks = " + std::to_string(ranks) + "\n[data]\ntype = 'text'\npath = 'x'\n[model]\n" +
+           model + "\n[parallel]\n" + keys;
+}
+
+TEST(JobChecks, OfAContextGroup) {
+    const auto refused = [](const std::string& keys, const std::string& model = "type = 'gpt'") {
+        return error_of(with_parallel(keys, model));
+    };
+    EXPECT_EQ(refused("context = 2"), "no error");
+    EXPECT_EQ(
+        refused("context = 3"),
+        "job.toml:9: parallel.context: 8 ranks cannot be cut into context groups of 3; the nearest number "
+        "of ranks that works is 2");
+    EXPECT_EQ(
+        refused("tensor = 2\ncontext = 8"),
+        "job.toml:10: parallel.context: 8 ranks in tensor groups of 2 cannot be cut into context groups of "
+        "8; the nearest number of ranks that works is 4");
+    EXPECT_EQ(
+        refused("context = 4\npipeline = 4"),
+        "job.toml:10: parallel.pipeline: 8 ranks in tensor groups of 1 and context groups of 4 cannot be "
+        "cut into 4 places of a pipeline; the nearest number of places that works is 2");
+    EXPECT_EQ(
+        refused("context = 4", "type = 'gpt'\ncontext = 20"),
+        "job.toml:10: parallel.context: 20 tokens cannot be cut into 8 chunks, two for each of 4 ranks; "
+        "the nearest number of ranks that works is 2");
+    EXPECT_EQ(
+        refused("context = 8", "type = 'bert'\ncontext = 20"),
+        "job.toml:10: parallel.context: 20 tokens cannot be cut into 8 chunks; the nearest number of ranks "
+        "that works is 4");
+    EXPECT_THAT(refused("context = 2", "type = 'gpt'\nattention = 'plain'"),
+                AllOf(StartsWith("job.toml:8: model.attention: "), HasSubstr("set it to \"fused\"")));
+    EXPECT_THAT(refused("context = 2", "type = 'gpt'\nexperts = 4\nbalance_loss = 0.1"),
+                AllOf(StartsWith("job.toml:9: model.balance_loss: "), HasSubstr("its own tokens alone")));
+    EXPECT_THAT(refused("context = 2\nexpert = 2", "type = 'gpt'\nexperts = 4"),
+                AllOf(StartsWith("job.toml:11: parallel.expert: "), HasSubstr("hold all experts")));
+    EXPECT_THAT(refused("context = 8\nmode = 'none'"),
+                AllOf(StartsWith("job.toml:10: parallel.mode: "), HasSubstr("add up their gradients")));
+    EXPECT_THAT(error_of("[run]\nranks = 2\n[parallel]\ncontext = 2"),
+                AllOf(StartsWith("job.toml:4: parallel.context: "), HasSubstr("an mlp has no tokens")));
+}
+
+TEST(JobChecks, OfTheOrderOfTheAxes) {
+    const auto order_of = [](const std::string& text) {
+        return to_text(parse_job(with_parallel("tensor = 2\ncontext = 2\norder = '" + text + "'"), "job.toml")
+                           .parallel.order);
+    };
+    EXPECT_EQ(to_text(Job().parallel.order), "pp-dp-cp-ep-tp");
+    EXPECT_EQ(order_of("dp-pp-tp-cp"), "dp-pp-tp-cp-ep");
+    EXPECT_EQ(order_of("tp-cp-pp-dp-ep"), "tp-cp-pp-dp-ep");
+    const auto says = [](const std::string& order, const std::string& instead) {
+        return AllOf(
+            StartsWith("job.toml:10: parallel.order: \"" + order + "\" is not an order of pp, dp, cp, ep"),
+            HasSubstr("use \"" + instead + "\""));
+    };
+    const auto refused = [](const std::string& order) {
+        return error_of(with_parallel("tensor = 2\norder = '" + order + "'"));
+    };
+    for (const auto& [order, instead] :
+         {std::pair("pp-dp-tp", "pp-dp-cp-ep-tp"), std::pair("tp-dp-tp-cp-pp", "tp-dp-cp-ep-pp"),
+          std::pair("ep-dp-cp-tp-pp", "dp-cp-ep-tp-pp"), std::pair("dp-cp-tp-pp-xp", "dp-cp-ep-tp-pp"),
+          std::pair("", "pp-dp-cp-ep-tp")})
+        EXPECT_THAT(refused(order), says(order, instead));
+    EXPECT_THAT(error_of(with_parallel("order = 'tp-dp-cp-pp'")),
+                AllOf(StartsWith("job.toml:9: parallel.order: "), HasSubstr("nothing to order")));
 }
 
 // The CPU's figures are unchanged; a GPU's kernels support heads of up to 256 features.

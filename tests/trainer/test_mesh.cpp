@@ -15,8 +15,8 @@
 namespace shardscope::trainer::plan {
 namespace TEST_FILE {
 
-constexpr std::array kGroups = {Group::world,  Group::shard, Group::replicate,
-                                Group::tensor, Group::data,  Group::pipeline};
+constexpr std::array kGroups = {Group::world, Group::shard,    Group::replicate, Group::tensor,
+                                Group::data,  Group::pipeline, Group::context};
 
 std::vector<int> members_of(const Mesh& mesh, Group group, int rank) {
     std::vector<int> ranks;
@@ -24,15 +24,31 @@ std::vector<int> members_of(const Mesh& mesh, Group group, int rank) {
     return ranks;
 }
 
+// The default, one with every axis in another place, and one with the data axes outermost.
+constexpr AxisOrder kOrders[] = {
+    kMegatronOrder,
+    {Axis::pipeline, Axis::shard, Axis::replica, Axis::tensor, Axis::context},
+    {Axis::tensor, Axis::pipeline, Axis::context, Axis::shard, Axis::replica},
+};
+
 // Every mesh of up to `most` ranks.
 std::vector<Mesh> meshes(int most) {
     std::vector<Mesh> all;
+    const auto add = [&](int ranks, int tensor, int context, int pipeline) {
+        const int data = ranks / (tensor * context * pipeline);
+        for (int shard = 1; shard <= data; ++shard) {
+            if (data % shard != 0) continue;
+            for (const AxisOrder& order : kOrders) {
+                all.push_back({ranks, shard * context, tensor, pipeline, 1, context, order, context > 1});
+                if (shard == 1 && context > 1) all.push_back({ranks, 1, tensor, pipeline, 1, context, order});
+            }
+        }
+    };
     for (int ranks = 1; ranks <= most; ++ranks) {
         for (int tensor = 1; tensor <= ranks; ++tensor) {
-            for (int shard = 1; tensor * shard <= ranks; ++shard) {
-                for (int pipeline = 1; tensor * shard * pipeline <= ranks; ++pipeline) {
-                    if (ranks % (tensor * shard * pipeline) == 0)
-                        all.push_back({ranks, shard, tensor, pipeline});
+            for (int context = 1; tensor * context <= ranks; ++context) {
+                for (int pipeline = 1; tensor * context * pipeline <= ranks; ++pipeline) {
+                    if (ranks % (tensor * context * pipeline) == 0) add(ranks, tensor, context, pipeline);
                 }
             }
         }
@@ -41,8 +57,21 @@ std::vector<Mesh> meshes(int most) {
 }
 
 std::string name_of(const Mesh& mesh) {
+    std::string order;
+    for (const Axis axis : mesh.order) order += " " + std::to_string(static_cast<int>(axis));
     return "ranks " + std::to_string(mesh.ranks) + ", shard " + std::to_string(mesh.shard) + ", tensor " +
-           std::to_string(mesh.tensor) + ", pipeline " + std::to_string(mesh.pipeline);
+           std::to_string(mesh.tensor) + ", context " + std::to_string(mesh.context) + ", pipeline " +
+           std::to_string(mesh.pipeline) + ", order" + order;
+}
+
+// A rank is the sum of its places, each times the sizes of the axes inside its own.
+int rank_of(const Mesh& mesh, int rank) {
+    int sum = 0, inside = 1;
+    for (const Axis axis : mesh.order) {
+        sum += mesh.place(axis, rank) * inside;
+        inside *= mesh.size(axis);
+    }
+    return sum;
 }
 
 TEST(Meshes, DivideTheRanksIntoGroups) {
@@ -113,19 +142,44 @@ TEST(Meshes, HaveExpertGroupsInsideTheDataAxes) {
     EXPECT_EQ((Mesh{8, 4, 2}.id(Group::expert, 3)), CommunicatorId::none);
 }
 
+TEST(Meshes, HaveContextGroupsInsideTheDataAxes) {
+    const Mesh mesh{
+        .ranks = 24, .shard = 4, .tensor = 2, .pipeline = 1, .context = 2};  // shard 2, replicas 3
+    EXPECT_EQ(mesh.data_size(), 6);
+    EXPECT_EQ(mesh.replicas(), 3);
+    // Rank 15 = 1 + 2 * (1 + 2 * (1 + 2 * 1)).
+    EXPECT_EQ(mesh.tensor_index(15), 1);
+    EXPECT_EQ(mesh.context_index(15), 1);
+    EXPECT_EQ(mesh.place(Axis::shard, 15), 1);
+    EXPECT_EQ(mesh.place(Axis::replica, 15), 1);
+    EXPECT_EQ(mesh.data_rank(15), 3);
+    EXPECT_EQ(members_of(mesh, Group::context, 15), (std::vector{13, 15}));
+    EXPECT_EQ(members_of(mesh, Group::shard, 15), (std::vector{9, 11, 13, 15}));
+    EXPECT_EQ(members_of(mesh, Group::replicate, 15), (std::vector{7, 15, 23}));
+    EXPECT_EQ(members_of(mesh, Group::data, 15).size(), 12U);
+    // Without shards the ranks of a context group hold the same, and reduce over both axes.
+    const Mesh copies{.ranks = 4, .tensor = 1, .context = 2};
+    EXPECT_EQ(copies.replicas(), 4);
+    EXPECT_EQ(members_of(copies, Group::shard, 3), (std::vector{3}));
+    EXPECT_EQ(copies.all_data(), Group::world);
+    // A context group of all ranks does not share the world's communicator.
+    EXPECT_NE((Mesh{.ranks = 4, .shard = 4, .context = 4}.id(Group::context, 0)), CommunicatorId::world);
+}
+
 // Of every small mesh: places are the inverse of members, a rank is what its places say, every communicator
 // holds the ranks that know it by its number, and no number is used twice.
 TEST(Meshes, NumberTheirCommunicatorsUniquely) {
     for (const Mesh& mesh : meshes(16)) {  // the first with two ranks along each of four axes
         SCOPED_TRACE(name_of(mesh));
-        ASSERT_EQ(mesh.data_size() * mesh.tensor * mesh.pipeline, mesh.ranks);
-        ASSERT_EQ(mesh.replicas() * mesh.shard, mesh.data_size());
+        ASSERT_EQ(mesh.data_size() * mesh.tensor * mesh.pipeline * mesh.context, mesh.ranks);
+        ASSERT_EQ(mesh.replicas() * mesh.shard, mesh.size(Group::data));
         const auto communicators = mesh.communicators();
         std::map<CommunicatorId, std::pair<Group, std::vector<int>>> found;  // by number
         for (int rank = 0; rank < mesh.ranks; ++rank) {
-            const int stage = mesh.replica(rank) + mesh.replicas() * mesh.pipeline_index(rank);
-            ASSERT_EQ(mesh.tensor_index(rank) + mesh.tensor * (mesh.shard_index(rank) + mesh.shard * stage),
-                      rank);
+            ASSERT_EQ(rank_of(mesh, rank), rank);
+            if (mesh.replica(rank) == 0) {
+                ASSERT_EQ(mesh.rank_in_copy(mesh.pipeline_index(rank), mesh.copy_index(rank)), rank);
+            }
             for (const Group group : kGroups) {
                 const std::vector<int> members = members_of(mesh, group, rank);
                 for (std::size_t place = 0; place < members.size(); ++place) {
@@ -134,7 +188,7 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                 }
                 ASSERT_EQ(members[static_cast<std::size_t>(mesh.place(group, rank))], rank);
                 const CommunicatorId id = mesh.id(group, rank);
-                if (static_cast<int>(members.size()) == mesh.ranks) {
+                if (static_cast<int>(members.size()) == mesh.ranks && mesh.is_world(group)) {
                     ASSERT_EQ(id, CommunicatorId::world);
                     continue;
                 }
@@ -142,6 +196,7 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                     ASSERT_EQ(members.size(), 1U);
                     ASSERT_TRUE((group == Group::tensor && mesh.tensor == 1) ||
                                 (group == Group::pipeline && mesh.pipeline == 1) ||
+                                (group == Group::context && mesh.context == 1) ||
                                 (group == Group::data && mesh.all_data() != Group::data));
                     continue;
                 }
@@ -164,6 +219,12 @@ TEST(Meshes, NumberTheirCommunicatorsUniquely) {
                 ASSERT_FALSE(found.contains(id));
                 ++channels;
             }
+        }
+        for (int from = 0; mesh.ring && from < mesh.ranks; ++from) {
+            const int to = mesh.neighbour(Group::context, from, 1);
+            ASSERT_EQ(communicators.at(static_cast<std::size_t>(mesh.channel(from, to))),
+                      (std::vector{from, to}));
+            ++channels;
         }
         // Each number is the world's, a group's or a channel's; a group of all ranks leaves one out.
         std::size_t named = 1 + found.size() + static_cast<std::size_t>(channels);

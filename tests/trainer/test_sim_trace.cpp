@@ -97,7 +97,7 @@ TEST(SimTrace, RecordsTheMeshAndTheAxisOfEachGroup) {
     const traces::store::Trace& trace = *simulated.trace;
     for (const traces::store::Rank& rank : trace.ranks) {
         const int tensor = rank.number % 2, shard = rank.number / 2 % 4, data = rank.number / 8;
-        EXPECT_THAT(rank.place, ElementsAre(data, shard, tensor, 0)) << "of rank " << rank.number;
+        EXPECT_THAT(rank.place, ElementsAre(data, shard, 0, tensor, 0)) << "of rank " << rank.number;
     }
     std::map<std::string, int> groups;
     for (const traces::schema::GroupRow& group : trace.groups) ++groups[group.axis];

@@ -509,7 +509,7 @@ struct RankRow {
     std::string host;
     std::string device_name;  // the GPU's or, on the CPU device, the processor's name
     std::int64_t device_memory = 0;
-    int data = 0, shard = 0, tensor = 0, pipeline = 0;  // place in the mesh, by axis (kMeshAxes)
+    int data = 0, shard = 0, context = 0, tensor = 0, pipeline = 0;  // place in the mesh, by axis (kMeshAxes)
     int local_rank = -1;  // among the job's processes on its host, as the launcher set it; -1 unknown
     std::string cpus;     // the processors that its process may run on, "0-3,8"; empty: unknown
 };
@@ -520,9 +520,8 @@ struct MeshAxis {
     int RankRow::*place;
 };
 inline constexpr std::array kMeshAxes = {
-    MeshAxis{"data", &RankRow::data},
-    MeshAxis{"shard", &RankRow::shard},
-    MeshAxis{"tensor", &RankRow::tensor},
+    MeshAxis{"data", &RankRow::data},         MeshAxis{"shard", &RankRow::shard},
+    MeshAxis{"context", &RankRow::context},   MeshAxis{"tensor", &RankRow::tensor},
     MeshAxis{"pipeline", &RankRow::pipeline},
 };
 

@@ -48,6 +48,9 @@ constexpr std::array kRanks = {
     SchemaColumn{"cpus", kText, "",
                  "The processors that its process may run on: \"0-3,8\". Since schema version 5.",
                  unless_zero<&RankRow::cpus>},
+    SchemaColumn{"context", kInt, "",
+                 "Place in the mesh: which tokens of each sequence; NULL for 0. Since schema version 7.",
+                 unless_zero<&RankRow::context>},
 };
 
 constexpr std::array kGroups = {

@@ -38,7 +38,7 @@ struct RunLayout {
         return mesh.pipeline_index(rank) * mesh.copy_size() + mesh.copy_index(rank);
     }
     int rank_at(int place) const {
-        return place / mesh.copy_size() * (mesh.ranks / mesh.pipeline) + place % mesh.copy_size();
+        return mesh.rank_in_copy(place / mesh.copy_size(), place % mesh.copy_size());
     }
 };
 

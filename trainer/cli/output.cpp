@@ -170,6 +170,7 @@ std::string describe_run(const sharding::Program& program) {
         words.push_back(fmt::format("tensor groups of {}{}", job.parallel.tensor,
                                     job.parallel.sequence ? " with sequence parallelism" : ""));
     }
+    if (job.parallel.context > 1) words.push_back(fmt::format("context groups of {}", job.parallel.context));
     if (job.parallel.expert > 1) words.push_back(fmt::format("expert groups of {}", job.parallel.expert));
     if (job.parallel.pipeline > 1) {
         const std::string each = job.parallel.virtual_stages > 1

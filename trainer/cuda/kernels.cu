@@ -1,9 +1,11 @@
 // The dispatch; see kernels.h. The order of args and dims is in trainer/plan/kernels.def.
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "trainer/cuda/activation.h"
 #include "trainer/cuda/attention.h"
+#include "trainer/cuda/context_attention.h"
 #include "trainer/cuda/copies.h"
 #include "trainer/cuda/dropout.h"
 #include "trainer/cuda/elementwise.h"
@@ -182,15 +184,28 @@ void turn(const Operands& o) {
     }
 }
 
-// Each micro-batch has random numbers of its own, as in the cpu executor.
 template <class T>
 void drop(const Operands& o) {
-    const device::KernelContext& context = o.context;
-    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
-    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
-    dropout(o.device, o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.scalar(0)),
-            {static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-             static_cast<std::uint64_t>(part) * o.n()});
+    o.for_dropout(o.context, [&](std::int64_t at, std::size_t count, std::uint64_t index) {
+        dropout(
+            o.device, o.as<const T>(1) + at, o.as<T>(0) + at, count, static_cast<float>(o.scalar(0)),
+            {static_cast<std::uint64_t>(o.context.seed), static_cast<std::uint64_t>(o.own.dims[1]), index});
+    });
+}
+
+ContextSizes context_sizes(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), o.d(5), o.context.cut};
+}
+
+template <class T>
+void columns(const Operands& o) {
+    const auto copy = [&](const auto* x) {
+        copy_columns(o.device, x, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3));
+    };
+    if constexpr (std::is_same_v<T, Bf16>) {
+        if (input_type(o.own, 4) == plan::DType::bf16) return copy(o.as<const Bf16>(1));
+    }
+    copy(o.as<const float>(1));
 }
 
 // The parameters' gradients come first, because dx may be dy.
@@ -266,6 +281,13 @@ void launch_typed(const Operands& o) {
         case plan::Kernel::rotary_forward:
         case plan::Kernel::rotary_backward:
             return turn<T>(o);
+        case plan::Kernel::context_attention_forward:
+            return context_attention_forward(device, in(2), in(3), o.f(0), o.f(1), context_sizes(o));
+        case plan::Kernel::context_attention_backward:
+            return context_attention_backward(device, in(3), in(4), in(5), in(6), o.f(7), o.f(0), o.f(1),
+                                              o.f(2), context_sizes(o));
+        case plan::Kernel::copy_columns:
+            return columns<T>(o);
         case plan::Kernel::embedding_forward:
             return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:
@@ -355,6 +377,12 @@ bool launch_untyped(const Operands& o) {
         case plan::Kernel::route:
             return route(device, o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), o.d(0),
                          o.d(1), o.d(2)),
+                   true;
+        case plan::Kernel::context_positions:
+            return context_positions(device, o.as<std::int32_t>(0), o.d(0), o.context.cut), true;
+        case plan::Kernel::attention_merge:
+            return merge_attention(device, o.f(0), o.f(1), o.f(2), o.f(3),
+                                   {o.d(0), o.d(1), o.d(2), o.d(3), 1, 0, {}}),
                    true;
         case plan::Kernel::cat:
         case plan::Kernel::split:

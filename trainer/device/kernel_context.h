@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/kernels/context_cut.h"
 #include "trainer/plan/plan.h"
 
 namespace shardscope::trainer::device {
@@ -21,6 +22,7 @@ struct KernelContext {
     int place = 0;   // of the rank in its shard group
     int tensor = 0;  // of the rank in its tensor group
     int tensors = 1;
+    kernels::ContextCut cut;  // the tokens that the rank has of each sequence
     std::int64_t seed = 0;
     std::int64_t step = 0;                    // 0 the first
     std::int64_t micro_step = 0;              // step * micro-batches of a step + micro-batch
@@ -63,6 +65,23 @@ struct KernelOperands {
         return kernel_dim(own.dims[dim] * context.tensor);
     }
     std::size_t n() const { return static_cast<std::size_t>(own.dims[0]); }
+    // Of dims n, key, is part, sequence: calls drop(at, count, index) for runs of elements that are
+    // neighbours in a step's dropout, where `index` is the first one's place there. The numbers are the same
+    // on every rank that has the element, in the backward and in a recomputation, and different ones in every
+    // other micro-batch.
+    template <class Drop>
+    void for_dropout(const KernelContext& context, const Drop& drop) const {
+        const std::int64_t n = own.dims[0], part = own.dims[3];
+        const std::int64_t first = own.dims[2] != 0 ? context.tensor * n : 0;
+        const std::int64_t all =
+            n * (own.dims[2] != 0 ? context.tensors : 1) * (part > 0 ? context.cut.ranks : 1);
+        const std::int64_t before = (context.micro_step * context.data_ranks + context.data_rank) * all;
+        const auto run = [&](std::int64_t at, std::int64_t elements, std::int64_t whole) {
+            drop(at, static_cast<std::size_t>(elements), static_cast<std::uint64_t>(before + whole));
+        };
+        if (part == 0) return run(0, n, first);
+        context.cut.for_runs(first, n, part, run);
+    }
     // Of dims rows, classes, all: those of the rank's classes that are not padding.
     int valid_classes(const KernelContext& context) const {
         const std::int64_t left = own.dims[2] - context.tensor * own.dims[1];

@@ -5,12 +5,14 @@
 #include <numeric>
 #include <span>
 #include <stdexcept>
+#include <type_traits>
 
 #include "trainer/executor/cpu_segments.h"
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
 #include "trainer/kernels/attention_fused.h"
 #include "trainer/kernels/bf16.h"
+#include "trainer/kernels/context_attention.h"
 #include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
@@ -78,15 +80,13 @@ void linear_activation_forward(const Operands& o) {
     relu ? k::relu_forward<T>(sum, y, n) : k::gelu_forward<T>(sum, y, n);
 }
 
-// Identifies these elements within a step's dropout: the same numbers on every rank that does this
-// micro-batch, in the backward and in a recomputation, and different ones in every other micro-batch.
 template <class T>
 void drop(const Operands& o, const device::KernelContext& context) {
-    std::int64_t part = context.micro_step * context.data_ranks + context.data_rank;
-    if (o.own.dims[2] != 0) part = part * context.tensors + context.tensor;
-    k::dropout(o.as<const T>(1), o.as<T>(0), o.n(), static_cast<float>(o.own.scalars[0]),
-               static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
-               static_cast<std::uint64_t>(part) * o.n());
+    o.for_dropout(context, [&](std::int64_t at, std::size_t count, std::uint64_t index) {
+        k::dropout(o.as<const T>(1) + at, o.as<T>(0) + at, count, static_cast<float>(o.own.scalars[0]),
+                   static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(o.own.dims[1]),
+                   index);
+    });
 }
 
 template <class T>
@@ -115,6 +115,19 @@ void rms_norm_backward(const Operands& o) {
 
 k::AttentionShape attention_shape(const Operands& o) {
     return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), o.d(5) == 0};
+}
+
+k::ContextAttentionShape context_shape(const Operands& o, const device::KernelContext& context) {
+    return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), context.cut, o.d(5) - 1};
+}
+
+template <class T>
+void copy_columns(const Operands& o) {
+    const auto copy = [&](const auto* x) { k::copy_columns(x, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3)); };
+    if constexpr (std::is_same_v<T, Bf16>) {
+        if (input_type(o.own, 4) == plan::DType::bf16) return copy(o.as<const Bf16>(1));
+    }
+    copy(o.as<const float>(1));
 }
 
 // Kernels whose element type is KernelOp::dtype.
@@ -184,6 +197,13 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
             return k::fused_attention_forward(in(2), t(0), o.f(1), attention_shape(o));
         case plan::Kernel::fused_attention_backward:
             return k::fused_attention_backward(in(2), in(3), in(4), o.f(5), t(0), o.f(1), attention_shape(o));
+        case plan::Kernel::context_attention_forward:
+            return k::context_attention_forward(in(2), in(3), o.f(0), o.f(1), context_shape(o, context));
+        case plan::Kernel::context_attention_backward:
+            return k::context_attention_backward(in(3), in(4), in(5), in(6), o.f(7), o.f(0), o.f(1), o.f(2),
+                                                 context_shape(o, context));
+        case plan::Kernel::copy_columns:
+            return copy_columns<T>(o);
         case plan::Kernel::embedding_forward:
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:
@@ -258,6 +278,12 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::route:
             return k::route(o.tokens(3), o.as<std::int32_t>(0), o.as<std::int32_t>(1), o.f(2), n, o.d(1),
                             o.d(2)),
+                   true;
+        case plan::Kernel::context_positions:
+            return k::context_positions(o.as<std::int32_t>(0), o.d(0), context.cut), true;
+        case plan::Kernel::attention_merge:
+            return k::merge_attention(o.f(0), o.f(1), o.f(2), o.f(3),
+                                      {o.d(0), o.d(1), o.d(3), o.d(2), 1, {}}),
                    true;
         case plan::Kernel::cat:
             return cat(o.op, o.data, true), true;

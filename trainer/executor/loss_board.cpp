@@ -7,9 +7,10 @@
 
 namespace shardscope::trainer::executor {
 
-LossBoard::LossBoard(int ranks, int with_losses, std::function<void(const BoardLoss&)> on_step)
-    : ranks_(static_cast<std::size_t>(ranks)),
-      with_losses_(static_cast<std::size_t>(with_losses)),
+LossBoard::LossBoard(const Size& size, std::function<void(const BoardLoss&)> on_step)
+    : ranks_(static_cast<std::size_t>(size.ranks)),
+      with_losses_(static_cast<std::size_t>(size.with_losses)),
+      parts_(size.parts),
       on_step_(std::move(on_step)),
       latest_(ranks_, std::numeric_limits<std::int64_t>::min()) {}
 
@@ -48,6 +49,7 @@ BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
             ++total.pieces;
         }
     }
+    total.pieces /= parts_;
     total.loss /= static_cast<double>(total.pieces);
     for (const std::int32_t module : row.modules) {
         if (total.module < 0) total.module = module;

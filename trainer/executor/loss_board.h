@@ -21,10 +21,13 @@ struct BoardLoss {
 
 class LossBoard {
   public:
+    // How many ranks there are, how many of them compute losses, and how many together compute one.
+    struct Size {
+        int ranks = 1, with_losses = 1, parts = 1;
+    };
     // `on_step` is called in the order of steps, on the thread of the rank that submitted last, under a lock;
     // tell() rethrows the exceptions of on_step.
-    // `with_losses`: how many of the ranks compute losses.
-    LossBoard(int ranks, int with_losses, std::function<void(const BoardLoss&)> on_step);
+    LossBoard(const Size& size, std::function<void(const BoardLoss&)> on_step);
 
     // `losses`: of the rank's micro-batches (or batches), as many as on the others that compute losses; none
     // if it computes none. Steps increase; one that the rank has submitted before is ignored.
@@ -39,6 +42,7 @@ class LossBoard {
     BoardLoss sum(std::int64_t step, const Row& row) const;
 
     std::size_t ranks_, with_losses_;
+    int parts_;
     std::function<void(const BoardLoss&)> on_step_;
     std::mutex mutex_;
     std::map<std::int64_t, Row> rows_;  // steps that some rank has not submitted yet

@@ -22,8 +22,9 @@ void add_configuration_rows(const sharding::Program& program, const Add& add) {
 
 // The rank's place in the mesh.
 inline void set_place(const plan::Mesh& mesh, int rank, traces::schema::RankRow& row) {
-    row.data = mesh.replica(rank);
-    row.shard = mesh.shard_index(rank);
+    row.data = mesh.place(plan::Axis::replica, rank);
+    row.shard = mesh.place(plan::Axis::shard, rank);
+    row.context = mesh.context_index(rank);
     row.tensor = mesh.tensor_index(rank);
     row.pipeline = mesh.pipeline_index(rank);
 }
@@ -103,10 +104,10 @@ void add_unit_rows(const sharding::Program& program, const Add& add) {
     }
 }
 
-// Without pipeline stages no rank has streams of messages.
+// Only ranks that send messages have streams for them.
 template <class Add>
 void add_stream_rows(const plan::Mesh& mesh, int rank, const Add& add) {
-    const int streams = mesh.pipeline > 1 ? plan::kStreams : static_cast<int>(plan::Stream::send);
+    const int streams = mesh.channel_count() > 0 ? plan::kStreams : static_cast<int>(plan::Stream::send);
     for (int stream = 0; stream < streams; ++stream) {
         add(traces::schema::StreamRow{rank, stream,
                                       std::string(plan::kStreamNames[static_cast<std::size_t>(stream)])});

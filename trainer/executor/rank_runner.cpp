@@ -175,6 +175,7 @@ void RankRunner::prepare(const plan::Op& op) {
                        mesh.shard_index(rank_),
                        mesh.tensor_index(rank_),
                        mesh.tensor,
+                       {mesh.context, mesh.context_index(rank_), job.is_causal()},
                        job.run.seed,
                        step_,
                        step_ * job.train.accumulation + op.micro,

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "trainer/data/loader.h"
+#include "trainer/data/own_tokens.h"
 #include "trainer/executor/gates.h"
 #include "trainer/executor/loss_board.h"
 #include "trainer/executor/peaks_together.h"
@@ -56,7 +57,8 @@ class Training {
   private:
     // The state of one rank, used by its host thread.
     struct Rank {
-        std::unique_ptr<data::DataLoader> loader;
+        std::optional<data::OwnTokens> tokens;
+        std::unique_ptr<data::DataLoader> loader;  // of `tokens`
         bool validating = false;
         std::int64_t validation_batch = 0;
         std::vector<double> validation_losses;
@@ -76,10 +78,18 @@ class Training {
     void on_loss(const BoardLoss& loss);
     void on_validation(const BoardLoss& loss);
     std::string not_finite(const BoardLoss& loss) const;
-    // On the boards, the ranks of each place of a pipeline; those of the last stage alone have losses.
-    int board_ranks() const { return job_.data_ranks() * program_.mesh().pipeline; }
+    // On the boards, the ranks of each place of a pipeline; those of the last stage alone have losses, and
+    // those of a context group have parts of one.
+    int losing_ranks() const { return job_.data_ranks() * job_.parallel.context; }
+    int board_ranks() const { return losing_ranks() * program_.mesh().pipeline; }
     int board_rank(int rank) const {
-        return program_.mesh().pipeline_index(rank) * job_.data_ranks() + program_.mesh().data_rank(rank);
+        const plan::Mesh& mesh = program_.mesh();
+        return mesh.pipeline_index(rank) * losing_ranks() + mesh.data_rank(rank) * mesh.context +
+               mesh.context_index(rank);
+    }
+    data::OwnTokens own_tokens(const data::Dataset& whole, int rank) const {
+        const plan::Mesh& mesh = program_.mesh();
+        return {whole, {mesh.context, mesh.context_index(rank), job_.is_causal()}};
     }
     bool validates() const { return program_.evaluation() && options_.validation; }
     std::int64_t validation_batches() const;
@@ -113,8 +123,10 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       options_(options),
       train_(dataset, options.first_sample),
       validation_batches_(validation_batches()),
-      losses_(board_ranks(), job_.data_ranks(), [this](const BoardLoss& loss) { on_loss(loss); }),
-      validation_(board_ranks(), job_.data_ranks(), [this](const BoardLoss& loss) { on_validation(loss); }),
+      losses_({board_ranks(), losing_ranks(), job_.parallel.context},
+              [this](const BoardLoss& loss) { on_loss(loss); }),
+      validation_({board_ranks(), losing_ranks(), job_.parallel.context},
+                  [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
       ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),
       ranks_(program,
@@ -195,7 +207,8 @@ void Training::host(int rank, RankRunner& runner) {
     loading.batch = job_.data.batch;
     loading.workers = job_.data.workers;
     loading.end_micro_step = (steps - first) * job_.train.accumulation;
-    own(rank).loader = std::make_unique<data::DataLoader>(train_, loading);
+    own(rank).tokens.emplace(own_tokens(train_, rank));
+    own(rank).loader = std::make_unique<data::DataLoader>(*own(rank).tokens, loading);
 
     const Clock::time_point begin = Clock::now();
     double aside = 0;  // seconds that are not training
@@ -277,9 +290,10 @@ HostCalls Training::calls_of(int rank) {
     calls.next_batch = [this, rank, &state](void* input, void* target) {
         if (!state.validating) return state.loader->next(input, target);
         const int batch = job_.data.batch;
-        options_.validation->fill(data::first_sample_of(state.validation_batch, job_.data_ranks(),
-                                                        program_.mesh().data_rank(rank), batch),
-                                  batch, input, target);
+        own_tokens(*options_.validation, rank)
+            .fill(data::first_sample_of(state.validation_batch, job_.data_ranks(),
+                                        program_.mesh().data_rank(rank), batch),
+                  batch, input, target);
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
         // What a stage before the last has copied is no loss.

@@ -30,6 +30,8 @@ class Checks {
         experts();
         attention();
         data();
+        mesh();
+        context();
         strategy();
         expert_groups();
         precision();
@@ -57,6 +59,8 @@ class Checks {
     void expert_groups() const;
     void attention();
     void data() const;
+    void mesh() const;
+    void context() const;
     void strategy();
     void precision();
     void optimizer();
@@ -186,6 +190,10 @@ void Checks::expert_groups() const {
         refuse("parallel.expert", "model.experts",
                "there are no experts; set model.experts, or omit the key");
     }
+    if (job_.parallel.context > 1) {
+        refuse("parallel.expert", "parallel.context",
+               "the ranks of a context group hold all experts; set parallel.expert or parallel.context to 1");
+    }
     const bool shards = job_.parallel.mode == ParallelMode::fsdp && job_.fsdp.shard_group > 0;
     const int divided = shards ? job_.fsdp.shard_group : data;
     int nearest = ranks;
@@ -220,6 +228,16 @@ void Checks::attention() {
         return;
     }
     const int head_width = model.width / model.heads;
+    // Partial results are merged by the sums that fused attention keeps; its kernels are its own.
+    if (job_.parallel.context > 1) {
+        if (model.attention == AttentionKind::plain)
+            refuse(
+                "model.attention", "parallel.context",
+                "the ranks of a context group merge what fused attention keeps; set it to \"fused\", or omit "
+                "the key");
+        model.attention = AttentionKind::fused;
+        return;
+    }
     if (model.attention == AttentionKind::automatic && job_.run.device != DeviceKind::sim)
         model.attention = automatic_attention(model, job_.run.device == DeviceKind::cuda);
     if (model.attention == AttentionKind::fused && model.type == ModelType::bert &&
@@ -330,22 +348,74 @@ void Checks::data() const {
     }
 }
 
-void Checks::strategy() {
-    const int ranks = job_.run.ranks;
-    const int tensor = job_.parallel.tensor, pipeline = job_.parallel.pipeline;
+// The sizes of the axes divide the ranks.
+void Checks::mesh() const {
+    const ParallelSection& parallel = job_.parallel;
+    const int ranks = job_.run.ranks, tensor = parallel.tensor, pipeline = parallel.pipeline;
     if (ranks % tensor != 0) {
         refuse("parallel.tensor", "run.ranks",
                fmt::format("{} ranks cannot be cut into tensor groups of {}; choose a divisor of run.ranks",
                            ranks, tensor));
     }
-    if (ranks / tensor % pipeline != 0) {
-        int nearest = pipeline;
-        while (ranks / tensor % nearest != 0) --nearest;
-        refuse("parallel.pipeline", "run.ranks",
-               fmt::format("{} ranks in tensor groups of {} cannot be cut into {} places of a pipeline; the "
-                           "nearest number of places that works is {}",
-                           ranks, tensor, pipeline, nearest));
+    const auto nearest = [](int most, int all) {
+        while (all % most != 0) --most;
+        return most;
+    };
+    const std::string in_groups = tensor > 1 ? fmt::format(" in tensor groups of {}", tensor) : "";
+    const int left = ranks / tensor / parallel.context;
+    if (ranks / tensor % parallel.context != 0) {
+        refuse("parallel.context", "run.ranks",
+               fmt::format(
+                   "{} ranks{} cannot be cut into context groups of {}; the nearest number of ranks that "
+                   "works is {}",
+                   ranks, in_groups, parallel.context, nearest(parallel.context, ranks / tensor)));
     }
+    if (left % pipeline != 0) {
+        refuse("parallel.pipeline", "run.ranks",
+               fmt::format(
+                   "{} ranks in tensor groups of {}{} cannot be cut into {} places of a pipeline; the "
+                   "nearest number of places that works is {}",
+                   ranks, tensor,
+                   parallel.context > 1 ? fmt::format(" and context groups of {}", parallel.context) : "",
+                   pipeline, nearest(pipeline, left)));
+    }
+    const int axes = (tensor > 1 ? 1 : 0) + (parallel.context > 1 ? 1 : 0) + (pipeline > 1 ? 1 : 0) +
+                     (left > pipeline ? 1 : 0);
+    if (parallel.order != ParallelSection().order && axes < 2) {
+        refuse("parallel.order", "run.ranks",
+               "only one axis has more than one rank, so that there is nothing to order; omit the key");
+    }
+}
+
+void Checks::context() const {
+    const int ranks = job_.parallel.context;
+    if (ranks == 1) return;
+    if (job_.model.type == ModelType::mlp)
+        refuse("parallel.context", "model.type", "an mlp has no tokens to divide; omit the key");
+    if (job_.parallel.mode == ParallelMode::none) {
+        refuse("parallel.mode", "parallel.context",
+               "the ranks of a context group add up their gradients; set it to \"ddp\" or \"fsdp\"");
+    }
+    if (job_.model.balance_loss > 0) {
+        refuse("model.balance_loss", "parallel.context",
+               "each rank of a context group would balance its own tokens alone; omit the key, or set "
+               "parallel.context to 1");
+    }
+    const int chunks = job_.is_causal() ? 2 : 1;  // of each rank
+    if (job_.model.context % (chunks * ranks) == 0) return;
+    const int most = job_.run.ranks / job_.parallel.tensor;
+    int nearest = ranks;
+    while (job_.model.context % (chunks * nearest) != 0 || most % nearest != 0) --nearest;
+    refuse(
+        "parallel.context", "model.context",
+        fmt::format("{} tokens cannot be cut into {} chunks{}; the nearest number of ranks that works is {}",
+                    job_.model.context, chunks * ranks,
+                    chunks == 2 ? fmt::format(", two for each of {} ranks", ranks) : "", nearest));
+}
+
+void Checks::strategy() {
+    const int ranks = job_.run.ranks;
+    const int tensor = job_.parallel.tensor, pipeline = job_.parallel.pipeline;
     if (pipeline > 1) {
         if (given("train.accumulation_sync") && job_.train.accumulation_sync) {
             refuse("train.accumulation_sync", "parallel.pipeline",

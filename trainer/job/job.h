@@ -95,6 +95,16 @@ using UnitRules = std::vector<UnitRule>;
 UnitRules parse_unit_rules(const std::string& text);
 std::string to_text(const UnitRules& rules);
 
+// The axes of the mesh of ranks as Megatron abbreviates them, outermost first: pipeline, data, context,
+// expert, tensor. ep does not multiply the ranks: it is the inner part of dp and cp.
+enum class MeshAxis : std::uint8_t { pp, dp, cp, ep, tp };
+using MeshOrder = std::vector<MeshAxis>;
+inline constexpr std::array kDefaultOrder = {MeshAxis::pp, MeshAxis::dp, MeshAxis::cp, MeshAxis::ep,
+                                             MeshAxis::tp};
+// "pp-dp-cp-ep-tp" or without ep, which is then added; JobError for anything else.
+MeshOrder parse_order(const std::string& text);
+std::string to_text(const MeshOrder& order);
+
 // A rank whose kernels take `factor` times as long.
 struct SlowRank {
     int rank = 0;
@@ -175,10 +185,12 @@ struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
     int tensor = 1;                 // ranks that share the arithmetic of each layer
     bool sequence = false;          // they also divide the rows between the shared matmuls
+    int context = 1;                // ranks that divide the tokens of each sequence
     int pipeline = 1;               // places of the pipeline, each with other layers
     std::string schedule = "1f1b";  // of the micro-batches through it (pipeline/schedule_table.h)
     int virtual_stages = 1;         // stages of each place
-    int expert = 1;                 // ranks that divide the experts, among those that read different samples
+    MeshOrder order = {kDefaultOrder.begin(), kDefaultOrder.end()};
+    int expert = 1;  // ranks that divide the experts, among those that read different samples
 };
 
 struct FsdpSection {
@@ -276,7 +288,9 @@ struct Job {
     // Ranks that read different samples; the others repeat these samples with other parts of the model.
     int data_ranks() const { return run.ranks / model_ranks(); }
     // Ranks that together compute the whole model for their samples.
-    int model_ranks() const { return parallel.tensor * parallel.pipeline; }
+    int model_ranks() const { return parallel.tensor * parallel.context * parallel.pipeline; }
+    // Whether a token attends only to those before it.
+    bool is_causal() const { return model.type != ModelType::bert; }
 };
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.

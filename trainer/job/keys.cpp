@@ -272,6 +272,10 @@ std::vector<Key> make_keys() {
         parallel.boolean(
             "sequence", &ParallelSection::sequence,
             "these ranks also divide the tokens in norms, dropout and residuals (sequence parallelism)"),
+        parallel.integer(
+            "context", &ParallelSection::context, 1, 1024,
+            "ranks that divide the tokens of each sequence (context parallelism): each attends with "
+            "its tokens to the gathered keys and values of all"),
         parallel.integer("pipeline", &ParallelSection::pipeline, 1, 1024,
                          "places of a pipeline: each has some of the layers, and train.accumulation "
                          "micro-batches pass through all"),
@@ -279,6 +283,10 @@ std::vector<Key> make_keys() {
                       "the order of their forwards and backwards: a name that the verb schedule lists"),
         parallel.integer("virtual_stages", &ParallelSection::virtual_stages, 1, 64,
                          "stages of each place; more than 1 with an interleaved schedule"),
+        parallel.parsed(
+            "order", &ParallelSection::order, parse_order,
+            "the axes of the ranks, outermost first: pipeline, data (shard groups inside), context, "
+            "expert (the inner part of dp and cp) and tensor"),
 
         parallel.integer(
             "expert", &ParallelSection::expert, 1, 1024,

@@ -59,8 +59,8 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     FsdpSection& fsdp = job.fsdp;
     if (job.parallel.mode == ParallelMode::fsdp && traits(fsdp.sharding_strategy).in_groups &&
         fsdp.shard_group == 0 && launched.local_ranks < launched.ranks) {
-        fsdp.shard_group =
-            std::clamp(launched.local_ranks / job.parallel.tensor, 1, std::max(1, job.data_ranks()));
+        fsdp.shard_group = std::clamp(launched.local_ranks / (job.parallel.tensor * job.parallel.context), 1,
+                                      std::max(1, job.data_ranks()));
     }
 }
 

@@ -1,5 +1,5 @@
-// Fused attention, head after head and tile after tile; see attention_fused.h. A tile is kQueries rows by
-// kKeys columns of the scores; in the causal case, because kKeys is a multiple of kQueries, a tile that
+// Fused attention, head after head and tile after tile; see attention_fused.h. A tile is kQueryTile rows by
+// kKeyTile columns of the scores; in the causal case, because one is a multiple of the other, a tile that
 // begins at or before its last row's position also begins at or before its first row's, so every row sees at
 // least one of its keys.
 #include "trainer/kernels/attention_fused.h"
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/kernels/attention_heads.h"
+#include "trainer/kernels/attention_tiles.h"
 #include "trainer/kernels/blas.h"
 #include "trainer/kernels/vectorize.h"
 #include "trainer/kernels/workspace.h"
@@ -15,10 +15,7 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-constexpr int kQueries = 64;
-constexpr int kKeys = 128;
-static_assert(kKeys % kQueries == 0);
-constexpr std::size_t kTile = static_cast<std::size_t>(kQueries) * kKeys;
+static_assert(kKeyTile % kQueryTile == 0);
 
 // Rows [row, row + rows) by columns [column, column + columns) of a head's scores.
 struct Tile {
@@ -30,8 +27,8 @@ struct Tile {
 
 // The largest score and the sum of e^(score - largest) of each row, over the tiles so far.
 struct RunningSoftmax {
-    float largest[kQueries];
-    float sum[kQueries];
+    float largest[kQueryTile];
+    float sum[kQueryTile];
 };
 
 // A tile of scores becomes e^(score - largest so far), 0 where masked; the sums and the rows of o from
@@ -39,7 +36,7 @@ struct RunningSoftmax {
 SHARDSCOPE_VECTOR_CLONES
 void take_tile(float* scores, const Tile& tile, RunningSoftmax& softmax, Matrix o, int d) {
     for (int i = 0; i < tile.rows; ++i) {
-        float* row = scores + static_cast<std::size_t>(i) * kKeys;
+        float* row = scores + static_cast<std::size_t>(i) * kKeyTile;
         const auto seen = static_cast<std::size_t>(tile.seen(i));
         const float here = lane_max(row, seen);
         const float before = softmax.largest[i];
@@ -69,21 +66,38 @@ void finish_rows(const RunningSoftmax& softmax, Matrix o, int row, int rows, int
     }
 }
 
-// One head: o and lse. `scores` is one tile.
-void forward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix o, float* lse, float* scores,
-                  int context, int d, bool causal) {
+// Scores become probabilities, p = e^(score - lse), and the gradients of the probabilities those of the
+// scores, ds = p (dp - delta); both are 0 where masked. lse and delta are those of the tile's rows.
+SHARDSCOPE_VECTOR_CLONES
+void tile_gradient(float* scores, float* gradient, const Tile& tile, const float* lse, const float* delta) {
+    for (int i = 0; i < tile.rows; ++i) {
+        float* p = scores + static_cast<std::size_t>(i) * kKeyTile;
+        float* g = gradient + static_cast<std::size_t>(i) * kKeyTile;
+        const int seen = tile.seen(i);
+        for (int j = 0; j < seen; ++j) p[j] = exp_approximate(p[j] - lse[i]);
+        for (int j = 0; j < seen; ++j) g[j] = p[j] * (g[j] - delta[i]);
+        std::fill(p + seen, p + tile.columns, 0.0f);
+        std::fill(g + seen, g + tile.columns, 0.0f);
+    }
+}
+
+}  // namespace
+
+void attend(ConstMatrix q, ConstMatrix k, ConstMatrix v, Matrix o, float* lse, float* scores,
+            const HeadSize& size) {
     const Blas& blas = Blas::get();
+    const int d = size.d;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
-    for (int row = 0; row < context; row += kQueries) {
-        const int rows = std::min(kQueries, context - row);
+    for (int row = 0; row < size.queries; row += kQueryTile) {
+        const int rows = std::min(kQueryTile, size.queries - row);
         RunningSoftmax softmax;
-        const int end = causal ? row + rows : context;
-        for (int column = 0; column < end; column += kKeys) {
-            const Tile tile{row, rows, column, std::min(kKeys, end - column), causal};
+        const int end = size.causal ? row + rows : size.keys;
+        for (int column = 0; column < end; column += kKeyTile) {
+            const Tile tile{row, rows, column, std::min(kKeyTile, end - column), size.causal};
             blas.sgemm(false, true, rows, tile.columns, d, scale, q.row(row), q.stride, k.row(column),
-                       k.stride, 0.0f, scores, kKeys);
+                       k.stride, 0.0f, scores, kKeyTile);
             take_tile(scores, tile, softmax, o, d);
-            blas.sgemm(false, false, rows, d, tile.columns, 1.0f, scores, kKeys, v.row(column), v.stride,
+            blas.sgemm(false, false, rows, d, tile.columns, 1.0f, scores, kKeyTile, v.row(column), v.stride,
                        column > 0 ? 1.0f : 0.0f, o.row(row), o.stride);
         }
         finish_rows(softmax, o, row, rows, d, lse);
@@ -99,49 +113,41 @@ void row_products(ConstMatrix go, ConstMatrix o, float* delta, int rows, int d) 
     }
 }
 
-// Scores become probabilities, p = e^(score - lse), and the gradients of the probabilities those of the
-// scores, ds = p (dp - delta); both are 0 where masked. lse and delta are those of the tile's rows.
-SHARDSCOPE_VECTOR_CLONES
-void tile_gradient(float* scores, float* gradient, const Tile& tile, const float* lse, const float* delta) {
-    for (int i = 0; i < tile.rows; ++i) {
-        float* p = scores + static_cast<std::size_t>(i) * kKeys;
-        float* g = gradient + static_cast<std::size_t>(i) * kKeys;
-        const int seen = tile.seen(i);
-        for (int j = 0; j < seen; ++j) p[j] = exp_approximate(p[j] - lse[i]);
-        for (int j = 0; j < seen; ++j) g[j] = p[j] * (g[j] - delta[i]);
-        std::fill(p + seen, p + tile.columns, 0.0f);
-        std::fill(g + seen, g + tile.columns, 0.0f);
-    }
-}
-
 void clear_rows(Matrix m, int rows, int d) {
     for (int i = 0; i < rows; ++i) std::fill_n(m.row(i), d, 0.0f);
 }
 
-// One head: dq is overwritten, dk and dv are added to. `tiles` are two tiles.
-void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, const float* lse,
-                   const float* delta, Matrix dq, Matrix dk, Matrix dv, float* tiles, int context, int d,
-                   bool causal) {
+void attend_backward(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, const float* lse,
+                     const float* delta, const HeadGradients& gradients, float* tiles, const HeadSize& size) {
     const Blas& blas = Blas::get();
+    const int d = size.d;
+    const auto& [dq, dk, dv, adds] = gradients;
     const float scale = 1.0f / std::sqrt(static_cast<float>(d));
     float *scores = tiles, *gradient = tiles + kTile;
-    for (int column = 0; column < context; column += kKeys) {
-        for (int row = causal ? column : 0; row < context; row += kQueries) {
-            const int rows = std::min(kQueries, context - row);
-            const int columns = std::min(kKeys, (causal ? row + rows : context) - column);
+    for (int column = 0; column < size.keys; column += kKeyTile) {
+        for (int row = size.causal ? column : 0; row < size.queries; row += kQueryTile) {
+            const int rows = std::min(kQueryTile, size.queries - row);
+            const int columns = std::min(kKeyTile, (size.causal ? row + rows : size.keys) - column);
             blas.sgemm(false, true, rows, columns, d, scale, q.row(row), q.stride, k.row(column), k.stride,
-                       0.0f, scores, kKeys);
+                       0.0f, scores, kKeyTile);
             blas.sgemm(false, true, rows, columns, d, 1.0f, go.row(row), go.stride, v.row(column), v.stride,
-                       0.0f, gradient, kKeys);
-            tile_gradient(scores, gradient, {row, rows, column, columns, causal}, lse + row, delta + row);
-            blas.sgemm(true, false, columns, d, rows, 1.0f, scores, kKeys, go.row(row), go.stride, 1.0f,
+                       0.0f, gradient, kKeyTile);
+            tile_gradient(scores, gradient, {row, rows, column, columns, size.causal}, lse + row,
+                          delta + row);
+            blas.sgemm(true, false, columns, d, rows, 1.0f, scores, kKeyTile, go.row(row), go.stride, 1.0f,
                        dv.row(column), dv.stride);
-            blas.sgemm(true, false, columns, d, rows, scale, gradient, kKeys, q.row(row), q.stride, 1.0f,
+            blas.sgemm(true, false, columns, d, rows, scale, gradient, kKeyTile, q.row(row), q.stride, 1.0f,
                        dk.row(column), dk.stride);
-            blas.sgemm(false, false, rows, d, columns, scale, gradient, kKeys, k.row(column), k.stride,
-                       column > 0 ? 1.0f : 0.0f, dq.row(row), dq.stride);
+            blas.sgemm(false, false, rows, d, columns, scale, gradient, kKeyTile, k.row(column), k.stride,
+                       column > 0 || adds ? 1.0f : 0.0f, dq.row(row), dq.stride);
         }
     }
+}
+
+namespace {
+
+HeadSize size_of_head(const AttentionShape& shape) {
+    return {shape.context, shape.context, shape.head_width(), shape.causal};
 }
 
 // --- float: in the tensors themselves --------------------------------------------------------------------
@@ -149,9 +155,9 @@ void backward_head(ConstMatrix q, ConstMatrix k, ConstMatrix v, ConstMatrix go, 
 void forward_head(const float* qkv, float* out, float* lse, const AttentionShape& shape,
                   const HeadPlaces& at) {
     const int stride = shape.row();
-    forward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
-                 {out + at.out, shape.width}, lse + at.row, workspace_of<float>(Purpose::heads, kTile),
-                 shape.context, shape.head_width(), shape.causal);
+    attend({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride},
+           {out + at.out, shape.width}, lse + at.row, workspace_of<float>(Purpose::heads, kTile),
+           size_of_head(shape));
 }
 
 void backward_head(const float* dout, const float* qkv, const float* out, const float* lse, float* dqkv,
@@ -165,9 +171,9 @@ void backward_head(const float* dout, const float* qkv, const float* out, const 
         clear_rows(dk, context, d);
         clear_rows(dv, context, d);
     }
-    backward_head({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride}, go,
-                  lse + at.row, delta + at.row, {dqkv + at.query, stride}, dk, dv,
-                  workspace_of<float>(Purpose::heads, 2 * kTile), context, d, shape.causal);
+    attend_backward({qkv + at.query, stride}, {qkv + at.key, stride}, {qkv + at.value, stride}, go,
+                    lse + at.row, delta + at.row, {{dqkv + at.query, stride}, dk, dv},
+                    workspace_of<float>(Purpose::heads, 2 * kTile), size_of_head(shape));
 }
 
 // --- Bf16: in copies as floats, rounded once when complete -----------------------------------------------
@@ -180,7 +186,7 @@ void forward_head(const Bf16* qkv, Bf16* out, float* lse, const AttentionShape& 
     read_rows({qkv + at.query, stride}, q, context, d);
     read_rows({qkv + at.key, stride}, k, context, d);
     read_rows({qkv + at.value, stride}, v, context, d);
-    forward_head({q, d}, {k, d}, {v, d}, {o, d}, lse + at.row, o + size, context, d, shape.causal);
+    attend({q, d}, {k, d}, {v, d}, {o, d}, lse + at.row, o + size, size_of_head(shape));
     write_rows(o, {out + at.out, shape.width}, context, d);
 }
 
@@ -203,8 +209,8 @@ void backward_head(const Bf16* dout, const Bf16* qkv, const Bf16* out, const flo
     float* o = dq;  // shares the memory of dq, which is computed later
     read_rows({out + at.out, shape.width}, o, context, d);
     row_products({go, d}, {o, d}, delta + at.row, context, d);
-    backward_head({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row, {dq, d}, {dk, d}, {dv, d},
-                  dv + size, context, d, shape.causal);
+    attend_backward({q, d}, {k, d}, {v, d}, {go, d}, lse + at.row, delta + at.row,
+                    {{dq, d}, {dk, d}, {dv, d}}, dv + size, size_of_head(shape));
     write_rows(dq, {dqkv + at.query, stride}, context, d);
     if (last_of_group) {
         write_rows(dk, {dqkv + at.key, stride}, context, d);

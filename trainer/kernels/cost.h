@@ -156,6 +156,15 @@ constexpr Cost fused_attention_backward_cost(Count batch, Count context, Count w
             4 * batch * (8 * context * width + 3 * heads * context)};
 }
 
+// The same for some pairs, of the queries of a rank of a context group.
+constexpr Count context_attention_forward_flops(Count batch, Count pairs, Count width, Count heads) {
+    return batch * pairs * (4 * width + 5 * heads);
+}
+constexpr Count context_attention_backward_flops(Count batch, Count pairs, Count rows, Count width,
+                                                 Count heads) {
+    return batch * pairs * (10 * width + 7 * heads) + 2 * batch * rows * width;
+}
+
 constexpr Cost embedding_forward_cost(Count rows, Count width) {
     return {0, 4 * (rows + 2 * rows * width)};
 }

@@ -108,26 +108,30 @@ plan::Tensor Dropout::forward(Graph& graph, const plan::Tensor& x) {
     if (!graph.training || p_ == 0) return x;
     const std::int64_t n = x.elements();
     const auto key = static_cast<std::int64_t>(kernels::stream_of(path));
+    const std::int64_t part = graph.sequence ? 1 : 0;
+    const std::int64_t sequence =
+        graph.context > 1 ? n * (graph.sequence ? graph.tensor : 1) / graph.samples : 0;
     plan::Tensor y = output_of(graph, path + ".output", n, wants(graph, x));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::dropout");
         graph
-            .kernel(plan::Kernel::dropout_forward, "dropout_forward", {y, x},
-                    {n, key, graph.sequence ? 1 : 0}, kernels::dropout_cost(n).flops)
+            .kernel(plan::Kernel::dropout_forward, "dropout_forward", {y, x}, {n, key, part, sequence},
+                    kernels::dropout_cost(n).flops)
             .kernel()
             .scalars = {p_};
     }
     if (y.value < 0) return y;
-    graph.tape.node("NativeDropoutBackward0", [this, &graph, n, key, from = x.value, value = y.value] {
-        plan::Tensor dy = graph.tape.take_gradient(value);
-        plan::Tensor dx = graph.activation(path + ".input.grad", n);
-        graph
-            .kernel(plan::Kernel::dropout_backward, "dropout_backward", {dx, dy},
-                    {n, key, graph.sequence ? 1 : 0}, kernels::dropout_cost(n).flops)
-            .kernel()
-            .scalars = {p_};
-        graph.tape.accumulate(from, std::move(dx));
-    });
+    graph.tape.node("NativeDropoutBackward0",
+                    [this, &graph, n, key, part, sequence, from = x.value, value = y.value] {
+                        plan::Tensor dy = graph.tape.take_gradient(value);
+                        plan::Tensor dx = graph.activation(path + ".input.grad", n);
+                        graph
+                            .kernel(plan::Kernel::dropout_backward, "dropout_backward", {dx, dy},
+                                    {n, key, part, sequence}, kernels::dropout_cost(n).flops)
+                            .kernel()
+                            .scalars = {p_};
+                        graph.tape.accumulate(from, std::move(dx));
+                    });
     return y;
 }
 

@@ -5,6 +5,7 @@
 
 #include "trainer/kernels/attention.h"
 #include "trainer/kernels/cost.h"
+#include "trainer/model/context_parallel.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 #include "trainer/model/tensor_parallel.h"
@@ -26,16 +27,29 @@ plan::Tensor Rotary::make(Graph& graph) const {
     plan::Op& op = graph.kernel(plan::Kernel::rotary_table, "rotary_table", {table}, {context_, head_width_});
     op.kernel().dtype = graph.buffer_dtype;
     op.kernel().scalars = {base_};
-    return table;
+    if (graph.context == 1) return table;
+    const std::int64_t rows = own_tokens(graph, context_);
+    plan::Tensor own = graph.builder.new_tensor("rotary table", plan::MemoryCategory::other,
+                                                rows * head_width_, graph.buffer_dtype);
+    const plan::Tensor positions = own_positions(graph, context_);
+    const auto half_of = [](const plan::Tensor& whole, int half) {
+        return plan::Arg{whole.view.buffer, half * whole.bytes() / 2, whole.bytes() / 2};
+    };
+    for (const int half : {0, 1}) {  // cosines and sines
+        take_own_rows(graph, half_of(own, half), positions, half_of(table, half), head_width_ / 2,
+                      graph.buffer_dtype);
+    }
+    return own;
 }
 
 plan::Tensor Rotary::turn(Graph& graph, const std::string& path, const plan::Tensor& x, int turned,
                           int heads) const {
-    const std::int64_t batch = x.elements() / (context_ * heads * head_width_);
+    const std::int64_t context = own_tokens(graph, context_);
+    const std::int64_t batch = x.elements() / (context * heads * head_width_);
     const plan::Tensor angles = graph.shared;
-    const std::array<std::int64_t, 6> dims = {batch, context_,    turned,
+    const std::array<std::int64_t, 6> dims = {batch, context,     turned,
                                               heads, head_width_, input_dim(angles.dtype)};
-    const std::int64_t flops = kernels::rotary_cost(batch * context_, turned, head_width_).flops;
+    const std::int64_t flops = kernels::rotary_cost(batch * context, turned, head_width_).flops;
     plan::Tensor y = output_of(graph, path + ".rotated", x.elements(), wants(graph, x));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::rotary");
@@ -74,13 +88,15 @@ SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
 
 plan::Tensor SelfAttention::forward(Graph& graph, const plan::Tensor& x) {
     const plan::Tensor all = enter_tensor_region(graph, x, shape_.tensor);
-    const std::int64_t batch = all.elements() / (outer_width_ * shape_.context);
+    const std::int64_t batch = all.elements() / (outer_width_ * own_tokens(graph, shape_.context));
     plan::Tensor qkv = call(graph, child(0), all);
     if (shape_.rotary) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);
     }
-    plan::Tensor y = shape_.fused ? attend_fused(graph, qkv, batch) : attend(graph, qkv, batch);
+    plan::Tensor y = graph.context > 1 ? attend_in_context_group(graph, path, qkv, shape_)
+                     : shape_.fused    ? attend_fused(graph, qkv, batch)
+                                       : attend(graph, qkv, batch);
     qkv = {};
     y = call(graph, child(1), y);
     return shape_.dropout > 0 ? call(graph, child(2), y) : y;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/context_parallel.h"
 #include "trainer/model/layer_tools.h"
 #include "trainer/model/layers.h"
 #include "trainer/model/tensor_parallel.h"
@@ -66,42 +67,59 @@ PositionEmbedding::PositionEmbedding(std::string attribute, int context, int wid
 }
 
 plan::Tensor PositionEmbedding::forward(Graph& graph, const plan::Tensor& x) {
-    const std::int64_t rows = x.elements() / width_;
+    const std::int64_t rows = x.elements() / width_, context = own_tokens(graph, context_);
     const std::int64_t own_rows = graph.sequence ? rows : 0;
-    const std::int64_t batch = (graph.sequence ? rows * graph.tensor : rows) / context_;
+    const std::int64_t batch = (graph.sequence ? rows * graph.tensor : rows) / context;
+    plan::Arg table = graph.store.parameter(parameters()[kWeight]);
+    plan::Tensor own_table, positions;
+    if (graph.context > 1) {  // the rows of the rank's own tokens
+        positions = own_positions(graph, context_);
+        own_table = graph.activation(path + ".own rows", context * width_);
+        take_own_rows(graph, own_table, positions, table, width_, graph.dtype);
+        table = own_table;
+    }
     plan::Tensor y =
         output_of(graph, path + ".output", rows * width_, wants(graph, x, parameters()[kWeight]));
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::embedding");
         check_output(graph,
-                     graph.kernel(plan::Kernel::position_forward, "position_forward",
-                                  {y, x, graph.store.parameter(parameters()[kWeight])},
-                                  {batch, context_, width_, own_rows},
-                                  kernels::position_embedding_forward_cost(rows, context_, width_).flops));
+                     graph.kernel(plan::Kernel::position_forward, "position_forward", {y, x, table},
+                                  {batch, context, width_, own_rows},
+                                  kernels::position_embedding_forward_cost(rows, context, width_).flops));
     }
+    own_table = {};
     if (y.value < 0) return y;
     const bool train = parameters()[kWeight].trained;
-    graph.tape.node(
-        "EmbeddingBackward0", [this, &graph, rows, own_rows, batch, train, from = x.value, value = y.value] {
-            plan::Tensor dy = graph.tape.take_gradient(value);
-            const auto table_gradient = [this, &graph, rows, own_rows, batch](const plan::Tensor& gradient) {
-                plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
-                graph.kernel(plan::Kernel::position_backward, "position_backward", {dtable, gradient},
-                             {batch, context_, width_, context_, own_rows},
-                             kernels::position_embedding_backward_cost(rows, context_, width_).flops);
-                return dtable;
-            };
-            if (train && graph.tape.defers_weights()) {
-                graph.tape.weight_work([this, &graph, dy, table_gradient] {
-                    graph.store.gradient_ready(parameters()[kWeight], table_gradient(dy));
-                });
-                return graph.tape.accumulate(from, std::move(dy));
+    graph.tape.node("EmbeddingBackward0", [this, &graph, rows, context, own_rows, batch, train, positions,
+                                           from = x.value, value = y.value] {
+        plan::Tensor dy = graph.tape.take_gradient(value);
+        const auto table_gradient = [this, &graph, rows, context, own_rows, batch,
+                                     positions](const plan::Tensor& gradient) {
+            plan::Tensor dtable = graph.gradient(parameters()[kWeight]);
+            const bool cut = graph.context > 1;
+            plan::Tensor own =
+                cut ? graph.activation(path + ".own rows.grad", context * width_) : plan::Tensor();
+            graph.kernel(plan::Kernel::position_backward, "position_backward", {cut ? own : dtable, gradient},
+                         {batch, context, width_, context, own_rows},
+                         kernels::position_embedding_backward_cost(rows, context, width_).flops);
+            if (cut) {
+                graph.kernel(plan::Kernel::embedding_backward, "embedding_backward", {dtable, own, positions},
+                             {context, width_, context_},
+                             kernels::embedding_backward_cost(context, context_, width_).flops);
             }
-            plan::Tensor dtable;
-            if (train) dtable = table_gradient(dy);
-            graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
-            if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
-        });
+            return dtable;
+        };
+        if (train && graph.tape.defers_weights()) {
+            graph.tape.weight_work([this, &graph, dy, table_gradient] {
+                graph.store.gradient_ready(parameters()[kWeight], table_gradient(dy));
+            });
+            return graph.tape.accumulate(from, std::move(dy));
+        }
+        plan::Tensor dtable;
+        if (train) dtable = table_gradient(dy);
+        graph.tape.accumulate(from, std::move(dy));  // the addition passes the gradient on as it is
+        if (train) graph.store.gradient_ready(parameters()[kWeight], std::move(dtable));
+    });
     return y;
 }
 

@@ -90,8 +90,10 @@ void check_tensor(const job::Job& job) {
                                                             : 4 * m.width;
         divided = {{"model.heads", m.heads}};
         if (m.experts == 0) divided.emplace_back("features of the feed-forward part", hidden);
-        if (job.parallel.sequence)
-            divided.emplace_back("tokens of a micro-batch", job.data.batch * m.context);
+        if (job.parallel.sequence) {
+            divided.emplace_back("tokens of a micro-batch",
+                                 job.data.batch * (m.context / job.parallel.context));
+        }
         if (m.type == job::ModelType::llama)
             divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
     }
@@ -164,14 +166,15 @@ BatchShape batch_shape(const job::Job& job) {
     } else {
         shape.tokens = shape.samples * job.model.context;
         shape.dtype = plan::DType::int32;
-        shape.input_bytes = shape.target_bytes = shape.tokens * size_of(shape.dtype);
+        shape.input_bytes = shape.target_bytes = shape.tokens / job.parallel.context * size_of(shape.dtype);
     }
     return shape;
 }
 
 std::int64_t elements_between_layers(const job::Job& job) {
     const BatchShape shape = batch_shape(job);
-    const std::int64_t rows = job.model.type == job::ModelType::mlp ? shape.samples : shape.tokens;
+    const std::int64_t rows =
+        job.model.type == job::ModelType::mlp ? shape.samples : shape.tokens / job.parallel.context;
     return rows * job.model.width / (job.parallel.sequence ? job.parallel.tensor : 1);
 }
 
@@ -179,8 +182,11 @@ plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output,
     const plan::Tensor scores = to_dtype(graph, output, plan::DType::fp32);
     if (job.model.type == job::ModelType::mlp) return mse_loss(graph, scores, target);
     const bool masked = job.model.type == job::ModelType::bert;  // then only masked positions have a target
-    const std::int64_t counted =
-        masked ? std::int64_t{job.data.batch} * job::masked_tokens(job.model.context) : 0;
+    // The mean over the tokens of all ranks of a context group, each of which adds its own.
+    const int of_sample = masked                     ? job::masked_tokens(job.model.context)
+                          : job.parallel.context > 1 ? job.model.context
+                                                     : 0;
+    const std::int64_t counted = std::int64_t{job.data.batch} * of_sample;
     return job.parallel.tensor > 1 ? vocabulary_parallel_loss(graph, scores, target, vocabulary(job), counted)
                                    : cross_entropy_loss(graph, scores, target, counted);
 }

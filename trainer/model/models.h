@@ -12,11 +12,12 @@ struct Job;
 
 namespace shardscope::trainer::model {
 
-// One rank's micro-batch: the bytes of the input and of the target, and their elements.
+// A micro-batch: its samples and tokens, and the bytes of the input and of the target that one rank reads,
+// which of a context group are those of its tokens.
 struct BatchShape {
     std::int64_t input_bytes = 0, target_bytes = 0;
     std::int64_t samples = 0;
-    std::int64_t tokens = 0;                // 0: the model has no tokens
+    std::int64_t tokens = 0;                // of all samples; 0: the model has none
     plan::DType dtype = plan::DType::fp32;  // int32: tokens
 };
 

@@ -36,6 +36,8 @@ Graph for_recomputation(const Graph& graph, plan::Tape& tape, const Kept& kept) 
     again.expert = graph.expert;
     again.data = graph.data;
     again.all_data = graph.all_data;
+    again.samples = graph.samples;
+    again.context = graph.context;
     again.stage = graph.stage;
     again.shared = kept.shared;
     again.routed = kept.routed;

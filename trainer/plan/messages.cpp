@@ -96,7 +96,7 @@ class Checker {
         }
     };
 
-    int rank_of(std::size_t place) const { return static_cast<int>(place) * (mesh_.ranks / mesh_.pipeline); }
+    int rank_of(std::size_t place) const { return mesh_.rank_in_copy(static_cast<int>(place), 0); }
     const Op& op(std::size_t place, std::size_t operation) const {
         return places_[place].plan->ops[operation];
     }

@@ -53,11 +53,12 @@ Anatomy anatomy_of(const Row& row, const sim::Cluster& cluster) {
     out.stage = stage_of(job);
     const bool sharded = out.stage > 0;
     const bool groups = job.parallel.mode == job::ParallelMode::fsdp && job.fsdp.shard_group > 0;
-    out.devices = !sharded ? 1 : groups ? job.fsdp.shard_group : job.data_ranks();
+    const int shards = job.parallel.context * (groups ? job.fsdp.shard_group : job.data_ranks());
+    out.devices = sharded ? shards : 1;
     out.offloaded = job.fsdp.cpu_offload;
     out.parameters = elements(*model::make_model(job));
     const auto p = static_cast<double>(out.parameters);
-    const double d = groups ? job.fsdp.shard_group : job.data_ranks();
+    const double d = shards;
     const double state = kFp32 * (states_of(job.optimizer) + (k < kFp32 ? 1 : 0));
 
     const auto at_peak = [&](auto... categories) {

@@ -12,7 +12,7 @@ namespace shardscope::trainer::sharding {
 namespace {
 
 plan::Mesh with_shards(plan::Mesh mesh, bool shard_optimizer) {
-    mesh.shard = shard_optimizer ? mesh.data_size() : 1;
+    mesh.shard = shard_optimizer ? mesh.size(plan::Group::data) : 1;
     return mesh;
 }
 
@@ -127,9 +127,7 @@ void Ddp::use(std::vector<Bucket> buckets) {
 
 std::unique_ptr<Parallelism> Ddp::with_what_it_learned(const job::Job& job) const {
     if (!next_buckets_.empty() || !are_ordered()) return nullptr;
-    plan::Mesh mesh = mesh_;
-    mesh.shard = 1;
-    return std::make_unique<Ddp>(job, mesh, tree_, ready_order_);
+    return std::make_unique<Ddp>(job, mesh_, tree_, ready_order_);
 }
 
 // If gradients are views, they are where their bucket is.
@@ -315,10 +313,12 @@ void Ddp::launch_ready_buckets() {
 
 // With no_sync the only reduction divides by everything. Otherwise each reduction averages over the ranks,
 // and the sum over micro-batches remains to be divided; that of experts, which fewer ranks have averaged, by
-// the ranks that divide them, too.
-int Ddp::final_divisor(const OptimizerSlot& slot) const {
+// the ranks that divide them, too; and that of the ranks of a context group, whose sum and not average is
+// meant, is multiplied by their number.
+double Ddp::final_divisor(const OptimizerSlot& slot) const {
     if (!accumulation_sync_) return 1;
-    return micro_.count * (repeats_sums() && slot.of_experts() ? mesh_.expert : 1);
+    if (!repeats_sums()) return micro_.count;
+    return static_cast<double>(micro_.count) * (slot.of_experts() ? mesh_.expert : 1) / mesh_.context;
 }
 
 void Ddp::end_backward() {

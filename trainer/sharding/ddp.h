@@ -39,7 +39,7 @@ class Ddp final : public Replicated {
 
   protected:
     void gradient_complete(const model::Parameter& parameter) override;
-    int final_divisor(const OptimizerSlot& slot) const override;
+    double final_divisor(const OptimizerSlot& slot) const override;
 
   private:
     struct Bucket {

@@ -9,6 +9,7 @@
 
 #include "trainer/model/selection.h"
 #include "trainer/sharding/flat_unit.h"
+#include "trainer/sharding/job_mesh.h"
 #include "trainer/sharding/values.h"
 
 namespace shardscope::trainer::sharding {
@@ -18,14 +19,6 @@ namespace {
 constexpr std::size_t kMaxInflightAllGathers = 2;  // PyTorch's limit
 
 }  // namespace
-
-plan::Mesh Fsdp::mesh_of(const job::Job& job) {
-    plan::Mesh mesh{job.run.ranks, job.data_ranks(), job.parallel.tensor, job.parallel.pipeline,
-                    job.parallel.expert};
-    if (!traits(job.fsdp.sharding_strategy).shards) mesh.shard = 1;
-    if (job.fsdp.shard_group > 0) mesh.shard = job.fsdp.shard_group;
-    return mesh;
-}
 
 FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<model::Module> inner)
     : model::Module("FullyShardedDataParallel", inner->attribute()) {

@@ -45,9 +45,6 @@ class Fsdp final : public Parallelism {
     void pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& input);
     void post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output);
 
-    // The ranks that share shards under this job.
-    static plan::Mesh mesh_of(const job::Job& job);
-
   private:
     struct State {
         std::unique_ptr<FsdpUnit> unit;

@@ -9,6 +9,7 @@
 #include "trainer/plan/messages.h"
 #include "trainer/sharding/ddp.h"
 #include "trainer/sharding/fsdp.h"
+#include "trainer/sharding/job_mesh.h"
 #include "trainer/sharding/values.h"
 #include "trainer/sharding/wrap.h"
 
@@ -21,7 +22,8 @@ job::Job job_for(job::Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
     job.parallel.mode = job::ParallelMode::none;
     job.ddp.shard_optimizer = false;
-    job.run.ranks = job.parallel.tensor = job.parallel.pipeline = job.parallel.virtual_stages = 1;
+    job.run.ranks = job.parallel.tensor = job.parallel.context = job.parallel.pipeline = 1;
+    job.parallel.virtual_stages = 1;
     job.parallel.expert = 1;
     job.parallel.sequence = false;
     job.data.batch = 1;
@@ -45,17 +47,15 @@ std::unique_ptr<model::Module> wrap_model(const job::Job& job, Workload& workloa
 }
 
 std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::ModuleTree& tree) {
-    const plan::Mesh replicas{job.run.ranks, 1, job.parallel.tensor, job.parallel.pipeline,
-                              job.parallel.expert};
     switch (job.parallel.mode) {
         case job::ParallelMode::fsdp:
             return std::make_unique<Fsdp>(job, tree);
         case job::ParallelMode::ddp:
-            return std::make_unique<Ddp>(job, replicas, tree);
+            return std::make_unique<Ddp>(job, mesh_of(job), tree);
         case job::ParallelMode::none:
             break;
     }
-    return std::make_unique<Replicated>(job, replicas, tree);
+    return std::make_unique<Replicated>(job, mesh_of(job), tree);
 }
 
 // The stages, and in the tree the parameters of those that the role holds.
@@ -251,6 +251,8 @@ model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) co
     graph.expert = job_.parallel.expert;
     graph.data = mesh().data_size();
     graph.all_data = mesh().all_data();
+    graph.samples = job_.data.batch;
+    graph.context = job_.parallel.context;
     return graph;
 }
 

@@ -203,7 +203,7 @@ void Replicated::gradient_ready(const model::Parameter& parameter, plan::Tensor 
 void Replicated::end_backward() {
     if (!micro_.last()) return;
     for (const OptimizerSlot& slot : optimizer_.slots()) {
-        const int divisor = final_divisor(slot);
+        const double divisor = final_divisor(slot);
         if (!slot.trained() || divisor == 1) continue;
         builder()
             .kernel(plan::Kernel::scale, "aten::div_", {slot.gradient}, {slot.elements}, slot.elements)

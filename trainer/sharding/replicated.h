@@ -30,7 +30,7 @@ class Replicated : public Parallelism {
     virtual void gradient_complete(const model::Parameter&) {}
     // The divisor of the sum over micro-batches and ranks when the last backward has ended; 1: the sum is not
     // divided.
-    virtual int final_divisor(const OptimizerSlot&) const { return micro_.count; }
+    virtual double final_divisor(const OptimizerSlot&) const { return micro_.count; }
 
     plan::Arg& parameter_arg(const model::Parameter& p) {
         return parameter_args_[static_cast<std::size_t>(p.id)];

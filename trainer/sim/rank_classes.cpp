@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::array kGroups = {plan::Group::world,  plan::Group::shard,        plan::Group::replicate,
                                 plan::Group::tensor, plan::Group::data,         plan::Group::pipeline,
-                                plan::Group::expert, plan::Group::expert_shard, plan::Group::expert_data};
+                                plan::Group::expert, plan::Group::expert_shard, plan::Group::expert_data,
+                                plan::Group::context};
 
 // The remaining share of a link's bandwidth at a node.
 double share_left(const std::vector<job::SlowLink>& slow_links, bool between_nodes, int node) {
@@ -77,7 +78,7 @@ std::vector<int> classes_of_members(const Communicator& communicator, const std:
     return classes;
 }
 
-// The group whose queue a group's collectives use: the world's, if the group contains all ranks.
+// The group whose queue a group's collectives use.
 plan::Group queue_of(const plan::Mesh& mesh, plan::Group group) {
     return mesh.is_world(group) ? plan::Group::world : group;
 }
