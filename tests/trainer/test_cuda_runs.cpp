@@ -74,6 +74,21 @@ TEST(CudaRuns, ATensorGroupGivesTheLossesAndTheMemoryOfTheCpu) {
     }
 }
 
+// The host reads the counts before it enqueues the rows; kernels read them on the device.
+TEST(CudaRuns, AnExpertGroupGivesTheLossesAndTheMemoryOfTheCpu) {
+    const testing::SampleText text;
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 2), "module:Block");
+    job.run.steps = 2;
+    job.model.experts = 4;
+    job.model.experts_per_token = 2;
+    job.model.balance_loss = 0.1;
+    job.parallel.expert = 2;
+    const executor::RunResult cpu = run(job), cuda = run_played(job);
+    expect_near(cuda.losses, cpu.losses, 2e-5, "experts");
+    ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
+    for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+}
+
 TEST(CudaRuns, StrategiesGiveTheSameBits) {
     const testing::SampleText text;
     const std::vector<Point> points = testing::every_pair();

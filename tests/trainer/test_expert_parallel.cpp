@@ -26,6 +26,7 @@ job::Job job_of(job::ModelType type, const SampleText& text, int per_token) {
     job.model.experts = 4;
     job.model.experts_per_token = per_token;
     job.model.balance_loss = 0.1;
+    job.model.attention = job::AttentionKind::fused;  // which a context group needs
     return job;
 }
 
@@ -33,7 +34,7 @@ struct MeshOf {
     int expert, data, tensor = 1;
     ParallelMode mode = ParallelMode::fsdp;
     bool sequence = false;
-    int pipeline = 1;
+    int pipeline = 1, context = 1;
 };
 
 job::Job on_mesh(job::Job job, const MeshOf& mesh) {
@@ -42,7 +43,8 @@ job::Job on_mesh(job::Job job, const MeshOf& mesh) {
     job.parallel.sequence = mesh.sequence;
     job.parallel.pipeline = mesh.pipeline;
     job.parallel.mode = mesh.mode;
-    job.run.ranks = mesh.data * mesh.tensor * mesh.pipeline;
+    job.parallel.context = mesh.context;
+    job.run.ranks = mesh.data * mesh.tensor * mesh.pipeline * mesh.context;
     job.data.batch /= mesh.data;
     return job;
 }
@@ -50,8 +52,9 @@ job::Job on_mesh(job::Job job, const MeshOf& mesh) {
 std::string mesh_name(const job::Job& job) {
     return "expert " + std::to_string(job.parallel.expert) + ", tensor " +
            std::to_string(job.parallel.tensor) + (job.parallel.sequence ? " with sequence" : "") +
-           ", pipeline " + std::to_string(job.parallel.pipeline) + ", ranks " +
-           std::to_string(job.run.ranks) + ", mode " + std::to_string(static_cast<int>(job.parallel.mode));
+           ", pipeline " + std::to_string(job.parallel.pipeline) + ", context " +
+           std::to_string(job.parallel.context) + ", ranks " + std::to_string(job.run.ranks) + ", mode " +
+           std::to_string(static_cast<int>(job.parallel.mode));
 }
 
 void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
@@ -118,6 +121,9 @@ const std::vector<MeshOf> kMeshes = {
     {2, 2, 2, ParallelMode::ddp},
     {2, 2, 2, ParallelMode::fsdp, true},
     {2, 4, 2, ParallelMode::ddp, true},
+    {2, 1, 1, ParallelMode::fsdp, false, 1, 2},
+    {4, 2, 1, ParallelMode::ddp, false, 1, 2},
+    {2, 2, 2, ParallelMode::fsdp, true, 1, 2},
 };
 
 class ExpertParallel : public ::testing::TestWithParam<job::ModelType> {};
@@ -217,6 +223,32 @@ TEST(ExpertParallelism, HasTheCollectivesOfTheClosedForm) {
               (testing::Count{layers, layers * experts}));
     EXPECT_EQ(found[std::pair(plan::Operation::all_gather, plan::Group::expert_shard)].bytes,
               2 * layers * experts);
+}
+
+// Of T tokens k rows each: three matmuls of h x f in the forward, twice as many in the backward.
+TEST(ExpertParallelism, CountsTheWorkOfTheChosenExperts) {
+    const SampleText text;
+    for (const int expert : {1, 2}) {
+        const job::Job job = on_mesh(job_of(job::ModelType::llama, text, 2), {expert, 2});
+        const sharding::Program program(job);
+        std::int64_t flops = 0, features = 0;
+        for (const plan::Op& op : testing::steady(program).ops) {
+            if (op.kind != plan::OpKind::kernel) continue;
+            switch (op.kernel().kernel) {
+                case plan::Kernel::grouped_linear_forward:
+                    features = std::max(features, op.kernel().dims[2]);
+                    [[fallthrough]];
+                case plan::Kernel::grouped_linear_backward_input:
+                case plan::Kernel::grouped_linear_backward_weight:
+                    flops += op.flops;
+                    break;
+                default:
+                    break;
+            }
+        }
+        const std::int64_t rows = std::int64_t{job.data.batch} * job.model.context * 2;
+        EXPECT_EQ(flops, job.model.layers * 9 * 2 * rows * job.model.width * features) << expert;
+    }
 }
 
 // What the ranks send is what the router says: T k rows to the experts, as many in the gradients back from

@@ -222,5 +222,22 @@ TEST(SimJobs, AThousandRanksOfA175BillionModelTakeSeconds) {
     EXPECT_LT(took, 5);
 }
 
+// Mixtral's shape: 46.7 billion parameters (arXiv 2401.04088, section 2: 47), of which a rank of a node
+// gathers an eighth of the experts if the node divides them.
+TEST(SimJobs, AMixtureOfExpertsWhoseExpertsANodeDivides) {
+    const std::string sample = std::string(SHARDSCOPE_SAMPLES) + "/moe.toml";
+    const auto on = [&](const char* expert) {
+        const job::Job job = job::load_job(sample, {{"parallel.expert", expert}, {"run.steps", "2"}});
+        return simulate(job, load_cluster(job.sim.cluster)).of(0);
+    };
+    std::int64_t elements = 0;
+    const sharding::Program program(placed_on(job::load_job(sample), load_cluster("h100_ib")));
+    for (const model::Parameter* p : program.modules().parameters) elements += p->whole_elements;
+    EXPECT_NEAR(static_cast<double>(elements), 46.7e9, 0.05e9);
+    const SimRanks divided = on("8"), whole = on("1");
+    EXPECT_LT(divided.peak.bytes, whole.peak.bytes);
+    EXPECT_LT(divided.steps.back().seconds, whole.steps.back().seconds);
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::trainer::sim

@@ -1,5 +1,6 @@
 // Checks that span several keys of a job, defaults that depend on another key, and names that stand for
 // several keys.
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -184,18 +185,20 @@ void Checks::experts() const {
 
 // Called when the strategy has its final name.
 void Checks::expert_groups() const {
-    const int ranks = job_.parallel.expert, experts = job_.model.experts, data = job_.data_ranks();
+    const ParallelSection& parallel = job_.parallel;
+    const int ranks = parallel.expert, experts = job_.model.experts;
     if (ranks == 1) return;
     if (experts == 0) {
         refuse("parallel.expert", "model.experts",
                "there are no experts; set model.experts, or omit the key");
     }
-    if (job_.parallel.context > 1) {
-        refuse("parallel.expert", "parallel.context",
-               "the ranks of a context group hold all experts; set parallel.expert or parallel.context to 1");
-    }
     const bool shards = job_.parallel.mode == ParallelMode::fsdp && job_.fsdp.shard_group > 0;
-    const int divided = shards ? job_.fsdp.shard_group : data;
+    // Between the ranks that share a copy there may be others, if the context axis is outside the data axes.
+    const auto axis = [&](MeshAxis wanted) {
+        return std::find(parallel.order.begin(), parallel.order.end(), wanted);
+    };
+    const bool apart = shards && axis(MeshAxis::cp) < axis(MeshAxis::dp);
+    const int divided = (shards ? job_.fsdp.shard_group : job_.data_ranks()) * (apart ? 1 : parallel.context);
     int nearest = ranks;
     while (experts % nearest != 0 || divided % nearest != 0) --nearest;
     const auto wrong = [&](const std::string& other, const std::string& what) {
@@ -208,7 +211,7 @@ void Checks::expert_groups() const {
     if (divided % ranks != 0) {
         wrong(shards ? "fsdp.shard_group" : "run.ranks",
               fmt::format("{} ranks {} cannot be cut into groups of {}", divided,
-                          shards ? "of a shard group" : "that read different samples", ranks));
+                          shards ? "of a shard group" : "that have other tokens", ranks));
     }
     if (job_.parallel.mode == ParallelMode::ddp && job_.ddp.shard_optimizer) {
         refuse("parallel.expert", "ddp.shard_optimizer",
@@ -395,11 +398,6 @@ void Checks::context() const {
     if (job_.parallel.mode == ParallelMode::none) {
         refuse("parallel.mode", "parallel.context",
                "the ranks of a context group add up their gradients; set it to \"ddp\" or \"fsdp\"");
-    }
-    if (job_.model.balance_loss > 0) {
-        refuse("model.balance_loss", "parallel.context",
-               "each rank of a context group would balance its own tokens alone; omit the key, or set "
-               "parallel.context to 1");
     }
     const int chunks = job_.is_causal() ? 2 : 1;  // of each rank
     if (job_.model.context % (chunks * ranks) == 0) return;

@@ -87,7 +87,7 @@ void sum_over_tokens(Graph& graph, const plan::Tensor& shares) {
                                  shares.bytes(), plan::Stream::compute);
     };
     if (graph.sequence) over(plan::Group::tensor);
-    if (graph.data > 1) over(graph.all_data);
+    if (graph.data * graph.context > 1) over(graph.all_data);
 }
 
 }  // namespace shardscope::trainer::model

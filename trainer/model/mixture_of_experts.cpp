@@ -183,7 +183,7 @@ MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Ten
     if (balances) sum_over_tokens(graph, shares);
     // Each share is a number of choices of all ranks: f = share / (all choices), and the gradient of a rank's
     // tokens is divided by the number of ranks later, as that of its loss.
-    const std::int64_t of_micro_batch = tokens * (graph.sequence ? graph.tensor : 1);
+    const std::int64_t of_micro_batch = tokens * (graph.sequence ? graph.tensor : 1) * graph.context;
     const double balance = of.balance_loss * static_cast<double>(experts) /
                            static_cast<double>(graph.data * k * of_micro_batch * of_micro_batch);
     graph.tape.node("TopkBackward0", [this, &graph, chosen, probabilities, shares, balance, tokens, experts,
