@@ -1,5 +1,6 @@
 // Places in the mesh that are inferred from the descriptions of groups.
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,8 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/axes.h"
+#include "traces/analysis/communication/matching.h"
 #include "traces/import/join/infer_places.h"
+#include "traces/import/open.h"
 
 namespace shardscope::traces::importer {
 namespace TEST_FILE {
@@ -84,6 +88,30 @@ TEST(Places, OfATraceThatRecordsThemStay) {
         EXPECT_EQ(place(rank, "shard"), 1 - rank.number);
         EXPECT_EQ(place(rank, "tensor"), 0);
     }
+}
+
+// Two ranks' files as PyTorch writes them, opened together: places 0 and 1 of mesh_pp are ranks 2 and 5.
+TEST(Places, OfImportedFilesComeFromTheGroupsOfAllFiles) {
+    const TemporaryFolder folder;
+    std::vector<std::string> files;
+    for (const int rank : {2, 5}) {
+        files.push_back(folder / ("rank" + std::to_string(rank) + ".json"));
+        std::ofstream(files.back())
+            << R"({"distributedInfo": {"backend": "nccl", "rank": )" << rank
+            << R"(, "world_size": 8}, "traceEvents": [{"ph": "X", "cat": "kernel", "name": )"
+            << R"("ncclDevKernel_SendRecv", "pid": 0, "tid": 20, "ts": 130, "dur": 40, "args": )"
+            << R"({"device": 0, "stream": 20, "correlation": 9, "Collective name": ")"
+            << (rank == 2 ? "send" : "recv")
+            << R"(", "Group size": 2, "Process Group Name": "5", "Process Group Description": )"
+            << R"("mesh_pp", "Process Group Ranks": "[2, 5]"}}]})";
+    }
+    const std::unique_ptr<store::Trace> trace = open_any(files);
+    ASSERT_THAT(trace->ranks, SizeIs(2));
+    EXPECT_EQ(place(trace->ranks[0], "pipeline"), 0);
+    EXPECT_EQ(place(trace->ranks[1], "pipeline"), 1);
+    const analysis::Communications all = analysis::match_communications(*trace);
+    ASSERT_THAT(all.matches, SizeIs(1)) << "the send and its receive are one";
+    EXPECT_EQ(all.matches[0].ends, (analysis::MessageEnds{2, 5}));
 }
 
 // Two pipelines beside each other: no description names their groups, but only messages run in these.

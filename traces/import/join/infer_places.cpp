@@ -41,30 +41,42 @@ void name_pipeline(store::Trace& trace) {
     }
 }
 
+// By the rank's number; empty if groups disagree.
+std::map<int, int> places_along(const store::Trace& trace, std::string_view axis) {
+    std::map<int, int> places;
+    for (const schema::GroupRow& group : trace.groups) {
+        if (group.axis != axis) continue;
+        const std::vector<int> ranks = analysis::ranks_of_text(group.ranks);
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            const auto [at, is_new] = places.try_emplace(ranks[i], static_cast<int>(i));
+            if (at->second != static_cast<int>(i)) return {};
+        }
+    }
+    return places;
+}
+
 }  // namespace
 
 void infer_places(store::Trace& trace) {
+    // Importers put every rank at a place of its own along "data", which comes first.
     const auto has_place = [](const store::Rank& rank) {
-        return std::any_of(rank.place.begin(), rank.place.end(), [](int place) { return place != 0; });
+        return std::any_of(rank.place.begin() + 1, rank.place.end(), [](int place) { return place != 0; });
     };
+    static_assert(schema::kMeshAxes.front().name == "data");
     if (trace.groups.empty() || std::any_of(trace.ranks.begin(), trace.ranks.end(), has_place)) return;
     name_pipeline(trace);
+    std::vector<decltype(store::Rank::place)> inferred(trace.ranks.size());
     for (std::size_t axis = 0; axis < schema::kMeshAxes.size(); ++axis) {
-        std::map<int, int> places;  // by the rank's number
-        bool agree = true;
-        for (const schema::GroupRow& group : trace.groups) {
-            if (group.axis != schema::kMeshAxes[axis].name) continue;
-            const std::vector<int> ranks = analysis::ranks_of_text(group.ranks);
-            for (std::size_t i = 0; i < ranks.size(); ++i) {
-                const auto [at, is_new] = places.try_emplace(ranks[i], static_cast<int>(i));
-                agree = agree && at->second == static_cast<int>(i);
-            }
-        }
-        agree = agree && std::all_of(trace.ranks.begin(), trace.ranks.end(),
-                                     [&](const store::Rank& rank) { return places.contains(rank.number); });
-        for (std::size_t r = 0; r < trace.ranks.size() && agree; ++r)
-            trace.ranks[r].place[axis] = places.at(trace.ranks[r].number);
+        const std::map<int, int> places = places_along(trace, schema::kMeshAxes[axis].name);
+        const bool known = std::all_of(trace.ranks.begin(), trace.ranks.end(),
+                                       [&](const store::Rank& rank) { return places.contains(rank.number); });
+        for (std::size_t r = 0; r < trace.ranks.size() && known; ++r)
+            inferred[r][axis] = places.at(trace.ranks[r].number);
     }
+    const bool any = std::any_of(inferred.begin(), inferred.end(), [](const auto& place) {
+        return std::any_of(place.begin(), place.end(), [](int p) { return p != 0; });
+    });
+    for (std::size_t r = 0; r < trace.ranks.size() && any; ++r) trace.ranks[r].place = inferred[r];
 }
 
 }  // namespace shardscope::traces::importer

@@ -10,7 +10,8 @@ namespace shardscope::traces::importer {
 
 // Sets Rank::place along each axis on which every rank's place is known and no two groups disagree. If ranges
 // name a pipeline's actions but no group its axis, groups in which only messages run are the pipeline's.
-// Changes nothing if some rank has a place.
+// Changes nothing if some rank has a place along another axis than "data", along which importers put every
+// rank at its own, for want of a better one.
 void infer_places(store::Trace& trace);
 
 }  // namespace shardscope::traces::importer

@@ -308,6 +308,8 @@ ShardShares::ShardShares(const traces::store::Trace& trace, const traces::analys
         pipeline = pipeline || name == "pipeline";
         axes_.push_back(std::move(axis));
     }
+    // Importers that know no mesh put every rank at its own place along "data".
+    if (axes_.size() == 1 && axes_.front().title == "Data") axes_.clear();
     for (const traces::store::Rank& rank : trace.ranks) numbers_.push_back(rank.number);
     if (!pipeline || states.ranks != trace.ranks.size()) return;
     std::vector<bool> anywhere(units_, false);
