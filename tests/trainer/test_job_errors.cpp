@@ -266,10 +266,6 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
          "job.toml:2: parallel.sequence: only the ranks of a tensor group divide the tokens; set "
          "parallel.tensor "
          "above 1, or omit the key"},
-        {"[run]\nranks = 2\n[parallel]\ntensor = 2\n[optimizer]\ntype = 'lamb'",
-         "job.toml:6: optimizer.type: lars and lamb need the norm of a whole parameter, which a tensor group "
-         "cuts; "
-         "choose adamw or sgd, or set parallel.tensor to 1"},
         {"[run]\nranks = 4\n[parallel]\nmode = 'none'",
          "job.toml:4: parallel.mode: \"none\" trains with one rank, but run.ranks is 4; set run.ranks to 1, "
          "or "

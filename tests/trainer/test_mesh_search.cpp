@@ -111,6 +111,29 @@ TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, MeshSearchWithMemory, ::testing::Values(1e9, 1.2e7));
 
+// With the experts of a model divided among ranks.
+TEST(MeshSearch, LeavesOutOnlyMeshesOfExpertsThatCannotWin) {
+    const Planned planned("", two_a_node(1e9));
+    const std::vector<Candidate> all = mesh_candidates({{"run.ranks", {"4"}},
+                                                        {"model.experts", {"2"}},
+                                                        {"run.steps", {"3"}},
+                                                        {"parallel.tensor", {"1"}},
+                                                        {"parallel.schedule", {"1f1b", "zb_h1"}},
+                                                        {"memory.activation_checkpointing", {"none"}}},
+                                                       planned.make_job);
+    const std::vector<Row> every = search(all, planned.make_job, planned.cluster_of),
+                           pruned = search_meshes(all, planned.make_job, planned.cluster_of);
+    std::set<int> experts;
+    for (std::size_t i = 0; i < every.size(); ++i) {
+        if (!every[i].fits()) continue;
+        experts.insert(every[i].job.parallel.expert);
+        EXPECT_GT(pruned[i].least_bytes, 0) << i;
+        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
+    }
+    EXPECT_EQ(experts, (std::set<int>{1, 2}));
+    EXPECT_EQ(best(pruned)->number, best(every)->number);
+}
+
 TEST(MeshSearch, LeavesOutTheSameRowsOnSeveralThreads) {
     const Searched searched(1e9);
     const std::vector<Row> one = searched.pruned(1), three = searched.pruned(3);

@@ -62,6 +62,20 @@ TEST(PlannerMeshes, DivideTheRanksInEveryWayForTheSameSamples) {
     EXPECT_EQ(jobs.front().parallel.tensor, 1);  // the job's own
 }
 
+// Expert groups lie within the ranks that read different samples, or within a shard group of them.
+TEST(PlannerMeshes, DivideTheExpertsOfAModel) {
+    std::set<int> sizes;
+    for (const job::Job& job : Meshed(8).jobs({{"model.experts", {"4"}}, {"parallel.pipeline", {"1"}}})) {
+        sizes.insert(job.parallel.expert);
+        EXPECT_EQ(job.data_ranks() % job.parallel.expert, 0);
+        EXPECT_EQ(job.fsdp.shard_group % job.parallel.expert, 0);
+    }
+    EXPECT_THAT(sizes, ElementsAre(1, 2, 4));
+    const plan::Mesh mesh{.ranks = 16, .shard = 8, .expert = 4};
+    EXPECT_EQ(placement_text(mesh_axes(mesh, round_cluster(8))),
+              "expert 4 in a node, shard 8 in a node, data 2 over 2 nodes");
+}
+
 TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {
     const std::vector<job::Job> given = Meshed(8).jobs(
         {{"parallel.tensor", {"2"}}, {"parallel.sequence", {"false"}}, {"fsdp.shard_group", {"2"}}});

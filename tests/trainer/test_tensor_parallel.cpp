@@ -89,6 +89,31 @@ TEST(TensorParallel, TrainsAsOneRankDoes) {
     }
 }
 
+// LARS and LAMB scale by the norms of whole parameters.
+TEST(TensorParallel, ScalesByTheNormsOfWholeParameters) {
+    const SampleText text;
+    for (const job::OptimizerType type : {job::OptimizerType::lars, job::OptimizerType::lamb}) {
+        job::Job job = job_of(Kind::gpt, text, 4);
+        job.model.vocabulary = 260;
+        job.optimizer.type = type;
+        job.optimizer.momentum = type == job::OptimizerType::lars ? 0.9 : 0;
+        job.optimizer.lr = type == job::OptimizerType::lars ? 1 : 0.01;
+        job.optimizer.weight_decay = 0.01;
+        const std::vector<double> expected =
+            testing::run(testing::with_mode(job, job::ParallelMode::none)).losses;
+        EXPECT_LT(expected.back(), expected.front());
+        for (const int tensor : {2, 4}) {
+            std::vector<job::Job> meshes = {on_mesh(job, tensor, 1, job::ParallelMode::none, true),
+                                            on_mesh(job, tensor, 2, job::ParallelMode::ddp),
+                                            on_mesh(job, tensor, 2, job::ParallelMode::fsdp, true)};
+            meshes.push_back(meshes.back());
+            meshes.back().fsdp.layout = job::FsdpLayout::fsdp2;
+            for (const job::Job& mesh : meshes)
+                expect_close(testing::run(mesh).losses, expected, describe(Kind::gpt, mesh));
+        }
+    }
+}
+
 // The layouts and strategies of the data axes, over a model that a tensor group cuts.
 TEST(TensorParallel, GoesWithEveryStrategy) {
     const SampleText text;
@@ -256,6 +281,12 @@ TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
         refusal(on_mesh(job_of(Kind::mlp, text, 4), 5, 1, job::ParallelMode::none)),
         "parallel.tensor: 24 model.width cannot be divided among 5 ranks; the nearest number of ranks that "
         "works is 1");
+    job::Job padded = on_mesh(job_of(Kind::gpt, text, 4), 2, 1, job::ParallelMode::none);
+    padded.optimizer.type = job::OptimizerType::lamb;
+    EXPECT_EQ(
+        refusal(padded),
+        "parallel.tensor: 259 entries of the vocabulary, which lars and lamb need without padding, cannot "
+        "be divided among 2 ranks; the nearest number of ranks that works is 1");
     job::Job odd = on_mesh(job_of(Kind::gpt, text, 1), 2, 1, job::ParallelMode::none, true);
     odd.model.context = 15;
     EXPECT_EQ(

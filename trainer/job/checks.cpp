@@ -556,12 +556,6 @@ void Checks::optimizer() {
     if (decoupled && !given("optimizer.weight_decay")) optimizer.weight_decay = 0.01;
     if (type == OptimizerType::lamb && !given("optimizer.eps")) optimizer.eps = 1e-6;
     if (type == OptimizerType::lars && !given("optimizer.momentum")) optimizer.momentum = 0.9;
-    if (job_.parallel.tensor > 1 && (type == OptimizerType::lars || type == OptimizerType::lamb)) {
-        refuse("optimizer.type", "parallel.tensor",
-               "lars and lamb need the norm of a whole parameter, which a tensor group cuts; choose adamw or "
-               "sgd, "
-               "or set parallel.tensor to 1");
-    }
     if (job_.parallel.expert > 1 && (type == OptimizerType::lars || type == OptimizerType::lamb)) {
         refuse(
             "optimizer.type", "parallel.expert",

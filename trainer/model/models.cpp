@@ -94,6 +94,10 @@ void check_tensor(const job::Job& job) {
             divided.emplace_back("tokens of a micro-batch",
                                  job.data.batch * (m.context / job.parallel.context));
         }
+        // A norm counts the rows that pad a cut vocabulary.
+        if (job.optimizer.type == job::OptimizerType::lars || job.optimizer.type == job::OptimizerType::lamb)
+            divided.emplace_back("entries of the vocabulary, which lars and lamb need without padding,",
+                                 vocabulary(job));
         if (m.type == job::ModelType::llama)
             divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
     }

@@ -24,6 +24,7 @@ inline constexpr const char* kTensor = "parallel.tensor";
 inline constexpr const char* kSequence = "parallel.sequence";
 inline constexpr const char* kPipeline = "parallel.pipeline";
 inline constexpr const char* kSchedule = "parallel.schedule";
+inline constexpr const char* kExpert = "parallel.expert";
 inline constexpr const char* kVirtualStages = "parallel.virtual_stages";
 
 }  // namespace shardscope::trainer::planner

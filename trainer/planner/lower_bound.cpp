@@ -54,9 +54,9 @@ namespace {
 
 using Parts = LowerBounds::Parts;
 
-// Two layers of the job on two places, without data axes.
+// Two layers of the job on two places, without other data axes than the one that divides experts.
 job::Job small_job(job::Job job, bool splits) {
-    job.run.ranks = 2 * job.model_ranks() / job.parallel.pipeline;
+    job.run.ranks = 2 * job.model_ranks() / job.parallel.pipeline * job.parallel.expert;
     job.model.layers = 2;
     job.model.tied_embeddings = false;
     job.parallel.pipeline = 2;
@@ -110,7 +110,8 @@ void count(const sharding::Program& role, const sim::Costs& costs, Piece& layer,
         Work& work = own.work[part_of(action.kind)];
         if (op.kind == plan::OpKind::kernel && op.stream == plan::Stream::compute) {
             work.kernels += costs.on_device(step, op);
-        } else if (op.kind == plan::OpKind::collective && op.stream == plan::Stream::compute) {
+        } else if (op.kind == plan::OpKind::collective && op.stream == plan::Stream::compute &&
+                   op.collective().group == plan::Group::tensor) {
             ++work.collectives[{op.collective().group, op.collective().operation, op.bytes}];
         } else if (op.kind == plan::OpKind::allocate || op.kind == plan::OpKind::free) {
             const plan::Buffer& buffer = step.buffers[static_cast<std::size_t>(op.args[0].buffer)];
@@ -266,7 +267,8 @@ LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
             add(parts.last, 1);
             if (job.model.tied_embeddings) elements[i] -= parts.first.elements;
         }
-        LowerBound bound{0, longest_path(schedule, times)};
+        // What the kernels of experts take depends on the rows that are there.
+        LowerBound bound{0, job.model.experts > 0 ? 0 : longest_path(schedule, times)};
         const Kept kept = kept_by(job);
         for (int place = 0; place < schedule.ranks(); ++place) {
             std::int64_t own = 0;

@@ -23,7 +23,7 @@ namespace shardscope::trainer::planner {
 
 struct LowerBound {
     std::int64_t bytes = 0;  // allocated on some rank
-    double seconds = 0;      // per step; 0, as are the bytes: nothing is known
+    double seconds = 0;      // per step; 0: unknown, as it is of a model with experts
 };
 
 // For the rows of one search. Safe to call from several threads.

@@ -22,9 +22,9 @@ namespace {
 using Settings = std::vector<job::Override>;
 using Values = std::vector<std::string>;
 
-constexpr std::array kOfMeshes = {kPipeline, kSchedule, kVirtualStages, kTensor,
-                                  kSequence, kMode,     kSharding,      kShardGroup,
-                                  kWrap,     kBatch,    kAccumulation,  kCheckpointing};
+constexpr std::array kOfMeshes = {kExpert,   kPipeline,     kSchedule,     kVirtualStages, kTensor,
+                                  kSequence, kMode,         kSharding,     kShardGroup,    kWrap,
+                                  kBatch,    kAccumulation, kCheckpointing};
 // Sizes of micro-batches that are tried for each mesh: all samples of a rank, or as many as give each place
 // of a pipeline one, half of them, and so on.
 constexpr int kMicroBatchSizes = 6;
@@ -99,6 +99,7 @@ class Meshes {
                     append_each(some, schedules(pipeline, batches));
                     append_each(some, {sharding});
                     append_each(some, {batches});
+                    if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
                     std::erase_if(some, is_split_and_checkpointed);
@@ -164,6 +165,7 @@ class Meshes {
                               {kVirtualStages, "1"},
                               {kSchedule, job::ParallelSection().schedule},
                               {kSequence, "false"},
+                              {kExpert, "1"},
                               {kMode, "fsdp"},
                               {kSharding, "FULL_SHARD"},
                               {kShardGroup, "0"}};
@@ -226,6 +228,17 @@ class Meshes {
         for (const std::string& name : *names)
             add(name, stages ? number_of(stages->front()) : job_.parallel.virtual_stages);
         return all;
+    }
+    // Ranks that divide the experts, among `data` and within a shard group: the given ones, or powers of two.
+    Values expert_sizes(int data, const Settings& sharding) const {
+        if (const auto* own = find_given(given_, kExpert)) return *own;
+        int group = data;
+        for (const auto& [key, value] : sharding)
+            if (key == kShardGroup && number_of(value) > 0) group = number_of(value);
+        Values sizes = {"1"};
+        for (int size = 2; size <= std::min(group, job_.model.experts); size *= 2)
+            if (group % size == 0 && job_.model.experts % size == 0) sizes.push_back(std::to_string(size));
+        return sizes;
     }
     // How `data` ranks divide the parameters of a tensor group: whole copies, shard groups of each size, all.
     std::vector<Settings> shardings(int data, int pipeline) const {
@@ -308,8 +321,9 @@ std::string job_key(const Row& row) {
 
 std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,
                                 const std::vector<job::SlowLink>& slow_links) {
-    constexpr std::array<std::pair<plan::Group, const char*>, 4> kAxes = {
+    constexpr std::array<std::pair<plan::Group, const char*>, 5> kAxes = {
         {{plan::Group::tensor, "tensor"},
+         {plan::Group::expert, "expert"},
          {plan::Group::shard, "shard"},
          {plan::Group::replicate, "data"},
          {plan::Group::pipeline, "pipeline"}}};

@@ -259,35 +259,57 @@ void OptimizerPlanner::step(plan::PlanBuilder& builder) {
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         allocate_state(builder);
     }
-    // LARS and LAMB first compute norms of all parameters, over the shards of all ranks.
+    const bool with_norms = scales_by_norms(options_.type);
+    const std::vector<SlotPart> parts = parts_of_slots(with_norms && mesh_.tensor > 1);
+    // LARS and LAMB first compute norms of all parameters, over the shards of all ranks; those of parameters
+    // that a tensor group cuts, over it.
     plan::Tensor norms;
-    std::vector<std::size_t> first_norm(slots_.size(), 0);
-    if (scales_by_norms(options_.type)) {
-        std::size_t count = 0;
+    if (with_norms) {
+        std::size_t count = 0, cut = 0;
         bool on_host = false;
-        for (std::size_t i = 0; i < slots_.size(); ++i) {
-            first_norm[i] = count;
-            count += 2 * slots_[i].segments.size();
-            on_host = on_host || slots_[i].space != plan::MemorySpace::device;
+        for (const SlotPart& part : parts) {
+            count += 2 * part.segments.size();
+            if (mesh_.tensor > 1 && part.segments.front().cut) cut = count;
+            on_host = on_host || part.slot->space != plan::MemorySpace::device;
         }
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
         norms = new_sums(builder, "norms of parameters", count, on_host);
-        for (std::size_t i = 0; i < slots_.size(); ++i)
-            compute_norms(builder, slots_[i], norms, first_norm[i]);
-        reduce_sums(builder, norms, count, {}, on_host, mesh_, false);
+        for (const SlotPart& part : parts) compute_norms(builder, part, norms);
+        reduce_sums(builder, norms, count, {.cut = cut}, on_host, mesh_, false);
     }
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        if (slots_[i].trained()) update(builder, slots_[i], norms, first_norm[i]);
+    for (const SlotPart& part : parts) {
+        if (part.slot->trained()) update(builder, part, norms);
     }
     has_gradients_ = true;
 }
 
+// The slots, or, if their cut parameters are kept apart, first the cut segments of each and then the others.
+std::vector<OptimizerPlanner::SlotPart> OptimizerPlanner::parts_of_slots(bool cut_apart) const {
+    std::vector<SlotPart> parts;
+    std::size_t first = 0;
+    const auto add = [&](const OptimizerSlot& slot, std::vector<plan::Segment> segments) {
+        if (segments.empty()) return;
+        parts.push_back({&slot, std::move(segments), first});
+        first += 2 * parts.back().segments.size();
+    };
+    for (const bool cut : cut_apart ? std::vector<bool>{true, false} : std::vector<bool>{false}) {
+        for (const OptimizerSlot& slot : slots_) {
+            std::vector<plan::Segment> own;
+            for (const plan::Segment& segment : slot.segments)
+                if (!cut_apart || segment.cut == cut) own.push_back(segment);
+            add(slot, std::move(own));
+        }
+    }
+    return parts;
+}
+
 // What LARS and LAMB compute before they update: the norms of parameter and gradient, or of the update.
-void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const OptimizerSlot& slot,
-                                     const plan::Tensor& norms, std::size_t first) {
+void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const SlotPart& part,
+                                     const plan::Tensor& norms) {
+    const OptimizerSlot& slot = *part.slot;
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
     const plan::Stream stream = stream_of(slot);
-    const plan::Arg out = part_of(norms, first, 2 * slot.segments.size());
+    const plan::Arg out = part_of(norms, part.first_norm, 2 * part.segments.size());
     if (!slot.trained()) {
         builder.memset(out, stream);
         return;
@@ -296,7 +318,7 @@ void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const Optimizer
         plan::Op& op =
             builder.kernel(plan::Kernel::lars_norms, "lars_norms", {out, slot.parameter, slot.gradient},
                            {slot.elements, slot.per_rank}, 4 * slot.elements, stream);
-        op.kernel().segments = builder.add_segments(slot.segments);
+        op.kernel().segments = builder.add_segments(part.segments);
         return;
     }
     std::vector<plan::Arg> args = {out, slot.gradient, slot.parameter};
@@ -304,12 +326,12 @@ void OptimizerPlanner::compute_norms(plan::PlanBuilder& builder, const Optimizer
     plan::Op& op =
         builder.kernel(plan::Kernel::lamb_update, "lamb_update", std::move(args),
                        {slot.elements, slot.per_rank}, kernels::adamw_cost(slot.elements).flops, stream);
-    op.kernel().segments = builder.add_segments(slot.segments);
+    op.kernel().segments = builder.add_segments(part.segments);
     op.kernel().scalars = {options_.betas[0], options_.betas[1], options_.eps, options_.weight_decay};
 }
 
-void OptimizerPlanner::update(plan::PlanBuilder& builder, const OptimizerSlot& slot,
-                              const plan::Tensor& norms, std::size_t first) {
+void OptimizerPlanner::update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms) {
+    const OptimizerSlot& slot = *part.slot;
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, slot.module, slot.unit);
     std::vector<plan::Arg> args = {slot.parameter, slot.gradient};
     plan::Kernel kernel = plan::Kernel::sgd;
@@ -344,11 +366,11 @@ void OptimizerPlanner::update(plan::PlanBuilder& builder, const OptimizerSlot& s
     if (kernel != plan::Kernel::lamb) {
         for (const plan::BufferId state : slot.state) args.push_back(builder.whole(state));
     }
-    if (norms) args.push_back(part_of(norms, first, 2 * slot.segments.size()));
+    if (norms) args.push_back(part_of(norms, part.first_norm, 2 * part.segments.size()));
     plan::Op& op = builder.kernel(kernel, name, std::move(args), {n, slot.per_rank}, flops, stream_of(slot));
     op.kernel().along = slot.along;
     op.kernel().scalars = scalars;
-    op.kernel().segments = builder.add_segments(slot.segments);
+    op.kernel().segments = builder.add_segments(part.segments);
 }
 
 std::vector<StatePiece> OptimizerPlanner::pieces(int rank) const {

@@ -85,11 +85,15 @@ class OptimizerPlanner {
                                  bool on_host) const;
     plan::Tensor squares_by_segment(plan::PlanBuilder& builder,
                                     const std::vector<const OptimizerSlot*>& slots, bool on_host) const;
-    // `first`: where the slot's numbers begin in `norms`.
-    void compute_norms(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& norms,
-                       std::size_t first);
-    void update(plan::PlanBuilder& builder, const OptimizerSlot& slot, const plan::Tensor& norms,
-                std::size_t first);
+    // Segments that one kernel updates, and where their norms begin (LARS and LAMB: two for each).
+    struct SlotPart {
+        const OptimizerSlot* slot;
+        std::vector<plan::Segment> segments;
+        std::size_t first_norm = 0;
+    };
+    std::vector<SlotPart> parts_of_slots(bool cut_apart) const;
+    void compute_norms(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
+    void update(plan::PlanBuilder& builder, const SlotPart& part, const plan::Tensor& norms);
 
     job::OptimizerSection options_;
     double clip_norm_ = 0;
