@@ -71,14 +71,17 @@ bool splits(const std::string& schedule) {
     });
 }
 
-// Schedules that split backwards do not recompute (docs/parallelism.md).
-bool is_split_and_checkpointed(const Settings& settings) {
-    bool split = false, checkpointed = false;
+// Schedules that split backwards do not recompute (docs/parallelism.md), nor do several stages of a place
+// whose experts are divided.
+bool cannot_recompute(const Settings& settings) {
+    bool split = false, recomputes = false, several = false, experts = false;
     for (const auto& [key, value] : settings) {
         split = split || (key == kSchedule && splits(value));
-        checkpointed = checkpointed || (key == kCheckpointing && value != "none" && !value.empty());
+        recomputes = recomputes || (key == kCheckpointing && value != "none" && !value.empty());
+        several = several || (key == kVirtualStages && value != "1");
+        experts = experts || (key == kExpert && value != "1");
     }
-    return split && checkpointed;
+    return recomputes && (split || (several && experts));
 }
 
 class Meshes {
@@ -102,7 +105,7 @@ class Meshes {
                     if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
-                    std::erase_if(some, is_split_and_checkpointed);
+                    std::erase_if(some, cannot_recompute);
                     all.insert(all.end(), std::make_move_iterator(some.begin()),
                                std::make_move_iterator(some.end()));
                 }
