@@ -40,8 +40,9 @@ MostExposed most_exposed(const sharding::Program& program, const std::vector<sim
 
 // Copies of shards, and a world that is one axis, are the axis "data" or the only one there is.
 void add_exposed(plan::Group group, double seconds, std::vector<MeshAxis>& axes) {
-    const std::string_view name = group == plan::Group::tensor   ? "tensor"
-                                  : group == plan::Group::expert ? "expert"
+    const std::string_view name = group == plan::Group::tensor    ? "tensor"
+                                  : group == plan::Group::context ? "context"
+                                  : group == plan::Group::expert  ? "expert"
                                   : group == plan::Group::shard || group == plan::Group::expert_shard
                                       ? "shard"
                                   : group == plan::Group::pipeline ? "pipeline"

@@ -13,6 +13,7 @@
 #include "trainer/pipeline/walk.h"
 #include "trainer/planner/anatomy.h"
 #include "trainer/planner/key_names.h"
+#include "trainer/sharding/job_mesh.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sim/costs.h"
 #include "trainer/sim/simulator.h"
@@ -126,7 +127,7 @@ void count(const sharding::Program& role, const sim::Costs& costs, Piece& layer,
 class Seconds {
   public:
     Seconds(const job::Job& job, const sim::Cluster& cluster)
-        : mesh_{job.run.ranks, 1, job.parallel.tensor, job.parallel.pipeline}, cluster_(cluster) {
+        : mesh_(sharding::mesh_of(job)), cluster_(cluster) {
         // A slow link of one node slows others only if they wait for it.
         for (const job::SlowLink& slow : job.sim.slow_links)
             if (slow.node < 0) slow_links_.push_back(slow);
@@ -242,6 +243,7 @@ const Parts& LowerBounds::parts_of(const Row& row, const sim::Cluster& cluster, 
 LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
     const job::Job& job = row.job;
     if (job.model.type == job::ModelType::mlp) return {};  // its layers may be pairs, and it is small
+    if (job.parallel.context > 1) return {};               // its collectives are not counted here
     try {
         const pipeline::Schedule schedule = schedule_of(job);
         const bool splits = std::any_of(

@@ -93,7 +93,7 @@ class Meshes {
     std::vector<Settings> combinations() const {
         std::vector<Settings> all;
         for (const auto& [tensor, pipeline] : model_sizes()) {
-            const int data = job_.run.ranks / (tensor * pipeline);
+            const int data = job_.run.ranks / (tensor * pipeline * job_.parallel.context);
             for (const Settings& batches : micro_batches(data, pipeline)) {
                 for (const Settings& sharding : shardings(data, pipeline)) {
                     std::vector<Settings> some = {
@@ -324,8 +324,9 @@ std::string job_key(const Row& row) {
 
 std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,
                                 const std::vector<job::SlowLink>& slow_links) {
-    constexpr std::array<std::pair<plan::Group, const char*>, 5> kAxes = {
+    constexpr std::array<std::pair<plan::Group, const char*>, 6> kAxes = {
         {{plan::Group::tensor, "tensor"},
+         {plan::Group::context, "context"},
          {plan::Group::expert, "expert"},
          {plan::Group::shard, "shard"},
          {plan::Group::replicate, "data"},
