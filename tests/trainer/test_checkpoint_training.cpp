@@ -192,6 +192,41 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
     }
 }
 
+// Both ends of a pipeline have the table; the checkpoint has it once.
+TEST_F(GoingOn, TiedEmbeddingsOfAPipelineAreSavedOnce) {
+    const auto on = [&](int places, int tensor, int data) {
+        job::Job job = on_text(small_gpt(places * tensor * data));
+        job.model.tied_embeddings = true;
+        job.model.layers = 4;
+        job.data.batch = 4 / data;
+        job.train.accumulation = 4;
+        job.train.accumulation_sync = false;
+        job.parallel.tensor = tensor;
+        job.parallel.pipeline = places;
+        job.fsdp.layout = job::FsdpLayout::fsdp2;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {on(1, 1, 1), on(2, 1, 2), on(4, 1, 1), on(2, 2, 1)};
+    const std::vector<double> uninterrupted = train(meshes[0]);
+    for (const job::Job& from : meshes) {
+        const RunLayout layout = layout_of(sharding::Program(from));
+        std::int64_t saved = 0;
+        for (const OwnedPiece& piece : owned_pieces(layout, 1 << 20))
+            if (layout.parameters[static_cast<std::size_t>(piece.piece.parameter)].path ==
+                    "token_embedding.weight" &&
+                piece.piece.state.empty())
+                saved += piece.piece.elements;
+        EXPECT_EQ(saved, 256 * from.model.width);
+        for (const job::Job& to : meshes) {
+            const std::vector<double> losses = train_in_two(from, to);
+            ASSERT_EQ(losses.size(), uninterrupted.size());
+            for (std::size_t step = 0; step < losses.size(); ++step)
+                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6)
+                    << from.parallel.pipeline << " places to " << to.parallel.pipeline << ", step " << step;
+        }
+    }
+}
+
 // 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 // Ranks have all experts, half of them or one; the optimizer's state goes with them.
 TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {

@@ -61,6 +61,9 @@ TEST(Launched, HybridShardsWithinAHostByDefault) {
     EXPECT_EQ(parse_job(hybrid, "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 4);
     EXPECT_EQ(parse_job(hybrid + "shard_group = 2\n", "job.toml", {}, {8, 4, "mpirun"}).fsdp.shard_group, 2);
     EXPECT_THAT(refusal(hybrid, {}, {8, 8, "mpirun"}), HasSubstr("fsdp.shard_group"));
+    // Places of 12 ranks on hosts of 8: a group is in one of both.
+    const std::string piped = hybrid + "[parallel]\npipeline = 2\n[train]\naccumulation = 2\n";
+    EXPECT_EQ(parse_job(piped, "job.toml", {}, {24, 8, "mpirun"}).fsdp.shard_group, 4);
 }
 
 TEST(Launched, TheCollectivesMustFitTheProcesses) {

@@ -207,7 +207,7 @@ TEST_P(MessagesOf, AreRefusedIfTheirSizesDiffer) {
                           "of 30 fp32 elements";
     if (GetParam()) {
         EXPECT_EQ(error.find("rank 2 calls recv of 30 fp32 (step 0) where rank 0 calls send of 20 fp32 (step "
-                             "0): number 0 of communicator "),
+                             "0): message number 0 from rank 0 to rank 2; "),
                   0U)
             << error;
     } else {

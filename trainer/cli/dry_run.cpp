@@ -1,5 +1,10 @@
 #include "trainer/cli/dry_run.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +13,8 @@
 #include "trainer/cli/json_parts.h"
 #include "trainer/cli/output.h"
 #include "trainer/plan/print.h"
+#include "trainer/sharding/stage_costs.h"
+#include "trainer/sharding/stages.h"
 
 namespace shardscope::trainer::cli {
 
@@ -39,6 +46,51 @@ std::string units_table(const sharding::Program& program, const plan::PlanLabels
     return table.text() + "\n";
 }
 
+// What each stage of a pipeline has, and the share of its FLOPs in the model's.
+struct StageRow {
+    int place = 0;
+    std::string first, last;  // modules
+    std::int64_t parameters = 0, flops = 0;
+};
+std::vector<StageRow> stage_rows(const sharding::Program& program) {
+    std::vector<StageRow> rows;
+    for (int s = 0; program.stages() != nullptr && s < program.stages()->count(); ++s) {
+        const sharding::Program& role = program.role(program.stages()->place_of(s));
+        const sharding::Stages& stages = *role.stages();
+        const auto& children = stages.layers->children();
+        const model::ChildRange range = stages.ranges[static_cast<std::size_t>(s)];
+        const std::vector<std::int64_t> flops =
+            sharding::flops_by_child(role.step(role.warm_up_steps()), role.modules(), *stages.layers);
+        StageRow& row = rows.emplace_back();
+        row.place = stages.place_of(s);
+        row.first = sharding::unwrapped(*children[range.first]).path;
+        row.last = sharding::unwrapped(*children[range.end - 1]).path;
+        for (const model::Parameter* parameter : stages.parameters_of(s))
+            row.parameters += parameter->whole_elements;
+        for (std::size_t child = range.first; child < range.end; ++child) row.flops += flops[child];
+    }
+    return rows;
+}
+
+std::string stages_table(const sharding::Program& program) {
+    const std::vector<StageRow> rows = stage_rows(program);
+    if (rows.empty()) return "";
+    using traces::report::Align;
+    using traces::store::grouped;
+    traces::report::TextTable table(
+        {Align::right, Align::right, Align::left, Align::left, Align::right, Align::right});
+    table.header({"stage", "place", "first module", "last module", "parameters", "FLOPs (%)"});
+    std::int64_t all = 0;
+    for (const StageRow& row : rows) all += row.flops;
+    for (std::size_t s = 0; s < rows.size(); ++s) {
+        const double share =
+            100 * static_cast<double>(rows[s].flops) / static_cast<double>(std::max<std::int64_t>(all, 1));
+        table.row({std::to_string(s), std::to_string(rows[s].place), rows[s].first, rows[s].last,
+                   grouped(rows[s].parameters), grouped(share, 1)});
+    }
+    return table.text() + "\n";
+}
+
 std::string plans_text(const sharding::Program& role, const plan::PlanLabels& labels) {
     std::string out;
     std::int64_t live = 0;
@@ -56,11 +108,26 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     return out + peak_table(peak);
 }
 
+nlohmann::ordered_json steady_step(const sharding::Program& role) {
+    const plan::Plan& plan = role.step(role.warm_up_steps());
+    nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
+    std::int64_t flops = 0;
+    for (const plan::Op& op : plan.ops) {
+        flops += op.flops;
+        if (op.kind != plan::OpKind::collective) continue;
+        auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
+        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
+        entry["count"] = entry["count"].get<std::int64_t>() + 1;
+        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
+    }
+    return {{"operations", plan.ops.size()}, {"flops", flops}, {"collectives", collectives}};
+}
+
 }  // namespace
 
 std::string dry_run_text(const sharding::Program& program) {
     const plan::PlanLabels labels = labels_of(program);
-    std::string out = describe_run(program) + "\n\n" + units_table(program, labels);
+    std::string out = describe_run(program) + "\n\n" + stages_table(program) + units_table(program, labels);
     const int ranks_of_role = program.job().run.ranks / program.roles();
     for (int role = 0; role < program.roles(); ++role) {
         if (program.roles() > 1) {
@@ -88,18 +155,23 @@ std::string dry_run_json(const sharding::Program& program) {
                                  {"padded_elements", unit.padded_elements},
                                  {"shard_bytes", unit.shard_elements * kElementBytes}});
     }
-    const plan::Plan& steady = program.step(program.warm_up_steps());
-    nlohmann::ordered_json collectives = nlohmann::ordered_json::object();
-    std::int64_t flops = 0;
-    for (const plan::Op& op : steady.ops) {
-        flops += op.flops;
-        if (op.kind != plan::OpKind::collective) continue;
-        auto& entry = collectives[std::string(traces::schema::name(op.collective().operation))];
-        if (entry.is_null()) entry = {{"count", std::int64_t{0}}, {"bytes", std::int64_t{0}}};
-        entry["count"] = entry["count"].get<std::int64_t>() + 1;
-        entry["bytes"] = entry["bytes"].get<std::int64_t>() + op.bytes;
+    if (program.roles() == 1) json["steady_step"] = steady_step(program);
+    const std::vector<StageRow> rows = stage_rows(program);
+    for (int r = 0; program.roles() > 1 && r < program.roles(); ++r) {
+        nlohmann::ordered_json place = {{"first_rank", r * (program.job().run.ranks / program.roles())},
+                                        {"predicted_peak_bytes", program.role(r).predict().peak.bytes},
+                                        {"stages", nlohmann::ordered_json::array()}};
+        for (std::size_t s = 0; s < rows.size(); ++s) {
+            if (rows[s].place != r) continue;
+            place["stages"].push_back({{"stage", s},
+                                       {"first", rows[s].first},
+                                       {"last", rows[s].last},
+                                       {"parameters", rows[s].parameters},
+                                       {"flops", rows[s].flops}});
+        }
+        place["steady_step"] = steady_step(program.role(r));
+        json["places"].push_back(place);
     }
-    json["steady_step"] = {{"operations", steady.ops.size()}, {"flops", flops}, {"collectives", collectives}};
     return traces::schema::dump_json(json, 2) + "\n";
 }
 

@@ -11,6 +11,8 @@ std::string dry_run_text(const sharding::Program& program);
 
 // {"predicted_peak_bytes":n,"at_peak":{...},"where":"...","step_peaks":[n,...],"parameters":n,"units":[...],
 //  "steady_step":{"operations":n,"flops":n,"collectives":{"all_gather":{"count":n,"bytes":n}}}}
+// Of a pipeline there is a steady_step for each place: "places":[{"first_rank":n,"predicted_peak_bytes":n,
+//  "stages":[{"stage":n,"first":"...","last":"...","parameters":n,"flops":n}],"steady_step":{...}}]
 std::string dry_run_json(const sharding::Program& program);
 
 }  // namespace shardscope::trainer::cli

@@ -69,12 +69,15 @@ std::string title(const CallHeader& header, const UnitName& unit_name, const std
 }
 
 std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
-                       const UnitName& unit_name) {
+                       const UnitName& unit_name, const std::vector<int>& ends) {
+    const std::string place =
+        ends.size() == 2
+            ? fmt::format("message number {} from rank {} to rank {}", reference.sequence, ends[0], ends[1])
+            : fmt::format("number {} of communicator {}", reference.sequence, reference.communicator);
     return fmt::format(
-        "calls {} where rank {} calls {}: number {} of communicator {}; all ranks must run the same job with "
-        "the same calls in the same order",
-        call(theirs, unit_name), reference_rank, call(reference, unit_name), reference.sequence,
-        reference.communicator);
+        "calls {} where rank {} calls {}: {}; all ranks must run the same job with the same calls in the "
+        "same order",
+        call(theirs, unit_name), reference_rank, call(reference, unit_name), place);
 }
 
 }  // namespace shardscope::trainer::comm

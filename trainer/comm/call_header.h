@@ -39,6 +39,6 @@ std::string where(const CallHeader& header, const UnitName& unit_name);
 std::string title(const CallHeader& header, const UnitName& unit_name, const std::vector<int>& ends = {});
 // What follows "rank 1 ": "calls all_gather of 1024 fp32 (...) where rank 0 calls ...: number 12 of ...".
 std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
-                       const UnitName& unit_name);
+                       const UnitName& unit_name, const std::vector<int>& ends = {});
 
 }  // namespace shardscope::trainer::comm

@@ -406,9 +406,10 @@ void CollectiveGroup::check_divergence(const Flight& flight) {
     };
     while ((!all_told() || flight.headers->first_missing()) && Clock::now() < until) wire_->progress(1000);
     const int with_own = flight.headers->agreeing(own), with_theirs = flight.headers->agreeing(theirs);
+    const std::vector<int> ends = options_.mesh.ends(own.communicator);
     if (with_own == with_theirs ? rank > wire_->rank() : with_own > with_theirs)
-        throw Trouble({rank, divergence(theirs, wire_->rank(), own, options_.unit_name)});
-    throw Trouble({wire_->rank(), divergence(own, rank, theirs, options_.unit_name)});
+        throw Trouble({rank, divergence(theirs, wire_->rank(), own, options_.unit_name, ends)});
+    throw Trouble({wire_->rank(), divergence(own, rank, theirs, options_.unit_name, ends)});
 }
 
 const Flight& CollectiveGroup::oldest() const {

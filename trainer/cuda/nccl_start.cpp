@@ -82,9 +82,9 @@ class FirstMessage {
     cudaStream_t stream_ = nullptr;
 };
 
+// `messages` outlive the communicators of a start that fails, which may still use their memory.
 void connect_channels(const NcclLibrary& nccl, const std::vector<NcclStart>& starts,
-                      const Communicators& made) {
-    std::deque<FirstMessage> messages;
+                      const Communicators& made, std::deque<FirstMessage>& messages) {
     for (const NcclStart& start : starts) {
         if (!start.channel) continue;
         for (const NcclStart::Member& member : start.here) messages.emplace_back(member.gpu);
@@ -108,9 +108,10 @@ void connect_channels(const NcclLibrary& nccl, const std::vector<NcclStart>& sta
 
 Communicators start_all(const NcclLibrary& nccl, const std::vector<NcclStart>& starts) {
     Communicators made;
+    std::deque<FirstMessage> messages;
     try {
         for (const NcclStart& start : starts) made.push_back(start_one(nccl, start));
-        connect_channels(nccl, starts, made);
+        connect_channels(nccl, starts, made, messages);
     } catch (...) {
         abort_all(nccl, starts, made);
         throw;

@@ -21,7 +21,7 @@ struct StreamEvent {
 // Events of at most kCapacity streams; for each stream the latest counts.
 class Waits {
   public:
-    static constexpr std::size_t kCapacity = 6;
+    static constexpr std::size_t kCapacity = 8;  // the streams of a rank
     Waits() = default;
     Waits(std::initializer_list<StreamEvent> events) {
         for (const StreamEvent& event : events) add(event);

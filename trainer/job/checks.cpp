@@ -441,6 +441,10 @@ void Checks::strategy() {
             refuse("parallel.schedule", "parallel.pipeline",
                    "only a pipeline has a schedule; set parallel.pipeline above 1, or omit the key");
         }
+        if (job_.parallel.stages != ParallelSection().stages) {
+            refuse("parallel.stages", "parallel.pipeline",
+                   "only a pipeline has stages; set parallel.pipeline above 1, or omit the key");
+        }
     }
     if (job_.parallel.sequence && tensor == 1) {
         refuse("parallel.sequence", "parallel.tensor",

@@ -187,10 +187,11 @@ struct ParallelSection {
     bool sequence = false;          // they also divide the rows between the shared matmuls
     int context = 1;                // ranks that divide the tokens of each sequence
     int pipeline = 1;               // places of the pipeline, each with other layers
-    std::string schedule = "1f1b";  // of the micro-batches through it (pipeline/schedule_table.h)
+    std::string schedule = "1f1b";  // of the micro-batches through it: a name, or a file (pipeline/csv.h)
     int virtual_stages = 1;         // stages of each place
     MeshOrder order = {kDefaultOrder.begin(), kDefaultOrder.end()};
-    int expert = 1;  // ranks that divide the experts, among those that read different samples
+    int expert = 1;                 // ranks that divide the experts, among those that read different samples
+    std::string stages = "blocks";  // how the layers are dealt to them (sharding/stages.h)
 };
 
 struct FsdpSection {

@@ -280,13 +280,18 @@ std::vector<Key> make_keys() {
                          "places of a pipeline: each has some of the layers, and train.accumulation "
                          "micro-batches pass through all"),
         parallel.text("schedule", &ParallelSection::schedule,
-                      "the order of their forwards and backwards: a name that the verb schedule lists"),
+                      "the order of their forwards and backwards: a name that the verb schedule lists, or "
+                      "FILE.csv with the actions of each place"),
         parallel.integer("virtual_stages", &ParallelSection::virtual_stages, 1, 64,
                          "stages of each place; more than 1 with an interleaved schedule"),
         parallel.parsed(
             "order", &ParallelSection::order, parse_order,
             "the axes of the ranks, outermost first: pipeline, data (shard groups inside), context, "
             "expert (the inner part of dp and cp) and tensor"),
+        parallel.text(
+            "stages", &ParallelSection::stages,
+            "the layers of each stage: blocks (as many in each), cost (as equal FLOPs as possible), "
+            "or the first layer of each stage but the first, as blocks.3,blocks.6"),
 
         parallel.integer(
             "expert", &ParallelSection::expert, 1, 1024,

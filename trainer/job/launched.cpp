@@ -1,5 +1,6 @@
 // The settings of a job that follow from the launcher of its processes.
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/core.h>
 
@@ -59,8 +60,10 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     FsdpSection& fsdp = job.fsdp;
     if (job.parallel.mode == ParallelMode::fsdp && traits(fsdp.sharding_strategy).in_groups &&
         fsdp.shard_group == 0 && launched.local_ranks < launched.ranks) {
-        fsdp.shard_group = std::clamp(launched.local_ranks / (job.parallel.tensor * job.parallel.context), 1,
-                                      std::max(1, job.data_ranks()));
+        // Nodes and the places of a pipeline begin at different ranks: a group ends at both.
+        fsdp.shard_group =
+            std::gcd(std::max(1, launched.local_ranks / (job.parallel.tensor * job.parallel.context)),
+                     std::max(1, job.data_ranks()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 namespace shardscope::trainer::model {
@@ -61,15 +62,24 @@ plan::Tape::Rehearsal rehearse(Graph& graph, Module& module, const plan::Tensor&
     return rehearsal;
 }
 
+// A forward that is run again: it lives as long as its backward.
+struct Recomputation {
+    Recomputation(const Graph& first, const Kept& kept)
+        : tape(first.builder, true), graph(for_recomputation(first, tape, kept)) {}
+    plan::Tape tape;
+    Graph graph;
+};
+
 // The backward of a checkpointed module: recomputes its forward on a tape of its own, then runs that tape's
-// backward. Returns the input's gradient if one is wanted.
+// backward; of a split backward, the gradients of weights later. Returns the input's gradient if one is
+// wanted.
 plan::Tensor recompute(Graph& graph, Module& module, const plan::Tensor& input, const Kept& kept,
                        plan::Tensor output_gradient) {
     const plan::Tape::Rehearsal rehearsal = rehearse(graph, module, input, kept);
     for (auto hook = rehearsal.hooks.rbegin(); hook != rehearsal.hooks.rend(); ++hook) (*hook)();
-    plan::Tape tape(graph.builder, true);
+    const auto again = std::make_shared<Recomputation>(graph, kept);
+    plan::Tape& tape = again->tape;
     tape.stop_after(rehearsal.saves);
-    Graph again = for_recomputation(graph, tape, kept);
     plan::Tensor from = input, input_gradient;
     if (input.value >= 0) {
         from.value = tape.new_value();
@@ -81,12 +91,17 @@ plan::Tensor recompute(Graph& graph, Module& module, const plan::Tensor& input, 
         const plan::PlanBuilder::Scope scope(graph.builder, plan::Phase::recompute, module.id,
                                              graph.builder.unit());
         const plan::PlanBuilder::Range range(graph.builder, "recompute");
-        const plan::Tensor output = module.forward(again, from);
+        const plan::Tensor output = module.forward(again->graph, from);
         graph.builder.mute(false);
         tape.accumulate(output.value, std::move(output_gradient));
     }
     from = {};
-    tape.backward();
+    if (graph.tape.defers_weights()) {
+        tape.backward_input();
+        graph.tape.weight_work([again] { again->tape.weights(); });
+    } else {
+        tape.backward();
+    }
     return input_gradient;
 }
 

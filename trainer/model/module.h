@@ -203,7 +203,10 @@ struct ModuleTree {
     std::vector<int> parents;  // of `modules`, by position; -1 for the root
     std::vector<Parameter*> parameters;
     std::vector<const Parameter*>
-        held;                 // those of `parameters` that a rank holds: with a pipeline, its stages'
+        held;  // those of `parameters` that a rank holds: with a pipeline, its stages'
+    // The stage that reads each of them, by parameter; -1: none that the rank holds. Empty without a
+    // pipeline.
+    std::vector<int> stages;
     std::vector<int> owners;  // the module id of each parameter
     // The ids of the modules that read each parameter, its owner first; shared if more than one.
     std::vector<std::vector<int>> users;

@@ -54,6 +54,11 @@ constexpr bool is_transfer(ActionKind kind) {
     return kind >= ActionKind::send_forward && kind <= ActionKind::wait_send_backward;
 }
 
+// UNSHARD, RESHARD and REDUCE_GRAD.
+constexpr bool is_sharding(ActionKind kind) {
+    return kind >= ActionKind::unshard;
+}
+
 // "F"
 std::string_view letters_of(ActionKind kind);
 // Whether its text ends with a micro-batch.

@@ -135,14 +135,16 @@ void add_waits(Actions& own) {
 
 Schedule lower(const Schedule& computes, const LowerOptions& options) {
     Schedule lowered = computes;
-    if (options.fsdp) {
-        for (Actions& own : lowered.actions) {
-            add_unsharding(own, options.unsharded_stages);
-            add_reductions(own, lowered.micro_batches);
-        }
+    for (Actions& own : lowered.actions) {
+        add_unsharding(own, options.unsharded_stages);
+        add_reductions(own, lowered.micro_batches);
     }
     add_transfers(lowered);
-    for (Actions& own : lowered.actions) add_waits(own);
+    for (Actions& own : lowered.actions) {
+        // Without FSDP PyTorch's runtime passes over them, but they decide where its RECVs are.
+        if (!options.fsdp) std::erase_if(own, [](const Action& a) { return is_sharding(a.kind); });
+        add_waits(own);
+    }
     return lowered;
 }
 

@@ -184,12 +184,12 @@ Op& PlanBuilder::exchange_rows(const Tensor& output, const Tensor& input, const 
     return op;
 }
 
-Op& PlanBuilder::send(const Tensor& from, int peer) {
-    return message(Operation::send, from, peer, Stream::send);
+Op& PlanBuilder::send(const Tensor& from, int peer, Stream stream) {
+    return message(Operation::send, from, peer, stream);
 }
 
-Op& PlanBuilder::receive(const Tensor& into, int peer) {
-    return message(Operation::recv, into, peer, Stream::receive);
+Op& PlanBuilder::receive(const Tensor& into, int peer, Stream stream) {
+    return message(Operation::recv, into, peer, stream);
 }
 
 Op& PlanBuilder::message(Operation operation, const Tensor& tensor, int peer, Stream stream) {

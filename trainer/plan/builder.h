@@ -123,10 +123,10 @@ class PlanBuilder {
     // An all_to_all of rows on the compute stream: `sent` and `received` as in CollectiveOp::row.
     Op& exchange_rows(const Tensor& output, const Tensor& input, const Tensor& sent, const Tensor& received,
                       std::int64_t row, std::int64_t expected_rows, Group group);
-    // A message to, or from, the rank at place `peer` of the pipeline group, on Stream::send or
-    // Stream::receive; order() and events say what it waits for, and what waits for it.
-    Op& send(const Tensor& from, int peer);
-    Op& receive(const Tensor& into, int peer);
+    // A message to, or from, the rank at place `peer` of the pipeline group; order() and events say what it
+    // waits for, and what waits for it.
+    Op& send(const Tensor& from, int peer, Stream stream = Stream::send);
+    Op& receive(const Tensor& into, int peer, Stream stream = Stream::receive);
     Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
     // For Op::segments.
     std::int32_t add_segments(std::vector<Segment> segments);

@@ -30,9 +30,9 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 
 // The streams of a rank, as in FSDP1. pre_unshard does what a shard needs before its gather (copy from the
 // host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, synchronously.
-// `send` and `receive` are those of messages between pipeline stages: a send that waits for its receiver
-// then does not hold up what this rank receives, so ranks that send to each other at the same time both go
-// on.
+// Messages between pipeline stages: `send` to the next place, `receive` from the previous one, `send_back`
+// and `receive_back` the other two. One that waits for its other end then holds up neither what is received
+// nor the other neighbour.
 enum class Stream : std::int8_t {
     host = -1,
     compute = 0,
@@ -40,11 +40,13 @@ enum class Stream : std::int8_t {
     post_backward = 2,
     pre_unshard = 3,
     send = 4,
-    receive = 5
+    receive = 5,
+    send_back = 6,
+    receive_back = 7
 };
-inline constexpr int kStreams = 6;
+inline constexpr int kStreams = 8;
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute", "unshard", "post_backward", "pre_unshard", "send", "receive"};
+    "compute", "unshard", "post_backward", "pre_unshard", "send", "receive", "send_back", "receive_back"};
 
 enum class OpKind : std::uint8_t {
     // on the host, synchronously

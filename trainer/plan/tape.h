@@ -70,7 +70,7 @@ class Tape {
     // Runs all nodes in reverse order.
     void backward();
     // The same in two parts, for a pipeline: the gradient of the input (I), later those of the parameters
-    // (W). What the second part needs is kept until then. A recomputed forward does both in the first.
+    // (W). What the second part needs is kept until then; of a recomputed forward, too.
     void backward_input();
     void weights();
 

@@ -26,7 +26,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(std::unique_ptr<model::Module
 }
 
 plan::Tensor FullyShardedDataParallel::forward(model::Graph& graph, const plan::Tensor& input) {
-    const plan::PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), id, unit);
+    const plan::PlanBuilder::Scope scope(graph.builder, graph.builder.phase(), id, engine->unit_of(*this));
     const plan::PlanBuilder::Range range(graph.builder, "FullyShardedDataParallel.forward");
     engine->pre_forward(graph, *this, input);
     plan::Tensor output = call(graph, inner(), input);
@@ -58,15 +58,14 @@ Fsdp::Fsdp(const job::Job& job, const model::ModuleTree& tree)
     const std::vector<WrappedModule> wrapped = parameters_by_wrapper(tree);
     const std::vector<bool> frees = frees_after_forward(job, tree, wrapped);
     for (std::size_t w = 0; w < wrapped.size(); ++w) {
-        const auto& [wrapper, parameters] = wrapped[w];
+        const auto& [wrapper, parameters, name] = wrapped[w];
         wrapper->engine = this;
         wrapper->is_root = wrapper == tree.root.get();
         if (parameters.empty()) continue;
         const int id = static_cast<int>(units_.size());
-        wrapper->unit = id;
+        wrapper->units.push_back(id);
         for (const model::Parameter* p : parameters) unit_of_[static_cast<std::size_t>(p->id)] = id;
         options.experts = parameters.front()->is_cut(plan::Group::expert);
-        const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
         State state;
         state.is_root = wrapper->is_root;
         state.frees_after_forward = frees[w];
@@ -216,10 +215,19 @@ void Fsdp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradie
 
 // --- gather and free ---------------------------------------------------------------------------------------
 
-// Whether the forward reads any of its parameters: the root's wrapper is called by every stage.
-bool Fsdp::is_of_stage(int unit) const {
-    if (unit < 0 || !by_schedule()) return unit >= 0;
-    return std::find(stage_units_.begin(), stage_units_.end(), unit) != stage_units_.end();
+std::vector<int> Fsdp::units_of(const FullyShardedDataParallel& wrapper) const {
+    std::vector<int> units = wrapper.units;
+    if (mesh_.pipeline > 1) {
+        std::erase_if(units, [&](int unit) {
+            return std::find(stage_units_.begin(), stage_units_.end(), unit) == stage_units_.end();
+        });
+    }
+    return units;
+}
+
+int Fsdp::unit_of(const FullyShardedDataParallel& wrapper) const {
+    const std::vector<int> units = units_of(wrapper);
+    return units.empty() ? -1 : units.front();
 }
 
 // Gathers read the shards that it has written.
@@ -258,8 +266,10 @@ void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, c
     if (builder().muted()) return;
     const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
     if (wrapper.is_root && !by_schedule()) wait_for_optimizer();
-    if (!is_of_stage(wrapper.unit)) return;
-    const int id = wrapper.unit;
+    for (const int id : units_of(wrapper)) before_forward(graph, id, input);
+}
+
+void Fsdp::before_forward(model::Graph& graph, int id, const plan::Tensor& input) {
     if (!at(id).in_backward || by_schedule()) {
         const plan::PlanBuilder::Range inner(builder(), "_pre_forward_unshard");
         unshard(id);
@@ -325,20 +335,23 @@ void Fsdp::prefetch_forward(model::Graph& graph, int id) {
 }
 
 void Fsdp::post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output) {
-    if (!builder().muted()) free_after_forward(wrapper);
-    if (!is_of_stage(wrapper.unit) || output.value < 0) return;
-    graph.tape.hook([this, id = wrapper.unit] {
-        const plan::PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
-                                            module_of(id));
-        pre_backward(id);
-    });
+    const std::vector<int> units = units_of(wrapper);
+    if (!builder().muted()) {
+        const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
+        if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
+        for (const int id : units) free_after_forward(id);
+    }
+    if (output.value < 0) return;
+    for (const int id : units) {
+        graph.tape.hook([this, id] {
+            const plan::PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
+                                                module_of(id));
+            pre_backward(id);
+        });
+    }
 }
 
-void Fsdp::free_after_forward(const FullyShardedDataParallel& wrapper) {
-    const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._post_forward");
-    if (wrapper.is_root) pending_.free_gathered(builder());  // no copy-out follows that would free it
-    if (!is_of_stage(wrapper.unit)) return;
-    const int id = wrapper.unit;
+void Fsdp::free_after_forward(int id) {
     // fully_shard frees nothing in a forward that is recomputed: the backward needs it soon.
     if (options_.layout == job::FsdpLayout::fsdp2 && builder().phase() == plan::Phase::recompute) return;
     // The backward starts with the root, so the root's parameters stay.

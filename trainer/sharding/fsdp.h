@@ -41,6 +41,8 @@ class Fsdp final : public Parallelism {
     plan::Tensor new_gradient(const model::Parameter& parameter) override;
     void gradient_ready(const model::Parameter& parameter, plan::Tensor gradient) override;
 
+    // The unit of a wrapper's operations.
+    int unit_of(const FullyShardedDataParallel& wrapper) const;
     // Hooks of the wrapper modules.
     void pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& input);
     void post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, const plan::Tensor& output);
@@ -65,7 +67,6 @@ class Fsdp final : public Parallelism {
     void pre_backward(int unit);
     void post_backward(int unit);
     void prefetch_forward(model::Graph& graph, int unit);
-    void free_after_forward(const FullyShardedDataParallel& wrapper);
     void prefetch_backward(int unit);
     void leave_backward_nodes(model::Graph& graph, int unit);
     void run_post_backward_hook(int unit);
@@ -84,8 +85,12 @@ class Fsdp final : public Parallelism {
     bool accumulation_sync_;
     bool limits_ = false;           // whether the all-gather limiter is on
     bool synchronizes_ = true;      // whether this backward reduces
-    std::vector<int> stage_units_;  // of a pipeline: those that the current forward reads
-    bool is_of_stage(int unit) const;
+    std::vector<int> stage_units_;  // of a pipeline: those that the current one reads
+    // The wrapper's units, of a pipeline those that the current stage reads: the root's wrapper is called by
+    // every stage.
+    std::vector<int> units_of(const FullyShardedDataParallel& wrapper) const;
+    void before_forward(model::Graph& graph, int unit, const plan::Tensor& input);
+    void free_after_forward(int unit);
     // Whether units are gathered and freed only as the schedule of a pipeline says, not around their modules.
     bool by_schedule() const { return mesh_.pipeline > 1 && !evaluating_; }
     bool prepares_ = false;  // whether gathers begin on the pre_unshard stream

@@ -85,6 +85,15 @@ bool OptimizerSlot::trained() const {
     return std::any_of(segments.begin(), segments.end(), [](const plan::Segment& s) { return s.trained; });
 }
 
+bool OptimizerSlot::holds(int id) const {
+    return std::any_of(segments.begin(), segments.end(),
+                       [&](const plan::Segment& s) { return s.parameter == id; });
+}
+
+void OptimizerPlanner::set_copy(int parameter) {
+    for (OptimizerSlot& slot : slots_) slot.is_copy = slot.is_copy || slot.holds(parameter);
+}
+
 std::string OptimizerPlanner::class_name() const {
     switch (options_.type) {
         case job::OptimizerType::sgd:
@@ -218,17 +227,18 @@ void OptimizerPlanner::clip(plan::PlanBuilder& builder) {
     if (clip_norm_ <= 0) return;
     const plan::PlanBuilder::Scope scope(builder, plan::Phase::optimizer, -1, -1);
     const plan::PlanBuilder::Range range(builder, "clip_grad_norm_");
-    std::vector<const OptimizerSlot*> trained;
+    std::vector<const OptimizerSlot*> trained, counted;
     bool on_host = false;
     for (const OptimizerSlot& slot : slots_) {
         if (!slot.trained()) continue;
         trained.push_back(&slot);
+        if (!slot.is_copy) counted.push_back(&slot);
         on_host = on_host || slot.space != plan::MemorySpace::device;
     }
-    std::stable_partition(trained.begin(), trained.end(),
+    std::stable_partition(counted.begin(), counted.end(),
                           [](const OptimizerSlot* slot) { return !slot->of_experts(); });
-    const plan::Tensor sums = mesh_.tensor > 1 ? squares_by_segment(builder, trained, on_host)
-                                               : squares_by_slot(builder, trained, on_host);
+    const plan::Tensor sums = mesh_.tensor > 1 ? squares_by_segment(builder, counted, on_host)
+                                               : squares_by_slot(builder, counted, on_host);
     const plan::Stream stream = on_host ? plan::Stream::host : plan::Stream::compute;
     const plan::MemorySpace space = on_host ? plan::MemorySpace::pinned : plan::MemorySpace::device;
     const plan::Tensor factor =

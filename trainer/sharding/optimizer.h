@@ -24,13 +24,15 @@ struct OptimizerSlot {
     int unit = -1, module = -1;
     plan::Group along = plan::Group::shard;  // `place` is the rank's place in it
     bool partial_gradient = false;           // to be summed over the tensor group before the step
+    bool is_copy = false;  // another place of the pipeline has it, too, and counts it in the norm
     plan::MemorySpace space = plan::MemorySpace::device;  // pinned: the rank's host updates it (cpu_offload)
     plan::Arg parameter,
         gradient;  // fp32, `elements` of each; the gradient lives from its backward to zero_grad
     std::vector<plan::BufferId> state;  // fp32, `elements` each; allocated by the first step, as in PyTorch
 
     bool trained() const;
-    bool of_experts() const;  // which the ranks of an expert group divide
+    bool of_experts() const;   // which the ranks of an expert group divide
+    bool holds(int id) const;  // of a parameter
 };
 
 // A slot's data per element, for checkpoints: state "" is the parameter itself, "exp_avg" its state.
@@ -73,6 +75,8 @@ class OptimizerPlanner {
     // Gradients are stored elsewhere (pinned host memory, views of buckets), so that zero_grad does not free
     // them.
     void keep_gradients() { keep_gradients_ = true; }
+    // The parameter's slots are copies (OptimizerSlot::is_copy).
+    void set_copy(int parameter);
     void set_gradient(std::size_t slot, const plan::Arg& gradient) { slots_[slot].gradient = gradient; }
 
     std::string class_name() const;

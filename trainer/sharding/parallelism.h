@@ -46,12 +46,12 @@ class Parallelism : public model::ParameterStore {
     // micro-batch begin_micro_batch, forward of the root module, backward, end_backward; the optimizer's
     // step; after_optimizer.
     //
-    // In a pipeline, forwards and backwards of stages alternate: begin_micro_batch and begin_stage come
-    // before each forward, begin_backward before each backward, and end_backward after the last one. The
-    // units of the stages that are next are gathered and freed between them.
+    // In a pipeline, forwards and backwards of stages alternate: begin_stage comes before each, with
+    // begin_micro_batch before a forward and begin_backward before a backward, and end_backward after the
+    // last one. The units of the stages that are next are gathered and freed between them.
     virtual void begin_step(plan::PlanBuilder& builder) { builder_ = &builder; }
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
-    virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that its forward reads
+    virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that it reads
     virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
     virtual void gather_unit(int /*unit*/) {}
     virtual void free_unit(int /*unit*/) {}

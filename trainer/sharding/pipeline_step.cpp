@@ -16,26 +16,15 @@ namespace {
 
 using Kind = pipeline::ActionKind;
 
-// The FSDP units of each stage. One is gathered and freed with its stage, so two stages cannot share it.
-std::vector<std::vector<int>> units_by_stage(const job::Job& job, const Stages& stages,
-                                             const Parallelism& parallelism) {
-    std::vector<std::vector<int>> units;
-    std::map<int, int> stage_of;
-    for (int stage = 0; stage < stages.count(); ++stage) {
+// The units of each stage of the place.
+std::vector<std::vector<int>> units_by_stage(const Stages& stages, const Parallelism& parallelism,
+                                             int place) {
+    std::vector<std::vector<int>> units(static_cast<std::size_t>(stages.count()));
+    for (const int stage : stages.schedule.stages_of(place)) {
         std::set<int> own;
         for (const model::Parameter* parameter : stages.parameters_of(stage))
             if (const int unit = parallelism.unit_of(*parameter); unit >= 0) own.insert(unit);
-        units.emplace_back(own.begin(), own.end());
-        if (job.parallel.mode != job::ParallelMode::fsdp) continue;  // buckets
-        for (const int unit : own) {
-            const auto [found, is_new] = stage_of.try_emplace(unit, stage);
-            if (is_new) continue;
-            throw job::JobError(fmt::format(
-                "{}fsdp.wrap: the unit {} has parameters of stages {} and {}, which are gathered at "
-                "different times; wrap the layers, as module:Block does, or set parallel.virtual_stages to 1",
-                where(job, "fsdp.wrap"), parallelism.units()[static_cast<std::size_t>(unit)].name,
-                found->second, stage));
-        }
+        units[static_cast<std::size_t>(stage)].assign(own.begin(), own.end());
     }
     return units;
 }
@@ -52,7 +41,7 @@ typename Map::mapped_type taken(Map& from, const typename Map::key_type& key) {
 
 PipelineStep::PipelineStep(Context context)
     : context_(std::move(context)),
-      units_(units_by_stage(context_.job, context_.stages, context_.parallelism)) {}
+      units_(units_by_stage(context_.stages, context_.parallelism, context_.place)) {}
 
 void PipelineStep::train(const std::function<void(int, const plan::Tensor&)>& on_loss) {
     on_loss_ = on_loss;
@@ -104,6 +93,7 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
         case Kind::backward_input:
             return backward(stage, micro, true);
         case Kind::backward_weight:
+            context_.parallelism.begin_stage(units_[static_cast<std::size_t>(stage)]);
             begin_backward(stage);
             taken(in_flight_, key)->tape.weights();
             return;
@@ -172,6 +162,7 @@ void PipelineStep::forward(int stage, int micro_batch) {
 
 void PipelineStep::backward(int stage, int micro_batch, bool of_input) {
     const Key key{stage, micro_batch};
+    context_.parallelism.begin_stage(units_[static_cast<std::size_t>(stage)]);
     if (!of_input) begin_backward(stage);
     std::unique_ptr<InFlight> own = taken(in_flight_, key);
     if (!context_.stages.is_last(stage)) {
@@ -196,11 +187,12 @@ void PipelineStep::send(int stage, int micro_batch, const plan::Tensor& tensor, 
     plan::PlanBuilder& builder = context_.builder;
     const plan::PlanBuilder::Scope scope(
         builder, to_stage > stage ? plan::Phase::forward : plan::Phase::backward, -1, -1);
-    builder.order(plan::Stream::compute, plan::Stream::send);
-    builder.send(tensor, context_.stages.place_of(to_stage));
+    const int place = context_.stages.place_of(to_stage);
+    builder.order(plan::Stream::compute, sending(place));
+    builder.send(tensor, place, sending(place));
     Message& message = sent[{stage, micro_batch}];
     message = {tensor, builder.new_event()};
-    builder.record(message.event, plan::Stream::send);
+    builder.record(message.event, sending(place));
 }
 
 void PipelineStep::receive(int stage, int micro_batch, int from_stage, Messages& into) {
@@ -208,14 +200,15 @@ void PipelineStep::receive(int stage, int micro_batch, int from_stage, Messages&
     const bool forward = from_stage < stage;
     const plan::PlanBuilder::Scope scope(builder, forward ? plan::Phase::forward : plan::Phase::backward, -1,
                                          -1);
+    const int place = context_.stages.place_of(from_stage);
     Message message;
     message.tensor = builder.new_tensor(
         forward ? fmt::format("input of stage {}", stage) : fmt::format("output.grad of stage {}", stage),
         plan::MemoryCategory::activations, model::elements_between_layers(context_.job),
-        dtype_of(context_.job.precision.param), plan::Stream::receive);
-    builder.receive(message.tensor, context_.stages.place_of(from_stage));
+        dtype_of(context_.job.precision.param), receiving(place));
+    builder.receive(message.tensor, place, receiving(place));
     message.event = builder.new_event();
-    builder.record(message.event, plan::Stream::receive);
+    builder.record(message.event, receiving(place));
     into[{stage, micro_batch}] = std::move(message);
 }
 
@@ -224,11 +217,37 @@ void PipelineStep::wait_for_send(Messages& sent, const Key& key) {
     sent.erase(key);
 }
 
+void PipelineStep::add_copied_gradients() {
+    const Stages& stages = context_.stages;
+    const model::Parameter* copied = stages.copied();
+    const int first = stages.place_of(0), last = stages.place_of(stages.count() - 1);
+    if (copied == nullptr || !copied->trained || (context_.place != first && context_.place != last)) return;
+    const int peer = context_.place == first ? last : first;
+    plan::PlanBuilder& builder = context_.builder;
+    for (const OptimizerSlot& slot : context_.parallelism.optimizer().slots()) {
+        if (!slot.holds(copied->id)) continue;
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, slot.module, slot.unit);
+        const plan::PlanBuilder::Range range(builder, "embedding-grads-all-reduce");  // Megatron's name
+        const plan::Tensor own{nullptr, slot.gradient, -1, plan::DType::fp32};
+        const plan::Tensor other =
+            builder.new_tensor(copied->path + ".grad of the other end", plan::MemoryCategory::communication,
+                               slot.elements, plan::DType::fp32, receiving(peer));
+        builder.order(plan::Stream::compute, sending(peer));
+        builder.send(own, peer, sending(peer));
+        builder.receive(other, peer, receiving(peer));
+        builder.order(receiving(peer), plan::Stream::compute);
+        builder.order(sending(peer), plan::Stream::compute);  // it reads what is added to
+        builder.kernel(plan::Kernel::accumulate, "elementwise_add", {own, other}, {slot.elements},
+                       slot.elements);
+    }
+}
+
 plan::Tensor PipelineStep::evaluate() {
     plan::PlanBuilder& builder = context_.builder;
     plan::Tensor result;
     std::vector<Key> sends;
     for (const int stage : context_.stages.schedule.stages_of(context_.place)) {
+        context_.parallelism.begin_stage(units_[static_cast<std::size_t>(stage)]);
         plan::Tape tape(builder);
         tape.set_recording(false);
         model::Graph graph = context_.new_graph(tape);

@@ -42,6 +42,10 @@ class PipelineStep {
     // The forwards and backwards of all micro-batches. `on_loss` gets those of the last stage, in their
     // order.
     void train(const std::function<void(int micro_batch, const plan::Tensor& loss)>& on_loss);
+    // After the reductions: the place of the first stage and that of the last send each other the gradient of
+    // the parameter that both have a copy of, and add what they receive. That is the all-reduce of Megatron's
+    // embedding group.
+    void add_copied_gradients();
     // One batch through the stages of this place, without a backward: its loss, from the place that has the
     // last stage.
     plan::Tensor evaluate();
@@ -72,6 +76,14 @@ class PipelineStep {
     plan::Tensor take(Messages& from, const Key& key);
     plan::Tensor take_target(int micro_batch);
     plan::Tensor load_input(int micro_batch);
+    // The streams of messages to and from another place.
+    plan::Stream sending(int to) const { return is_next(to) ? plan::Stream::send : plan::Stream::send_back; }
+    plan::Stream receiving(int from) const {
+        return is_previous(from) ? plan::Stream::receive : plan::Stream::receive_back;
+    }
+    bool is_next(int place) const { return place == (context_.place + 1) % places(); }
+    bool is_previous(int place) const { return context_.place == (place + 1) % places(); }
+    int places() const { return context_.stages.schedule.ranks(); }
     bool holds(int stage) const { return context_.stages.place_of(stage) == context_.place; }
     MicroBatch at(int number) const { return {number, context_.stages.schedule.micro_batches}; }
 

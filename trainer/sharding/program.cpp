@@ -58,24 +58,15 @@ std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::
     return std::make_unique<Replicated>(job, mesh_of(job), tree);
 }
 
-// The stages, and in the tree the parameters of those that the role holds.
-std::optional<Stages> stages_of(const job::Job& job, model::ModuleTree& tree, int role) {
-    if (job.parallel.pipeline == 1) return std::nullopt;
-    Stages stages = make_stages(job, *tree.root);
-    tree.held.clear();
-    for (const int stage : stages.schedule.stages_of(role)) {
-        const std::vector<const model::Parameter*> own = stages.parameters_of(stage);
-        tree.held.insert(tree.held.end(), own.begin(), own.end());
-    }
-    return stages;
-}
-
 }  // namespace
-
-Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose) {}
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
     : Program(job, std::move(workload), purpose, 0) {
+    if (mesh().pipeline > 1) throw std::logic_error("the roles of a pipeline need a workload each");
+    add_units_of(*this);
+}
+
+Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose, 0) {
     for (int r = 1; r < mesh().pipeline; ++r)
         others_.push_back(std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r)));
     add_units_of(*this);
@@ -88,7 +79,7 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
       role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
-      stages_(stages_of(job_, tree_, role)),
+      stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role)) : std::nullopt),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     make_plans();
@@ -139,6 +130,8 @@ int Program::unit_of(const model::Parameter& parameter) const {
 void Program::make_plans() {
     steps_.clear();
     loss_pending_ = false;
+    if (stages_ && stages_->copied() != nullptr && role_ != stages_->place_of(0))
+        parallelism_->optimizer().set_copy(stages_->copied()->id);
     const auto declare = [&](const char* name, plan::MemorySpace space, std::int64_t bytes) {
         return parallelism_->declare({name, plan::MemoryCategory::other, space, bytes, -1, -1});
     };
@@ -298,12 +291,14 @@ PipelineStep Program::pipeline_step(plan::PlanBuilder& builder) const {
 Program::Variables Program::micro_batches(plan::PlanBuilder& builder) {
     Variables variables;
     if (stages_) {
-        pipeline_step(builder).train([&](int micro, const plan::Tensor& loss) {
+        PipelineStep step = pipeline_step(builder);
+        step.train([&](int micro, const plan::Tensor& loss) {
             keep_loss(builder, micro, loss);
             variables.loss = loss;
         });
         const plan::PlanBuilder::Scope scope(builder, plan::Phase::backward, -1, -1);
         parallelism_->end_backward();
+        step.add_copied_gradients();
         return variables;
     }
     const int count = job_.train.accumulation;

@@ -42,7 +42,7 @@ class Program {
     // Throws JobError if the job is impossible (a wrap policy that matches nothing). With checkpoint.load the
     // optimizer's state exists from set-up on.
     explicit Program(const job::Job& job, Purpose purpose = Purpose::train);
-    // The same for a workload that a job file cannot describe.
+    // The same for a workload that a job file cannot describe, which has no pipeline: each role needs one.
     Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose = Purpose::train);
     Program(const Program&) = delete;  // its parts refer to each other
     Program& operator=(const Program&) = delete;
@@ -71,9 +71,10 @@ class Program {
     // Reads the last step's loss.
     const plan::Plan& finish() const { return finish_; }
 
-    // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
     // Of a pipeline; null without one.
+    const Stages* stages() const { return stages_ ? &*stages_ : nullptr; }
     const pipeline::Schedule* schedule() const { return stages_ ? &stages_->schedule : nullptr; }
+    // Whether a rank of this role computes losses; of a pipeline, those of the last stage do.
     bool has_loss() const { return !stages_ || stages_->place_of(stages_->count() - 1) == role_; }
 
     // One batch of held-out samples, forward only (null if nothing is held out); with Purpose::generate, one

@@ -1,10 +1,12 @@
 // The stages that a pipeline cuts a model into, and the schedule of their micro-batches.
 //
 // The L layers of a model (its blocks; of an mlp its Linears, in pairs if a tensor group divides them) are
-// dealt in their order to S = pipeline * virtual_stages stages: L div S each, and the first L mod S have one
-// more. What comes before the first layer (embeddings) belongs to the first stage, what follows the last
-// (norm, head) to the last, and what stands between two layers (an activation) to the stage of the one before
-// it.
+// dealt in their order to S = pipeline * virtual_stages stages, as parallel.stages says: "blocks": L div S
+// each, and the first L mod S have one more; "cost": as equal FLOPs as possible (stage_costs.h); else each
+// stage but the first begins with a layer that is named, as with torchtitan's split points. What comes before
+// the first layer (embeddings) belongs to the first stage, what follows the last (norm, head) to the last,
+// and what stands between two layers (an activation) to the stage of the one before it. Of tied embeddings
+// both ends have a copy.
 #pragma once
 
 #include <vector>
@@ -24,10 +26,20 @@ struct Stages {
     int place_of(int stage) const { return schedule.rank_of_stage[static_cast<std::size_t>(stage)]; }
     bool is_first(int stage) const { return stage == 0; }
     bool is_last(int stage) const { return stage + 1 == count(); }
+    // Those that its modules read, a tied head's too.
     std::vector<const model::Parameter*> parameters_of(int stage) const;
+    // The parameter that the first and the last stage read (tied embeddings), if they are on two places,
+    // which then have a copy each; null: none.
+    const model::Parameter* copied() const;
 };
 
-// Throws JobError if the job's schedule cannot have its micro-batches, or the model is too small.
-Stages make_stages(const job::Job& job, const model::Module& root);
+// The module itself, without FSDP's wrapper.
+const model::Module& unwrapped(const model::Module& module);
+// The module that has layers as children; null if there is none.
+const model::Module* parent_of_layers(const model::Module& module);
+
+// Also writes into the tree which parameters the ranks at `place` hold. Throws JobError if the job's schedule
+// cannot have its micro-batches, or the model is too small.
+Stages make_stages(const job::Job& job, model::ModuleTree& tree, int place);
 
 }  // namespace shardscope::trainer::sharding

@@ -1,6 +1,7 @@
 #include "trainer/sharding/wrap.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -118,17 +119,29 @@ int nearest_common_wrapper(const model::ModuleTree& tree, const std::vector<int>
 }  // namespace
 
 std::vector<WrappedModule> parameters_by_wrapper(const model::ModuleTree& tree) {
+    using Group = std::pair<int, bool>;  // the stage, and whether another stage reads it, too
+    std::map<int, std::map<Group, std::vector<const model::Parameter*>>> by_module;
+    for (const model::Parameter* parameter : tree.held) {
+        const std::vector<int>& users = tree.users[static_cast<std::size_t>(parameter->id)];
+        const Group group = tree.stages.empty() ? Group{0, false}
+                                                : Group{tree.stages[static_cast<std::size_t>(parameter->id)],
+                                                        users.size() > 1};
+        by_module[nearest_common_wrapper(tree, users)][group].push_back(parameter);
+    }
     std::vector<WrappedModule> wrapped;
-    std::vector<std::size_t> place(tree.modules.size(), 0);
     for (model::Module* module : tree.modules) {
         auto* wrapper = dynamic_cast<FullyShardedDataParallel*>(module);
         if (wrapper == nullptr) continue;
-        place[static_cast<std::size_t>(module->id)] = wrapped.size();
-        wrapped.push_back({wrapper, {}});
-    }
-    for (const model::Parameter* parameter : tree.held) {
-        const int wrapper = nearest_common_wrapper(tree, tree.users[static_cast<std::size_t>(parameter->id)]);
-        wrapped[place[static_cast<std::size_t>(wrapper)]].parameters.push_back(parameter);
+        const std::string name = wrapper->path.empty() ? "root" : wrapper->path;
+        const auto& groups = by_module[module->id];
+        if (groups.empty()) wrapped.push_back({wrapper, {}, name});
+        for (const auto& [group, parameters] : groups) {
+            const auto& [stage, is_shared] = group;
+            wrapped.push_back({wrapper, parameters,
+                               is_shared           ? parameters.front()->path
+                               : groups.size() > 1 ? fmt::format("{} of stage {}", name, stage)
+                                                   : name});
+        }
     }
     return wrapped;
 }
@@ -138,7 +151,7 @@ int last_to_end(const model::Module& root) {
     const auto visit = [&](const auto& self, const model::Module& module) -> void {
         for (const auto& child : module.children()) self(self, *child);
         const auto* wrapper = dynamic_cast<const FullyShardedDataParallel*>(&module);
-        if (wrapper != nullptr && wrapper->unit >= 0 && !wrapper->is_root) last = wrapper->unit;
+        if (wrapper != nullptr && !wrapper->units.empty() && !wrapper->is_root) last = wrapper->units.back();
     };
     visit(visit, root);
     return last;

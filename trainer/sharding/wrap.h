@@ -24,7 +24,7 @@ class FullyShardedDataParallel final : public model::Module {
     const model::Module& inner() const { return *children().front(); }
 
     Fsdp* engine = nullptr;  // set by the engine
-    int unit = -1;           // -1: no parameter is left for it
+    std::vector<int> units;  // one, or of a pipeline one for each stage; none if no parameter is left for it
     bool is_root = false;
 };
 
@@ -32,10 +32,12 @@ class FullyShardedDataParallel final : public model::Module {
 std::unique_ptr<model::Module> apply_wrap(std::unique_ptr<model::Module> root, const job::Job& job);
 
 // Every wrapper with its parameters, in the order of the tree: a parameter belongs to the nearest wrapper
-// that surrounds all modules that use it.
+// that surrounds all modules that use it. The stages of a pipeline are gathered at different times: a wrapper
+// around several has a unit for each, and one for what the first and the last stage share.
 struct WrappedModule {
     FullyShardedDataParallel* wrapper = nullptr;
     std::vector<const model::Parameter*> parameters;
+    std::string name;
 };
 std::vector<WrappedModule> parameters_by_wrapper(const model::ModuleTree& tree);
 

@@ -39,7 +39,7 @@ TEST(CommandLine, HelpListsEveryKeyInItsSection) {
         {"data", {"type", "path", "batch", "workers", "validation"}},
         {"parallel",
          {"mode", "tensor", "sequence", "context", "pipeline", "schedule", "virtual_stages", "order",
-          "expert"}},
+          "stages", "expert"}},
         {"fsdp",
          {"sharding_strategy", "wrap", "exclude", "unit", "reshard_after_forward", "layout", "shard_group",
           "cpu_offload", "forward_prefetch", "backward_prefetch", "limit_all_gathers", "sync_module_states"}},
@@ -184,6 +184,26 @@ TEST(CommandLine, APipelineIsDescribed) {
         HasSubstr("8 ranks, FSDP FULL_SHARD, wrap module:Block, tensor groups of 2, a pipeline of 2 places "
                   "(1f1b), layout fsdp2, no limiter, 4 micro-batches per step (no_sync); gpt, 4 layers, "
                   "width 64, context 64: 236,928 parameters in 6 units\n"));
+}
+
+TEST(CommandLine, ADryRunOfAPipelineShowsItsStagesAndEachPlace) {
+    const Words job = {sample("gpt_3d.toml"), "--data.path=" + sample("README.md"), "--dry-run",
+                       "--parallel.stages=blocks.3"};
+    const Outcome text = train(job);
+    ASSERT_EQ(text.status, 0) << text.err;
+    EXPECT_THAT(text.out,
+                AllOf(HasSubstr("token_embedding  blocks.2 "), HasSubstr("blocks.3         head ")));
+    const Json plan = train_json(job);
+    EXPECT_FALSE(plan.contains("steady_step")) << "each place has one";
+    ASSERT_EQ(plan.at("places").size(), 2U);
+    for (const Json& place : plan["places"]) {
+        const Json& sends = place.at("steady_step").at("collectives").at("send");
+        EXPECT_EQ(sends.at("count"), 4);
+        EXPECT_EQ(sends.at("bytes"), 4 * 2 * 64 * 64 * 4);
+        EXPECT_EQ(place.at("stages").size(), 1U);
+    }
+    EXPECT_EQ(plan["places"][1].at("first_rank"), 4);
+    EXPECT_EQ(plan["places"][1]["stages"][0].at("first"), "blocks.3");
 }
 
 TEST(CommandLine, ReportsThatStandardOutputIsFull) {
