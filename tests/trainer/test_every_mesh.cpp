@@ -1,0 +1,272 @@
+// Every axis of the mesh alone, every pair of axes, and some meshes of three: each has the losses and the
+// gradients of one rank. A gradient is what the first step leaves in SGD's momentum, read from a checkpoint
+// in which every parameter is whole, whatever mesh has saved it.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "jobs.h"
+#include "tests/trainer/checkpoint_testing.h"
+#include "trainer/checkpoint/loader.h"
+#include "trainer/checkpoint/saver.h"
+#include "trainer/executor/rank_runner.h"
+
+namespace shardscope::trainer {
+namespace TEST_FILE {
+
+using testing::SampleText;
+
+enum class Model : std::uint8_t { mlp, gpt, gpt_tied, llama, moe_gpt, moe_llama };
+constexpr std::array kModels = {Model::mlp,   Model::gpt,     Model::gpt_tied,
+                                Model::llama, Model::moe_gpt, Model::moe_llama};
+constexpr std::array kModelNames = {"Mlp", "Gpt", "GptTied", "LlamaGqa", "MoeGpt", "MoeLlama"};
+
+bool has_experts(Model model) {
+    return model == Model::moe_gpt || model == Model::moe_llama;
+}
+
+struct MeshCase {
+    Model model = Model::mlp;
+    int tensor = 1, context = 1, expert = 1, pipeline = 1, data = 1;
+    bool sequence = false, fsdp = false;
+
+    int ranks() const { return tensor * context * pipeline * data; }
+};
+
+std::string name_of(const MeshCase& mesh) {
+    std::string name = kModelNames[static_cast<std::size_t>(mesh.model)];
+    const auto axis = [&](const char* axis_name, int size) {
+        if (size > 1) name += fmt::format("_{}{}", axis_name, size);
+    };
+    axis(mesh.sequence ? "sequence" : "tensor", mesh.tensor);
+    axis("context", mesh.context);
+    axis("expert", mesh.expert);
+    axis("pipeline", mesh.pipeline);
+    axis(mesh.fsdp ? "fsdp" : "ddp", mesh.data);
+    return name;
+}
+
+void PrintTo(const MeshCase& mesh, std::ostream* out) {
+    *out << name_of(mesh);
+}
+
+// Micro-batches of four samples, as many as a pipeline has places; several data ranks divide the samples of
+// each.
+job::Job job_of(const MeshCase& mesh, const SampleText& text) {
+    constexpr int kBatch = 4;
+    job::Job job =
+        mesh.model == Model::mlp ? testing::mlp_job(8, 24, kBatch, 1) : testing::gpt_job(text, kBatch, 1);
+    job.run.steps = 2;
+    job.checkpoint.every = 1;
+    job.train.accumulation = mesh.pipeline;
+    job.train.accumulation_sync = mesh.pipeline == 1;
+    job.optimizer = {};
+    job.optimizer.type = job::OptimizerType::sgd;
+    job.optimizer.momentum = 0.9;
+    job.optimizer.lr = 0.1;
+    if (mesh.model != Model::mlp) {
+        job.model.layers = 4;
+        job.model.heads = 4;
+        job.model.tied_embeddings = mesh.model == Model::gpt_tied;
+    }
+    if (mesh.model == Model::llama || mesh.model == Model::moe_llama) {
+        job.model.type = job::ModelType::llama;
+        job.model.kv_heads = 2;
+    }
+    if (has_experts(mesh.model)) {
+        job.model.experts = 4;
+        job.model.experts_per_token = 2;
+        job.model.balance_loss = 0.1;
+    }
+    job.run.ranks = mesh.ranks();
+    job.data.batch = kBatch / mesh.data;
+    job.parallel.mode = mesh.fsdp                      ? job::ParallelMode::fsdp
+                        : mesh.data * mesh.context > 1 ? job::ParallelMode::ddp
+                                                       : job::ParallelMode::none;
+    if (mesh.fsdp)
+        job.fsdp.wrap = job::parse_wrap(mesh.model == Model::mlp                  ? "module:Linear"
+                                        : job.model.type == job::ModelType::llama ? "module:LlamaBlock"
+                                                                                  : "module:Block");
+    job.parallel.tensor = mesh.tensor;
+    job.parallel.sequence = mesh.sequence;
+    job.parallel.context = mesh.context;
+    job.parallel.expert = mesh.expert;
+    job.parallel.pipeline = mesh.pipeline;
+    return job;
+}
+
+// What the model and its tests allow: parts that heads, experts and stages can be divided into.
+bool possible(const MeshCase& mesh) {
+    if (mesh.ranks() > 8) return false;
+    if (mesh.model == Model::mlp && (mesh.sequence || mesh.context > 1)) return false;
+    const bool shared_heads = mesh.model == Model::llama || mesh.model == Model::moe_llama;
+    if (shared_heads && mesh.tensor > 2) return false;
+    if (mesh.expert > 1 && (!has_experts(mesh.model) || mesh.data * mesh.context % mesh.expert != 0))
+        return false;
+    return true;
+}
+
+std::vector<MeshCase> every_mesh() {
+    // An axis with its effect on a mesh.
+    struct Part {
+        int tensor = 1, context = 1, expert = 1, pipeline = 1, data = 1;
+        bool sequence = false, fsdp = false;
+    };
+    const std::vector<Part> twos = {{.tensor = 2},
+                                    {.tensor = 2, .sequence = true},
+                                    {.context = 2},
+                                    {.expert = 2, .data = 2},
+                                    {.pipeline = 2},
+                                    {.data = 2},
+                                    {.data = 2, .fsdp = true}};
+    const std::vector<Part> fours = {{.tensor = 4},
+                                     {.tensor = 4, .sequence = true},
+                                     {.context = 4},
+                                     {.expert = 4, .data = 4},
+                                     {.pipeline = 4},
+                                     {.data = 4},
+                                     {.data = 4, .fsdp = true}};
+    std::vector<MeshCase> meshes;
+    for (const Model model : kModels) {
+        const auto add = [&](std::initializer_list<Part> parts) {
+            MeshCase mesh{.model = model};
+            for (const Part& part : parts) {
+                mesh.tensor *= part.tensor;
+                mesh.context *= part.context;
+                mesh.expert *= part.expert;
+                mesh.pipeline *= part.pipeline;
+                mesh.data = std::max(mesh.data, part.data);
+                mesh.sequence = mesh.sequence || part.sequence;
+                mesh.fsdp = mesh.fsdp || part.fsdp;
+            }
+            const bool known = std::any_of(meshes.begin(), meshes.end(), [&](const MeshCase& other) {
+                return name_of(other) == name_of(mesh);
+            });
+            if (!known && possible(mesh)) meshes.push_back(mesh);
+        };
+        for (const Part& part : fours) add({part});
+        for (std::size_t i = 0; i < twos.size(); ++i) {
+            add({twos[i]});
+            for (std::size_t j = i + 1; j < twos.size(); ++j) {
+                const bool same_axis = (i == 0 && j == 1) || (i == 5 && j == 6);
+                if (!same_axis) add({twos[i], twos[j]});
+            }
+        }
+        add({twos[1], twos[4], twos[6]});
+        add({twos[1], twos[2], twos[4]});
+        add({twos[0], twos[2], twos[6]});
+        add({twos[2], twos[3], twos[4]});
+        add({twos[2], twos[4], twos[6]});
+        add({twos[0], twos[3], twos[6]});
+    }
+    return meshes;
+}
+
+using Values = std::map<std::string, std::vector<float>>;
+
+struct Result {
+    std::vector<double> losses;
+    Values gradients;  // whole ones of the first step, by the parameter's path
+};
+
+// A state of every parameter that has it.
+Values whole(const checkpoint::StoredCheckpoint& stored, const std::string& state) {
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < stored.manifest().files.size(); ++i)
+        files.push_back(testing::bytes_of(stored.file_path(i)));
+    Values all;
+    for (const checkpoint::ManifestParameter& parameter : stored.manifest().parameters) {
+        std::vector<float> values(static_cast<std::size_t>(parameter.elements()), NAN);
+        for (const checkpoint::ManifestPiece& piece :
+             checkpoint::pieces_within(parameter, state, 0, parameter.elements())) {
+            std::memcpy(values.data() + piece.first, files[piece.file].data() + piece.offset,
+                        static_cast<std::size_t>(4 * piece.elements));
+        }
+        all[parameter.path] = std::move(values);
+    }
+    return all;
+}
+
+Result train(const job::Job& job) {
+    const sharding::Program program(job);
+    const data::DataSource data = data::open_data(job);
+    const testing::TemporaryFolder folder;
+    job::Job saved = job;
+    saved.checkpoint.save = folder.string();
+    saved.checkpoint.format = job::CheckpointFormat::full;
+    checkpoint::CheckpointSaver saver(
+        saved, checkpoint::layout_of(program), {},
+        [](const checkpoint::SaveReport& report) { EXPECT_EQ(report.error, ""); });
+    executor::RunOptions options;
+    options.hooks.at_step_end = [&](int rank, std::int64_t steps_done, executor::RankRunner& runner) {
+        if (steps_done == 1)
+            saver.save(rank, steps_done, [&](const plan::Arg& arg) { return runner.contents(arg); });
+    };
+    Result result;
+    result.losses = run_training(program, *data.train, options).losses;
+    result.gradients = whole(checkpoint::StoredCheckpoint(folder.string()), "momentum_buffer");
+    return result;
+}
+
+double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
+        sum += value * value;
+    }
+    return std::sqrt(sum);
+}
+
+// The run of one rank with the same micro-batches, each once in this process.
+const Result& one_rank(const MeshCase& mesh, const SampleText& text) {
+    static std::map<std::pair<Model, int>, Result> known;
+    auto [it, fresh] = known.try_emplace({mesh.model, mesh.pipeline});
+    if (fresh) {
+        job::Job job = job_of({.model = mesh.model, .pipeline = mesh.pipeline}, text);
+        job.parallel.pipeline = job.run.ranks = 1;
+        it->second = train(job);
+    }
+    return it->second;
+}
+
+class EveryMesh : public ::testing::TestWithParam<MeshCase> {};
+INSTANTIATE_TEST_SUITE_P(Of, EveryMesh, ::testing::ValuesIn(every_mesh()),
+                         [](const auto& made) { return name_of(made.param); });
+
+TEST_P(EveryMesh, HasTheLossesAndGradientsOfOneRank) {
+    const MeshCase& mesh = GetParam();
+    const SampleText text;
+    const Result& expected = one_rank(mesh, text);
+    const Result found = train(job_of(mesh, text));
+    ASSERT_EQ(found.losses.size(), expected.losses.size());
+    for (std::size_t i = 0; i < found.losses.size(); ++i)
+        EXPECT_LE(std::abs(found.losses[i] / expected.losses[i] - 1), 1e-6) << "step " << i;
+    ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+    for (const auto& [path, gradient] : expected.gradients) {
+        ASSERT_EQ(found.gradients.at(path).size(), gradient.size()) << path;
+        EXPECT_LE(norm_of(found.gradients.at(path), gradient), 1e-6 * norm_of(gradient)) << path;
+        EXPECT_GT(norm_of(gradient), 0) << path;
+    }
+    const bool only_pipeline = mesh.pipeline == mesh.ranks() && mesh.model != Model::gpt_tied;
+    if (only_pipeline) {
+        EXPECT_EQ(found.losses, expected.losses);
+        EXPECT_EQ(found.gradients, expected.gradients);
+    }
+}
+
+TEST(EveryMesh, IsMoreThanSixtyMeshes) {
+    EXPECT_GE(every_mesh().size(), 60U);
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::trainer
