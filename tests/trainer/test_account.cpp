@@ -36,6 +36,7 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
     for (const bool recomputed : {false, true}) {
         job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block");
         job.parallel.context = 2;
+        if (recomputed) job.parallel.context_exchange = job::ContextExchange::ring;
         if (recomputed) job.memory.activation_checkpointing.names = {"Block"};
         job.precision.param = recomputed ? job::Precision::bf16 : job::Precision::fp32;
         all.push_back(job);

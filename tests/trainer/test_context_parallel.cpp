@@ -39,11 +39,12 @@ job::Job job_of(Kind kind, const SampleText& text, int batch) {
 
 struct Axes {
     int context = 1, data = 1, tensor = 1, pipeline = 1;
-    bool sequence = false;
+    bool sequence = false, ring = false;
 };
 
 job::Job on_mesh(job::Job job, const Axes& axes, job::ParallelMode mode) {
     job.parallel.context = axes.context;
+    if (axes.ring) job.parallel.context_exchange = job::ContextExchange::ring;
     job.parallel.tensor = axes.tensor;
     job.parallel.sequence = axes.sequence;
     job.parallel.pipeline = axes.pipeline;
@@ -112,6 +113,56 @@ TEST_P(EveryModel, TrainsAsOneRankDoesInAPipeline) {
     expect_losses(
         on_mesh(job, {.context = 2, .tensor = 2, .pipeline = 2, .sequence = true}, job::ParallelMode::fsdp),
         expected);
+}
+
+TEST_P(EveryModel, TrainsAsOneRankDoesInARing) {
+    const SampleText text;
+    const job::Job job = job_of(GetParam(), text, 4);
+    const std::vector<double> expected = losses_of_one_rank(job);
+    expect_losses(on_mesh(job, {.context = 2, .ring = true}, job::ParallelMode::ddp), expected);
+    expect_losses(on_mesh(job, {.context = 4, .ring = true}, job::ParallelMode::fsdp), expected);
+    expect_losses(on_mesh(job, {.context = 2, .data = 2, .tensor = 2, .sequence = true, .ring = true},
+                          job::ParallelMode::fsdp),
+                  expected);
+}
+
+TEST_P(EveryModel, TrainsAsOneRankDoesInARingAndAPipeline) {
+    if (GetParam() == Kind::gpt_tied) return;  // the two users of the table would be on two places
+    const SampleText text;
+    job::Job job = job_of(GetParam(), text, 4);
+    job.train.accumulation = 4;
+    const std::vector<double> expected = losses_of_one_rank(job);
+    const job::Job mesh = on_mesh(job, {.context = 2, .pipeline = 2, .ring = true}, job::ParallelMode::fsdp);
+    expect_losses(mesh, expected);
+    job::Job orders = on_mesh(job, {.context = 4, .pipeline = 2, .ring = true}, job::ParallelMode::ddp);
+    orders.parallel.order = job::parse_order("cp-dp-tp-pp");
+    expect_losses(orders, expected);
+}
+
+// The keys of c - 1 other ranks arrive, twice, and c sums of gradients, the last of which is the rank's own.
+TEST(ContextParallel, HasTheMessagesOfTheClosedForm) {
+    const SampleText text;
+    for (const int context : {2, 4}) {
+        const job::Job job = job_of(Kind::llama, text, 4);
+        const std::int64_t layers = job.model.layers, own = 2 * std::int64_t{4} * job.model.context /
+                                                            context * 2 * (job.model.width / 4) * 4;
+        const sharding::Program program(
+            on_mesh(job, {.context = context, .ring = true}, job::ParallelMode::ddp));
+        auto found = testing::collectives(program);
+        const std::int64_t messages = layers * (2 * (context - 1) + context);
+        for (const plan::Operation end : {plan::Operation::send, plan::Operation::recv})
+            EXPECT_EQ(found[std::pair(end, plan::Group::context)], (Count{messages, messages * own}));
+        EXPECT_EQ(found.count(std::pair(plan::Operation::all_gather, plan::Group::context)), 0U);
+    }
+}
+
+TEST(ContextParallel, PassesOnKeysInARecomputation) {
+    const SampleText text;
+    job::Job job = job_of(Kind::gpt, text, 4);
+    job.memory.activation_checkpointing.names = {"Block"};
+    const std::vector<double> expected = losses_of_one_rank(job);
+    job.fsdp.wrap = job::parse_wrap("module:Block");
+    expect_losses(on_mesh(job, {.context = 4, .ring = true}, job::ParallelMode::fsdp), expected);
 }
 
 TEST(ContextParallel, AddsUpMicroBatches) {
@@ -209,7 +260,8 @@ TEST_P(EveryModel, HasTheGradientsOfOneRank) {
     const SampleText text;
     const job::Job job = job_of(GetParam(), text, 4);
     const Gradients expected = gradients_of(testing::with_mode(job, job::ParallelMode::none));
-    for (const Axes& axes : {Axes{.context = 2}, Axes{.context = 4}, Axes{.context = 2, .data = 2}}) {
+    for (const Axes& axes : {Axes{.context = 2}, Axes{.context = 4}, Axes{.context = 2, .data = 2},
+                             Axes{.context = 4, .ring = true}}) {
         const Gradients found = gradients_of(on_mesh(job, axes, job::ParallelMode::ddp));
         ASSERT_EQ(found.size(), expected.size());
         for (const auto& [path, gradient] : expected)

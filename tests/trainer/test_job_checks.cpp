@@ -129,6 +129,10 @@ TEST(JobChecks, OfAContextGroup) {
         return error_of(with_parallel(keys, model));
     };
     EXPECT_EQ(refused("context = 2"), "no error");
+    EXPECT_EQ(refused("context = 2\ncontext_exchange = 'ring'"), "no error");
+    EXPECT_THAT(refused("context_exchange = 'ring'"),
+                AllOf(StartsWith("job.toml:9: parallel.context_exchange: "),
+                      HasSubstr("set parallel.context above")));
     EXPECT_EQ(
         refused("context = 3"),
         "job.toml:9: parallel.context: 8 ranks cannot be cut into context groups of 3; the nearest number "

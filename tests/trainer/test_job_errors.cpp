@@ -55,7 +55,7 @@ TEST(JobErrors, NameTheLineAndTheNearestRightName) {
          "train, precision, memory, optimizer, checkpoint, sim"},
         {"[parallel]\nfoobarbaz = 1",
          "job.toml:2: there is no key foobarbaz in [parallel]; its keys are mode, tensor, sequence, "
-         "context, pipeline, schedule, virtual_stages, order, stages, expert"},
+         "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert"},
         {"[run]\nbatch = 8", "job.toml:2: there is no key batch in [run]; did you mean data.batch?"},
         {"steps = 3", "job.toml:1: the key steps is in no section; write it below a line like [run]"},
         {"run = 3", "job.toml:1: run is a section; write [run] on a line of its own and its keys below it"},
@@ -123,7 +123,7 @@ TEST(JobErrors, NameTheLineOfATomlError) {
 TEST(JobErrors, StayOnOneLineWhateverTheyQuote) {
     EXPECT_EQ(error_of("[parallel]\n\"ab\\ncdefgh\" = 1"),
               "job.toml:2: there is no key ab?cdefgh in [parallel]; its keys are mode, tensor, sequence, "
-              "context, pipeline, schedule, virtual_stages, order, stages, expert");
+              "context, context_exchange, pipeline, schedule, virtual_stages, order, stages, expert");
 }
 
 TEST(JobErrors, NameTheOptionOnTheCommandLine) {

@@ -50,6 +50,32 @@ job::Job llama_70b() {
         "llama-70b.toml");
 }
 
+// Ranks of a context group, within nodes and across them, in a pipeline or not: the simulated ranks' messages
+// find each other, and a ring hides transfers that gathered keys and values expose.
+TEST(SimJobs, OfContextGroupsEndWithBothExchanges) {
+    const Cluster cluster = load_cluster("h100_ib");
+    const auto job_with = [](int context, int pipeline, job::ContextExchange exchange) {
+        job::Job job = llama_70b();
+        job.run.ranks = 16;
+        job.run.steps = 3;
+        job.model.layers = 4;
+        job.memory.activation_checkpointing = {};
+        job.parallel.context = context;
+        job.parallel.context_exchange = exchange;
+        job.parallel.pipeline = pipeline;
+        job.train.accumulation = pipeline;
+        job.train.accumulation_sync = pipeline == 1;
+        return job;
+    };
+    for (const auto& [context, pipeline] : {std::pair(4, 1), std::pair(16, 1), std::pair(4, 2)}) {
+        const SimResult gathered =
+            simulate(job_with(context, pipeline, job::ContextExchange::allgather), cluster);
+        const SimResult ring = simulate(job_with(context, pipeline, job::ContextExchange::ring), cluster);
+        EXPECT_GT(ring.average_step_s, 0);
+        EXPECT_LE(ring.of(0).peak.bytes, gathered.of(0).peak.bytes) << context << " x " << pipeline;
+    }
+}
+
 // The traffic of a real job of this shape: NCCL's log has 106,956,800 bf16 elements of each rank in an
 // all_gather and 855,654,400 fp32 elements in a reduce_scatter.
 TEST(SimJobs, TrafficOfLlama70B) {

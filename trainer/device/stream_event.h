@@ -21,7 +21,7 @@ struct StreamEvent {
 // Events of at most kCapacity streams; for each stream the latest counts.
 class Waits {
   public:
-    static constexpr std::size_t kCapacity = 8;  // the streams of a rank
+    static constexpr std::size_t kCapacity = 10;  // plan::kStreams: those of one rank
     Waits() = default;
     Waits(std::initializer_list<StreamEvent> events) {
         for (const StreamEvent& event : events) add(event);

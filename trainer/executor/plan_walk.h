@@ -89,7 +89,10 @@ class PlanWalk {
         device::StreamEvent event;
         if (op.kind == plan::OpKind::collective) {
             const auto communicator = backend().communicator(op);
-            auto& queue = order_.queue(static_cast<std::int64_t>(communicator), op.stream);
+            // In a simulation both ends of a ring's message may be this rank's.
+            const bool receives = op.collective().operation == plan::Operation::recv;
+            auto& queue =
+                order_.queue(2 * static_cast<std::int64_t>(communicator) + (receives ? 1 : 0), op.stream);
             event = backend().start(op, order_.take_waits(op.stream), communicator, queue.sequence++);
             queue.last = event;
         } else {

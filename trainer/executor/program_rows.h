@@ -107,10 +107,8 @@ void add_unit_rows(const sharding::Program& program, const Add& add) {
 // Only ranks that send messages have streams for them.
 template <class Add>
 void add_stream_rows(const plan::Mesh& mesh, int rank, const Add& add) {
-    const int streams = mesh.pipeline > 2          ? plan::kStreams
-                        : mesh.channel_count() > 0 ? static_cast<int>(plan::Stream::send_back)
-                                                   : static_cast<int>(plan::Stream::send);
-    for (int stream = 0; stream < streams; ++stream) {
+    for (int stream = 0; stream < plan::kStreams; ++stream) {
+        if (!has_stream(mesh, static_cast<plan::Stream>(stream))) continue;
         add(traces::schema::StreamRow{rank, stream,
                                       std::string(plan::kStreamNames[static_cast<std::size_t>(stream)])});
     }

@@ -392,6 +392,13 @@ void Checks::mesh() const {
 
 void Checks::context() const {
     const int ranks = job_.parallel.context;
+    const bool ring = job_.parallel.context_exchange == ContextExchange::ring;
+    if (ring && ranks == 1) {
+        refuse("parallel.context_exchange", "parallel.context",
+               "only the ranks of a context group exchange keys and values; set parallel.context above 1, or "
+               "omit "
+               "the key");
+    }
     if (ranks == 1) return;
     if (job_.model.type == ModelType::mlp)
         refuse("parallel.context", "model.type", "an mlp has no tokens to divide; omit the key");

@@ -32,6 +32,8 @@ enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
 enum class DataType : std::uint8_t { synthetic, text };
 enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
+// How the ranks of a context group see each other's keys and values: gathered, or passed on in a ring.
+enum class ContextExchange : std::uint8_t { allgather, ring };
 // The last three are names that load_job resolves: ZERO_3 is FULL_SHARD, ZERO_2 SHARD_GRAD_OP, and ZERO_1 ddp
 // with ddp.shard_optimizer.
 enum class ShardingStrategy : std::uint8_t {
@@ -183,9 +185,10 @@ struct DataSection {
 
 struct ParallelSection {
     ParallelMode mode = ParallelMode::fsdp;
-    int tensor = 1;                 // ranks that share the arithmetic of each layer
-    bool sequence = false;          // they also divide the rows between the shared matmuls
-    int context = 1;                // ranks that divide the tokens of each sequence
+    int tensor = 1;         // ranks that share the arithmetic of each layer
+    bool sequence = false;  // they also divide the rows between the shared matmuls
+    int context = 1;        // ranks that divide the tokens of each sequence
+    ContextExchange context_exchange = ContextExchange::allgather;
     int pipeline = 1;               // places of the pipeline, each with other layers
     std::string schedule = "1f1b";  // of the micro-batches through it: a name, or a file (pipeline/csv.h)
     int virtual_stages = 1;         // stages of each place

@@ -272,10 +272,12 @@ std::vector<Key> make_keys() {
         parallel.boolean(
             "sequence", &ParallelSection::sequence,
             "these ranks also divide the tokens in norms, dropout and residuals (sequence parallelism)"),
-        parallel.integer(
-            "context", &ParallelSection::context, 1, 1024,
-            "ranks that divide the tokens of each sequence (context parallelism): each attends with "
-            "its tokens to the gathered keys and values of all"),
+        parallel.integer("context", &ParallelSection::context, 1, 1024,
+                         "ranks that divide the tokens of each sequence (context parallelism)"),
+        parallel.choice(
+            "context_exchange", &ParallelSection::context_exchange, {"allgather", "ring"},
+            "how they see each other's keys and values: allgather keeps those of all, ring passes "
+            "them on from rank to rank while it computes (ring attention)"),
         parallel.integer("pipeline", &ParallelSection::pipeline, 1, 1024,
                          "places of a pipeline: each has some of the layers, and train.accumulation "
                          "micro-batches pass through all"),

@@ -10,6 +10,8 @@ namespace shardscope::trainer::model {
 
 namespace {
 
+constexpr int kAllKeys = 0;  // not a step of the ring, which count from 1
+
 // One attention: its sizes and what its kernels and collectives have in common. `shape` is that of one rank
 // of a tensor group.
 class Attention {
@@ -30,11 +32,14 @@ class Attention {
     plan::Tensor of_rows(const char* name) const {
         return activation(name, tokens() * shape_.heads, plan::DType::fp32);
     }
-    std::array<std::int64_t, 6> dims() const {
-        return {graph_.samples, rows_, shape_.heads, shape_.width, shape_.kv_heads, 0};
+    std::array<std::int64_t, 6> dims(int step) const {
+        return {graph_.samples, rows_, shape_.heads, shape_.width, shape_.kv_heads, step};
     }
-    // Each rank has the same part of the pairs of a query and a key that it sees.
-    std::int64_t pairs() const { return kernels::pairs_of(shape_.context, shape_.causal) / graph_.context; }
+    // Pairs of a query and a key that it sees, as many on each rank: of all keys, or in a step of the ring.
+    std::int64_t pairs(int step) const {
+        if (step == kAllKeys) return kernels::pairs_of(shape_.context, shape_.causal) / graph_.context;
+        return step == 1 ? kernels::pairs_of(rows_, shape_.causal) : rows_ * rows_ / (shape_.causal ? 2 : 1);
+    }
 
     // Columns of rows of q, k, v: the queries, or the keys and values.
     plan::Arg columns(const plan::Tensor& qkv, bool queries) const {
@@ -76,31 +81,115 @@ class Attention {
         return narrow;
     }
 
-    std::pair<plan::Tensor, plan::Tensor> forward(const plan::Tensor& qkv, const plan::Tensor& kv) const {
-        plan::Tensor y = activation(".attention", tokens() * width(), plan::DType::fp32);
-        plan::Tensor lse = of_rows(".logsumexp");
-        const std::int64_t flops =
-            kernels::context_attention_forward_flops(graph_.samples, pairs(), width(), shape_.heads);
-        plan::Op& op = graph_.kernel(plan::Kernel::context_attention_forward, "flash_forward",
-                                     {y, lse, qkv, kv}, dims(), flops);
+    // An output, fp32, and the logarithms of its sums.
+    struct Result {
+        plan::Tensor y, lse;
+    };
+    Result attend(const plan::Tensor& qkv, const plan::Tensor& kv, int step) const {
+        Result result{activation(".attention", tokens() * width(), plan::DType::fp32), of_rows(".logsumexp")};
+        plan::Op& op = graph_.kernel(
+            plan::Kernel::context_attention_forward, "flash_forward", {result.y, result.lse, qkv, kv},
+            dims(step),
+            kernels::context_attention_forward_flops(graph_.samples, pairs(step), width(), shape_.heads));
         if (graph_.dtype == plan::DType::fp32) check_output(graph_, op);
-        return {std::move(y), std::move(lse)};
+        return result;
     }
-    plan::Tensor backward(const plan::Tensor& dy, const plan::Tensor& qkv, const plan::Tensor& kv,
-                          const plan::Tensor& y, const plan::Tensor& lse) const {
-        plan::Tensor dq = activation(".q.grad", tokens() * width(), plan::DType::fp32);
+    // What a backward reads: the gradient of y, and what the forward has kept.
+    struct Kept {
+        const plan::Tensor &dy, &qkv, &y, &lse;
+    };
+    plan::Tensor query_gradients() const {
+        return activation(".q.grad", tokens() * width(), plan::DType::fp32);
+    }
+    // Returns the gradient of the keys and values, fp32.
+    plan::Tensor attend_backward(const plan::Tensor& dq, const Kept& kept, const plan::Tensor& kv,
+                                 int step) const {
         plan::Tensor dkv = activation(".kv.grad", kv.elements(), plan::DType::fp32);
-        plan::Tensor delta = of_rows(".delta");
-        const std::int64_t flops =
-            kernels::context_attention_backward_flops(graph_.samples, pairs(), rows_, width(), shape_.heads);
+        const plan::Tensor delta = of_rows(".delta");
         graph_.kernel(plan::Kernel::context_attention_backward, "flash_backward",
-                      {dq, dkv, delta, dy, qkv, kv, y, lse}, dims(), flops);
-        delta = {};
-        dkv = narrowed(std::move(dkv), ".kv.grad");
-        plan::Tensor own = activation(".kv.grad", kv_elements(), dkv.dtype);
+                      {dq, dkv, delta, kept.dy, kept.qkv, kv, kept.y, kept.lse}, dims(step),
+                      kernels::context_attention_backward_flops(graph_.samples, pairs(step), rows_, width(),
+                                                                shape_.heads));
+        return dkv;
+    }
+
+    // --- allgather ---
+    plan::Tensor gathered(const plan::Tensor& qkv) const {
+        plan::Tensor kv = activation(".kv of all ranks", kv_elements() * graph_.context, qkv.dtype);
+        collective(plan::Operation::all_gather, kv, own_keys(qkv));
+        return kv;
+    }
+    plan::Tensor backward(const Kept& kept, const plan::Tensor& kv) const {
+        const plan::Tensor dq = query_gradients();
+        plan::Tensor dkv = narrowed(attend_backward(dq, kept, kv, kAllKeys), ".kv.grad");
+        const plan::Tensor own = activation(".kv.grad", kv_elements(), dkv.dtype);
         collective(plan::Operation::reduce_scatter, own, dkv);
         dkv = {};
         return join_gradients(dq, own);
+    }
+
+    // --- ring ---
+    // What is under way from the previous rank.
+    struct Message {
+        plan::Tensor tensor;
+        plan::EventId event = -1;
+    };
+    // Sends what the compute stream has written to the next rank; the previous one sends the same.
+    Message exchange(const plan::Tensor& own, const char* name) const {
+        plan::PlanBuilder& builder = graph_.builder;
+        builder.order(plan::Stream::compute, plan::Stream::ring_send);
+        builder.send_on(own);
+        Message message{builder.new_tensor(path_ + name, plan::MemoryCategory::activations, own.elements(),
+                                           own.dtype, plan::Stream::ring_receive),
+                        builder.new_event()};
+        builder.receive_on(message.tensor);
+        builder.record(message.event, plan::Stream::ring_receive);
+        return message;
+    }
+    plan::Tensor arrived(Message message) const {
+        if (message.tensor) graph_.builder.wait(message.event, plan::Stream::compute);
+        return std::move(message.tensor);
+    }
+    Result ring(const plan::Tensor& qkv) const {
+        Result result;
+        plan::Tensor kv = own_keys(qkv);
+        for (int step = 1; step <= graph_.context; ++step) {
+            Message next;
+            if (step < graph_.context) next = exchange(kv, ".kv");
+            Result part = attend(qkv, kv, step);
+            if (step == 1) {
+                result = std::move(part);
+            } else {
+                graph_.kernel(plan::Kernel::attention_merge, "attention_merge",
+                              {result.y, result.lse, part.y, part.lse},
+                              {graph_.samples, rows_, shape_.heads, shape_.width}, 4 * result.y.elements());
+            }
+            part = {};
+            kv = arrived(std::move(next));
+        }
+        return result;
+    }
+    plan::Tensor ring_backward(const Kept& kept) const {
+        const plan::Tensor dq = query_gradients();
+        plan::Tensor kv = own_keys(kept.qkv);
+        Message sum;
+        for (int step = 1; step <= graph_.context; ++step) {
+            Message next;
+            if (step < graph_.context) next = exchange(kv, ".kv");
+            plan::Tensor dkv = attend_backward(dq, kept, kv, step);
+            if (step > 1) {
+                const plan::Tensor before = arrived(std::exchange(sum, {}));
+                const std::int64_t n = dkv.elements();
+                graph_.kernel(plan::Kernel::accumulate, "elementwise_add", {before, dkv}, {n}, n)
+                    .kernel()
+                    .dtype = plan::DType::fp32;
+                dkv = before;
+            }
+            sum = exchange(dkv, ".kv.grad");
+            dkv = {};
+            kv = arrived(std::move(next));
+        }
+        return join_gradients(dq, arrived(std::move(sum)));
     }
 
   private:
@@ -135,17 +224,17 @@ plan::Tensor attend_in_context_group(Graph& graph, const std::string& path, cons
                                      const AttentionShape& shape) {
     const Attention attention(graph, path, shape);
     const plan::PlanBuilder::Range range(graph.builder, "aten::_scaled_dot_product_flash_attention");
-    plan::Tensor kv =
-        attention.activation(".kv of all ranks", attention.kv_elements() * graph.context, qkv.dtype);
-    attention.collective(plan::Operation::all_gather, kv, attention.own_keys(qkv));
-    auto [wide, lse] = attention.forward(qkv, kv);
-    plan::Tensor y = attention.narrowed(std::exchange(wide, {}), ".attention", true);
+    plan::Tensor kv = graph.ring ? plan::Tensor() : attention.gathered(qkv);
+    Attention::Result result = graph.ring ? attention.ring(qkv) : attention.attend(qkv, kv, kAllKeys);
+    plan::Tensor y = attention.narrowed(std::exchange(result.y, {}), ".attention", true);
     if (!wants(graph, qkv)) return y;
     y.value = graph.tape.new_value();
     graph.tape.node("ScaledDotProductFlashAttentionBackward0",
-                    [&graph, attention, qkv, kv, lse = std::move(lse), saved = y] {
+                    [&graph, attention, qkv, kv, lse = std::move(result.lse), saved = y] {
                         const plan::Tensor dy = graph.tape.take_gradient(saved.value);
-                        graph.tape.accumulate(qkv.value, attention.backward(dy, qkv, kv, saved, lse));
+                        const Attention::Kept kept{dy, qkv, saved, lse};
+                        graph.tape.accumulate(qkv.value, graph.ring ? attention.ring_backward(kept)
+                                                                    : attention.backward(kept, kv));
                     });
     return y;
 }

@@ -39,6 +39,7 @@ Graph for_recomputation(const Graph& graph, plan::Tape& tape, const Kept& kept) 
     again.all_data = graph.all_data;
     again.samples = graph.samples;
     again.context = graph.context;
+    again.ring = graph.ring;
     again.stage = graph.stage;
     again.shared = kept.shared;
     again.routed = kept.routed;

@@ -106,9 +106,10 @@ struct Graph {
     int expert = 1;  // ranks of the expert group
     int data = 1;    // ranks that have other samples (or tokens), and their group
     plan::Group all_data = plan::Group::world;
-    int samples = 1;   // of a micro-batch
-    int context = 1;   // ranks of the context group, which divide the tokens of each sample
-    ChildRange stage;  // the part of the model that this forward calls
+    int samples = 1;    // of a micro-batch
+    int context = 1;    // ranks of the context group, which divide the tokens of each sample
+    bool ring = false;  // they pass on keys and values
+    ChildRange stage;   // the part of the model that this forward calls
     plan::Tensor
         shared;     // an input of all modules besides their own; checkpointed ones keep it (rotary table)
     Routed routed;  // the rows of what the experts compute; kept likewise

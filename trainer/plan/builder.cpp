@@ -185,17 +185,25 @@ Op& PlanBuilder::exchange_rows(const Tensor& output, const Tensor& input, const 
 }
 
 Op& PlanBuilder::send(const Tensor& from, int peer, Stream stream) {
-    return message(Operation::send, from, peer, stream);
+    return message({.operation = Operation::send, .group = Group::pipeline, .peer = peer}, from, stream);
 }
 
 Op& PlanBuilder::receive(const Tensor& into, int peer, Stream stream) {
-    return message(Operation::recv, into, peer, stream);
+    return message({.operation = Operation::recv, .group = Group::pipeline, .peer = peer}, into, stream);
 }
 
-Op& PlanBuilder::message(Operation operation, const Tensor& tensor, int peer, Stream stream) {
+Op& PlanBuilder::send_on(const Tensor& from) {
+    return message({.operation = Operation::send, .group = Group::context}, from, Stream::ring_send);
+}
+
+Op& PlanBuilder::receive_on(const Tensor& into) {
+    return message({.operation = Operation::recv, .group = Group::context}, into, Stream::ring_receive);
+}
+
+Op& PlanBuilder::message(const CollectiveOp& own, const Tensor& tensor, Stream stream) {
     Op& op = emit(OpKind::collective, stream);
-    op.own =
-        CollectiveOp{.operation = operation, .dtype = tensor.dtype, .group = Group::pipeline, .peer = peer};
+    op.own = own;
+    op.collective().dtype = tensor.dtype;
     op.args = {tensor.view};
     op.bytes = tensor.bytes();
     return op;

@@ -127,6 +127,10 @@ class PlanBuilder {
     // waits for, and what waits for it.
     Op& send(const Tensor& from, int peer, Stream stream = Stream::send);
     Op& receive(const Tensor& into, int peer, Stream stream = Stream::receive);
+    // A message to the next rank of the context group, or from the previous one, on Stream::ring_send or
+    // Stream::ring_receive.
+    Op& send_on(const Tensor& from);
+    Op& receive_on(const Tensor& into);
     Op& host_call(HostCall call, std::string_view name, std::vector<Arg> args);
     // For Op::segments.
     std::int32_t add_segments(std::vector<Segment> segments);
@@ -139,7 +143,7 @@ class PlanBuilder {
     friend class Storage;
     Op& emit(OpKind kind, Stream stream);
     Op& append(OpKind kind, Stream stream);
-    Op& message(Operation operation, const Tensor& tensor, int peer, Stream stream);
+    Op& message(const CollectiveOp& own, const Tensor& tensor, Stream stream);
     // Does `work` in a destructor, which must not throw: the next emit() or take() throws its exception.
     template <class Work>
     void at_the_end(const Work& work) noexcept {

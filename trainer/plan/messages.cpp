@@ -21,6 +21,7 @@ namespace shardscope::trainer::plan {
 namespace {
 
 constexpr int kWholePipeline = -1;
+constexpr int kRing = -2;  // the neighbours in the context group, which are as far as this rank
 
 // A point in a stream: that many of its items have ended.
 struct Point {
@@ -31,7 +32,7 @@ struct Point {
 // An item that waits for a point of its own rank, or meets items of other places.
 struct Item {
     Point waits;
-    int meets = 0;            // 0: nobody; kWholePipeline; else 1 + the other place
+    int meets = 0;            // 0: nobody; kWholePipeline; kRing; else 1 + the other place
     std::int64_t number = 0;  // among those that meet there, from this rank
     std::size_t operation = 0;
 };
@@ -107,10 +108,13 @@ class Checker {
             return fmt::format("rank {} at {} (operation {})", rank_of(place),
                                traces::schema::name(call.operation), operation);
         }
-        return fmt::format("rank {} at {} rank {} (operation {}, {} bytes)", rank_of(place),
-                           call.operation == Operation::send ? "its send to" : "its receive from",
-                           rank_of(static_cast<std::size_t>(call.peer)), operation,
-                           with_thousands(own.bytes));
+        return fmt::format(
+            "rank {} at {} rank {} (operation {}, {} bytes)", rank_of(place),
+            call.operation == Operation::send ? "its send to" : "its receive from",
+            call.group == Group::context
+                ? mesh_.neighbour(Group::context, rank_of(place), call.operation == Operation::send ? 1 : -1)
+                : rank_of(static_cast<std::size_t>(call.peer)),
+            operation, with_thousands(own.bytes));
     }
 
     // What is wrong with the two ends of a message; empty: nothing.
@@ -120,6 +124,11 @@ class Checker {
             for (std::size_t i = 0; i < ops.size(); ++i) {
                 if (!is_message(ops[i])) continue;
                 const CollectiveOp& call = ops[i].collective();
+                if (call.group == Group::context) {
+                    Channel& ring = channels_[std::pair(static_cast<int>(p), static_cast<int>(p))];
+                    (call.operation == Operation::send ? ring.sent : ring.received).push_back(i);
+                    continue;
+                }
                 const int own = static_cast<int>(p), apart = std::abs(own - call.peer);
                 if (call.peer < 0 || call.peer >= mesh_.pipeline || apart == 0 ||
                     (apart != 1 && apart != mesh_.pipeline - 1)) {
@@ -204,7 +213,9 @@ class Checker {
                 const bool message = is_message(op);
                 if (!message && call.group != Group::world && call.group != Group::pipeline) return true;
                 // Both kinds of groups hold ranks of all places; which of them does not matter here.
-                const int meets = message ? 1 + call.peer : kWholePipeline;
+                const int meets = !message                       ? kWholePipeline
+                                  : call.group == Group::context ? kRing
+                                                                 : 1 + call.peer;
                 Place::Queue& queue = place.queues[{message ? call.operation : Operation::other,
                                                     message ? call.peer : static_cast<int>(call.group)}];
                 add(place, op.stream, {queue.last, 0, 0, place.next});
@@ -234,6 +245,16 @@ class Checker {
                 const std::deque<Item>& stream = places_[p].stream(s);
                 if (stream.empty() || stream.front().meets == 0) continue;
                 const Item item = stream.front();
+                if (item.meets == kRing) {
+                    const int there = head_of(p, partner(p, item, p));
+                    if (there < 0) continue;
+                    for (const int number : {s, there}) {
+                        places_[p].stream(number).pop_front();
+                        ++places_[p].ended[static_cast<std::size_t>(number)];
+                    }
+                    moved = true;
+                    continue;
+                }
                 std::vector<std::pair<std::size_t, int>> heads;  // place, stream
                 for (const std::size_t other : members(p, item)) {
                     const int there = head_of(other, partner(p, item, other));
@@ -250,6 +271,7 @@ class Checker {
         return moved;
     }
     std::vector<std::size_t> members(std::size_t place, const Item& item) const {
+        if (item.meets == kRing) return {place};
         if (item.meets != kWholePipeline) return {place, static_cast<std::size_t>(item.meets - 1)};
         std::vector<std::size_t> all(places_.size());
         for (std::size_t p = 0; p < all.size(); ++p) all[p] = p;
@@ -257,7 +279,7 @@ class Checker {
     }
     // The operation of another place that an item meets; none: the Plan there does not have it.
     std::optional<std::size_t> partner(std::size_t place, const Item& item, std::size_t other) const {
-        if (other == place) return item.operation;
+        if (other == place && item.meets != kRing) return item.operation;
         const Op& own = op(place, item.operation);
         const auto number = static_cast<std::size_t>(item.number);
         if (is_message(own)) {

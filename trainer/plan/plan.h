@@ -33,6 +33,7 @@ using EventId = std::int32_t;   // a slot that holds the latest (stream, sequenc
 // Messages between pipeline stages: `send` to the next place, `receive` from the previous one, `send_back`
 // and `receive_back` the other two. One that waits for its other end then holds up neither what is received
 // nor the other neighbour.
+// Those of a ring have streams of their own, which do not wait for a stage.
 enum class Stream : std::int8_t {
     host = -1,
     compute = 0,
@@ -42,11 +43,20 @@ enum class Stream : std::int8_t {
     send = 4,
     receive = 5,
     send_back = 6,
-    receive_back = 7
+    receive_back = 7,
+    ring_send = 8,
+    ring_receive = 9
 };
-inline constexpr int kStreams = 8;
+inline constexpr int kStreams = 10;
 inline constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute", "unshard", "post_backward", "pre_unshard", "send", "receive", "send_back", "receive_back"};
+    "compute", "unshard",   "post_backward", "pre_unshard", "send",
+    "receive", "send_back", "receive_back",  "ring_send",   "ring_receive"};
+// Whether a rank of the mesh uses the stream.
+inline bool has_stream(const Mesh& mesh, Stream stream) {
+    if (stream >= Stream::ring_send) return mesh.ring;
+    if (stream >= Stream::send_back) return mesh.pipeline > 2;
+    return stream < Stream::send || mesh.pipeline > 1;
+}
 
 enum class OpKind : std::uint8_t {
     // on the host, synchronously
@@ -141,8 +151,10 @@ struct CollectiveOp {
     std::int32_t divisor = 1;  // sums are divided by this, once
     std::int64_t padding = 0;  // bytes of the full buffer that are padding
     Reduction reduction = Reduction::sum;
-    // Of a send or recv: the place in the pipeline group of the other rank, a neighbour (Mesh::channel).
-    // Messages from one rank to another have no tag: the n-th that is sent is the n-th that is received.
+    // Of a send or recv in the pipeline group: the place there of the other rank, a neighbour
+    // (Mesh::channel). In the context group, whose ranks have one Plan, what is sent goes to the next rank
+    // and what is received comes from the previous one, in a ring. Messages from one rank to another have no
+    // tag: the n-th that is sent is the n-th that is received.
     std::int32_t peer = -1;
     // Of an all_to_all with counts: the elements of a row. args[2] and args[3], which the host reads when it
     // enqueues the operation, are int32 numbers of rows: those that go to the members, and those that come
@@ -198,7 +210,9 @@ inline bool is_message(const Op& op) {
 }
 // Mesh::channel of a message of a rank.
 inline CommunicatorId channel_of(const Mesh& mesh, int rank, const CollectiveOp& message) {
-    const int peer = mesh.member(Group::pipeline, rank, message.peer);
+    const int peer = message.group == Group::context
+                         ? mesh.neighbour(Group::context, rank, message.operation == Operation::send ? 1 : -1)
+                         : mesh.member(Group::pipeline, rank, message.peer);
     return message.operation == Operation::send ? mesh.channel(rank, peer) : mesh.channel(peer, rank);
 }
 inline bool is_device_work(const Op& op) {

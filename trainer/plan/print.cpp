@@ -56,8 +56,11 @@ std::string describe_collective(const Plan& plan, const Op& op) {
     const CollectiveOp& own = op.collective();
     if (is_message(op)) {
         const bool sends = own.operation == Operation::send;
-        return fmt::format("{}, {} place {} of the pipeline group{}", buffer_name(plan, op.args[0]),
-                           sends ? "to" : "from", own.peer,
+        const std::string peer =
+            own.group == Group::context
+                ? fmt::format("the {} rank of the context group", sends ? "next" : "previous")
+                : fmt::format("place {} of the pipeline group", own.peer);
+        return fmt::format("{}, {} {}{}", buffer_name(plan, op.args[0]), sends ? "to" : "from", peer,
                            own.dtype != DType::fp32 ? fmt::format(", {}", name_of(own.dtype)) : "");
     }
     std::string text;

@@ -37,12 +37,14 @@ plan::AxisOrder innermost_first(const job::MeshOrder& order) {
 }  // namespace
 
 plan::Mesh mesh_of(const job::Job& job) {
-    plan::Mesh mesh{.ranks = job.run.ranks,
-                    .tensor = job.parallel.tensor,
-                    .pipeline = job.parallel.pipeline,
-                    .expert = job.parallel.expert,
-                    .context = job.parallel.context,
-                    .order = innermost_first(job.parallel.order)};
+    plan::Mesh mesh{
+        .ranks = job.run.ranks,
+        .tensor = job.parallel.tensor,
+        .pipeline = job.parallel.pipeline,
+        .expert = job.parallel.expert,
+        .context = job.parallel.context,
+        .order = innermost_first(job.parallel.order),
+        .ring = job.parallel.context > 1 && job.parallel.context_exchange == job::ContextExchange::ring};
     if (job.parallel.mode == job::ParallelMode::fsdp && traits(job.fsdp.sharding_strategy).shards)
         mesh.shard =
             job.parallel.context * (job.fsdp.shard_group > 0 ? job.fsdp.shard_group : job.data_ranks());

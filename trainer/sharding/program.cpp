@@ -24,6 +24,7 @@ job::Job job_for(job::Job job, Purpose purpose) {
     job.ddp.shard_optimizer = false;
     job.run.ranks = job.parallel.tensor = job.parallel.context = job.parallel.pipeline = 1;
     job.parallel.virtual_stages = 1;
+    job.parallel.context_exchange = job::ContextExchange::allgather;
     job.parallel.expert = 1;
     job.parallel.sequence = false;
     job.data.batch = 1;
@@ -87,7 +88,7 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
 
 // The schedule and the Plans are this program's own: what is wrong with them is a mistake in it.
 void Program::check_messages() const {
-    if (others_.empty()) return;
+    if (mesh().channel_count() == 0) return;
     const auto check = [&](const std::function<const plan::Plan*(const Program&)>& plan_of) {
         std::vector<const plan::Plan*> plans;
         for (int r = 0; r < roles(); ++r) plans.push_back(plan_of(role(r)));
@@ -246,6 +247,7 @@ model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) co
     graph.all_data = mesh().all_data();
     graph.samples = job_.data.batch;
     graph.context = job_.parallel.context;
+    graph.ring = mesh().ring;
     return graph;
 }
 

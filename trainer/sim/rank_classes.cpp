@@ -117,26 +117,30 @@ Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Clus
 
 namespace {
 
-// Ranks of one class have neighbours of one class: the classes of their pipeline groups are the same, and
-// each is that of one place.
+// Ranks of one class have neighbours of one class: those of their pipeline groups are each that of one place,
+// and classify() tells those of context groups apart.
 void add_channels(const plan::Mesh& mesh, const Cluster& cluster,
                   const std::vector<job::SlowLink>& slow_links, RankClasses& found) {
-    if (mesh.pipeline == 1) return;
     const std::size_t groups = found.communicators.size();
     Numbering<std::pair<int, int>> ends;  // the classes of sender and receiver
     const auto class_of = [&](int rank) { return found.class_of[static_cast<std::size_t>(rank)]; };
     for (RankClass& c : found.classes) {
         const int rank = c.representative;
-        for (const int peer : {mesh.neighbour(rank, 1), mesh.neighbour(rank, -1)}) {
-            for (const auto& [from, to] : {std::pair(rank, peer), std::pair(peer, rank)}) {
-                const std::size_t number =
-                    groups + static_cast<std::size_t>(ends.of({class_of(from), class_of(to)}));
-                c.channels[mesh.channel(from, to)] = static_cast<int>(number);
-                if (number < found.communicators.size()) continue;
-                found.communicators.push_back(
-                    {spread_of(mesh, {from, to}, cluster, slow_links), {class_of(from), class_of(to)}, 0});
-            }
+        const auto add = [&](int from, int to) {
+            const std::size_t number =
+                groups + static_cast<std::size_t>(ends.of({class_of(from), class_of(to)}));
+            c.channels[mesh.channel(from, to)] = static_cast<int>(number);
+            if (number < found.communicators.size()) return;
+            found.communicators.push_back(
+                {spread_of(mesh, {from, to}, cluster, slow_links), {class_of(from), class_of(to)}, 0});
+        };
+        for (const int steps : {1, -1}) {
+            const int peer = mesh.neighbour(rank, steps);
+            if (mesh.pipeline > 1) add(rank, peer);
+            if (mesh.pipeline > 1) add(peer, rank);
         }
+        if (mesh.ring) add(rank, mesh.neighbour(plan::Group::context, rank, 1));
+        if (mesh.ring) add(mesh.neighbour(plan::Group::context, rank, -1), rank);
     }
 }
 
@@ -159,15 +163,20 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
     RankClasses found;
     found.class_of.resize(ranks);
     // Ranks of one place in the pipeline run the same Plan; their neighbours have to be equally far.
-    using Start = std::tuple<double, int, decltype(Spread().key()), decltype(Spread().key())>;
+    using Distance = decltype(Spread().key());
+    using Start = std::tuple<double, int, std::array<Distance, 4>>;
     Numbering<Start> starts;
     for (std::size_t r = 0; r < ranks; ++r) {
         const auto rank = static_cast<int>(r);
-        const auto to = [&](int steps) {
-            if (mesh.pipeline == 1) return Spread().key();
-            return spread_of(mesh, {rank, mesh.neighbour(rank, steps)}, cluster, slow_links).key();
+        const auto to = [&](plan::Group group, int steps) {
+            const bool sends = group == plan::Group::pipeline ? mesh.pipeline > 1 : mesh.ring;
+            if (!sends) return Spread().key();
+            return spread_of(mesh, {rank, mesh.neighbour(group, rank, steps)}, cluster, slow_links).key();
         };
-        found.class_of[r] = starts.of({slowdown[r], mesh.pipeline_index(rank), to(1), to(-1)});
+        found.class_of[r] = starts.of({slowdown[r],
+                                       mesh.pipeline_index(rank),
+                                       {to(plan::Group::pipeline, 1), to(plan::Group::pipeline, -1),
+                                        to(plan::Group::context, 1), to(plan::Group::context, -1)}});
     }
     int count = starts.count();
     Numbering<CommunicatorKey> looks;
@@ -184,11 +193,16 @@ RankClasses classify(const plan::Mesh& mesh, const Cluster& cluster,
         const auto look = [&](std::size_t g, std::size_t r) {
             return look_of[g][static_cast<std::size_t>(groups[g].of_rank[r])];
         };
-        Numbering<std::array<int, 1 + kGroups.size()>> finer;
+        Numbering<std::array<int, 3 + kGroups.size()>> finer;
         std::vector<int> next(ranks);
         for (std::size_t r = 0; r < ranks; ++r) {
-            std::array<int, 1 + kGroups.size()> key = {found.class_of[r]};
-            for (std::size_t g = 0; g < kGroups.size(); ++g) key[1 + g] = look(g, r);
+            std::array<int, 3 + kGroups.size()> key = {found.class_of[r]};
+            for (const int steps : {1, -1}) {  // in a ring
+                if (!mesh.ring) break;
+                const int peer = mesh.neighbour(plan::Group::context, static_cast<int>(r), steps);
+                key[steps == 1 ? 1 : 2] = found.class_of[static_cast<std::size_t>(peer)];
+            }
+            for (std::size_t g = 0; g < kGroups.size(); ++g) key[3 + g] = look(g, r);
             next[r] = finer.of(key);
         }
         // A refinement with the same number of classes is the same partition.
