@@ -78,7 +78,7 @@ parity "talk.toml" 2e-5 "$samples/talk/talk.toml" --run.steps=2 --model.width=25
 parity "gpt.toml, 4 experts" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused --data.path="$text" \
     --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01
 parity "gpt.toml as a llama, 4 experts with a capacity" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.type=llama \
-    --model.attention=fused --data.path="$text" --model.experts=4 --model.capacity_factor=1.25
+    --fsdp.wrap=module:LlamaBlock --model.attention=fused --data.path="$text" --model.experts=4 --model.capacity_factor=1.25
 
 parity "gpt.toml, 4 experts that pairs of ranks divide" 2e-5 "$samples/gpt.toml" --run.steps=4 --model.attention=fused \
     --data.path="$text" --model.experts=4 --model.experts_per_token=2 --model.balance_loss=0.01 --parallel.expert=2

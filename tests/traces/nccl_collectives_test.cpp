@@ -54,7 +54,7 @@ class NcclJoin : public ::testing::Test {
             "(1, 16777216, 0, 18, 'NCCL communicator ID', NULL), (1, 16777216, 1, 5, 'No. of ranks', 8)");
         for (const int rank : {0, 1}) {
             db_.execute(fmt::format(
-                "INSERT INTO SHARD_RANKS VALUES ({0}, {0}, {1}, {2}, 'host', 0, 0, 0, 0, NULL, NULL);"
+                "INSERT INTO SHARD_RANKS VALUES ({0}, {0}, {1}, {2}, 'host', 0, 0, 0, 0, NULL, NULL, NULL);"
                 "INSERT INTO NVTX_EVENTS (start, eventType, text, domainId, globalTid) VALUES "
                 "(0, 75, 'NCCL', 1, {1})",
                 rank, schema::global_pid(kPids[rank]), tid(rank)));

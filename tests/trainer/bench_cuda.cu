@@ -296,11 +296,12 @@ void bench_activation(const char* type, plan::Kernel fused, const char* what, co
         args->insert(args->end(), {x.bytes(), weight.bytes(), bias.bytes()});
     const plan::Op in_product = op_of(fused, together.size()),
                    product = op_of(plan::Kernel::linear_forward, apart.size());
-    const std::vector<double> us = measure({[&] { gemm.launch(in_product, together, nullptr); },
-                                            [&] {
-                                                gemm.launch(product, apart, nullptr);
-                                                activation_forward<T>(kind, sum, y, y.size(), device.stream);
-                                            }});
+    const std::vector<double> us =
+        measure({[&] { gemm.launch(in_product, together, nullptr); },
+                 [&] {
+                     gemm.launch(product, apart, nullptr);
+                     activation_forward<T>(kind, sum, y, y.size(), {}, device.stream);
+                 }});
     std::printf("fused %s %s %lldx%lldx%lld  %.2f  %.2f  %.3f\n", type, what, static_cast<long long>(kRows),
                 static_cast<long long>(kIn), static_cast<long long>(kOut), us[0], us[1], us[1] / us[0]);
 }
@@ -374,10 +375,11 @@ void bench_memory(const DeviceContext& device) {
             [&] { layer_norm_forward<Bf16>(device, x, gamma, beta, y, mean, rstd, kRows, kCols, 1e-5f); });
         row("layer_norm_backward_input bf16", x.size(), 6 * kN,
             [&] { layer_norm_backward_input<Bf16>(device, y, x, gamma, mean, rstd, dx, kRows, kCols); });
-        row("gelu_forward bf16", x.size(), 4 * kN,
-            [&] { activation_forward<Bf16>(kernels::ActivationKind::gelu, x, y, x.size(), device.stream); });
+        row("gelu_forward bf16", x.size(), 4 * kN, [&] {
+            activation_forward<Bf16>(kernels::ActivationKind::gelu, x, y, x.size(), {}, device.stream);
+        });
         row("gelu_backward bf16", x.size(), 6 * kN, [&] {
-            activation_backward<Bf16>(kernels::ActivationKind::gelu, y, x, dx, x.size(), device.stream);
+            activation_backward<Bf16>(kernels::ActivationKind::gelu, y, x, dx, x.size(), {}, device.stream);
         });
     }
     {

@@ -38,7 +38,7 @@ bool has_experts(Model model) {
 struct MeshCase {
     Model model = Model::mlp;
     int tensor = 1, context = 1, expert = 1, pipeline = 1, data = 1;
-    bool sequence = false, fsdp = false;
+    bool sequence = false, fsdp = false, ring = false;
 
     int ranks() const { return tensor * context * pipeline * data; }
 };
@@ -49,7 +49,7 @@ std::string name_of(const MeshCase& mesh) {
         if (size > 1) name += fmt::format("_{}{}", axis_name, size);
     };
     axis(mesh.sequence ? "sequence" : "tensor", mesh.tensor);
-    axis("context", mesh.context);
+    axis(mesh.ring ? "ring" : "context", mesh.context);
     axis("expert", mesh.expert);
     axis("pipeline", mesh.pipeline);
     axis(mesh.fsdp ? "fsdp" : "ddp", mesh.data);
@@ -100,6 +100,7 @@ job::Job job_of(const MeshCase& mesh, const SampleText& text) {
     job.parallel.tensor = mesh.tensor;
     job.parallel.sequence = mesh.sequence;
     job.parallel.context = mesh.context;
+    if (mesh.ring) job.parallel.context_exchange = job::ContextExchange::ring;
     job.parallel.expert = mesh.expert;
     job.parallel.pipeline = mesh.pipeline;
     return job;
@@ -117,30 +118,21 @@ bool possible(const MeshCase& mesh) {
 }
 
 std::vector<MeshCase> every_mesh() {
-    // An axis with its effect on a mesh.
-    struct Part {
-        int tensor = 1, context = 1, expert = 1, pipeline = 1, data = 1;
-        bool sequence = false, fsdp = false;
+    const auto each = [](int size) {
+        return std::vector<MeshCase>{{.tensor = size},
+                                     {.tensor = size, .sequence = true},
+                                     {.context = size},
+                                     {.context = size, .ring = true},
+                                     {.expert = size, .data = size},
+                                     {.pipeline = size},
+                                     {.data = size},
+                                     {.data = size, .fsdp = true}};
     };
-    const std::vector<Part> twos = {{.tensor = 2},
-                                    {.tensor = 2, .sequence = true},
-                                    {.context = 2},
-                                    {.expert = 2, .data = 2},
-                                    {.pipeline = 2},
-                                    {.data = 2},
-                                    {.data = 2, .fsdp = true}};
-    const std::vector<Part> fours = {{.tensor = 4},
-                                     {.tensor = 4, .sequence = true},
-                                     {.context = 4},
-                                     {.expert = 4, .data = 4},
-                                     {.pipeline = 4},
-                                     {.data = 4},
-                                     {.data = 4, .fsdp = true}};
     std::vector<MeshCase> meshes;
     for (const Model model : kModels) {
-        const auto add = [&](std::initializer_list<Part> parts) {
+        const auto add = [&](std::initializer_list<MeshCase> parts) {
             MeshCase mesh{.model = model};
-            for (const Part& part : parts) {
+            for (const MeshCase& part : parts) {
                 mesh.tensor *= part.tensor;
                 mesh.context *= part.context;
                 mesh.expert *= part.expert;
@@ -148,26 +140,33 @@ std::vector<MeshCase> every_mesh() {
                 mesh.data = std::max(mesh.data, part.data);
                 mesh.sequence = mesh.sequence || part.sequence;
                 mesh.fsdp = mesh.fsdp || part.fsdp;
+                mesh.ring = mesh.ring || part.ring;
             }
             const bool known = std::any_of(meshes.begin(), meshes.end(), [&](const MeshCase& other) {
                 return name_of(other) == name_of(mesh);
             });
             if (!known && possible(mesh)) meshes.push_back(mesh);
         };
-        for (const Part& part : fours) add({part});
-        for (std::size_t i = 0; i < twos.size(); ++i) {
-            add({twos[i]});
-            for (std::size_t j = i + 1; j < twos.size(); ++j) {
-                const bool same_axis = (i == 0 && j == 1) || (i == 5 && j == 6);
-                if (!same_axis) add({twos[i], twos[j]});
+        for (const MeshCase& axis : each(4)) add({axis});
+        const std::vector<MeshCase> twos = each(2);
+        for (const MeshCase& one : twos) {
+            add({one});
+            for (const MeshCase& other : twos) {
+                const bool same = (one.tensor > 1 && other.tensor > 1) ||
+                                  (one.context > 1 && other.context > 1) ||
+                                  (one.pipeline > 1 && other.pipeline > 1);
+                if (!same) add({one, other});
             }
         }
-        add({twos[1], twos[4], twos[6]});
-        add({twos[1], twos[2], twos[4]});
-        add({twos[0], twos[2], twos[6]});
-        add({twos[2], twos[3], twos[4]});
-        add({twos[2], twos[4], twos[6]});
-        add({twos[0], twos[3], twos[6]});
+        const MeshCase tensor{.tensor = 2}, sequence{.tensor = 2, .sequence = true}, context{.context = 2},
+            ring{.context = 2, .ring = true}, expert{.expert = 2, .data = 2}, pipeline{.pipeline = 2},
+            fsdp{.data = 2, .fsdp = true};
+        add({sequence, pipeline, fsdp});
+        add({sequence, ring, pipeline});
+        add({tensor, context, fsdp});
+        add({context, expert, pipeline});
+        add({ring, pipeline, fsdp});
+        add({tensor, expert, fsdp});
     }
     return meshes;
 }

@@ -266,8 +266,8 @@ TEST(Waits, ForAStreamTheLatestEventCounts) {
     waits.add({3, 4});
     ASSERT_EQ(waits.events().size(), 2U);
     EXPECT_EQ(waits.events()[0].sequence, 7U);
-    for (device::StreamIndex stream = 10; stream < 16; ++stream) waits.add({stream, 1});
-    EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "eight streams at most";
+    for (device::StreamIndex stream = 10; stream < 18; ++stream) waits.add({stream, 1});
+    EXPECT_THROW(waits.add({20, 1}), std::logic_error) << "ten streams at most";
 }
 
 }  // namespace TEST_FILE

@@ -190,9 +190,8 @@ void Planning::search(const std::vector<planner::Candidate>& candidates) {
         search.time_all = options_.time_all;
         search.stop = &stop;
         search.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
-        result_.rows = options_.meshes
-                           ? planner::search_meshes(candidates, make_job_, cluster_of_, search)
-                           : planner::search(candidates, make_job_, cluster_of_, search);
+        result_.rows = options_.meshes ? planner::search_meshes(candidates, make_job_, cluster_of_, search)
+                                       : planner::search(candidates, make_job_, cluster_of_, search);
         if ((is_behind || !planner::best(result_.rows)) && StopSignals::received() == 0)
             search_last_resorts(search);
         bar.end();

@@ -61,29 +61,6 @@ bool is_dominated(std::string_view schedule) {
     return schedule == "gpipe" || schedule == "looped_bfs";
 }
 
-// Whether a schedule has backwards in two parts.
-bool splits(const std::string& schedule) {
-    const pipeline::ScheduleKind* kind = pipeline::find_schedule(schedule);
-    if (kind == nullptr) return false;
-    const pipeline::Schedule smallest = make_schedule(*kind, {2, 4, kind->fewest_chunks});
-    return std::any_of(smallest.actions[0].begin(), smallest.actions[0].end(), [](const auto& action) {
-        return action.kind == pipeline::ActionKind::backward_weight;
-    });
-}
-
-// Schedules that split backwards do not recompute (docs/parallelism.md), nor do several stages of a place
-// whose experts are divided.
-bool cannot_recompute(const Settings& settings) {
-    bool split = false, recomputes = false, several = false, experts = false;
-    for (const auto& [key, value] : settings) {
-        split = split || (key == kSchedule && splits(value));
-        recomputes = recomputes || (key == kCheckpointing && value != "none" && !value.empty());
-        several = several || (key == kVirtualStages && value != "1");
-        experts = experts || (key == kExpert && value != "1");
-    }
-    return recomputes && (split || (several && experts));
-}
-
 class Meshes {
   public:
     Meshes(const job::Job& job, const Settings& outer, const std::vector<Given>& given,
@@ -105,7 +82,6 @@ class Meshes {
                     if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
-                    std::erase_if(some, cannot_recompute);
                     all.insert(all.end(), std::make_move_iterator(some.begin()),
                                std::make_move_iterator(some.end()));
                 }

@@ -169,8 +169,8 @@ TEST_F(PlanVerb, MeshesDivideTheRanksAndSayWhereTheirGroupsLie) {
                           "--parallel.tensor=1,4",
                           "--parallel.pipeline=1"};
     Words json = meshes;
-    json.insert(json.end(), {"--parallel.mode=ddp", "--data.batch=2", "--train.accumulation=1",
-                             "--time-all"});
+    json.insert(json.end(),
+                {"--parallel.mode=ddp", "--data.batch=2", "--train.accumulation=1", "--time-all"});
     const Json plan = train_json(json);
     ASSERT_EQ(plan.at("fits"), 4);  // two sizes of tensor groups, with and without checkpointing
     for (const Json& row : plan.at("rows")) {
