@@ -34,9 +34,9 @@ struct Sizes {
           place(s.cut.place),
           own(s.cut.own()),
           causal(s.cut.causal),
-          row(s.width + std::int64_t{2} * s.kv_heads * (s.width / s.heads)),
-          kv_row(std::int64_t{2} * s.kv_heads * (s.width / s.heads)),
-          scale(1.0f / std::sqrt(static_cast<float>(s.width / s.heads))) {}
+          row(s.width + std::int64_t{2} * s.kv_heads * d),
+          kv_row(std::int64_t{2} * s.kv_heads * d),
+          scale(1.0f / std::sqrt(static_cast<float>(d))) {}
 
     __device__ int rank_of(int block) const {
         return step == 0 ? block : (place + ranks - (step - 1)) % ranks;

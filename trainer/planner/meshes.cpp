@@ -329,6 +329,7 @@ std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& clus
 
 std::string placement_text(const std::vector<MeshAxis>& axes) {
     std::vector<std::string> words;
+    words.reserve(axes.size());
     for (const MeshAxis& axis : axes) {
         words.push_back(axis.nodes == 1
                             ? fmt::format("{} {} in a node", axis.name, axis.size)

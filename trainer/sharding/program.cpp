@@ -91,6 +91,7 @@ void Program::check_messages() const {
     if (mesh().channel_count() == 0) return;
     const auto check = [&](const std::function<const plan::Plan*(const Program&)>& plan_of) {
         std::vector<const plan::Plan*> plans;
+        plans.reserve(static_cast<std::size_t>(roles()));
         for (int r = 0; r < roles(); ++r) plans.push_back(plan_of(role(r)));
         const std::string problem = plan::find_message_problem(mesh(), plans);
         if (!problem.empty()) throw std::logic_error(problem);
@@ -193,6 +194,7 @@ MemoryPrediction Program::predict() const {
 
 std::vector<MemoryPrediction> Program::predict_roles() const {
     std::vector<MemoryPrediction> all;
+    all.reserve(static_cast<std::size_t>(roles()));
     for (int r = 0; r < roles(); ++r) all.push_back(role(r).predict());
     return all;
 }

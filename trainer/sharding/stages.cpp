@@ -178,6 +178,7 @@ std::vector<std::size_t> divide(const job::Job& job, const Layers& layers, int s
         return divide_by_cost(costs_of(job, layers), static_cast<std::size_t>(stages));
     if (job.parallel.stages != "blocks") return divide_by_name(job, layers, stages);
     std::vector<std::size_t> division;
+    division.reserve(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s)
         division.push_back(static_cast<std::size_t>(count / stages + (s < count % stages ? 1 : 0)));
     return division;

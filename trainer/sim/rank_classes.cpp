@@ -111,6 +111,7 @@ Spread spread_of(const plan::Mesh& mesh, const std::vector<int>& ranks, const Cl
 Spread spread_of(const plan::Mesh& mesh, plan::Group group, int rank, const Cluster& cluster,
                  const std::vector<job::SlowLink>& slow_links) {
     std::vector<int> ranks;
+    ranks.reserve(static_cast<std::size_t>(mesh.size(group)));
     for (int place = 0; place < mesh.size(group); ++place) ranks.push_back(mesh.member(group, rank, place));
     return spread_of(mesh, ranks, cluster, slow_links);
 }
