@@ -28,7 +28,7 @@ simulate() {
 }
 simulate schedule.sqlite --parallel.tensor=1 --train.accumulation=16
 simulate schedule_zb_v.sqlite --parallel.tensor=1 --train.accumulation=8 --parallel.schedule=zb_v \
-    --parallel.virtual_stages=2 --fsdp.wrap=module:Block,Embedding,Linear
+    --parallel.virtual_stages=2
 simulate schedule_128.sqlite --run.ranks=128 --parallel.tensor=4 --train.accumulation=16
 
 # The fifth step.
