@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace shardscope::traces::store {
@@ -17,7 +18,10 @@ namespace shardscope::traces::analysis {
 struct MessageEnds {
     int source = -1, destination = -1;  // numbers of the ranks
     bool known() const { return source >= 0; }
-    auto operator<=>(const MessageEnds&) const = default;
+    bool operator==(const MessageEnds&) const = default;
+    bool operator<(const MessageEnds& other) const {
+        return std::tie(source, destination) < std::tie(other.source, other.destination);
+    }
 };
 
 // From the group, if it has two ranks; in a larger one from the range around the launch, in which PyTorch

@@ -20,7 +20,10 @@ struct StageResult {
     std::int64_t stage = 0;  // a name may have any number, to which 1 is added
     int micro_batch = 0;
     bool forward = true;
-    auto operator<=>(const StageResult&) const = default;
+    bool operator<(const StageResult& other) const {
+        return std::tie(stage, micro_batch, forward) <
+               std::tie(other.stage, other.micro_batch, other.forward);
+    }
 
     static bool is_given_by(const PipelineAction& a) { return a.is_forward() || a.gives_input_gradient(); }
     static StageResult of(const PipelineAction& a) { return {a.stage, a.micro_batch, a.is_forward()}; }
