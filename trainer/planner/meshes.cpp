@@ -61,6 +61,30 @@ bool is_dominated(std::string_view schedule) {
     return schedule == "gpipe" || schedule == "looped_bfs";
 }
 
+// Whether a schedule has backwards in two parts.
+bool splits(const std::string& schedule) {
+    const pipeline::ScheduleKind* kind = pipeline::find_schedule(schedule);
+    if (kind == nullptr) return false;
+    const pipeline::Schedule smallest = make_schedule(*kind, {2, 4, kind->fewest_chunks});
+    return std::any_of(smallest.actions[0].begin(), smallest.actions[0].end(), [](const auto& action) {
+        return action.kind == pipeline::ActionKind::backward_weight;
+    });
+}
+
+// Whether the search leaves out the recomputation: where a backward is split, what is recomputed for its
+// first part is kept for the second, so that little memory is saved; and where a place has several stages
+// with divided experts, no bound is known.
+bool leaves_out_recomputation(const Settings& settings) {
+    bool split = false, recomputes = false, several = false, experts = false;
+    for (const auto& [key, value] : settings) {
+        split = split || (key == kSchedule && splits(value));
+        recomputes = recomputes || (key == kCheckpointing && value != "none" && !value.empty());
+        several = several || (key == kVirtualStages && value != "1");
+        experts = experts || (key == kExpert && value != "1");
+    }
+    return recomputes && (split || (several && experts));
+}
+
 class Meshes {
   public:
     Meshes(const job::Job& job, const Settings& outer, const std::vector<Given>& given,
@@ -82,6 +106,7 @@ class Meshes {
                     if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
+                    std::erase_if(some, leaves_out_recomputation);
                     all.insert(all.end(), std::make_move_iterator(some.begin()),
                                std::make_move_iterator(some.end()));
                 }
