@@ -10,8 +10,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "jobs.h"
-#include "trainer/executor/rank_runner.h"
+#include "mesh_testing.h"
 #include "trainer/job/job.h"
 #include "trainer/sharding/program.h"
 
@@ -66,13 +65,6 @@ inline std::vector<double> losses_of(const job::Job& job) {
             << mesh_of(job) << ", rank " << rank;
     }
     return result.losses;
-}
-
-inline void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
-                         const std::string& what) {
-    ASSERT_EQ(losses.size(), expected.size()) << what;
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
 }
 
 inline constexpr std::array kPipes = {

@@ -1,16 +1,12 @@
 // Context parallelism: with the same samples, every mesh trains as one rank does, with the collectives of the
 // closed form (trainer/model/context_parallel.h).
-#include <cmath>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
-#include "trainer/executor/rank_runner.h"
-#include "trainer/model/tensor_parallel.h"
+#include "mesh_testing.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {
@@ -70,10 +66,7 @@ std::vector<double> losses_of_one_rank(const job::Job& job) {
 }
 
 void expect_losses(const job::Job& job, const std::vector<double>& expected) {
-    const std::vector<double> losses = testing::run(job).losses;
-    ASSERT_EQ(losses.size(), expected.size()) << mesh_text(job);
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << mesh_text(job) << ", step " << i;
+    testing::expect_close(testing::run(job).losses, expected, mesh_text(job));
 }
 
 class EveryModel : public ::testing::TestWithParam<Kind> {};
@@ -218,52 +211,15 @@ TEST(ContextParallel, GoesWithEveryOrder) {
     expect_losses(pipeline, losses_of_one_rank(micro));
 }
 
-// The gradients of the first step, by the parameter's path.
-using Gradients = std::map<std::string, std::vector<float>>;
-
-Gradients gradients_of(job::Job job) {
-    job.run.steps = 1;
-    job.train.clip_norm = 0;
-    const sharding::Program program(job);
-    const data::DataSource data = data::open_data(job);
-    std::mutex lock;
-    Gradients all;
-    executor::RunOptions options;
-    options.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
-        const std::lock_guard guard(lock);
-        for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
-            const model::Parameter& p =
-                *program.modules().parameters[static_cast<std::size_t>(slot.segments[0].parameter)];
-            const plan::HostView view = runner.contents(slot.gradient);
-            const auto* values = reinterpret_cast<const float*>(view.bytes().data());
-            const std::vector<float> own(values, values + p.elements());
-            const auto [kept, first] = all.try_emplace(p.path, own);
-            EXPECT_EQ(kept->second, own) << p.path << ", rank " << rank << (first ? ", the first" : "");
-        }
-    };
-    run_training(program, *data.train, options);
-    return all;
-}
-
-double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
-        sum += value * value;
-    }
-    return std::sqrt(sum);
-}
-
 TEST_P(EveryModel, HasTheGradientsOfOneRank) {
     const SampleText text;
     const job::Job job = job_of(GetParam(), text, 4);
-    const Gradients expected = gradients_of(testing::with_mode(job, job::ParallelMode::none));
+    const testing::Gradients expected =
+        testing::gradients_of(testing::with_mode(job, job::ParallelMode::none));
     for (const Axes& axes : {Axes{.context = 2}, Axes{.context = 4}, Axes{.context = 2, .data = 2},
                              Axes{.context = 4, .ring = true}}) {
-        const Gradients found = gradients_of(on_mesh(job, axes, job::ParallelMode::ddp));
-        ASSERT_EQ(found.size(), expected.size());
-        for (const auto& [path, gradient] : expected)
-            EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient)) << path;
+        const job::Job mesh = on_mesh(job, axes, job::ParallelMode::ddp);
+        testing::expect_close(testing::gradients_of(mesh), expected, mesh_text(mesh));
     }
 }
 

@@ -1,21 +1,19 @@
 // Expert parallelism: with the same samples every mesh trains as one rank does, if nothing is dropped, with
 // the all_to_alls of the closed form (trainer/model/expert_parallel.h).
-#include <cmath>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "mesh_testing.h"
 #include "trace_testing.h"
-#include "trainer/executor/rank_runner.h"
-#include "trainer/model/tensor_parallel.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
 using job::ParallelMode;
+using testing::expect_close;
 using testing::SampleText;
 
 job::Job job_of(job::ModelType type, const SampleText& text, int per_token) {
@@ -57,59 +55,6 @@ std::string mesh_name(const job::Job& job) {
            std::to_string(static_cast<int>(job.parallel.mode));
 }
 
-void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
-                  const std::string& what) {
-    ASSERT_EQ(losses.size(), expected.size()) << what;
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
-}
-
-// The gradients of the first step, whole, by the parameter's path.
-using Gradients = std::map<std::string, std::vector<float>>;
-
-Gradients gradients_of(job::Job job) {
-    job.run.steps = 1;
-    const sharding::Program program(job);
-    const plan::Mesh& mesh = program.mesh();
-    const data::DataSource data = data::open_data(job);
-    std::mutex lock;
-    Gradients all;
-    executor::RunOptions options;
-    options.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
-        const std::lock_guard guard(lock);
-        for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
-            const std::int64_t begin = mesh.place(slot.along, rank) * slot.per_rank;
-            const plan::HostView view = runner.contents(slot.gradient);
-            const auto* values = reinterpret_cast<const float*>(view.bytes().data());
-            for (const plan::Segment& segment : slot.segments) {
-                const model::Parameter& p =
-                    *program.modules().parameters[static_cast<std::size_t>(segment.parameter)];
-                std::vector<float>& whole = all[p.path];
-                whole.resize(static_cast<std::size_t>(p.whole_elements));
-                const std::int64_t first = std::max(begin, segment.first),
-                                   last = std::min(begin + slot.elements, segment.first + segment.elements);
-                for (std::int64_t e = first; e < last; ++e) {
-                    const std::int64_t to =
-                        model::whole_run(p, e - segment.first, mesh.place(p.cut.group, rank)).whole;
-                    if (to < p.whole_elements) whole[static_cast<std::size_t>(to)] = values[e - begin];
-                }
-            }
-        }
-    };
-    options.validation = data.validation.get();
-    run_training(program, *data.train, options);
-    return all;
-}
-
-double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
-        sum += value * value;
-    }
-    return std::sqrt(sum);
-}
-
 const std::vector<MeshOf> kMeshes = {
     {2, 2},
     {2, 2, 1, ParallelMode::ddp},
@@ -146,16 +91,10 @@ TEST_P(ExpertParallel, TrainsAsOneRankDoes) {
 TEST_P(ExpertParallel, HasTheGradientsOfOneRank) {
     const SampleText text;
     const job::Job job = job_of(GetParam(), text, 2);
-    const Gradients expected = gradients_of(testing::with_mode(job, ParallelMode::none));
+    const testing::Gradients expected = testing::gradients_of(testing::with_mode(job, ParallelMode::none));
     for (const MeshOf& mesh : kMeshes) {
         const job::Job there = on_mesh(job, mesh);
-        const Gradients found = gradients_of(there);
-        ASSERT_EQ(found.size(), expected.size());
-        for (const auto& [path, gradient] : expected) {
-            ASSERT_EQ(found.at(path).size(), gradient.size()) << path;
-            EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient))
-                << mesh_name(there) << ", " << path;
-        }
+        expect_close(testing::gradients_of(there), expected, mesh_name(there));
     }
 }
 

@@ -1,21 +1,18 @@
 // Tensor and sequence parallelism: with the same samples, every mesh trains as one rank does, with the
 // collectives that Megatron's closed forms count (trainer/model/tensor_parallel.h, vocabulary_parallel.h).
-#include <cmath>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "jobs.h"
-#include "trainer/executor/rank_runner.h"
-#include "trainer/model/tensor_parallel.h"
+#include "mesh_testing.h"
 
 namespace shardscope::trainer {
 namespace TEST_FILE {
 
 using testing::Count;
+using testing::expect_close;
 using testing::SampleText;
 
 enum class Kind : std::uint8_t { mlp, gpt, gpt_tied, llama, bert };
@@ -53,13 +50,6 @@ job::Job on_mesh(job::Job job, int tensor, int data, job::ParallelMode mode, boo
 
 std::vector<bool> with_and_without_sequence(Kind kind) {
     return kind == Kind::mlp ? std::vector<bool>{false} : std::vector<bool>{false, true};
-}
-
-void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
-                  const std::string& what) {
-    ASSERT_EQ(losses.size(), expected.size()) << what;
-    for (std::size_t i = 0; i < losses.size(); ++i)
-        EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
 }
 
 std::string describe(Kind kind, const job::Job& job) {
@@ -145,65 +135,18 @@ TEST(TensorParallel, GoesWithEveryStrategy) {
     }
 }
 
-// The gradients of the first step, whole, by the parameter's path.
-using Gradients = std::map<std::string, std::vector<float>>;
-
-Gradients gradients_of(job::Job job) {
-    job.run.steps = 1;
-    const sharding::Program program(job);
-    const data::DataSource data = data::open_data(job);
-    std::mutex lock;
-    Gradients all;
-    executor::RunOptions options;
-    options.hooks.at_step_end = [&](int rank, std::int64_t, executor::RankRunner& runner) {
-        const std::lock_guard guard(lock);
-        const int place = program.mesh().tensor_index(rank);
-        if (program.mesh().data_rank(rank) > 0) return;
-        for (const sharding::OptimizerSlot& slot : program.optimizer().slots()) {
-            const model::Parameter& p =
-                *program.modules().parameters[static_cast<std::size_t>(slot.segments[0].parameter)];
-            const plan::HostView view = runner.contents(slot.gradient);
-            const auto* values = reinterpret_cast<const float*>(view.bytes().data());
-            std::vector<float>& whole = all[p.path];
-            whole.resize(static_cast<std::size_t>(p.whole_elements));
-            for (std::int64_t e = 0; e < p.elements();) {
-                const model::WholeRun run = model::whole_run(p, e, place);
-                for (std::int64_t to = run.whole; e < run.end; ++e, ++to)
-                    if (to < p.whole_elements) whole[static_cast<std::size_t>(to)] = values[e];
-            }
-        }
-    };
-    options.validation = data.validation.get();
-    run_training(program, *data.train, options);
-    return all;
-}
-
-double norm_of(const std::vector<float>& values, const std::vector<float>& minus = {}) {
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const double value = double{values[i]} - (minus.empty() ? 0.0 : double{minus[i]});
-        sum += value * value;
-    }
-    return std::sqrt(sum);
-}
-
 TEST(TensorParallel, HasTheGradientsOfOneRank) {
     const SampleText text;
     for (const Kind kind : kKinds) {
         const job::Job job = job_of(kind, text, 4);
-        const Gradients expected = gradients_of(testing::with_mode(job, job::ParallelMode::none));
+        const testing::Gradients expected =
+            testing::gradients_of(testing::with_mode(job, job::ParallelMode::none));
         for (const bool sequence : with_and_without_sequence(kind)) {
             for (const int data : {1, 2}) {
                 const job::Job mesh =
                     on_mesh(job, most_parts(kind), data,
                             data == 1 ? job::ParallelMode::none : job::ParallelMode::ddp, sequence);
-                const Gradients found = gradients_of(mesh);
-                ASSERT_EQ(found.size(), expected.size());
-                for (const auto& [path, gradient] : expected) {
-                    ASSERT_EQ(found.at(path).size(), gradient.size()) << path;
-                    EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient))
-                        << describe(kind, mesh) << ", " << path;
-                }
+                expect_close(testing::gradients_of(mesh), expected, describe(kind, mesh));
             }
         }
     }
