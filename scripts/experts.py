@@ -4,9 +4,10 @@
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
+
+from torch_peer import ours, saved_weights
 
 STEPS, CONTEXT, BATCH, WIDTH, HEADS, LAYERS, EXPERTS = 5, 16, 4, 32, 4, 2, 6
 CASES = [  # model, experts per token, capacity factor, balance loss
@@ -47,26 +48,10 @@ def run(tool, folder, case, steps, rate):
     path, saved = os.path.join(folder, "job.toml"), os.path.join(folder, "weights")
     with open(path, "w") as file:
         file.write(JOB % (steps, case[0], LAYERS, HEADS, WIDTH, CONTEXT, EXPERTS, *case[1:], text, BATCH, rate))
-    done = subprocess.run([tool, path, "--checkpoint.save=" + saved, "--checkpoint.format=full", "--overwrite",
-                           "--format", "json"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr.strip())
-    with open(os.path.join(saved, "latest")) as file:
-        step = os.path.join(saved, file.read().strip())
-    with open(os.path.join(step, "manifest.json")) as file:
-        manifest = json.load(file)
-    weights = {}
-    for parameter in manifest["parameters"]:
-        values = b""
-        for piece in parameter["pieces"]:
-            if piece["state"]:
-                continue
-            with open(os.path.join(step, piece["file"]), "rb") as file:
-                file.seek(piece["offset"])
-                values += file.read(4 * piece["elements"])
-        shape = (parameter["rows"], parameter["width"])
-        weights[parameter["path"]] = torch.frombuffer(bytearray(values), dtype=torch.float32).view(shape).squeeze(-1)
-    return json.loads(done.stdout)["losses"], weights
+    output = ours(tool, path, "--checkpoint.save=" + saved, "--checkpoint.format=full", "--overwrite", "--format", "json")
+    weights = {name: torch.frombuffer(bytearray(values), dtype=torch.float32).view(rows, width).squeeze(-1)
+               for name, (rows, width, values) in saved_weights(saved).items()}
+    return json.loads(output)["losses"], weights
 
 
 def torch_loss(case, w):

@@ -11,9 +11,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bin=${BIN:-build/release/bin} # BIN: programs that are built already
-[ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
-
 . scripts/fidelity/environment.sh
-python=$(torch_python)
-exec "$python" scripts/pipeline_parallel.py --tool "$bin/shardscope-train" "$@"
+with_torch scripts/pipeline_parallel.py "$@"

@@ -1,5 +1,5 @@
-"""What tensor_parallel.py and pipeline_parallel.py share: a GPT and a Llama in PyTorch that have shardscope-train's initial
-weights, its parallel layers, processes on gloo, and a record of their collectives."""
+"""A GPT and a Llama in PyTorch that have shardscope-train's initial weights, its parallel layers, processes on gloo, and a
+record of their collectives: shared by tensor_parallel.py and pipeline_parallel.py, and in part by experts.py."""
 
 import dataclasses
 import json
@@ -95,11 +95,8 @@ def ours(tool, *arguments):
     return done.stdout
 
 
-def our_weights(tool, folder, model, layers=2):
-    """{path: (rows, width, values)}: the initial values, of a step whose learning rate changes nothing."""
-    saved = os.path.join(folder, "weights")
-    ours(tool, job(folder, Case(model, layers=layers), steps=1, rate=1e-30), "--checkpoint.save=" + saved,
-         "--checkpoint.format=full", "--overwrite")
+def saved_weights(saved):
+    """{path: (rows, width, values)} of the latest checkpoint in the folder, whose format is "full"."""
     with open(os.path.join(saved, "latest"), encoding="utf-8") as file:
         step = os.path.join(saved, file.read().strip())
     with open(os.path.join(step, "manifest.json"), encoding="utf-8") as file:
@@ -115,6 +112,14 @@ def our_weights(tool, folder, model, layers=2):
                 values += file.read(4 * piece["elements"])
         weights[parameter["path"]] = (parameter["rows"], parameter["width"], values)
     return weights
+
+
+def our_weights(tool, folder, model, layers=2):
+    """As saved_weights: the initial values, of a step whose learning rate changes nothing."""
+    saved = os.path.join(folder, "weights")
+    ours(tool, job(folder, Case(model, layers=layers), steps=1, rate=1e-30), "--checkpoint.save=" + saved,
+         "--checkpoint.format=full", "--overwrite")
+    return saved_weights(saved)
 
 
 def our_losses(tool, path):

@@ -12,3 +12,13 @@ torch_python() {
     "$environment/bin/python" -m pip install --quiet "torch==$version" "numpy<3" >&2
     echo "$environment/bin/python"
 }
+
+# with_torch SCRIPT ARGUMENT...: runs it with that interpreter and --tool, our shardscope-train: that of the folder $BIN, if
+# it is set, else one that is built first.
+with_torch() {
+    local script=$1 bin=${BIN:-build/release/bin} python
+    shift
+    [ -n "${BIN:-}" ] || scripts/build.sh release shardscope-train >&2
+    python=$(torch_python)
+    exec "$python" "$script" --tool "$bin/shardscope-train" "$@"
+}
