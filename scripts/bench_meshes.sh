@@ -18,9 +18,9 @@ trap 'rm -rf "$folder"' EXIT
 timed() { # TEXT ARGUMENT...: runs shardscope-train and prints its time and memory
     local text=$1
     shift
-    /usr/bin/time -o "$folder/time" -f '%e %U %M' "$bin/shardscope-train" "$@" >"$folder/out" 2>"$folder/log" ||
+    /usr/bin/time -o "$folder/time" -f '%e %U %S %M' "$bin/shardscope-train" "$@" >"$folder/out" 2>"$folder/log" ||
         { cat "$folder/log" >&2; exit 1; }
-    awk -v text="$text" '{ printf "%-64s %7.2f %7.2f %7.0f\n", text, $1, $2, $3 / 1024 }' "$folder/time"
+    awk -v text="$text" '{ printf "%-64s %7.2f %7.2f %7.0f\n", text, $1, $2 + $3, $4 / 1024 }' "$folder/time"
 }
 
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)

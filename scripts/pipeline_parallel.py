@@ -4,6 +4,7 @@
 import argparse
 import dataclasses
 import itertools
+import math
 import os
 import re
 import sys
@@ -155,8 +156,9 @@ def compare(theirs, ours, show):
     for column, of in (("actions", actions), ("messages", messages), ("collectives", collectives)):
         a, b = of(theirs), of(ours)
         equal = sum(x == y for x, y in zip(a, b)) if len(a) == len(b) else 0
-        yield column, len(a), equal
-        if len(a) != equal and show:
+        of_both = max(len(a), len(b))
+        yield column, of_both, equal
+        if of_both != equal and show:
             show_differences(a, b)
 
 
@@ -187,7 +189,7 @@ def main():
             steps = torch_peer.our_steady_steps(arguments.tool, path)
             theirs = torch_peer.run(torch_rank, case, weights[case.model], port, case.places)
             counts = {"actions": [0, 0], "messages": [0, 0], "collectives": [0, 0]}
-            unequal = set()
+            unequal, difference = set(), math.inf
             for rank, (their_losses, seen) in sorted(theirs.items()):
                 if their_losses:
                     difference = max(abs(a / b - 1) for a, b in zip(losses, their_losses))

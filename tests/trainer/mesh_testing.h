@@ -19,6 +19,7 @@ namespace shardscope::trainer::testing {
 
 inline void expect_close(const std::vector<double>& losses, const std::vector<double>& expected,
                          const std::string& what) {
+    ASSERT_FALSE(expected.empty()) << what;
     ASSERT_EQ(losses.size(), expected.size()) << what;
     for (std::size_t i = 0; i < losses.size(); ++i)
         EXPECT_NEAR(losses[i] / expected[i], 1.0, 1e-6) << what << ", step " << i;
@@ -37,8 +38,10 @@ inline double norm_of(const std::vector<float>& values, const std::vector<float>
 }
 
 inline void expect_close(const Gradients& found, const Gradients& expected, const std::string& what) {
+    ASSERT_FALSE(expected.empty()) << what;
     ASSERT_EQ(found.size(), expected.size()) << what;
     for (const auto& [path, gradient] : expected) {
+        ASSERT_TRUE(found.contains(path)) << what << ", " << path;
         ASSERT_EQ(found.at(path).size(), gradient.size()) << what << ", " << path;
         EXPECT_GT(norm_of(gradient), 0) << what << ", " << path;
         EXPECT_LE(norm_of(found.at(path), gradient), 1e-6 * norm_of(gradient)) << what << ", " << path;

@@ -227,7 +227,6 @@ TEST_F(GoingOn, TiedEmbeddingsOfAPipelineAreSavedOnce) {
     }
 }
 
-// 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 // Ranks have all experts, half of them or one; the optimizer's state goes with them.
 TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {
     const auto on = [&](int expert, int data, job::ParallelMode mode, job::FsdpLayout layout) {
@@ -255,6 +254,7 @@ TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {
     }
 }
 
+// 2 ranks per replica: ranks 2 and 3 load what ranks 0 and 1 wrote.
 TEST_F(GoingOn, HybridShardIsTheSameBitForBit) {
     job::Job job = on_text(small_gpt(4));
     job.fsdp.sharding_strategy = job::ShardingStrategy::hybrid_shard;

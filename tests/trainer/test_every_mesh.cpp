@@ -161,6 +161,7 @@ std::vector<MeshCase> every_mesh() {
         const MeshCase tensor{.tensor = 2}, sequence{.tensor = 2, .sequence = true}, context{.context = 2},
             ring{.context = 2, .ring = true}, expert{.expert = 2, .data = 2}, pipeline{.pipeline = 2},
             fsdp{.data = 2, .fsdp = true};
+        add({tensor, pipeline, fsdp});
         add({sequence, pipeline, fsdp});
         add({sequence, ring, pipeline});
         add({tensor, context, fsdp});
@@ -245,8 +246,23 @@ TEST_P(EveryMesh, HasTheLossesAndGradientsOfOneRank) {
     }
 }
 
-TEST(EveryMesh, IsMoreThanSixtyMeshes) {
-    EXPECT_GE(every_mesh().size(), 60U);
+// 215 meshes: no axis and no model may drop out unseen.
+TEST(EveryMesh, AreAxesAndPairsOfEachModel) {
+    std::map<Model, int> meshes, of_three;
+    for (const MeshCase& mesh : every_mesh()) {
+        const int axes = (mesh.tensor > 1 ? 1 : 0) + (mesh.context > 1 ? 1 : 0) +
+                         (mesh.pipeline > 1 ? 1 : 0) + (mesh.data > 1 ? 1 : 0) + (mesh.expert > 1 ? 1 : 0);
+        EXPECT_GE(axes, 1) << name_of(mesh);
+        ++meshes[mesh.model];
+        of_three[mesh.model] += axes >= 3 ? 1 : 0;
+    }
+    EXPECT_EQ(meshes, (std::map<Model, int>{{Model::mlp, 14},
+                                            {Model::gpt, 37},
+                                            {Model::gpt_tied, 37},
+                                            {Model::llama, 35},
+                                            {Model::moe_gpt, 47},
+                                            {Model::moe_llama, 45}}));
+    for (const auto& [model, count] : of_three) EXPECT_GE(count, 1) << name_of({.model = model});
 }
 
 }  // namespace TEST_FILE

@@ -235,6 +235,21 @@ TEST(ExpertParallelism, WithACapacityTrainsButNotAsOneRankDoes) {
     EXPECT_LT(two.back(), two.front());
 }
 
+TEST(ExpertParallelism, RefusesToExcludeDividedExperts) {
+    const SampleText text;
+    job::Job job = on_mesh(job_of(job::ModelType::gpt, text, 2), {2, 2});
+    job.fsdp.exclude.names = {"MixtureOfExperts"};
+    EXPECT_NO_THROW(sharding::Program{job});
+    job.fsdp.exclude.names = {"Experts"};
+    try {
+        const sharding::Program program(job);
+        FAIL() << "accepted";
+    } catch (const job::JobError& error) {
+        EXPECT_NE(std::string(error.what()).find("fsdp.exclude: experts that an expert group divides"),
+                  std::string::npos);
+    }
+}
+
 TEST(ExpertParallelism, GoesWithAPipeline) {
     const SampleText text;
     job::Job job = job_of(job::ModelType::llama, text, 2);

@@ -326,6 +326,15 @@ TEST(Gradients, OfEqualExpertsAreThoseOfOne) {
         for (std::size_t i = 0; i < of_two.size(); ++i) of_two[i] = values[grouped ? i % values.size() : i];
     }
     EXPECT_NEAR(two.loss(), one.loss(), 1e-6);
+    const std::map<int, Floats> of_both = two.gradients(), of_one = one.gradients();
+    for (const Parameter* parameter : one.tree().parameters) {
+        if (parameter->path.find("router") != std::string::npos) continue;
+        const Floats &both = of_both.at(parameter->id), &expected = of_one.at(parameter->id);
+        Floats sum(expected.size());
+        for (std::size_t i = 0; i < both.size(); ++i) sum[i % sum.size()] += both[i];
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            ASSERT_NEAR(sum[i], expected[i], 1e-6) << parameter->path << ", element " << i;
+    }
 }
 
 // An untrained language model: about ln 256 = 5.545 nats per byte.

@@ -141,10 +141,9 @@ TEST(JobChecks, OfAContextGroup) {
         refused("tensor = 2\ncontext = 8"),
         "job.toml:10: parallel.context: 8 ranks in tensor groups of 2 cannot be cut into context groups of "
         "8; the nearest number of ranks that works is 4");
-    EXPECT_EQ(
-        refused("context = 4\npipeline = 4"),
-        "job.toml:10: parallel.pipeline: 8 ranks in tensor groups of 1 and context groups of 4 cannot be "
-        "cut into 4 places of a pipeline; the nearest number of places that works is 2");
+    EXPECT_EQ(refused("context = 4\npipeline = 4"),
+              "job.toml:10: parallel.pipeline: 8 ranks in context groups of 4 cannot be "
+              "cut into 4 places of a pipeline; the nearest number of places that works is 2");
     EXPECT_EQ(
         refused("context = 4", "type = 'gpt'\ncontext = 20"),
         "job.toml:10: parallel.context: 20 tokens cannot be cut into 8 chunks, two for each of 4 ranks; "

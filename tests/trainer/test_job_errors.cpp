@@ -250,6 +250,10 @@ TEST(JobErrors, NameTheKeyToChangeIfKeysConflict) {
         {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nbackward_prefetch = 'NONE'",
          "job.toml:6: fsdp.backward_prefetch: the schedule of a pipeline says when units are gathered and "
          "freed; omit the key"},
+        {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nlayout = 'fsdp2'\n[[fsdp.unit]]\nmatch = "
+         "'path:net.0'\nreshard_after_forward = false",
+         "job.toml:7: fsdp.unit: the schedule of a pipeline says when units are gathered and freed; omit the "
+         "key"},
         {"[run]\nranks = 2\n[parallel]\npipeline = 2\n[fsdp]\nlayout = 'fsdp2'\nreshard_after_forward = "
          "'true'",
          "job.toml:7: fsdp.reshard_after_forward: the schedule of a pipeline says when units are gathered "

@@ -137,9 +137,33 @@ TEST(MeshSearch, LeavesOutOnlyMeshesOfExpertsThatCannotWin) {
 TEST(MeshSearch, LeavesOutTheSameRowsOnSeveralThreads) {
     const Searched searched(1e9);
     const std::vector<Row> one = searched.pruned(1), three = searched.pruned(3);
+    ASSERT_EQ(one.size(), three.size());
     for (std::size_t i = 0; i < one.size(); ++i) {
         EXPECT_EQ(one[i].outcome, three[i].outcome) << i;
         EXPECT_EQ(one[i].times.step, three[i].times.step) << i;
+    }
+}
+
+// Stages of unequal numbers of layers, and a schedule that is in no table, have no bound.
+TEST(MeshSearch, SimulatesWhatItHasNoBoundFor) {
+    for (const std::string schedule : {"1f1b", "a.csv", "a typing error"}) {
+        const bool known = schedule == "1f1b";
+        const Planned planned("[parallel]\npipeline = 2\nstages = \"cost\"\n[train]\naccumulation = 2\n",
+                              two_a_node(1e9));
+        const std::vector<Given> given = {{"run.ranks", {"4"}},
+                                          {"parallel.tensor", {"1"}},
+                                          {"parallel.pipeline", {"2"}},
+                                          {"parallel.schedule", {schedule}},
+                                          {"parallel.mode", {"fsdp"}}};
+        const std::vector<Candidate> all = mesh_candidates(given, planned.make_job);
+        ASSERT_FALSE(all.empty());
+        for (const Row& row : search_meshes(all, planned.make_job, planned.cluster_of)) {
+            EXPECT_EQ(row.least_step, 0);
+            EXPECT_EQ(row.can_be(), known) << row.reason;
+            if (!row.can_be()) {
+                EXPECT_THAT(row.reason, HasSubstr("parallel.schedule"));
+            }
+        }
     }
 }
 
@@ -173,10 +197,13 @@ TEST(MeshSearch, SaysWhereTheTimeOfOtherMeshesGoes) {
 TEST(MeshSearch, SaysWhichMeshesDoNotFit) {
     const std::vector<Row> rows = Searched(1e6).pruned(1);
     EXPECT_EQ(best(rows), nullptr);
+    int excluded = 0;
     for (const Row& row : rows) {
         if (row.outcome != Outcome::excluded) continue;
+        ++excluded;
         EXPECT_THAT(row.reason, HasSubstr("do not fit"));
     }
+    EXPECT_GT(excluded, 0);
 }
 
 }  // namespace TEST_FILE

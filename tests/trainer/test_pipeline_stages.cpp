@@ -191,11 +191,20 @@ TEST(PipelineStages, HoldWhatTheirChunksInFlightNeed) {
         const auto peak = [&](int place) { return roles[static_cast<std::size_t>(place)].peak.bytes; };
         for (int place = 2; place + 1 < kPlaces; ++place)
             EXPECT_EQ(peak(place) - peak(1), in_flight(place) - in_flight(1)) << name << ", place " << place;
-        fmt::print(
-            "{}: place 1 has {} bytes at its peak, of which {} are of {} chunks in flight and gradients "
-            "sent\n",
-            name, peak(1), in_flight(1), kind.form.peak_chunks(shape, 1));
     }
+}
+
+TEST(PipelineStages, RefusesTiedEmbeddingsWhoseStagesAreNotNeighbours) {
+    const SampleText text;
+    job::Job job = pipeline_job(Kind::gpt, text);
+    job.train.accumulation = 1;
+    const OwnSchedule own("0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n6F0,7F0,7B0,6B0\n4F0,5F0,5B0,4B0\n");
+    EXPECT_EQ(own.refusal_of(own.of(job, 4, 2)), "");
+    job.model.tied_embeddings = true;
+    EXPECT_EQ(own.refusal_of(own.of(job, 4, 2)),
+              "model.tied_embeddings: own.csv has the first stage on rank 0 and the last on rank 2, which "
+              "exchange the gradient of their copies and are not neighbours; let them be neighbours, or omit "
+              "the key");
 }
 
 TEST(PipelineStages, RefusesNamesThatMakeNoStages) {
@@ -209,12 +218,13 @@ TEST(PipelineStages, RefusesNamesThatMakeNoStages) {
         saying("blocks.1,blocks.2"),
         "parallel.stages: 2 layers named, which makes 3 stages, not the 4 of 4 places with 1 each; name 3");
     EXPECT_EQ(saying("blocks.1,head,blocks.2"),
-              "parallel.stages: \"head\" is no layer; the layers are blocks.0 to blocks.7");
+              "parallel.stages: \"head\" is not a layer; the layers are blocks.0 to blocks.7");
     EXPECT_EQ(
         saying("blocks.3,blocks.3,blocks.4"),
         "parallel.stages: blocks.3 leaves the stage before it without a layer; name the first layer of each "
         "stage but the first, in the order of the model");
     EXPECT_NE(saying("even"), "");
+    EXPECT_NE(saying("blocks.1,blocks.2,blocks.3,"), "") << "nothing is named after the last comma";
 }
 
 TEST(PipelineStages, RefusesWhatDoesNotFitAndNamesTheNearestThatDoes) {

@@ -90,8 +90,17 @@ TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {
     ASSERT_FALSE(copies.empty());
     for (const job::Job& job : copies) EXPECT_EQ(job.fsdp.sharding_strategy, job::ShardingStrategy::no_shard);
     // With a pipeline too, one group of each size: its schedule says when units are freed.
-    for (const job::Job& job : Meshed(8).jobs({{"parallel.pipeline", {"2"}}, {"parallel.mode", {"fsdp"}}}))
+    const std::vector<job::Job> staged =
+        Meshed(8).jobs({{"parallel.pipeline", {"2"}}, {"parallel.mode", {"fsdp"}}});
+    ASSERT_FALSE(staged.empty());
+    for (const job::Job& job : staged)
         EXPECT_NE(job.fsdp.sharding_strategy, job::ShardingStrategy::shard_grad_op);
+    // Where a backward is split, recomputation is tried if it is given.
+    EXPECT_FALSE(Meshed(8)
+                     .jobs({{"parallel.pipeline", {"2"}},
+                            {"parallel.schedule", {"zb_h1"}},
+                            {"memory.activation_checkpointing", {"module:Block"}}})
+                     .empty());
     EXPECT_THROW(Meshed(8).candidates({{"parallel.mode", {"ddp"}}, {"fsdp.shard_group", {"2"}}}),
                  job::JobError);
     try {

@@ -51,7 +51,7 @@ job::Job llama_70b() {
 }
 
 // Ranks of a context group, within nodes and across them, in a pipeline or not: the simulated ranks' messages
-// find each other, and a ring hides transfers that gathered keys and values expose.
+// find each other.
 TEST(SimJobs, OfContextGroupsEndWithBothExchanges) {
     const Cluster cluster = load_cluster("h100_ib");
     const auto job_with = [](int context, int pipeline, job::ContextExchange exchange) {

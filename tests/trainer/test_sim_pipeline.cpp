@@ -156,8 +156,6 @@ TEST_P(SimulatedPipeline, IdlesAsItsReplayAndItsClosedFormSay) {
                 }
                 ++replayed;
             }
-            if (m == 8 && costs.forward == 1 && costs.weight == 1)
-                fmt::print("{}: makespan {}, bubble {}\n", what, makespan, text_of(expected.bubble()));
         }
     }
     EXPECT_GE(replayed, 4);

@@ -32,10 +32,9 @@ std::vector<OfJob> jobs_of(const std::vector<Row>& rows) {
     std::vector<OfJob> jobs;
     for (const Row& row : rows) {
         if (!row.fits()) continue;
-        const std::string job = planner::job_key(row);
-        auto own =
-            std::find_if(jobs.begin(), jobs.end(), [&](const OfJob& known) { return known.job == job; });
-        if (own == jobs.end()) own = jobs.insert(jobs.end(), {.job = job});
+        auto own = std::find_if(jobs.begin(), jobs.end(),
+                                [&](const OfJob& known) { return known.job == row.of_job; });
+        if (own == jobs.end()) own = jobs.insert(jobs.end(), {.job = row.of_job});
         keep_faster(own->best, row);
         keep_faster(row.job.parallel.pipeline > 1 ? own->with_pipeline : own->one_place, row);
     }
@@ -73,9 +72,9 @@ std::string jobs_table(const std::vector<OfJob>& jobs) {
 std::string reason_text(const Row& best, const std::vector<Row>& rows, const std::string& job) {
     const std::vector<planner::Rival> rivals = planner::rivals_of(best, rows);
     if (rivals.empty()) return "";
-    std::string out = fmt::format("\nWhy row {}{}{}: {}\n  its step of {} ms: {}\n", best.number,
-                                  job.empty() ? "" : " with ", job, placement_text(best.axes),
-                                  ms(best.mean_step_s), parts_text(best));
+    std::string out = fmt::format(
+        "\nWhy row {}{}{}: {}\n  its last step takes {} ms on average over the ranks: {}\n", best.number,
+        job.empty() ? "" : " with ", job, placement_text(best.axes), ms(best.mean_step_s), parts_text(best));
     for (const planner::Rival& rival : rivals)
         out += fmt::format("  {}, row {}{}{}: {}\n", rival.mesh, rival.row->number,
                            rival.row->axes.empty() ? "" : ": ", placement_text(rival.row->axes), rival.loses);

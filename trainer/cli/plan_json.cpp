@@ -23,10 +23,8 @@ nlohmann::ordered_json row_json(const std::vector<Row>& rows, const Row& row) {
     json["outcome"] = planner::name(row.outcome);
     json["settings"] = settings_json(row.settings);
     if (!row.reason.empty()) json["reason"] = row.reason;
-    if (row.least_step > 0) {
-        json["least_bytes"] = row.least_bytes;
-        json["least_step_us"] = row.least_step * 1e6;
-    }
+    if (row.least_bytes > 0) json["least_bytes"] = row.least_bytes;
+    if (row.least_step > 0) json["least_step_us"] = row.least_step * 1e6;
     if (!row.can_be()) return json;
     json["limit_bytes"] = row.limit;
     json["peak_bytes"] = row.peak.bytes;

@@ -168,9 +168,8 @@ std::string meshes_table(const PlanResult& result) {
     std::vector<std::string> jobs;  // in their order
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
-        const std::string job = planner::job_key(row);
-        if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) jobs.push_back(job);
-        const Row*& own = best[{job, row.job.parallel.tensor, row.job.parallel.pipeline}];
+        if (std::find(jobs.begin(), jobs.end(), row.of_job) == jobs.end()) jobs.push_back(row.of_job);
+        const Row*& own = best[{row.of_job, row.job.parallel.tensor, row.job.parallel.pipeline}];
         if (!own || planner::before(&row, own)) own = &row;
     }
     if (best.size() < 2) return "";

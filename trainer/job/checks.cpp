@@ -231,7 +231,8 @@ void Checks::attention() {
         return;
     }
     const int head_width = model.width / model.heads;
-    // Partial results are merged by the sums that fused attention keeps; its kernels are its own.
+    // Partial results are merged by the sums that fused attention keeps. A context group's attention has
+    // kernels of its own, without the limits below.
     if (job_.parallel.context > 1) {
         if (model.attention == AttentionKind::plain)
             refuse(
@@ -376,10 +377,12 @@ void Checks::mesh() const {
     if (left % pipeline != 0) {
         refuse("parallel.pipeline", "run.ranks",
                fmt::format(
-                   "{} ranks in tensor groups of {}{} cannot be cut into {} places of a pipeline; the "
-                   "nearest number of places that works is {}",
-                   ranks, tensor,
-                   parallel.context > 1 ? fmt::format(" and context groups of {}", parallel.context) : "",
+                   "{} ranks{}{} cannot be cut into {} places of a pipeline; the nearest number of places "
+                   "that works is {}",
+                   ranks, in_groups,
+                   parallel.context > 1
+                       ? fmt::format("{} context groups of {}", tensor > 1 ? " and" : " in", parallel.context)
+                       : "",
                    pipeline, nearest(pipeline, left)));
     }
     const int axes = (tensor > 1 ? 1 : 0) + (parallel.context > 1 ? 1 : 0) + (pipeline > 1 ? 1 : 0) +
@@ -436,6 +439,7 @@ void Checks::strategy() {
         };
         by_schedule("fsdp.forward_prefetch", job_.fsdp.forward_prefetch);
         by_schedule("fsdp.backward_prefetch", job_.fsdp.backward_prefetch != defaults.backward_prefetch);
+        by_schedule("fsdp.unit", !job_.fsdp.unit.empty());
         by_schedule("fsdp.reshard_after_forward",
                     job_.fsdp.reshard_after_forward != defaults.reshard_after_forward);
     } else {

@@ -285,11 +285,11 @@ std::vector<Key> make_keys() {
                       "the order of their forwards and backwards: a name that the verb schedule lists, or "
                       "FILE.csv with the actions of each place"),
         parallel.integer("virtual_stages", &ParallelSection::virtual_stages, 1, 64,
-                         "stages of each place; more than 1 with an interleaved schedule"),
+                         "stages of each place; the schedule says how many it takes"),
         parallel.parsed(
             "order", &ParallelSection::order, parse_order,
-            "the axes of the ranks, outermost first: pipeline, data (shard groups inside), context, "
-            "expert (the inner part of dp and cp) and tensor"),
+            "the axes of the ranks, outermost first: pp (pipeline), dp (data, shard groups inside), cp "
+            "(context), ep (expert, the inner part of dp and cp; may be omitted) and tp (tensor)"),
         parallel.text(
             "stages", &ParallelSection::stages,
             "the layers of each stage: blocks (as many in each), cost (as equal FLOPs as possible), "

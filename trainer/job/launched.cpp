@@ -60,7 +60,7 @@ void apply_launcher(Job& job, const Launched& launched, const Origins& origins) 
     FsdpSection& fsdp = job.fsdp;
     if (job.parallel.mode == ParallelMode::fsdp && traits(fsdp.sharding_strategy).in_groups &&
         fsdp.shard_group == 0 && launched.local_ranks < launched.ranks) {
-        // Nodes and the places of a pipeline begin at different ranks: a group ends at both.
+        // A group crosses neither the end of a node nor that of a place of the pipeline.
         fsdp.shard_group =
             std::gcd(std::max(1, launched.local_ranks / (job.parallel.tensor * job.parallel.context)),
                      std::max(1, job.data_ranks()));

@@ -41,7 +41,7 @@ std::string to_text(const MeshOrder& order) {
 }
 
 MeshOrder parse_order(const std::string& text) {
-    MeshOrder order;  // what is known of it, each axis once
+    MeshOrder order;  // the axes that the text names, without repetitions
     const std::vector<std::string_view> parts = split(text);
     for (const std::string_view part : parts) {
         const auto* const name = std::find(kAxisNames.begin(), kAxisNames.end(), part);
@@ -51,7 +51,7 @@ MeshOrder parse_order(const std::string& text) {
     }
     const bool has_experts = std::find(order.begin(), order.end(), MeshAxis::ep) != order.end();
     bool is_order = order.size() == parts.size();
-    for (const MeshAxis axis : kDefaultOrder) {  // those that are missing, before what follows them there
+    for (const MeshAxis axis : kDefaultOrder) {  // each missing axis, before the next one in this order
         if (std::find(order.begin(), order.end(), axis) != order.end()) continue;
         is_order = is_order && axis == MeshAxis::ep;
         order.insert(std::find_if(order.begin(), order.end(), [&](MeshAxis other) { return other > axis; }),

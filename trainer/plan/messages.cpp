@@ -21,7 +21,8 @@ namespace shardscope::trainer::plan {
 namespace {
 
 constexpr int kWholePipeline = -1;
-constexpr int kRing = -2;  // the neighbours in the context group, which are as far as this rank
+// The neighbours in the context group, which have the same Plan and are taken to be at the same operation.
+constexpr int kRing = -2;
 
 // A point in a stream: that many of its items have ended.
 struct Point {
@@ -308,7 +309,7 @@ class Checker {
         return -1;
     }
 
-    // What a place waits in and needs another place for; none: it has ended.
+    // The item at which a place waits for another place; none: it has ended.
     std::optional<Blocked> blocked_at(std::size_t place) const {
         const Place& own = places_[place];
         if (own.next < own.plan->ops.size()) {

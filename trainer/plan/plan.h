@@ -28,12 +28,12 @@ using traces::schema::Phase;
 using BufferId = std::int32_t;  // index into Plan::buffers; ids below Program::persistent live across Plans
 using EventId = std::int32_t;   // a slot that holds the latest (stream, sequence) recorded into it
 
-// The streams of a rank, as in FSDP1. pre_unshard does what a shard needs before its gather (copy from the
-// host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself, synchronously.
-// Messages between pipeline stages: `send` to the next place, `receive` from the previous one, `send_back`
-// and `receive_back` the other two. One that waits for its other end then holds up neither what is received
-// nor the other neighbour.
-// Those of a ring have streams of their own, which do not wait for a stage.
+// The streams of a rank. The first four are FSDP1's: pre_unshard does what a shard needs before its gather
+// (copy from the host, conversion). A kernel, memcpy or memset on `host` is done by the host thread itself,
+// synchronously. Messages between pipeline stages: `send` to the next place, `receive` from the previous one,
+// `send_back` to the previous one, `receive_back` from the next; in a pipeline of two, whose other place is
+// both, only the first two are used. A message that waits for its other end so holds up neither what is
+// received nor the other neighbour. Messages of a ring have streams of their own, which wait for no stage.
 enum class Stream : std::int8_t {
     host = -1,
     compute = 0,

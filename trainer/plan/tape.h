@@ -70,7 +70,7 @@ class Tape {
     // Runs all nodes in reverse order.
     void backward();
     // The same in two parts, for a pipeline: the gradient of the input (I), later those of the parameters
-    // (W). What the second part needs is kept until then; of a recomputed forward, too.
+    // (W). What the second part needs is kept until then, also if the forward was recomputed.
     void backward_input();
     void weights();
 

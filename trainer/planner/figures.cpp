@@ -38,7 +38,7 @@ MostExposed most_exposed(const sharding::Program& program, const std::vector<sim
     return most;
 }
 
-// Copies of shards, and a world that is one axis, are the axis "data" or the only one there is.
+// Adds to the axis that the group lies along; collectives of other groups (all experts' data) are of "data".
 void add_exposed(plan::Group group, double seconds, std::vector<MeshAxis>& axes) {
     const std::string_view name = group == plan::Group::tensor    ? "tensor"
                                   : group == plan::Group::context ? "context"

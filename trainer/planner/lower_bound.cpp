@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -244,6 +243,10 @@ LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
     const job::Job& job = row.job;
     if (job.model.type == job::ModelType::mlp) return {};  // its layers may be pairs, and it is small
     if (job.parallel.context > 1) return {};               // its collectives are not counted here
+    // Below, the stages have equal numbers of layers, and the schedule is one that has a name.
+    if (job.parallel.pipeline > 1 && (job.parallel.stages != job::ParallelSection().stages ||
+                                      pipeline::find_schedule(job.parallel.schedule) == nullptr))
+        return {};
     try {
         const pipeline::Schedule schedule = schedule_of(job);
         const bool splits = std::any_of(

@@ -1,6 +1,9 @@
 // What a configuration cannot stay below, from a few operations and the schedule alone, so that a search need
 // not plan and simulate what cannot win.
 //
+// Unknown (0) are those of an mlp, of context groups, and of a pipeline whose schedule is a file or whose
+// stages differ in layers (parallel.stages). Of a model with experts only the bytes are known.
+//
 // A pipeline of two layers is planned on two places; it gives the kernels, the collectives between them, the
 // parameters and the saved activations of a layer, and of what comes before the first and after the last.
 //
@@ -23,7 +26,7 @@ namespace shardscope::trainer::planner {
 
 struct LowerBound {
     std::int64_t bytes = 0;  // allocated on some rank
-    double seconds = 0;      // per step; 0: unknown, as it is of a model with experts
+    double seconds = 0;      // per step
 };
 
 // For the rows of one search. Safe to call from several threads.

@@ -1,6 +1,7 @@
 #include "trainer/planner/mesh_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -42,6 +43,7 @@ class MeshSearch {
         for (std::size_t i = 0; i < all.size(); ++i) {
             rows_[i].number = static_cast<int>(i) + 1;
             rows_[i].settings = all[i].settings;
+            rows_[i].of_job = all[i].of_job;
         }
     }
 
@@ -52,7 +54,7 @@ class MeshSearch {
         for (std::size_t i = 0; i < rows_.size(); ++i) {
             const Row& row = rows_[i];
             if (row.outcome != Outcome::not_run) continue;
-            kinds[{job_key(row), row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}].push_back(
+            kinds[{row.of_job, row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}].push_back(
                 {i, bounds_[i]});
         }
         for (auto& [key, kind] : kinds) {

@@ -106,7 +106,11 @@ class Meshes {
                     if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
-                    std::erase_if(some, leaves_out_recomputation);
+                    if (!find_given(given_, kCheckpointing)) {
+                        std::erase_if(some, [&](const Settings& own) {
+                            return leaves_out_recomputation(own) && !is_of_the_job(own);
+                        });
+                    }
                     all.insert(all.end(), std::make_move_iterator(some.begin()),
                                std::make_move_iterator(some.end()));
                 }
@@ -116,6 +120,17 @@ class Meshes {
     }
 
   private:
+    // Whether a pipeline's schedule and its recomputation are those of the job.
+    bool is_of_the_job(const Settings& settings) const {
+        const auto has = [&](const char* key, const std::string& value) {
+            return std::any_of(settings.begin(), settings.end(), [&](const job::Override& own) {
+                return own.key == key && own.value == value;
+            });
+        };
+        return job_.parallel.pipeline > 1 && has(kSchedule, job_.parallel.schedule) &&
+               has(kVirtualStages, std::to_string(job_.parallel.virtual_stages)) &&
+               has(kCheckpointing, text_of(job_, kCheckpointing));
+    }
     std::vector<std::string> only(const char* key, const std::string& value) const {
         const std::vector<std::string>* own = find_given(given_, key);
         return own ? *own : std::vector<std::string>{value};
@@ -309,18 +324,6 @@ std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const Jo
             "per step; give fewer of them");
     }
     return all;
-}
-
-std::string job_key(const Row& row) {
-    static constexpr std::array kWithPrecision = {kParam, kReduce};  // what DDP cannot have is left out there
-    std::string key;
-    for (const job::Override& own : row.settings) {
-        const auto is_own = [&](const char* decided) { return own.key == decided; };
-        if (std::none_of(kOfMeshes.begin(), kOfMeshes.end(), is_own) &&
-            std::none_of(kWithPrecision.begin(), kWithPrecision.end(), is_own))
-            key += own.key + "=" + own.value + "\n";
-    }
-    return key;
 }
 
 std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,

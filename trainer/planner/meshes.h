@@ -15,10 +15,6 @@ namespace shardscope::trainer::planner {
 // Throws JobError as candidates() does.
 std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job);
 
-// Rows with the same key are meshes of the same job: the keys that a space of meshes does not decide are
-// equal.
-std::string job_key(const Row& row);
-
 // The axes with several ranks, the innermost first, and how their groups lie on the nodes.
 std::vector<MeshAxis> mesh_axes(const plan::Mesh& mesh, const sim::Cluster& cluster,
                                 const std::vector<job::SlowLink>& slow_links = {});

@@ -88,7 +88,6 @@ bool is_nearer(const Row& a, const Row& b) {
 }  // namespace
 
 std::vector<Rival> rivals_of(const Row& best, const std::vector<Row>& rows) {
-    const std::string job = job_key(best);
     const bool tensor = best.job.parallel.tensor > 1, pipeline = best.job.parallel.pipeline > 1;
     struct Mesh {
         std::string name;
@@ -106,7 +105,7 @@ std::vector<Rival> rivals_of(const Row& best, const std::vector<Row>& rows) {
             if ((row.job.parallel.tensor > 1) != mesh.tensor ||
                 (row.job.parallel.pipeline > 1) != mesh.pipeline)
                 continue;
-            if (job_key(row) == job && (!nearest || is_nearer(row, *nearest))) nearest = &row;
+            if (row.of_job == best.of_job && (!nearest || is_nearer(row, *nearest))) nearest = &row;
         }
         if (!nearest) continue;
         rivals.push_back(

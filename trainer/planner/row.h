@@ -55,6 +55,7 @@ struct MeshAxis {
 struct Row {
     int number = 0;  // number of the candidate, from 1: the same in every search of a space
     std::vector<job::Override> settings;  // all differences from the job file
+    std::string of_job;                   // Candidate::of_job
     job::Job job;                         // as loaded; not set if the configuration is impossible
     Outcome outcome = Outcome::not_run;
     std::string reason;  // a sentence, if it is impossible, too large or excluded

@@ -120,7 +120,13 @@ std::vector<Strategy> Space::strategies() const {
         if (mode == "fsdp") {
             const Values names =
                 values(kSharding, {"FULL_SHARD", "SHARD_GRAD_OP", "HYBRID_SHARD", "NO_SHARD"});
-            for (const std::string& name : names) add_sharded(name, all);
+            for (const std::string& name : names) {
+                // The schedule of a pipeline frees units, so that the two strategies are one.
+                if (name == "SHARD_GRAD_OP" && job_.parallel.pipeline > 1 && !given(kSharding) &&
+                    name != text_of(job_, kSharding))
+                    continue;
+                add_sharded(name, all);
+            }
         } else if (mode == "ddp") {
             for (const std::string& sharded : values(kShardOptimizer, {"false", "true"}))
                 all.push_back({{{kMode, mode}, {kShardOptimizer, sharded}}});
@@ -214,8 +220,8 @@ void Space::combine(const Strategy& strategy, const std::string& layout,
 void Space::add_loops(const Strategy& strategy, std::vector<std::vector<job::Override>>& all) const {
     const auto loop = loop_for(job_);
     if (!loop) return;
-    const bool keeps = strategy.frees && job_.fsdp.unit.empty() && !given(kUnit) &&
-                       job_.fsdp.exclude.names.empty() && !given("fsdp.exclude");
+    const bool keeps = strategy.frees && job_.parallel.pipeline == 1 && job_.fsdp.unit.empty() &&
+                       !given(kUnit) && job_.fsdp.exclude.names.empty() && !given("fsdp.exclude");
     for (std::size_t i = 0, before = all.size(); i < before; ++i) {
         const auto wrap = std::find(all[i].begin(), all[i].end(), job::Override{kWrap, loop->wrap});
         if (wrap == all[i].end()) continue;
@@ -328,16 +334,18 @@ std::vector<Candidate> combine_jobs(const std::vector<Given>& given, std::span<c
     std::vector<Candidate> all;
     std::optional<job::JobError> problem;
     for (const auto& settings : outer) {
+        std::string of_job;
+        for (const job::Override& own : settings) of_job += own.key + "=" + own.value + "\n";
         try {
             const job::Job job = job_of(settings, make_job);
             for (const auto& more : combinations(settings, job)) {
-                Candidate& candidate = all.emplace_back(Candidate{settings});
+                Candidate& candidate = all.emplace_back(Candidate{settings, of_job});
                 for (const job::Override& setting : more) set(candidate.settings, setting);
             }
         } catch (const job::JobError& error) {
             if (outer.size() == 1) throw;
             problem = error;
-            all.push_back({settings});  // becomes a row with the reason
+            all.push_back({settings, of_job});  // becomes a row with the reason
         }
         if (all.size() > kMostCandidates) {
             throw job::JobError(fmt::format(

@@ -32,6 +32,7 @@ void multiply(std::vector<std::vector<job::Override>>& all, const std::string& k
 
 struct Candidate {
     std::vector<job::Override> settings;  // each key once, including those from the command line
+    std::string of_job;                   // "key=value\n" of those that the space does not decide
 };
 
 // Makes the job with these settings. Throws JobError if it is impossible.

@@ -60,15 +60,14 @@ Ddp::Ddp(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree,
 
 std::vector<std::vector<const model::Parameter*>> Ddp::by_group(
     const std::vector<const model::Parameter*>& parameters) const {
-    std::vector<std::vector<const model::Parameter*>> parts(1);
+    std::vector<std::vector<const model::Parameter*>> parts;
     for (const bool experts : {false, true}) {
         std::vector<const model::Parameter*> part;
         for (const model::Parameter* p : parameters)
             if (p->is_cut(plan::Group::expert) == experts) part.push_back(p);
-        if (part.empty()) continue;
-        if (parts.back().empty()) parts.pop_back();
-        parts.push_back(std::move(part));
+        if (!part.empty()) parts.push_back(std::move(part));
     }
+    if (parts.empty()) parts.emplace_back();
     return parts;
 }
 
@@ -316,8 +315,7 @@ void Ddp::launch_ready_buckets() {
 // the ranks that divide them, too; and that of the ranks of a context group, whose sum and not average is
 // meant, is multiplied by their number.
 double Ddp::final_divisor(const OptimizerSlot& slot) const {
-    if (!accumulation_sync_) return 1;
-    if (!repeats_sums()) return micro_.count;
+    if (!repeats_sums()) return 1;
     return static_cast<double>(micro_.count) * (slot.of_experts() ? mesh_.expert : 1) / mesh_.context;
 }
 

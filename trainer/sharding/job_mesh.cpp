@@ -51,4 +51,13 @@ plan::Mesh mesh_of(const job::Job& job) {
     return mesh;
 }
 
+job::Job on_one_tensor_group(job::Job job) {
+    job.parallel.mode = job::ParallelMode::none;
+    job.ddp.shard_optimizer = false;
+    job.run.ranks = job.parallel.tensor;
+    job.parallel.context = job.parallel.expert = job.parallel.pipeline = job.parallel.virtual_stages = 1;
+    job.parallel.context_exchange = job::ContextExchange::allgather;
+    return job;
+}
+
 }  // namespace shardscope::trainer::sharding

@@ -20,13 +20,9 @@ namespace {
 // To generate text, one rank holds everything and reads one sample.
 job::Job job_for(job::Job job, Purpose purpose) {
     if (purpose == Purpose::train) return job;
-    job.parallel.mode = job::ParallelMode::none;
-    job.ddp.shard_optimizer = false;
-    job.run.ranks = job.parallel.tensor = job.parallel.context = job.parallel.pipeline = 1;
-    job.parallel.virtual_stages = 1;
-    job.parallel.context_exchange = job::ContextExchange::allgather;
-    job.parallel.expert = 1;
+    job.parallel.tensor = 1;
     job.parallel.sequence = false;
+    job = on_one_tensor_group(std::move(job));
     job.data.batch = 1;
     job.train = {};
     job.precision = {};
@@ -86,7 +82,8 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
     make_plans();
 }
 
-// The schedule and the Plans are this program's own: what is wrong with them is a mistake in it.
+// A schedule from a file has been checked before (stages.cpp): what is wrong here is a mistake in this
+// program.
 void Program::check_messages() const {
     if (mesh().channel_count() == 0) return;
     const auto check = [&](const std::function<const plan::Plan*(const Program&)>& plan_of) {

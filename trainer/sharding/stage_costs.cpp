@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "trainer/sharding/job_mesh.h"
 #include "trainer/sharding/program.h"
 #include "trainer/sharding/stages.h"
 
@@ -14,16 +15,6 @@ namespace {
 
 bool is_of_the_model(plan::Phase phase) {
     return phase == plan::Phase::forward || phase == plan::Phase::backward || phase == plan::Phase::recompute;
-}
-
-// One micro-batch of the model in one piece; a tensor group divides it as it divides the stages.
-job::Job in_one_piece(job::Job job) {
-    job.parallel.mode = job::ParallelMode::none;
-    job.ddp.shard_optimizer = false;
-    job.run.ranks = job.parallel.tensor;
-    job.parallel.pipeline = job.parallel.virtual_stages = job.parallel.expert = job.parallel.context = 1;
-    job.train.accumulation = 1;
-    return job;
 }
 
 }  // namespace
@@ -44,7 +35,9 @@ std::vector<std::int64_t> flops_by_child(const plan::Plan& step, const model::Mo
 }
 
 std::vector<std::int64_t> flops_by_child(const job::Job& job) {
-    const Program whole(in_one_piece(job));
+    job::Job micro_batch = on_one_tensor_group(job);
+    micro_batch.train.accumulation = 1;
+    const Program whole(micro_batch);
     return flops_by_child(whole.step(0), whole.modules(), *parent_of_layers(*whole.modules().root));
 }
 

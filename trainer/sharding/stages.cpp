@@ -118,15 +118,16 @@ struct Layers {
 std::vector<std::size_t> divide_by_name(const job::Job& job, const Layers& layers, int stages) {
     std::vector<std::size_t> firsts = {0};
     std::string_view rest = job.parallel.stages;
-    while (!rest.empty()) {
+    for (bool more = true; more;) {
         const std::size_t end = std::min(rest.find(','), rest.size());
         const std::string name(rest.substr(0, end));
+        more = end < rest.size();
         rest.remove_prefix(std::min(end + 1, rest.size()));
         std::size_t layer = 0;
         while (layer < layers.starts.size() && layers.path(layer) != name) ++layer;
         if (layer == layers.starts.size()) {
             refuse(job, "parallel.stages",
-                   fmt::format("\"{}\" is no layer; the layers are {} to {}", name, layers.path(0),
+                   fmt::format("\"{}\" is not a layer; the layers are {} to {}", name, layers.path(0),
                                layers.path(layers.starts.size() - 1)));
         }
         if (layer <= firsts.back()) {
@@ -199,6 +200,15 @@ void refuse_tied(const job::Job& job, const Stages& stages) {
                            "would reduce at different times; set parallel.mode to \"none\", or use a "
                            "schedule without a V (1f1b, interleaved, ...)",
                            job.parallel.mode == job::ParallelMode::ddp ? "ddp" : "fsdp"));
+    }
+    const int places = job.parallel.pipeline, first = stages.place_of(0),
+              last = stages.place_of(stages.count() - 1);
+    if (const int apart = (last - first + places) % places; apart > 1 && apart < places - 1) {
+        refuse(job, "model.tied_embeddings",
+               fmt::format("{} has the first stage on rank {} and the last on rank {}, which exchange the "
+                           "gradient of their copies and are not neighbours; let them be neighbours, or omit "
+                           "the key",
+                           job.parallel.schedule, first, last));
     }
     if (job.parallel.mode == job::ParallelMode::ddp && job.ddp.shard_optimizer)
         set("ddp.shard_optimizer", "which a sharded optimizer keeps in one buffer with the others");

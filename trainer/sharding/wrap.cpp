@@ -50,6 +50,13 @@ class Wrapping {
             chosen_ = selected(root, wrap_.modules, where(job, "fsdp.wrap"), "fsdp.wrap");
         divides_experts_ = job.parallel.expert > 1;
         excluded_ = selected(root, job.fsdp.exclude, where(job, "fsdp.exclude"), "fsdp.exclude");
+        if (std::any_of(excluded_.begin(), excluded_.end(),
+                        [](const auto* own) { return are_divided(*own); })) {
+            throw job::JobError(where(job, "fsdp.exclude") +
+                                "fsdp.exclude: experts that an expert group divides are a unit of their own, "
+                                "because other ranks hold them; exclude other modules, or set "
+                                "parallel.expert to 1");
+        }
     }
 
     // Wraps below `slot` (and, unless it is the root, also at `slot`); returns the number of elements that
