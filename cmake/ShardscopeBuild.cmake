@@ -64,8 +64,8 @@ else()
         "$<$<NOT:$<OR:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
 
-# The headers that most sources include, compiled once (SHARDSCOPE_PCH). GCC 12 then no longer knows which code came from
-# a system header, and warns falsely about <string>: those warnings are off.
+# The headers that most sources include, compiled once (SHARDSCOPE_PCH). GCC 12 then no longer knows which code came
+# from a system header, and warns falsely about <string>: those warnings are off.
 set(shardscope_pch_options "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-maybe-uninitialized>")
 if(SHARDSCOPE_PCH)
     file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/generated/headers.cpp" CONTENT "\n")
@@ -77,11 +77,12 @@ if(SHARDSCOPE_PCH)
         <string_view> <system_error> <thread> <tuple> <unordered_map> <variant> <vector> <fmt/core.h>)
 endif()
 
-# shardscope_library(NAME [EXACT | COLD] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...] LINK lib ...): a
-# static library. FOLDERS: every .cpp of these folders that no other argument names and that is not main.cpp. EXACT:
-# fast arithmetic whose bits do not depend on how the compiler vectorises. COLD: code that prints, reads options or
-# waits for the user, where -Og makes compiling a quarter faster and nothing measurably slower. FAST: sources that -O2 makes measurably
-# faster. ALONE: other sources that, like those of FAST, are in no batch. Sources of one batch share no local name.
+# shardscope_library(NAME [EXACT | COLD] [FOLDERS f ...] [SOURCES a.cpp ...] [FAST b.cpp ...] [ALONE c.cpp ...]
+# LINK lib ...): a static library. FOLDERS: every .cpp of these folders that no other argument names and that is not
+# main.cpp. EXACT: fast arithmetic whose bits do not depend on how the compiler vectorises. COLD: code that prints,
+# reads options or waits for the user, where -Og makes compiling a quarter faster and nothing measurably slower. FAST:
+# sources that -O2 makes measurably faster. ALONE: other sources that, like those of FAST, are in no batch. Sources of
+# one batch share no local name.
 function(shardscope_library name)
     cmake_parse_arguments(ARG "EXACT;COLD" "" "FOLDERS;SOURCES;FAST;ALONE;LINK" ${ARGN})
     foreach(folder IN LISTS ARG_FOLDERS)

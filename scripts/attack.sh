@@ -283,7 +283,8 @@ rank() {
     local number=$1 port=$2
     shift 2
     RANK=$number WORLD_SIZE=2 LOCAL_RANK=$number LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
-        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 "${comm[@]}" "$@"
+        SHARDSCOPE_JOB_TOKEN=SUPERSECRETTOKEN \
+        timeout 60 "$train" "$job" --run.steps=4 --run.timeout=20 "${comm[@]}" "$@"
 }
 different_jobs() {
     if [[ ${COMM:-} == mpi ]] && ! command -v mpirun >/dev/null; then

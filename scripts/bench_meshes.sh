@@ -25,7 +25,8 @@ timed() { # TEXT ARGUMENT...: runs shardscope-train and prints its time and memo
 
 cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 cat <<TEXT
-Printed by \`scripts/bench_meshes.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg).
+Printed by \`scripts/bench_meshes.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores,
+load $(cut -d' ' -f1 /proc/loadavg).
 CPU: of all threads. Goals: a step in 10 s and 2048 MB, a search among 1,000 meshes in 120 s.
 
 \`\`\`

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares pipelines with PyTorch's: the same model with the same weights and samples is trained by the schedules of
-# torch.distributed.pipelining between processes on gloo and by shardscope-train, and the losses and each place's actions,
-# messages and collectives of a step, in their order, are laid side by side (docs/parallelism.md).
+# torch.distributed.pipelining between processes on gloo and by shardscope-train, and the losses and each place's
+# actions, messages and collectives of a step, in their order, are laid side by side (docs/parallelism.md).
 #
 #   scripts/pipeline_parallel.sh
 #   scripts/pipeline_parallel.sh --only zb_v --show

@@ -1,5 +1,5 @@
-"""A GPT and a Llama in PyTorch that have shardscope-train's initial weights, its parallel layers, processes on gloo, and a
-record of their collectives: shared by tensor_parallel.py and pipeline_parallel.py, and in part by experts.py."""
+"""A GPT and a Llama in PyTorch that have shardscope-train's initial weights, its parallel layers, processes on gloo,
+and a record of their collectives: shared by tensor_parallel.py and pipeline_parallel.py, and in part by experts.py."""
 
 import dataclasses
 import json
@@ -78,7 +78,8 @@ def job(folder, case, steps=STEPS, rate=RATE):
             file.write(WINDOW * 200)
     path = os.path.join(folder, "job.toml")
     values = dataclasses.asdict(case) | {
-        "ranks": case.ranks, "text": text, "steps": steps, "rate": rate, "heads": HEADS, "width": WIDTH, "context": CONTEXT,
+        "ranks": case.ranks, "text": text, "steps": steps, "rate": rate, "heads": HEADS, "width": WIDTH,
+        "context": CONTEXT,
         "sequence": "true" if case.sequence else "false", "mode": "none" if case.data == 1 else "fsdp",
         "block": "LlamaBlock" if case.model == "llama" else "Block",
         "kv": "kv_heads = %d" % KV_HEADS if case.model == "llama" else ""}
@@ -188,7 +189,7 @@ class Recorder:
 
 
 def build(case, weights, blocks=None, tensor_place=0):
-    """The model, or a stage of it: these blocks, with the embeddings before the first and the head behind the last one."""
+    """The model, or a stage of it: these blocks, with the embeddings before the first and the head after the last."""
     import torch
     import torch.nn.functional as F
     from torch import nn

@@ -52,7 +52,8 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
 } >"$work/pictures.script"
 (cd "$work" && "$bin/shardscope-view" --script pictures.script)
 for name in schedule schedule_zb_v; do
-    (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 --screenshot "$folder/$name.png")
+    (cd "$work" && "$bin/shardscope-view" $name.sqlite --panel schedule --size 1400x820 \
+        --screenshot "$folder/$name.png")
 done
 printf '%s\n' "set size 1400x820" "open schedule_128.sqlite" wait "panel schedule" wait "click schedule.pipeline" wait \
     "click schedule.pipeline.all" wait "shot $folder/schedule_128.png" >"$work/many.script"
