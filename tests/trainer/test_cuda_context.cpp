@@ -68,6 +68,24 @@ TYPED_TEST(CudaContext, AttendsAsTheCpuDoes) {
     }
 }
 
+// A query that is not a number gives a row that is none, not one that sees no keys.
+TYPED_TEST(CudaContext, KeepsWhatIsNotANumber) {
+    const Shape s = kShapes[0];
+    Floats queries = normals(s.of(s.width + s.kv_row()), "qkv");
+    queries[0] = NAN;  // of the first row and head
+    Comparison forward(plan::Kernel::context_attention_forward, kDType<TypeParam>, s.dims(0));
+    forward
+        .args(Floats(s.of(s.width), 0.0F), Floats(s.of(s.heads), 0.0F), as<TypeParam>(queries),
+              as<TypeParam>(normals(s.keys(0), "kv")))
+        .run(s.context());
+    for (const Floats& out : {forward.template cpu<float>(0), forward.template cuda<float>(0)}) {
+        EXPECT_TRUE(std::isnan(out[0]));
+        EXPECT_FALSE(std::isnan(out[static_cast<std::size_t>(s.width / s.heads)]));
+    }
+    EXPECT_TRUE(std::isnan(forward.template cpu<float>(1)[0]));
+    EXPECT_TRUE(std::isnan(forward.template cuda<float>(1)[0]));
+}
+
 TYPED_TEST(CudaContext, MergesAsTheCpuDoes) {
     const Shape s = kShapes[1];
     Floats part_lse = normals(s.of(s.heads), "part lse");

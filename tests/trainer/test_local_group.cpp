@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/collective/pieces.h"
 #include "trainer/executor/local_group.h"
 #include "trainer/kernels/bf16.h"
 
@@ -197,6 +198,20 @@ TEST_P(LocalGroupTest, AllToAllExchangesAsMuchAsTheCountsSay) {
         }
         ASSERT_EQ(results[static_cast<std::size_t>(r)][static_cast<std::size_t>(at)], value(r, at));
     }
+}
+
+TEST(SentRangeTest, RefusesMembersThatExpectOtherNumbersThanAreSent) {
+    collective::CollectiveCall call;
+    call.sends = {1, 2};
+    call.receives = {1, 2};
+    std::vector<collective::CollectiveCall> calls(2, call);
+    EXPECT_THROW(collective::sent_between(calls, 0, 1), std::logic_error);  // 2 are sent, 1 is expected
+    calls[1].receives = {2, 2};
+    const auto [sent, received] = collective::sent_between(calls, 0, 1);
+    EXPECT_EQ(sent.begin, 1);
+    EXPECT_EQ(sent.end, 3);
+    EXPECT_EQ(received.begin, 0);
+    EXPECT_EQ(received.end, 2);
 }
 
 TEST_P(LocalGroupTest, ReduceScatterSumsInRankOrderAndDividesOnce) {

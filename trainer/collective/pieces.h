@@ -53,6 +53,23 @@ inline ElementRange received_piece(const CollectiveCall& call, std::size_t membe
     return exchanged_piece(call, call.receives, members, place);
 }
 
+// What the member at place `from` of an all_to_all sends to that at place `to`: where the one has it, and
+// where the other wants it. `calls`: by place.
+struct SentRange {
+    ElementRange sent, received;
+};
+inline SentRange sent_between(const std::vector<CollectiveCall>& calls, std::size_t from, std::size_t to) {
+    const SentRange range{sent_piece(calls[from], calls.size(), to),
+                          received_piece(calls[to], calls.size(), from)};
+    if (range.sent.count() != range.received.count()) {
+        throw std::logic_error(
+            fmt::format("all_to_all: the member at place {} sends {} elements to that at place {}, which "
+                        "expects {}",
+                        from, range.sent.count(), to, range.received.count()));
+    }
+    return range;
+}
+
 // Whether two members that call these operations take part in the same collective. A send fits a receive.
 inline bool fit(plan::Operation a, plan::Operation b) {
     return traces::schema::is_point_to_point(a) ? traces::schema::is_point_to_point(b) && a != b : a == b;

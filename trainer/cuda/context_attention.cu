@@ -117,8 +117,9 @@ __global__ void __launch_bounds__(kThreads)
     for (int block = 0; block < s.blocks; ++block)
         for (int j = lane; j < s.rows; j += kWarpLanes) sum += expf(score(block, j) - base);
     sum = warp_sum(sum);
-    if (lane == 0) lse[row] = sum > 0.0f ? base + logf(sum) : -INFINITY;
-    const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;
+    // 0: the row sees none of these keys. A NaN stays one.
+    if (lane == 0) lse[row] = sum != 0.0f ? base + logf(sum) : -INFINITY;
+    const float inverse = sum != 0.0f ? 1.0f / sum : 0.0f;
     float* const to = out + s.out(b, i, head);
     add_rows(
         s, [&](int block, int j) { return expf(score(block, j) - base) * inverse; },

@@ -56,12 +56,10 @@ void carry_out(const Calls& calls, std::size_t place, cudaStream_t stream) {
         case plan::Operation::all_to_all: {
             const std::int64_t size = size_of(own.dtype);
             for (std::size_t from = 0; from < calls.size(); ++from) {
-                const collective::ElementRange sent =
-                                                   collective::sent_piece(calls[from], calls.size(), place),
-                                               to = collective::received_piece(own, calls.size(), from);
+                const auto [sent, received] = collective::sent_between(calls, from, place);
                 if (sent.count() == 0) continue;
                 check(
-                    cudaMemcpyAsync(static_cast<std::byte*>(own.output) + to.begin * size,
+                    cudaMemcpyAsync(static_cast<std::byte*>(own.output) + received.begin * size,
                                     static_cast<const std::byte*>(calls[from].input) + sent.begin * size,
                                     static_cast<std::size_t>(sent.count() * size), cudaMemcpyDefault, stream),
                     "cudaMemcpyAsync");

@@ -50,14 +50,7 @@ void all_to_all(const Calls& calls, std::size_t place, std::size_t cache_bytes) 
     const std::int64_t size = size_of(own.dtype);
     const bool streams = past(cache_bytes, own, calls.size());
     for (std::size_t from = 0; from < calls.size(); ++from) {
-        const collective::ElementRange sent = collective::sent_piece(calls[from], calls.size(), place),
-                                       received = collective::received_piece(own, calls.size(), from);
-        if (sent.count() != received.count()) {
-            throw std::logic_error(
-                fmt::format("all_to_all: the member at place {} sends {} elements to that at "
-                            "place {}, which expects {}",
-                            from, sent.count(), place, received.count()));
-        }
+        const auto [sent, received] = collective::sent_between(calls, from, place);
         move_bytes(static_cast<const std::byte*>(calls[from].input) + sent.begin * size,
                    static_cast<std::byte*>(own.output) + received.begin * size, sent.count() * size, streams);
     }

@@ -24,6 +24,28 @@ std::array<device::StreamIndex, plan::kStreams> add_streams(device::Device& devi
     return streams;
 }
 
+// What is the same in every launch.
+device::KernelContext context_of(const Shared& shared, int rank) {
+    const plan::Mesh& mesh = shared.mesh;
+    device::KernelContext context;
+    context.data_rank = mesh.data_rank(rank);
+    context.data_ranks = mesh.data_size();
+    context.place = mesh.shard_index(rank);
+    context.tensor = mesh.tensor_index(rank);
+    context.tensors = mesh.tensor;
+    context.cut = {mesh.context, mesh.context_index(rank), shared.job.is_causal()};
+    context.seed = shared.job.run.seed;
+    return context;
+}
+
+device::KernelContext expert_context_of(const Shared& shared, int rank) {
+    device::KernelContext context = context_of(shared, rank);
+    context.place = shared.mesh.place(plan::Group::expert_shard, rank);
+    context.tensor = shared.mesh.place(plan::Group::expert, rank);
+    context.tensors = shared.mesh.expert;
+    return context;
+}
+
 AllocatorOptions allocator_options(Shared& shared, int rank) {
     AllocatorOptions options;
     options.device_limit = shared.job.run.memory_limit;
@@ -44,6 +66,8 @@ RankRunner::RankRunner(int rank, Shared& shared, plan::BufferId product_workspac
       product_workspaces_(product_workspaces),
       calls_(std::move(calls)),
       streams_(streams),
+      context_(context_of(shared, rank)),
+      expert_context_(expert_context_of(shared, rank)),
       trace_(rank, shared.device, shared.instruments, shared.nvtx) {}
 
 void RankRunner::run(const plan::Plan& plan, std::int64_t step) {
@@ -80,7 +104,8 @@ plan::HostView RankRunner::contents(const plan::Arg& arg) {
 
 std::byte* RankRunner::address(const plan::Arg& arg) const {
     if (arg.buffer < 0) return nullptr;
-    return block_of(arg.buffer).data + arg.offset + arg.stride * shared_.mesh.place(arg.along, rank_);
+    const std::int64_t first = arg.stride == 0 ? 0 : arg.stride * shared_.mesh.place(arg.along, rank_);
+    return block_of(arg.buffer).data + arg.offset + first;
 }
 
 // --- memory ----------------------------------------------------------------------------------------------
@@ -168,27 +193,15 @@ void RankRunner::prepare(const plan::Op& op) {
     launch_.op = &op;
     launch_.data.clear();
     for (const plan::Arg& arg : op.args) launch_.data.push_back(address(arg));
-    const job::Job& job = shared_.job;
-    const plan::Mesh& mesh = shared_.mesh;
-    launch_.context = {mesh.data_rank(rank_),
-                       mesh.data_size(),
-                       mesh.shard_index(rank_),
-                       mesh.tensor_index(rank_),
-                       mesh.tensor,
-                       {mesh.context, mesh.context_index(rank_), job.is_causal()},
-                       job.run.seed,
-                       step_,
-                       step_ * job.train.accumulation + op.micro,
-                       lr_,
-                       {}};
-    if (op.kind != plan::OpKind::kernel) return;
-    if (op.kernel().along == plan::Group::expert_shard) {
-        launch_.context.place = mesh.place(plan::Group::expert_shard, rank_);
-        launch_.context.tensor = mesh.place(plan::Group::expert, rank_);
-        launch_.context.tensors = mesh.expert;
-    }
-    if (op.kernel().segments < 0) return;
-    launch_.context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
+    const bool is_kernel = op.kind == plan::OpKind::kernel;
+    const bool is_of_experts = is_kernel && op.kernel().along == plan::Group::expert_shard;
+    device::KernelContext& context = launch_.context;
+    context = is_of_experts ? expert_context_ : context_;
+    context.step = step_;
+    context.micro_step = step_ * shared_.job.train.accumulation + op.micro;
+    context.lr = lr_;
+    if (is_kernel && op.kernel().segments >= 0)
+        context.segments = plan().segments[static_cast<std::size_t>(op.kernel().segments)];
 }
 
 device::StreamEvent RankRunner::start(const plan::Op& op, const device::Waits& waits) {

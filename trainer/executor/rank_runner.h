@@ -103,6 +103,7 @@ class RankRunner : public PlanWalk<RankRunner> {
     const plan::BufferId product_workspaces_;
     HostCalls calls_;
     const Streams streams_;
+    const device::KernelContext context_, expert_context_;  // for experts' parameters: the latter
     RankTrace trace_;
     device::Launch launch_;  // the latest launch
     std::int64_t step_ = 0;

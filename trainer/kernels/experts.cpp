@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <vector>
 
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/blas.h"
+#include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/linear.h"
+#include "trainer/kernels/vectorize.h"
+#include "trainer/kernels/workspace.h"
 
 namespace shardscope::trainer::kernels {
 
@@ -22,19 +24,6 @@ void softmax(const float* logits, float* probabilities, std::size_t n) {
     }
     for (std::size_t i = 0; i < n; ++i)
         probabilities[i] = static_cast<float>(static_cast<double>(probabilities[i]) / sum);
-}
-
-float widened(float x) {
-    return x;
-}
-float widened(Bf16 x) {
-    return to_float(x);
-}
-void narrow(float x, float& y) {
-    y = x;
-}
-void narrow(float x, Bf16& y) {
-    y = to_bf16(x);
 }
 
 // Calls use(first row, rows, expert) for each group that has rows.
@@ -52,10 +41,14 @@ void add_weight_gradient(const float* dy, const float* x, float* sum, int rows, 
     Blas::get().sgemm(true, false, out, in, rows, 1.0F, dy, out, x, in, 1.0F, sum, in);
 }
 
-std::vector<float> widened(const Bf16* x, std::size_t n) {
-    std::vector<float> wide(n);
-    std::transform(x, x + n, wide.begin(), [](Bf16 value) { return to_float(value); });
-    return wide;
+// The rows of a matmul as floats: themselves, or a copy in the workspace.
+const float* as_floats(const float* x, std::size_t /*n*/, Purpose /*purpose*/) {
+    return x;
+}
+const float* as_floats(const Bf16* x, std::size_t n, Purpose purpose) {
+    float* const copy = workspace_of<float>(purpose, n);
+    cast(x, copy, n);
+    return copy;
 }
 
 }  // namespace
@@ -129,41 +122,50 @@ void route(const std::int32_t* chosen, std::int32_t* places, std::int32_t* count
 }
 
 template <class T>
-void scatter_rows(const T* x, const T* kept, const float* weights, const std::int32_t* places, T* rows,
-                  float* slopes, int choices, int k, int width) {
+SHARDSCOPE_VECTOR_CLONES void scatter_rows(const T* x, const T* kept, const float* weights,
+                                           const std::int32_t* places, T* rows, float* slopes, int choices,
+                                           int k, int width) {
     const auto n = static_cast<std::size_t>(width);
+    float* const buffers = workspace_of<float>(Purpose::rows, 2 * n);
     for (std::size_t c = 0; c < static_cast<std::size_t>(choices); ++c) {
         if (slopes) slopes[c] = 0;
         if (places[c] < 0) continue;
         const T* from = x + c / static_cast<std::size_t>(k) * n;
         const std::size_t at = static_cast<std::size_t>(places[c]) * n;
         if (slopes) {
+            const float *a = floats_of(from, n, buffers), *b = floats_of(kept + at, n, buffers + n);
             float sum = 0;
-            for (std::size_t i = 0; i < n; ++i) sum += widened(from[i]) * widened(kept[at + i]);
+            for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
             slopes[c] = sum;
         }
         if (!weights) {
             std::copy_n(from, n, rows + at);
             continue;
         }
-        for (std::size_t i = 0; i < n; ++i) narrow(widened(from[i]) * weights[c], rows[at + i]);
+        map(
+            rows + at, n,
+            [weight = weights[c]](float value) SHARDSCOPE_INLINE_LAMBDA { return value * weight; }, from);
     }
 }
 
 template <class T>
-void gather_rows(const T* rows, const float* weights, const std::int32_t* places, T* y, int choices, int k,
-                 int width) {
+SHARDSCOPE_VECTOR_CLONES void gather_rows(const T* rows, const float* weights, const std::int32_t* places,
+                                          T* y, int choices, int k, int width) {
     const auto n = static_cast<std::size_t>(width), some = static_cast<std::size_t>(k);
-    std::vector<float> sum(n);
+    float* const buffer = workspace_of<float>(Purpose::rows, n);
     for (std::size_t t = 0; t < static_cast<std::size_t>(choices) / some; ++t) {
-        std::fill(sum.begin(), sum.end(), 0.0F);
+        float* const sum = floats_for(y + t * n, buffer);
+        std::fill_n(sum, n, 0.0F);
         for (std::size_t c = t * some; c < (t + 1) * some; ++c) {
             if (places[c] < 0) continue;
-            const T* row = rows + static_cast<std::size_t>(places[c]) * n;
-            const float weight = weights ? weights[c] : 1.0F;
-            for (std::size_t i = 0; i < n; ++i) sum[i] += widened(row[i]) * weight;
+            const float* so_far = sum;
+            map(
+                sum, n,
+                [weight = weights ? weights[c] : 1.0F](float before, float value)
+                    SHARDSCOPE_INLINE_LAMBDA { return before + value * weight; },
+                so_far, rows + static_cast<std::size_t>(places[c]) * n);
         }
-        for (std::size_t i = 0; i < n; ++i) narrow(sum[i], y[t * n + i]);
+        put(y + t * n, sum, n);
     }
 }
 
@@ -190,21 +192,19 @@ template <class T>
 void grouped_linear_backward_weight(const T* dy, const T* x, T* dw, std::span<const std::int32_t> counts,
                                     int in, int out, int experts) {
     const auto ins = static_cast<std::size_t>(in), outs = static_cast<std::size_t>(out);
-    const std::size_t all = static_cast<std::size_t>(experts) * ins * outs;
-    if constexpr (std::is_same_v<T, float>) {
-        std::fill_n(dw, all, 0.0F);
+    const std::size_t size = ins * outs;
+    float* const buffer = kIsFloat<T> ? nullptr : workspace_of<float>(Purpose::product, size);
+    for (std::size_t e = 0; e < static_cast<std::size_t>(experts); ++e) {
+        T* const own = dw + e * size;
+        float* const sum = floats_for(own, buffer);
+        std::fill_n(sum, size, 0.0F);
         for_groups(counts, experts, [&](std::size_t row, int rows, std::size_t expert) {
-            add_weight_gradient(dy + row * outs, x + row * ins, dw + expert * ins * outs, rows, in, out);
-        });
-    } else {
-        std::vector<float> sums(all, 0.0F);
-        for_groups(counts, experts, [&](std::size_t row, int rows, std::size_t expert) {
+            if (expert != e) return;
             const auto n = static_cast<std::size_t>(rows);
-            const std::vector<float> a = widened(dy + row * outs, n * outs),
-                                     b = widened(x + row * ins, n * ins);
-            add_weight_gradient(a.data(), b.data(), sums.data() + expert * ins * outs, rows, in, out);
+            add_weight_gradient(as_floats(dy + row * outs, n * outs, Purpose::operand_a),
+                                as_floats(x + row * ins, n * ins, Purpose::operand_b), sum, rows, in, out);
         });
-        for (std::size_t i = 0; i < all; ++i) dw[i] = to_bf16(sums[i]);
+        if constexpr (!kIsFloat<T>) cast(sum, own, size);
     }
 }
 

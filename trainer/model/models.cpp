@@ -81,7 +81,7 @@ void check_tensor(const job::Job& job) {
     const int tensor = job.parallel.tensor;
     if (tensor == 1) return;
     const job::ModelSection& m = job.model;
-    std::vector<std::pair<std::string, int>> divided;
+    std::vector<std::pair<std::string, std::int64_t>> divided;
     if (m.type == job::ModelType::mlp) {
         divided = {{"model.width", m.width}};
     } else {
@@ -92,7 +92,7 @@ void check_tensor(const job::Job& job) {
         if (m.experts == 0) divided.emplace_back("features of the feed-forward part", hidden);
         if (job.parallel.sequence) {
             divided.emplace_back("tokens of a micro-batch",
-                                 job.data.batch * (m.context / job.parallel.context));
+                                 std::int64_t{job.data.batch} * (m.context / job.parallel.context));
         }
         // A norm counts the rows that pad a cut vocabulary.
         if (job.optimizer.type == job::OptimizerType::lars || job.optimizer.type == job::OptimizerType::lamb)
