@@ -139,7 +139,10 @@ inline Pass write_pass(model::ModuleTree& tree, const job::Job& job, PassOptions
     {
         plan::Tape tape(builder);
         tape.set_recording(options.backward);
-        model::Graph graph{builder, tape, store, dtype, type(job.precision.buffer), options.training, {}};
+        model::Graph graph{{}, builder, tape, store};
+        graph.dtype = dtype;
+        graph.buffer_dtype = type(job.precision.buffer);
+        graph.training = options.training;
         const model::BatchShape shape = model::batch_shape(job);
         const auto data = [&](const char* name, std::int64_t bytes) {
             return builder.new_tensor(name, plan::MemoryCategory::other, bytes / size_of(shape.dtype),

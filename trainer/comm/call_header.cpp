@@ -21,6 +21,11 @@ std::string call(const CallHeader& header, const UnitName& unit_name) {
     return fmt::format("{} ({})", text, where(header, unit_name));
 }
 
+// `ends`: the sender and the receiver.
+std::string message(const CallHeader& header, const std::vector<int>& ends) {
+    return fmt::format("message number {} from rank {} to rank {}", header.sequence, ends[0], ends[1]);
+}
+
 }  // namespace
 
 bool agree(const CallHeader& a, const CallHeader& b) {
@@ -60,20 +65,16 @@ std::string where(const CallHeader& header, const UnitName& unit_name) {
 }
 
 std::string title(const CallHeader& header, const UnitName& unit_name, const std::vector<int>& ends) {
-    if (ends.size() == 2) {
-        return fmt::format("message number {} from rank {} to rank {} ({})", header.sequence, ends[0],
-                           ends[1], where(header, unit_name));
-    }
+    if (ends.size() == 2) return fmt::format("{} ({})", message(header, ends), where(header, unit_name));
     return fmt::format("{} number {} of communicator {} ({})", traces::schema::name(header.operation),
                        header.sequence, header.communicator, where(header, unit_name));
 }
 
 std::string divergence(const CallHeader& theirs, int reference_rank, const CallHeader& reference,
                        const UnitName& unit_name, const std::vector<int>& ends) {
-    const std::string place =
-        ends.size() == 2
-            ? fmt::format("message number {} from rank {} to rank {}", reference.sequence, ends[0], ends[1])
-            : fmt::format("number {} of communicator {}", reference.sequence, reference.communicator);
+    const std::string place = ends.size() == 2 ? message(reference, ends)
+                                               : fmt::format("number {} of communicator {}",
+                                                             reference.sequence, reference.communicator);
     return fmt::format(
         "calls {} where rank {} calls {}: {}; all ranks must run the same job with the same calls in the "
         "same order",

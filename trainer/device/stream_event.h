@@ -9,6 +9,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "trainer/plan/plan.h"
+
 namespace shardscope::trainer::device {
 
 using StreamIndex = std::int32_t;  // over all ranks of the process
@@ -21,7 +23,7 @@ struct StreamEvent {
 // Events of at most kCapacity streams; for each stream the latest counts.
 class Waits {
   public:
-    static constexpr std::size_t kCapacity = 10;  // plan::kStreams: those of one rank
+    static constexpr std::size_t kCapacity = plan::kStreams;  // those of one rank
     Waits() = default;
     Waits(std::initializer_list<StreamEvent> events) {
         for (const StreamEvent& event : events) add(event);

@@ -31,16 +31,8 @@ struct Kept {
 };
 
 Graph for_recomputation(const Graph& graph, plan::Tape& tape, const Kept& kept) {
-    Graph again{graph.builder, tape, graph.store, graph.dtype, graph.buffer_dtype, graph.training, {}};
-    again.sequence = graph.sequence;
-    again.tensor = graph.tensor;
-    again.expert = graph.expert;
-    again.data = graph.data;
-    again.all_data = graph.all_data;
-    again.samples = graph.samples;
-    again.context = graph.context;
-    again.ring = graph.ring;
-    again.stage = graph.stage;
+    const GraphSettings& settings = graph;
+    Graph again{settings, graph.builder, tape, graph.store};
     again.shared = kept.shared;
     again.routed = kept.routed;
     return again;

@@ -34,13 +34,13 @@ struct TensorCut {
 
 struct Parameter {
     std::string name;        // "weight"
-    std::int64_t rows = 0;   // its first dimension, on one rank of a tensor group
+    std::int64_t rows = 0;   // its first dimension, on one rank of the group that cuts it
     std::int64_t width = 1;  // elements of a row; 1: a vector (a bias, the weight of a norm)
     Init init;
     TensorCut cut;
     bool trained = true;              // false: frozen; takes no gradient and no update (requires_grad)
     bool partial_gradient = false;    // the ranks of a tensor group compute parts of its sum
-    std::int64_t whole_elements = 0;  // on all ranks of a tensor group, without padding
+    std::int64_t whole_elements = 0;  // on all ranks of the group that cuts it, without padding
 
     std::int64_t elements() const { return rows * width; }  // on one of them
     bool is_vector() const { return width == 1; }
@@ -87,32 +87,37 @@ struct ChildRange {
     std::size_t first = 0, end = SIZE_MAX;
 };
 
-// The context of a forward(). `dtype`: the element type of activations, of the parameters that kernels read
-// and of their gradients. `training`: dropout is active. Gradients are wanted while the tape records.
-struct Graph {
-    plan::PlanBuilder& builder;
-    plan::Tape& tape;
-    ParameterStore& store;
+// What a recomputation has in common with the forward that it repeats. `dtype`: the element type of
+// activations, of the parameters that kernels read and of their gradients. `training`: dropout is active.
+struct GraphSettings {
     plan::DType dtype = plan::DType::fp32;
     plan::DType buffer_dtype = plan::DType::fp32;  // of tables that a model computes once (rotary)
     bool training = true;
-    plan::Arg
-        finite_flag;  // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked
-    Activated activated;  // empty once the activation's module has taken it
     // Between the pairs of matmuls that a tensor group divides, each rank has other rows (sequence
     // parallelism).
     bool sequence = false;
     int tensor = 1;  // ranks of the tensor group
-    int expert = 1;  // ranks of the expert group
-    int data = 1;    // ranks that have other samples (or tokens), and their group
+    int data = 1;    // ranks that read different samples
+    // The group of all that have other tokens: data x context.
     plan::Group all_data = plan::Group::world;
     int samples = 1;    // of a micro-batch
     int context = 1;    // ranks of the context group, which divide the tokens of each sample
     bool ring = false;  // they pass on keys and values
     ChildRange stage;   // the part of the model that this forward calls
-    plan::Tensor
-        shared;     // an input of all modules besides their own; checkpointed ones keep it (rotary table)
-    Routed routed;  // the rows of what the experts compute; kept likewise
+};
+
+// The context of a forward(). Gradients are wanted while the tape records.
+struct Graph : GraphSettings {
+    plan::PlanBuilder& builder;
+    plan::Tape& tape;
+    ParameterStore& store;
+    // int32 of the step (see KernelOp::checks_output); buffer < 0: outputs are not checked.
+    plan::Arg finite_flag = {};
+    Activated activated = {};  // empty once the activation's module has taken it
+    // What modules read besides their own input, and checkpointed ones keep: an input of all modules (the
+    // rotary table), and the rows of what the experts compute.
+    plan::Tensor shared = {};
+    Routed routed = {};
 
     plan::Tensor activation(std::string name, std::int64_t elements) const {
         return activation(std::move(name), elements, dtype);

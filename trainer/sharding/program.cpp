@@ -236,12 +236,11 @@ plan::Plan Program::make_setup() {
 }
 
 model::Graph Program::new_graph(plan::PlanBuilder& builder, plan::Tape& tape) const {
-    model::Graph graph{builder, tape, *parallelism_};
+    model::Graph graph{{}, builder, tape, *parallelism_};
     graph.dtype = dtype_of(job_.precision.param);
     graph.buffer_dtype = dtype_of(job_.precision.buffer);
     graph.tensor = job_.parallel.tensor;
     graph.sequence = job_.parallel.sequence;
-    graph.expert = job_.parallel.expert;
     graph.data = mesh().data_size();
     graph.all_data = mesh().all_data();
     graph.samples = job_.data.batch;
