@@ -29,8 +29,7 @@ Cell cell_of(const Fraction& number) {
     return number.denominator == 1 ? Cell(number.numerator) : Cell(number.value());
 }
 
-// --- a row per rank
-// -----------------------------------------------------------------------------------------
+// --- a row per rank --------------------------------------------------------------------------------------
 
 struct RankRow {
     const ScheduleView* view;
@@ -104,8 +103,7 @@ traces::analysis::ResultTable rank_rows(const ScheduleView& view) {
     return traces::analysis::result_table(rank_fields(), rows);
 }
 
-// --- a row per schedule
-// -------------------------------------------------------------------------------------
+// --- a row per schedule ----------------------------------------------------------------------------------
 
 Cell if_possible(const ComparedSchedule& row, const Fraction& number) {
     return row.refused.empty() ? cell_of(number) : Cell();
@@ -157,8 +155,7 @@ std::string compared_text(const std::vector<ComparedSchedule>& rows, const Sched
     return traces::report::text_of(table, traces::report::kTableWidth) + reasons;
 }
 
-// --- sentences
-// ----------------------------------------------------------------------------------------------
+// --- sentences -------------------------------------------------------------------------------------------
 
 std::string units(const Costs& costs, std::int64_t ticks) {
     return time_text(costs.units(ticks));
@@ -234,8 +231,7 @@ std::string actions_text(const ScheduleView& view) {
     return text;
 }
 
-// --- JSON
-// ---------------------------------------------------------------------------------------------------
+// --- JSON ------------------------------------------------------------------------------------------------
 
 Json number_json(const Costs& costs, std::int64_t ticks) {
     return traces::report::json_of(cell_of(costs.units(ticks)));

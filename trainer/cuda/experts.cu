@@ -123,8 +123,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-// --- matmuls, in tiles
-// ---------------------------------------------------------------------------------------
+// --- matmuls, in tiles -----------------------------------------------------------------------------------
 
 // Adds a [m, k] b [k, n] of one tile: get_a(row, at) and get_b(at, column) are 0 outside.
 template <class A, class B>

@@ -56,8 +56,8 @@ std::vector<std::unique_ptr<Group>> make_local_groups(const device::DeviceSettin
     // Its collectives hold up the host thread until all members are there, and so would a message.
     if (settings.mesh.channel_count() > 0) {
         throw CudaError(
-            "on CUDA only NCCL sends messages, between pipeline stages and in a ring: it takes run.comm = "
-            "\"nccl\" and a GPU for each rank; or use run.device = \"cpu\"");
+            "on CUDA only NCCL sends messages (of pipeline stages and of parallel.context_exchange = "
+            "\"ring\"): use run.comm = \"nccl\" with a GPU for each rank, or run.device = \"cpu\"");
     }
     reach_peers(ordinals);
     std::vector<std::unique_ptr<Group>> groups;

@@ -154,8 +154,7 @@ void chunk_cat_or_split(const Operands& o) {
     }
 }
 
-// --- rows that exist
-// -----------------------------------------------------------------------------------------
+// --- rows that exist -------------------------------------------------------------------------------------
 
 int groups_at(const Operands& o, std::size_t arg) {
     return device::kernel_dim(o.op.args[arg].bytes / static_cast<std::int64_t>(sizeof(std::int32_t)));

@@ -102,7 +102,7 @@ void connect_channels(const NcclLibrary& nccl, const std::vector<NcclStart>& sta
         (void)nccl.GroupEnd();
         throw;
     }
-    nccl.check(nccl.GroupEnd(), "connecting pipeline stages");
+    nccl.check(nccl.GroupEnd(), "connecting the ranks that send messages");
     for (const FirstMessage& message : messages) message.wait();
 }
 

@@ -19,9 +19,9 @@ namespace shardscope::trainer::device {
 struct KernelContext {
     int data_rank = 0;  // the rank's place among the ranks that read different samples
     int data_ranks = 1;
-    int place = 0;   // of the rank in its shard group
-    int tensor = 0;  // of the rank in its tensor group
-    int tensors = 1;
+    // The rank's place in its shard group and in its tensor group, and the ranks of the latter. For the
+    // parameters of experts that a group divides: those of the expert groups (Group::expert_shard, expert).
+    int place = 0, tensor = 0, tensors = 1;
     kernels::ContextCut cut;  // the tokens that the rank has of each sequence
     std::int64_t seed = 0;
     std::int64_t step = 0;                    // 0 the first
@@ -71,16 +71,16 @@ struct KernelOperands {
     // other micro-batch.
     template <class Drop>
     void for_dropout(const KernelContext& context, const Drop& drop) const {
-        const std::int64_t n = own.dims[0], part = own.dims[3];
-        const std::int64_t first = own.dims[2] != 0 ? context.tensor * n : 0;
-        const std::int64_t all =
-            n * (own.dims[2] != 0 ? context.tensors : 1) * (part > 0 ? context.cut.ranks : 1);
+        const bool is_part = own.dims[2] != 0;
+        const std::int64_t n = own.dims[0], sequence = own.dims[3];
+        const std::int64_t first = is_part ? context.tensor * n : 0;
+        const std::int64_t all = n * (is_part ? context.tensors : 1) * (sequence > 0 ? context.cut.ranks : 1);
         const std::int64_t before = (context.micro_step * context.data_ranks + context.data_rank) * all;
         const auto run = [&](std::int64_t at, std::int64_t elements, std::int64_t whole) {
             drop(at, static_cast<std::size_t>(elements), static_cast<std::uint64_t>(before + whole));
         };
-        if (part == 0) return run(0, n, first);
-        context.cut.for_runs(first, n, part, run);
+        if (sequence == 0) return run(0, n, first);
+        context.cut.for_runs(first, n, sequence, run);
     }
     // Of dims rows, classes, all: those of the rank's classes that are not padding.
     int valid_classes(const KernelContext& context) const {

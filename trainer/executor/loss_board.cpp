@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace shardscope::trainer::executor {
 
 LossBoard::LossBoard(const Size& size, std::function<void(const BoardLoss&)> on_step)
@@ -39,8 +41,10 @@ BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
         pieces = std::max(pieces, losses.size());
         reports += losses.empty() ? 0 : 1;
     }
-    if (reports != with_losses_)
-        throw std::logic_error("other ranks report losses than those that compute them");
+    if (reports != with_losses_) {
+        throw std::logic_error(fmt::format("step {}: {} ranks reported losses, but {} compute them", step,
+                                           reports, with_losses_));
+    }
     for (std::size_t piece = 0; piece < pieces; ++piece) {
         for (const std::vector<double>& losses : row.losses) {
             if (losses.empty()) continue;

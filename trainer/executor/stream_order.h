@@ -1,5 +1,5 @@
 // The order of a rank's streams, as seen by the host thread that walks a Plan: what each event slot holds,
-// what the next item of each stream waits for, and the queue of each communicator. An Event is one that will
+// what the next item of each stream waits for, and the queues of the communicators. An Event is one that will
 // happen (StreamEvent, in plan_walk.h) or the time at which it did (calibrate).
 #pragma once
 
@@ -25,9 +25,9 @@ inline bool precedes_without_wait(device::StreamEvent event, device::StreamEvent
 template <class Event, class Pending>
 class StreamOrder {
   public:
-    // One in-order queue per communicator, as NCCL has.
+    // An in-order queue, as NCCL has: one for each communicator and direction.
     struct Queue {
-        std::int64_t communicator = 0;
+        std::int64_t key = 0;
         Event last{};               // the latest collective
         std::int64_t sequence = 0;  // of the next one
     };
@@ -57,10 +57,10 @@ class StreamOrder {
     Pending take_waits(plan::Stream stream) {
         return std::exchange(waits_[static_cast<std::size_t>(stream)], {});
     }
-    Queue& queue(std::int64_t communicator, plan::Stream stream) {
+    Queue& queue(std::int64_t key, plan::Stream stream) {
         auto own = std::find_if(queues_.begin(), queues_.end(),
-                                [&](const Queue& queue) { return queue.communicator == communicator; });
-        if (own == queues_.end()) own = queues_.insert(own, {communicator, {}, 0});
+                                [&](const Queue& queue) { return queue.key == key; });
+        if (own == queues_.end()) own = queues_.insert(own, {key, {}, 0});
         wait(stream, own->last);
         return *own;
     }
@@ -75,7 +75,7 @@ class StreamOrder {
     std::vector<Event> events_;                  // by event slot
     std::array<Event, plan::kStreams> last_{};   // latest item of each stream
     std::array<Pending, plan::kStreams> waits_;  // for the next item of each stream
-    std::vector<Queue> queues_;                  // of at most three groups
+    std::vector<Queue> queues_;                  // of a few groups and channels
 };
 
 }  // namespace shardscope::trainer::executor

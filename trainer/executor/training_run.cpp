@@ -78,13 +78,13 @@ class Training {
     void on_loss(const BoardLoss& loss);
     void on_validation(const BoardLoss& loss);
     std::string not_finite(const BoardLoss& loss) const;
-    // On the boards, the ranks of each place of a pipeline; those of the last stage alone have losses, and
-    // those of a context group have parts of one.
-    int losing_ranks() const { return job_.data_ranks() * job_.parallel.context; }
-    int board_ranks() const { return losing_ranks() * program_.mesh().pipeline; }
+    // The boards count the ranks of every pipeline place. Only those of the last stage compute losses, and
+    // each rank of a context group computes a part of one.
+    int ranks_with_losses() const { return job_.data_ranks() * job_.parallel.context; }
+    int board_ranks() const { return ranks_with_losses() * program_.mesh().pipeline; }
     int board_rank(int rank) const {
         const plan::Mesh& mesh = program_.mesh();
-        return mesh.pipeline_index(rank) * losing_ranks() + mesh.data_rank(rank) * mesh.context +
+        return mesh.pipeline_index(rank) * ranks_with_losses() + mesh.data_rank(rank) * mesh.context +
                mesh.context_index(rank);
     }
     data::OwnTokens own_tokens(const data::Dataset& whole, int rank) const {
@@ -123,9 +123,9 @@ Training::Training(const sharding::Program& program, const data::Dataset& datase
       options_(options),
       train_(dataset, options.first_sample),
       validation_batches_(validation_batches()),
-      losses_({board_ranks(), losing_ranks(), job_.parallel.context},
+      losses_({board_ranks(), ranks_with_losses(), job_.parallel.context},
               [this](const BoardLoss& loss) { on_loss(loss); }),
-      validation_({board_ranks(), losing_ranks(), job_.parallel.context},
+      validation_({board_ranks(), ranks_with_losses(), job_.parallel.context},
                   [this](const BoardLoss& loss) { on_validation(loss); }),
       gate_(options.control ? &options.control->stop : nullptr, options.first_step, asks(options)),
       ranks_state_(options.processes ? 1 : static_cast<std::size_t>(job_.run.ranks)),

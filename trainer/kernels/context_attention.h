@@ -6,8 +6,8 @@
 // group:
 //   qkv     [B,R,C+2Gd]     as in attention.h, of which the first C of each row are read
 //   kv      [n,B,R,2Gd]     of all ranks in their order, or [B,R,2Gd] of one
-//   out     [B,R,C]         fp32; 0 for a row that sees none of these keys
-//   lse     [B,H,R]         fp32; then -infinity
+//   out     [B,R,C]         fp32 from the forward, T in the backward; 0 for a row that sees no key of these
+//   lse     [B,H,R]         fp32; -infinity for a row that sees none of these keys
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Expert parallelism (Lepikhin et al., "GShard": arXiv 2006.16668, section 3; Fedus et al., "Switch
 // Transformers": arXiv 2101.03961, section 2.2): the experts of a block are divided among the e ranks of an
-// expert group, which read different samples. A rank has E/e of them, whole; the router and all else is on
-// every rank. Expert i is on the rank at place i div (E/e).
+// expert group, which read different samples or, in a context group, have other tokens of them. A rank has
+// E/e of the experts, whole; the router and all else is on every rank. Expert i is on the rank at place
+// i div (E/e).
 //
 // A rank's T tokens have T k rows, in the order of their experts and so of these experts' ranks. They are
 // sent there (dispatch), and the results are sent back (combine); the backward does both again, the other way

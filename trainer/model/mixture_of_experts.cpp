@@ -32,7 +32,7 @@ void grouped_kernel(Graph& graph, plan::Kernel kernel, std::string_view transpos
 }  // namespace
 
 // --- experts
-// -------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 GroupedLinear::GroupedLinear(std::string attribute, const ExpertsShape& experts, int in, int out, float std)
     : Module("GroupedLinear", std::move(attribute)),
@@ -106,7 +106,7 @@ plan::Tensor Experts::forward(Graph& graph, const plan::Tensor& input) {
 }
 
 // --- router, dispatch, combine
-// -------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------
 
 MixtureOfExperts::MixtureOfExperts(std::string attribute, const MixtureShape& shape)
     : Module("MixtureOfExperts", std::move(attribute)), shape_(shape) {
@@ -182,7 +182,7 @@ MixtureOfExperts::Choices MixtureOfExperts::choose(Graph& graph, const plan::Ten
     if (made.weights.value < 0) return made;
     if (balances) sum_over_tokens(graph, shares);
     // Each share is a number of choices of all ranks: f = share / (all choices), and the gradient of a rank's
-    // tokens is divided by the number of ranks later, as that of its loss.
+    // tokens is divided by the number of ranks that read different samples later, as that of its loss.
     const std::int64_t of_micro_batch = tokens * (graph.sequence ? graph.tensor : 1) * graph.context;
     const double balance = of.balance_loss * static_cast<double>(experts) /
                            static_cast<double>(graph.data * k * of_micro_batch * of_micro_batch);

@@ -10,10 +10,10 @@
 // of them, in the order of the tokens; the others get no result of it. Factor 0: every choice has a row
 // (dropless). Computing takes 2 k/E of what all experts would.
 //
-// The balance loss is Switch's (equation 4), over the tokens of all ranks that read different samples:
-// coefficient * E * sum over the experts of f_e * P_e, where f_e is an expert's share of the choices and P_e
-// the mean of its p. As f has no gradient, that of p is coefficient * E * f_e / T for every token, which is
-// added to p's gradient in the backward; the loss that a run reports is without it, as in Megatron.
+// The balance loss is Switch's (equation 4), over the tokens of all ranks: coefficient * E * sum over the
+// experts of f_e * P_e, where f_e is an expert's share of the choices and P_e the mean of its p. As f has no
+// gradient, that of p is coefficient * E * f_e / T for every token, which is added to p's gradient in the
+// backward; the loss that a run reports is without it, as in Megatron.
 #pragma once
 
 #include "trainer/kernels/activation_kinds.h"

@@ -11,8 +11,7 @@ namespace shardscope::trainer::pipeline {
 
 namespace {
 
-// --- closed forms, in ticks and chunks
-// ----------------------------------------------------------------------
+// --- closed forms, in ticks and chunks -------------------------------------------------------------------
 
 std::int64_t flush(const Shape& s, const Costs& c) {
     return (s.ranks - 1) * (c.forward + c.backward());
