@@ -68,7 +68,7 @@ TEST(Messages, ASendAndItsReceiveAreOneMatch) {
 
 // Both directions in one group, numbered by each rank for itself as PyTorch does in a group of three: the
 // order of each pair and direction decides.
-TEST(Messages, ThePlacesInTheNameOfTheRangeTellTheEndsInALargerGroup) {
+TEST(Messages, HaveTheEndsThatTheRangeNamesInALargerGroup) {
     RunBuilder run(0);
     for (const int rank : {4, 8, 12}) {
         run.sink().add(schema::RankRow{.rank = rank,
@@ -118,6 +118,27 @@ TEST(Messages, ThePlacesInTheNameOfTheRangeTellTheEndsInALargerGroup) {
     }
     EXPECT_THAT(ends, ::testing::UnorderedElementsAre(MessageEnds{4, 8}, MessageEnds{4, 8},
                                                       MessageEnds{8, 12}, MessageEnds{12, 8}));
+}
+
+// Each end lacks one message of the other: the numbers in common say so. Without a number in common the ranks
+// count differently, and the order decides.
+TEST(Messages, OfTwoRanksMatchByNumberIfTheyShareOne) {
+    const auto matches = [](std::int64_t first_received) {
+        RunBuilder run(2);
+        for (std::int64_t m = 0; m < 3; ++m) {
+            run.collective(0, 100 * m, 100 * m + 10,
+                           {.operation = Operation::send, .sequence = m, .group = 5, .group_size = 2});
+            run.collective(
+                1, 100 * m, 100 * m + 10,
+                {.operation = Operation::recv, .sequence = first_received + m, .group = 5, .group_size = 2});
+        }
+        const Communications all = match_communications(*run.take());
+        std::vector<bool> unmatched;
+        for (const CollectiveMatch& match : all.matches) unmatched.push_back(match.unmatched);
+        return unmatched;
+    };
+    EXPECT_THAT(matches(1), ::testing::UnorderedElementsAre(true, false, false, true));
+    EXPECT_THAT(matches(3), ElementsAre(false, false, false));
 }
 
 TEST(Messages, OneWithoutItsOtherEndIsUnmatchedOnlyIfThatRankIsInTheTrace) {

@@ -176,6 +176,24 @@ TEST(Pipeline, AddsUpWhatTheChunksInFlightKeep) {
     EXPECT_EQ(memory(false)[0].bytes, 150 + 7000) << "categories are unknown";
 }
 
+// The free between the two allocations at one address was lost: the first one is gone all the same.
+TEST(Pipeline, KeepsOneAllocationAtAnAddressWhereAFreeWasLost) {
+    const auto kept = [](const char* second) {
+        RunBuilder run;
+        run.range(0, 0, 10, "PP:0F0");
+        run.range(0, 10, 20, second);
+        run.range(0, 20, 30, "PP:0F2");
+        run.allocate(0, 2, 1, 100);
+        run.allocate(0, 12, 1, 30);
+        run.allocate(0, 22, 2, 50);
+        const PipelineReport report = pipeline_report(*run.take());
+        EXPECT_THAT(report.memory, SizeIs(1));
+        return report.memory[0].bytes;
+    };
+    EXPECT_EQ(kept("PP:0F1"), 100);
+    EXPECT_EQ(kept("PP:0B0"), 100);
+}
+
 TEST(Pipeline, TellsWhetherRanksFollowTheirSchedule) {
     RunBuilder run(2);
     gpipe(run, 0, 0);
@@ -257,6 +275,17 @@ TEST(PipelineTimeline, ReplaysThePlanAtMeanTimesWithoutDelays) {
     EXPECT_EQ(step.rows[0].planned[2].time, (Interval{5 * kUnit, 7 * kUnit}));
     EXPECT_EQ(step.rows[1].cells[3].planned, 3);
     EXPECT_TRUE(step.rows[0].in_planned_order);
+}
+
+TEST(PipelineTimeline, ReplaysAPlanBeforeTheTracesZero) {
+    RunBuilder run(1);
+    run.range(0, -100, -60, "PP:0F0");
+    run.range(0, -60, -20, "PP:0B0");
+    int position = 0;
+    for (const char* kind : {"F", "B"})
+        run.sink().add(schema::ScheduleRow{
+            .rank = 0, .position = position++, .stage = 0, .kind = kind, .micro_batch = 0});
+    EXPECT_EQ(pipeline_timeline(*run.take()).steps[0].planned_ns, 80);
 }
 
 TEST(PipelineTimeline, RunsPlannedActionsTogetherAndReplaysNothingThatWaitsForever) {

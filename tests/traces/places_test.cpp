@@ -13,6 +13,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/communication/axes.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/pipeline/timeline.h"
 #include "traces/import/join/infer_places.h"
 #include "traces/import/open.h"
 
@@ -139,6 +140,7 @@ TEST(Places, OfAPipelineComeFromGroupsThatCarryOnlyMessages) {
     EXPECT_EQ(place(trace_with(true)->ranks[1], "pipeline"), 0);
     EXPECT_EQ(place(trace_with(false)->ranks[3], "pipeline"), 0)
         << "messages alone may be those of ring attention";
+    EXPECT_THAT(analysis::pipeline_timeline(*trace_with(true)).pipelines, ElementsAre("data 0", "data 1"));
 }
 
 }  // namespace TEST_FILE

@@ -89,7 +89,9 @@ std::vector<Key> all_keys(const store::Trace& trace) {
 
 // The n-th message that a rank sends to another in a group is the n-th that the other receives from it.
 // Sequence numbers say which, if both ends have the same; PyTorch's count each rank's own messages in the
-// group, with any peer: then the order decides, as it does for parts without a number.
+// group, with any peer: then the order decides, as it does for parts without a number. In a group of two both
+// ranks count the same messages, so numbers that only one end has are messages that the other did not record;
+// the order decides only if the ends have equally many messages and no number in common.
 void number_messages(std::vector<Key>& keys, const store::Trace& trace) {
     struct Ends {
         std::vector<Key*> sent, received;
@@ -107,10 +109,16 @@ void number_messages(std::vector<Key>& keys, const store::Trace& trace) {
         (key.part.operation == schema::Operation::send ? ends.sent : ends.received).push_back(&key);
     }
     for (auto& [which, ends] : messages) {
-        const bool trusted = Ends::numbers(ends.sent) == Ends::numbers(ends.received) ||
-                             (ends.sent.size() != ends.received.size() &&
-                              trace.collectives.group_size[static_cast<std::size_t>(
-                                  (ends.sent.empty() ? ends.received : ends.sent).front()->part.row)] == 2);
+        const std::vector<std::int64_t> sent = Ends::numbers(ends.sent),
+                                        received = Ends::numbers(ends.received);
+        const Key& any = *(ends.sent.empty() ? ends.received : ends.sent).front();
+        const bool of_two = trace.collectives.group_size[static_cast<std::size_t>(any.part.row)] == 2;
+        const auto is_received = [&](std::int64_t number) {
+            return std::binary_search(received.begin(), received.end(), number);
+        };
+        const bool trusted =
+            sent == received || (of_two && (sent.size() != received.size() ||
+                                            std::any_of(sent.begin(), sent.end(), is_received)));
         for (const auto* side : {&ends.sent, &ends.received}) {
             for (Key* key : *side) {
                 if (trusted && key->sequence >= 0) continue;

@@ -45,7 +45,7 @@ class MeanTimes {
 
 class Replay {
   public:
-    explicit Replay(PipelineStep& step) : step_(step), means_(step) {
+    explicit Replay(PipelineStep& step) : step_(step), means_(step), end_(step.makespan.start) {
         for (const PipelineRow& row : step.rows) {
             for (const PlannedCell& cell : row.planned) {
                 for (const PipelineAction& a : cell.actions)
@@ -100,7 +100,7 @@ class Replay {
     const MeanTimes means_;
     std::set<StageResult> to_come_;  // that some rank's plan gives
     std::map<StageResult, std::int64_t> ends_;
-    std::int64_t end_ = 0;
+    std::int64_t end_;
 };
 
 }  // namespace

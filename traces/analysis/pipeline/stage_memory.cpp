@@ -98,12 +98,10 @@ std::vector<StageMemory> stage_memory(const store::Trace& trace, const PipelineT
         RankChunks& rank = ranks[memory.rank[i]];
         if (!rank.has_cells() || memory.space[i] != schema::MemorySpace::device) continue;
         rank.advance(memory.time[i]);
-        if (memory.bytes[i] < 0) {
-            rank.free(memory.address[i]);
-        } else if (!has_categories[memory.rank[i]] ||
-                   memory.category[i] == schema::MemoryCategory::activations) {
+        rank.free(memory.address[i]);  // also before an allocation there: the event of the free was lost
+        if (memory.bytes[i] >= 0 &&
+            (!has_categories[memory.rank[i]] || memory.category[i] == schema::MemoryCategory::activations))
             rank.allocate(memory.time[i], memory.address[i], memory.bytes[i]);
-        }
     }
     std::vector<StageMemory> result;
     for (const store::RankIndex r : selected_ranks(trace, selection)) {
@@ -125,11 +123,11 @@ Fields<StageMemory> stage_memory_fields() {
           "The most chunks of the stage whose forward has begun and whose backward (B or W) has not ended."},
          value_of<&S::chunks>},
         {{"in_flight_bytes", "Kept", Unit::bytes,
-          "The most that its forwards have allocated and that is not freed when a forward ends: what the "
-          "chunks in "
-          "flight keep. Activations only, if allocations have categories."},
+          "The most memory allocated in the stage's forwards that is still allocated when one of them ends. "
+          "Activations only, if allocations have categories."},
          known_value_of<&S::bytes>},
-        {{"bytes_per_chunk", "Per chunk", Unit::bytes, "The same by the chunks in flight at that time."},
+        {{"bytes_per_chunk", "Per chunk", Unit::bytes,
+          "in_flight_bytes divided by the chunks in flight at that moment."},
          [](const S& s) {
              return s.bytes > 0 && s.chunks_then > 0
                         ? store::Cell(static_cast<double>(s.bytes) / static_cast<double>(s.chunks_then))

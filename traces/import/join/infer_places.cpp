@@ -65,18 +65,27 @@ void infer_places(store::Trace& trace) {
     static_assert(schema::kMeshAxes.front().name == "data");
     if (trace.groups.empty() || std::any_of(trace.ranks.begin(), trace.ranks.end(), has_place)) return;
     name_pipeline(trace);
-    std::vector<decltype(store::Rank::place)> inferred(trace.ranks.size());
+    using Place = decltype(store::Rank::place);
+    std::vector<Place> inferred(trace.ranks.size());
+    bool data_known = false;
     for (std::size_t axis = 0; axis < schema::kMeshAxes.size(); ++axis) {
         const std::map<int, int> places = places_along(trace, schema::kMeshAxes[axis].name);
         const bool known = std::all_of(trace.ranks.begin(), trace.ranks.end(),
                                        [&](const store::Rank& rank) { return places.contains(rank.number); });
         for (std::size_t r = 0; r < trace.ranks.size() && known; ++r)
             inferred[r][axis] = places.at(trace.ranks[r].number);
+        data_known = data_known || (axis == 0 && known);
     }
-    const bool any = std::any_of(inferred.begin(), inferred.end(), [](const auto& place) {
+    const bool any = std::any_of(inferred.begin(), inferred.end(), [](const Place& place) {
         return std::any_of(place.begin(), place.end(), [](int p) { return p != 0; });
     });
-    for (std::size_t r = 0; r < trace.ranks.size() && any; ++r) trace.ranks[r].place = inferred[r];
+    if (!any) return;
+    // Two ranks at one place along the known axes belong to different replicas.
+    std::map<Place, int> seen;
+    for (std::size_t r = 0; r < trace.ranks.size(); ++r) {
+        trace.ranks[r].place = inferred[r];
+        if (!data_known) trace.ranks[r].place.front() = seen[inferred[r]]++;
+    }
 }
 
 }  // namespace shardscope::traces::importer
