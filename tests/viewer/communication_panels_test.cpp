@@ -181,7 +181,8 @@ TEST_F(CommunicationPanels, DistributedSaysWhereAxesAreUnknown) {
     open({.per_linear = true, .ranks = 3}, "linear.sqlite");
     const auto panel = make_panel("distributed");
     draw(*panel);
-    EXPECT_THAT(click(*panel, "distributed.show.by_axis"), HasSubstr("axis is known"));
+    EXPECT_THAT(click(*panel, "distributed.show.by_axis"),
+                HasSubstr("No collective on a device belongs to a communicator whose axis is known."));
 }
 
 // --- Shard map

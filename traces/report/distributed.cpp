@@ -92,7 +92,7 @@ std::string slow_table(const analysis::DistributedReport& report, GroupNames& gr
 std::string table_text(const analysis::DistributedReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     if (report.by_axis) {
-        return report.axes.empty() ? "No collective on a device whose communicator's axis is known.\n"
+        return report.axes.empty() ? std::string(analysis::kNoKnownAxis) + "\n"
                                    : axes_table(report, width).substr(1);
     }
     GroupNames groups;

@@ -58,9 +58,8 @@ constexpr std::array kGroups = {
                  from<&GroupRow::group>},
     SchemaColumn{
         "axis", kText, "",
-        "The axis of the mesh along which its ranks lie: \"tensor\", \"data+shard\" (columns of "
-        "SHARD_RANKS), or what an imported group's description names: \"world\", \"context\"; NULL where "
-        "unknown.",
+        "Axes of the mesh along which its ranks lie, columns of SHARD_RANKS: \"tensor\", \"data+shard\"; or "
+        "another name: \"expert\" of ours, \"world\" of an imported group's description; NULL where unknown.",
         unless_zero<&GroupRow::axis>},
     SchemaColumn{"ranks", kText, "", "Its ranks, as the source writes them: \"0-3,8\".",
                  unless_zero<&GroupRow::ranks>},

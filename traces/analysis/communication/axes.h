@@ -29,13 +29,17 @@ struct AxisTraffic {
     std::int64_t exposed_ns = 0;  // of it outside compute kernels
 };
 Fields<AxisTraffic> axis_traffic_fields();
-inline constexpr ResultColumn kAxisColumn = {"axis", "Axis", Unit::text,
-                                             "Axis of the mesh: data, shard, tensor, pipeline, or as the "
-                                             "trace names it; \"data+shard\" if the ranks lie along both."};
+inline constexpr ResultColumn kAxisColumn = {
+    "axis", "Axis", Unit::text,
+    "Axis of the mesh: data, shard, context, tensor, pipeline, or as "
+    "the trace names it; \"data+shard\" if the ranks lie along both."};
 
 // In the order of the mesh's axes, an unknown one last. Empty if no communicator's axis is known.
 std::vector<AxisTraffic> axis_traffic(const store::Trace& trace, const Selection& selection,
                                       const TraceSteps& steps, const Communications& all);
+
+inline constexpr std::string_view kNoKnownAxis =
+    "No collective on a device belongs to a communicator whose axis is known.";
 
 // The axis of a communicator; "" unknown.
 std::string_view axis_of(const store::Trace& trace, std::int64_t group);

@@ -27,7 +27,7 @@ struct PipelineAction {
 enum class ComputeKind : std::uint8_t { forward, backward, input, weight, overlapped };
 inline constexpr int kComputeKinds = 5;
 std::string_view name(ComputeKind kind);  // "backward for input"
-// Of actions that all compute, at least one.
+// `actions` is not empty and each one computes.
 ComputeKind compute_kind(const std::vector<PipelineAction>& actions);
 
 // The actions that a range's name says it runs: none, one, or several that run together.

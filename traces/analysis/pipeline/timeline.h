@@ -66,7 +66,7 @@ struct PipelineTimeline {
     std::vector<PipelineStep> steps;  // by number, then pipeline; those in the selection
 };
 
-// All ranks, whichever the selection names: one rank alone is no pipeline.
+// All ranks, whichever the selection names: one rank alone is not a pipeline.
 PipelineTimeline pipeline_timeline(const store::Trace& trace, const Selection& selection = {});
 
 }  // namespace shardscope::traces::analysis

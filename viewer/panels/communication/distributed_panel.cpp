@@ -242,8 +242,7 @@ class DistributedPanel final : public model::Panel {
             case axes:
                 draw::heading(trace.steps.empty() ? "Axes of the mesh: a rank's mean over the whole time"
                                                   : "Axes of the mesh: a rank's mean per step");
-                if (axes_ == nullptr)
-                    return draw::note("No collective on a device whose communicator's axis is known.");
+                if (axes_ == nullptr) return draw::note(traces::analysis::kNoKnownAxis);
                 draw_table("distributed.axes", axes_, axes_state_, {.filter = false, .name = "axes"});
                 return;
             case slowest: {

@@ -39,7 +39,7 @@ class ScheduleChart {
     // Takes `height` pixels of the current window, and its width.
     Events draw(const Input& input, float height);
 
-    // Of a height: whether the rows need more, and scroll.
+    // Whether the rows need more than `height` and scroll.
     static bool scrolls(const Input& input, float height);
     static float ruler_height();
     static float names_width(const ScheduleView& view);

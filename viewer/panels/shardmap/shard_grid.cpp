@@ -60,7 +60,7 @@ void put_centered(ImVec2 min, ImVec2 max, ImU32 color, std::string_view text) {
         text.data(), text.data() + text.size());
 }
 
-// Of a unit that another place of the pipeline has.
+// The tooltip of a unit that only other stages hold.
 void elsewhere_tip(const ShardGrid::Input& input, RankIndex rank, UnitIndex unit) {
     draw::begin_tip(fmt::format("{} is not on rank {}", input.states->units[unit.at()],
                                 input.trace->ranks[rank.at()].number));
