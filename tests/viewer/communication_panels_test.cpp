@@ -282,9 +282,9 @@ TEST_F(CommunicationPanels, TheShardMapShowsSharesOfTensorAndPipeline) {
     EXPECT_EQ(item("shardmap.cell.first.7"), "elsewhere");
     EXPECT_THAT(item("shardmap.cell.first.3"), Not(testing::Eq("elsewhere")));
     EXPECT_THAT(item("shardmap.share"),
-                testing::AllOf(HasSubstr("Tensor part 0 of 0-1"), HasSubstr("keeps 1/4"),
+                testing::AllOf(HasSubstr("Tensor slice 0 of 2 (from 0)"), HasSubstr("keeps 1/4"),
                                HasSubstr("1/2 while the unit is gathered")));
-    EXPECT_THAT(text, HasSubstr("another place of the pipeline"));
+    EXPECT_THAT(text, HasSubstr("only other stages have it"));
 }
 
 // --- all of them

@@ -172,6 +172,48 @@ TEST(ScheduleRows, MemoryIsDrawnWhereTheDeviceRunsWhatAllocates) {
     EXPECT_THAT(curve.bytes, testing::ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
+// Folded at any width, the band is the lowest and the highest column of all curves.
+TEST(ScheduleRows, TheBandOfCurvesHasTheirExtremes) {
+    std::mt19937 random(11);
+    std::vector<traces::analysis::ByteCurve> curves(20);
+    for (traces::analysis::ByteCurve& curve : curves) {
+        std::int64_t time = static_cast<std::int64_t>(random() % 50);
+        for (int i = 0; i < 60; ++i, time += static_cast<std::int64_t>(random() % 3)) {
+            curve.time.push_back(time);  // often the time of others, and of its own last point
+            curve.bytes.push_back(static_cast<std::int64_t>(random() % 1000));
+        }
+    }
+    const MemoryBand band = memory_band(curves);
+    const draw::LineCurve lowest = draw::line_curve(band.lowest), highest = draw::line_curve(band.highest);
+    for (const int columns : {1, 7, 60, 150}) {
+        const auto low = fold_line(lowest, -10, 140, columns), high = fold_line(highest, -10, 140, columns);
+        std::vector<std::int64_t> least(low.size(), INT64_MAX), most(low.size(), INT64_MIN);
+        for (const traces::analysis::ByteCurve& curve : curves) {
+            const auto line = fold_line(draw::line_curve(curve), -10, 140, columns);
+            for (std::size_t c = 0; c < line.size(); ++c) {
+                least[c] = std::min(least[c], line[c].lowest);
+                most[c] = std::max(most[c], line[c].highest);
+            }
+        }
+        for (std::size_t c = 0; c < low.size(); ++c) {
+            EXPECT_EQ(low[c].lowest, least[c]) << c << " of " << columns;
+            EXPECT_EQ(high[c].highest, most[c]) << c << " of " << columns;
+        }
+    }
+}
+
+TEST(ScheduleRows, OnePassMakesTheCurveOfEveryRank) {
+    const auto trace = gpipe(4, 2);
+    const auto curves = traces::analysis::allocated_curves(*trace);
+    ASSERT_THAT(curves, SizeIs(8));
+    for (std::size_t r = 0; r < curves.size(); ++r) {
+        const auto plain = traces::analysis::allocated_curve(*trace, RankIndex(r));
+        EXPECT_THAT(plain.bytes, SizeIs(8));
+        EXPECT_EQ(curves[r].time, plain.time);
+        EXPECT_EQ(curves[r].bytes, plain.bytes);
+    }
+}
+
 // --- the panel
 
 class SchedulePanelTest : public PanelsTest {
@@ -199,6 +241,22 @@ TEST_F(SchedulePanelTest, ShowsTheStepsBubbleAndCellsOfTheRanksPipeline) {
     panel->act("schedule_next", session_);
     draw(*panel);
     EXPECT_EQ(item("schedule.step"), "1");
+}
+
+TEST_F(SchedulePanelTest, KeepsItsStepWhenTheTimeFilterChangesTheListOfSteps) {
+    session_.add_trace(gpipe(4, 1), "gpipe.sqlite");
+    const auto panel = make_panel("schedule");
+    draw(*panel);
+    EXPECT_EQ(item("schedule.step"), "1");
+    session_.open[0].limit = model::TimeRange{17 * kUnit, 100 * kUnit};
+    draw(*panel);
+    EXPECT_EQ(item("schedule.step"), "1");
+    session_.open[0].limit.reset();
+    draw(*panel);
+    EXPECT_EQ(item("schedule.step"), "1") << "it is the second of two steps again";
+    session_.open[0].limit = model::TimeRange{0, 15 * kUnit};
+    draw(*panel);
+    EXPECT_EQ(item("schedule.step"), "0") << "the filter excludes the step that was shown";
 }
 
 TEST_F(SchedulePanelTest, AClickOnACellGoesToItsKernelOnTheTimeline) {
@@ -274,6 +332,9 @@ TEST_F(SchedulePanelTest, ManyRanksAreThinRowsThatCostLittle) {
     EXPECT_THAT(item("schedule.row.127"), HasSubstr("%"));
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
+    EXPECT_EQ(item("schedule.memory.0"), "2.0 MB") << "the chosen rank's line in the band";
+    click(*panel, "schedule.show.by_rank");
+    EXPECT_THAT(draw(*panel), HasSubstr("Step 1 of all pipelines by rank"));
 }
 
 TEST_F(SchedulePanelTest, SaysWhatToRecordWhereSomethingIsMissing) {

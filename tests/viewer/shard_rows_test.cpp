@@ -3,9 +3,12 @@
 #include "viewer/panels/shardmap/shard_rows.h"
 
 #include <limits>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
 
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
@@ -128,6 +131,46 @@ ShardView two_steps() {
     return view;
 }
 constexpr model::TimeRange kAll{0, 500};
+
+// The sentence of the last of `ranks` (places alone), which gather a unit among `gathered` ranks; 0: none.
+std::string last_sentence(std::vector<traces::schema::RankRow> ranks, int gathered) {
+    traces::RunBuilder run(0);
+    int number = 0;
+    for (traces::schema::RankRow& row : ranks) {
+        row.rank = row.device = number++;
+        row.global_pid = run.pid(row.rank);
+        row.global_tid = run.tid(row.rank);
+        run.sink().add(row);
+        run.sink().add(
+            traces::schema::ThreadRow{.global_tid = row.global_tid, .name = "rank", .rank = row.rank});
+        if (gathered > 0) run.collective(row.rank, 0, 10, {.sequence = 0, .group_size = gathered, .unit = 0});
+    }
+    const auto trace = run.take();
+    return ShardShares(*trace, {}).sentence(RankIndex(ranks.size() - 1));
+}
+
+TEST(ShardShares, SayWhatARankKeeps) {
+    EXPECT_EQ(last_sentence({{.pipeline = 0}, {.pipeline = 1}}, 0),
+              "Pipeline stage position 1 of 2 (from 0): it keeps all weights of its stages.");
+    EXPECT_EQ(last_sentence({{.tensor = 0}, {.tensor = 1}}, 0),
+              "Tensor slice 1 of 2 (from 0): it keeps 1/2 of each weight that its tensor group divides.");
+    EXPECT_EQ(last_sentence({{.data = 0, .tensor = 0}, {.data = 1, .tensor = 1}}, 0),
+              "Data replica 1 of 2 (from 0), Tensor slice 1 of 2 (from 0): it keeps 1/2 of each weight that "
+              "its tensor group divides.");
+    const std::vector<traces::schema::RankRow> context = {{.shard = 0, .context = 0},
+                                                          {.shard = 0, .context = 1},
+                                                          {.shard = 1, .context = 0},
+                                                          {.shard = 1, .context = 1}};
+    EXPECT_EQ(
+        last_sentence(context, 4),
+        "FSDP shard 1 of 2 (from 0), Context sequence part 1 of 2 (from 0): it keeps 1/4 of each weight, "
+        "all of it while the unit is gathered.");
+    EXPECT_EQ(
+        last_sentence({{.shard = 0, .tensor = 0}, {.shard = 1, .tensor = 1}}, 2),
+        "FSDP shard 1 of 2 (from 0), Tensor slice 1 of 2 (from 0): it keeps 1/4 of each weight that its "
+        "tensor group divides, 1/2 while the unit is gathered.");
+    EXPECT_EQ(last_sentence({{.shard = 0}, {.shard = 1}}, 2), "") << "FSDP alone divides the weights";
+}
 
 TEST(ShardView, ShowsTheStepOfTheCursorWithALittleAir) {
     ShardView view = two_steps();

@@ -28,6 +28,20 @@ ByteCurve allocated_curve(const store::Trace& trace, store::RankIndex rank, sche
     return curve;
 }
 
+std::vector<ByteCurve> allocated_curves(const store::Trace& trace, schema::MemorySpace space) {
+    const store::MemoryEvents& memory = trace.memory;
+    const std::vector<bool> counts = rows_of_fullest_devices(trace);
+    std::vector<ByteCurve> curves(trace.ranks.size());
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+        if (memory.space[i] != space || (!counts.empty() && !counts[i])) continue;
+        ByteCurve& curve = curves[memory.rank[i]];
+        const std::int64_t before = curve.empty() ? 0 : curve.bytes.back();
+        curve.time.push_back(memory.time[i]);
+        curve.bytes.push_back(before + memory.bytes[i]);
+    }
+    return curves;
+}
+
 std::vector<MemoryPoint> selected_memory_curve(const store::Trace& trace, store::RankIndex rank,
                                                const Selection& selection, schema::MemorySpace space) {
     std::vector<MemoryPoint> curve = memory_curve(trace, rank, space);

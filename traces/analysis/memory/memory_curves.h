@@ -31,6 +31,10 @@ struct ByteCurve {
 ByteCurve allocated_curve(const store::Trace& trace, store::RankIndex rank,
                           schema::MemorySpace space = schema::MemorySpace::device);
 
+// The same of all ranks, by index into Trace::ranks, in one pass over the events.
+std::vector<ByteCurve> allocated_curves(const store::Trace& trace,
+                                        schema::MemorySpace space = schema::MemorySpace::device);
+
 // The part of memory_curve() in the time that memory_report() uses for this selection: from the first
 // selected step's host start to the last one's host end, within the range. Its first and last points are the
 // states at the start and end of that time; the whole curve if nothing is selected.

@@ -2,7 +2,7 @@
 #include "viewer/panels/schedule/schedule_memory.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -36,32 +36,54 @@ std::string ScheduleMemory::why_unknown() {
 void ScheduleMemory::gather(model::Session& session, const std::shared_ptr<const PipelineTimeline>& timeline,
                             const ScheduleView& view) {
     recorded_ = session.trace()->memory.size() > 0;
-    if (!recorded_ || complete_) return;
-    curves_.resize(view.rows.size());
-    complete_ = true;
+    if (!recorded_ || curves_ != nullptr) return;
     const auto limit = session.current()->limit.value_or(model::TimeRange{});
-    for (std::size_t i = 0; i < curves_.size(); ++i) {
-        const traces::store::RankIndex rank = view.rows[i].row->rank;
-        curves_[i] = session.analyses.derived<draw::LineCurve>(
-            fmt::format("pipeline memory/{}/{}:{}", rank.value, limit.from, limit.to), {session.trace()},
-            [rank, timeline](const auto& t) {
-                return draw::line_curve(
-                    memory_at_work(traces::analysis::allocated_curve(*t.front(), rank), *timeline, rank));
-            });
-        complete_ = complete_ && curves_[i] != nullptr;
+    std::string key = fmt::format("pipeline memory/{}:{}", limit.from, limit.to);
+    std::vector<traces::store::RankIndex> ranks;
+    for (const ScheduleRow& row : view.rows) {
+        ranks.push_back(row.row->rank);
+        key += fmt::format("/{}", row.row->rank.value);
     }
+    curves_ = session.analyses.derived<Curves>(key, {session.trace()}, [ranks, timeline](const auto& t) {
+        return curves_of(*t.front(), *timeline, ranks);
+    });
 }
 
-void ScheduleMemory::fold(model::TimeRange visible, int columns) {
-    const bool folded =
-        !columns_.empty() && folded_ == visible && static_cast<int>(columns_.front().size()) == columns;
-    if (folded) return;
+ScheduleMemory::Curves ScheduleMemory::curves_of(const traces::store::Trace& trace,
+                                                 const PipelineTimeline& timeline,
+                                                 const std::vector<traces::store::RankIndex>& ranks) {
+    std::vector<traces::analysis::ByteCurve> allocated = traces::analysis::allocated_curves(trace), rows;
+    for (const traces::store::RankIndex rank : ranks)
+        rows.push_back(memory_at_work(std::move(allocated[rank.at()]), timeline, rank));
+    Curves curves;
+    if (rows.size() > kMostLines) {
+        MemoryBand band = memory_band(rows);
+        curves.lowest = draw::line_curve(std::move(band.lowest));
+        curves.highest = draw::line_curve(std::move(band.highest));
+    }
+    for (traces::analysis::ByteCurve& row : rows) curves.rows.push_back(draw::line_curve(std::move(row)));
+    return curves;
+}
+
+void ScheduleMemory::fold(const ScheduleView& view, model::TimeRange visible, int columns, int chosen_rank) {
+    if (folded_columns_ == columns && folded_ == visible && (!is_band() || folded_rank_ == chosen_rank))
+        return;
     folded_ = visible;
-    columns_.clear();
+    folded_columns_ = columns;
+    folded_rank_ = chosen_rank;
+    columns_.assign(curves_->rows.size(), {});
     most_ = 1;
-    for (const auto& curve : curves_) {
-        columns_.push_back(fold_line(*curve, visible.from, visible.to, columns));
-        for (const draw::LineColumn& column : columns_.back()) most_ = std::max(most_, column.highest);
+    const auto folded = [&](const draw::LineCurve& curve) {
+        std::vector<draw::LineColumn> line = fold_line(curve, visible.from, visible.to, columns);
+        for (const draw::LineColumn& column : line) most_ = std::max(most_, column.highest);
+        return line;
+    };
+    if (is_band()) {
+        lowest_ = folded(curves_->lowest);
+        highest_ = folded(curves_->highest);
+    }
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        if (!is_band() || view.rows[i].rank == chosen_rank) columns_[i] = folded(curves_->rows[i]);
     }
 }
 
@@ -70,7 +92,7 @@ ImU32 ScheduleMemory::line_color(std::size_t row) const {
 }
 
 bool ScheduleMemory::is_band() const {
-    return curves_.size() > kMostLines;
+    return curves_->rows.size() > kMostLines;
 }
 
 void ScheduleMemory::draw_legend(const ScheduleView& view, int chosen_rank) const {
@@ -89,18 +111,11 @@ void ScheduleMemory::draw_legend(const ScheduleView& view, int chosen_rank) cons
 }
 
 void ScheduleMemory::draw_band(const draw::Chart& chart) const {
-    std::vector<draw::LineColumn> band = columns_.front();
-    for (const auto& line : columns_) {
-        for (std::size_t c = 0; c < line.size(); ++c) {
-            band[c].lowest = std::min(band[c].lowest, line[c].lowest);
-            band[c].highest = std::max(band[c].highest, line[c].highest);
-        }
-    }
-    const float step = chart.width() / static_cast<float>(band.size());
-    for (std::size_t c = 0; c < band.size(); ++c) {
+    const float step = chart.width() / static_cast<float>(highest_.size());
+    for (std::size_t c = 0; c < highest_.size(); ++c) {
         const float x = chart.min.x + step * static_cast<float>(c);
-        const auto top = static_cast<float>(chart.y.pixel(static_cast<double>(band[c].highest)));
-        const auto bottom = static_cast<float>(chart.y.pixel(static_cast<double>(band[c].lowest)));
+        const auto top = static_cast<float>(chart.y.pixel(static_cast<double>(highest_[c].highest)));
+        const auto bottom = static_cast<float>(chart.y.pixel(static_cast<double>(lowest_[c].lowest)));
         chart.draw->AddRectFilled({x, top}, {x + step, bottom + 1}, band_color());
     }
 }
@@ -108,17 +123,14 @@ void ScheduleMemory::draw_band(const draw::Chart& chart) const {
 void ScheduleMemory::draw_tip(const ScheduleView& view, std::int64_t time, int chosen_rank) const {
     draw::begin_tip(fmt::format("{} after the step's begin",
                                 draw::format_duration(static_cast<double>(time - view.makespan.from))));
-    std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = 0;
-    for (std::size_t i = 0; i < curves_.size(); ++i) {
-        const std::int64_t bytes = line_at(*curves_[i], time);
-        low = std::min(low, bytes);
-        high = std::max(high, bytes);
-        if (!is_band() || view.rows[i].rank == chosen_rank)
-            draw::tip_row(fmt::format("rank {}", view.rows[i].rank), draw::format_mb(bytes), line_color(i));
+    for (std::size_t i = 0; i < curves_->rows.size(); ++i) {
+        if (is_band() && view.rows[i].rank != chosen_rank) continue;
+        draw::tip_row(fmt::format("rank {}", view.rows[i].rank),
+                      draw::format_mb(line_at(curves_->rows[i], time)), line_color(i));
     }
     if (is_band()) {
-        draw::tip_row("Lowest", draw::format_mb(low));
-        draw::tip_row("Highest", draw::format_mb(high));
+        draw::tip_row("Lowest", draw::format_mb(line_at(curves_->lowest, time)));
+        draw::tip_row("Highest", draw::format_mb(line_at(curves_->highest, time)));
     }
     draw::end_tip();
 }
@@ -127,12 +139,12 @@ ScheduleMemory::Events ScheduleMemory::draw(const ScheduleView& view, model::Tim
                                             int chosen_rank, float height) {
     const float font = ImGui::GetFontSize();
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    if (!complete_) {
+    if (curves_ == nullptr) {
         draw::note("Computing the memory of the ranks ...");
         return {};
     }
-    fold(visible, static_cast<int>(std::max(1.0F, (sides.right - sides.left) / 2)));
-    draw::text("Allocated when the device runs what allocates; highest in sight:");
+    fold(view, visible, static_cast<int>(std::max(1.0F, (sides.right - sides.left) / 2)), chosen_rank);
+    draw::text("Allocated memory, on the device's time axis; peak in the visible time:");
     ImGui::SameLine(0, font);
     draw_legend(view, chosen_rank);
     draw::ChartAxes axes{static_cast<double>(visible.from), static_cast<double>(visible.to),

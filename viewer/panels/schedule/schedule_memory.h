@@ -44,17 +44,27 @@ class ScheduleMemory {
     void forget() { *this = {}; }
 
   private:
-    void fold(model::TimeRange visible, int columns);
+    // Of the view's ranks, on the device's time axis.
+    struct Curves {
+        std::vector<draw::LineCurve> rows;  // by row of the view
+        draw::LineCurve lowest, highest;    // of many ranks
+    };
+    static Curves curves_of(const traces::store::Trace& trace,
+                            const traces::analysis::PipelineTimeline& timeline,
+                            const std::vector<traces::store::RankIndex>& ranks);
+    void fold(const ScheduleView& view, model::TimeRange visible, int columns, int chosen_rank);
     bool is_band() const;
     ImU32 line_color(std::size_t row) const;
     void draw_legend(const ScheduleView& view, int chosen_rank) const;
     void draw_band(const draw::Chart& chart) const;
     void draw_tip(const ScheduleView& view, std::int64_t time, int chosen_rank) const;
 
-    bool recorded_ = false, complete_ = false;
-    std::vector<std::shared_ptr<const draw::LineCurve>> curves_;  // by row of the view; null: not there yet
-    std::vector<std::vector<draw::LineColumn>> columns_;          // folded, by row
+    bool recorded_ = false;
+    std::shared_ptr<const Curves> curves_;                // null: not there yet
+    std::vector<std::vector<draw::LineColumn>> columns_;  // folded, by row; of a band the chosen rank's alone
+    std::vector<draw::LineColumn> lowest_, highest_;      // folded, of a band
     model::TimeRange folded_;
+    int folded_columns_ = 0, folded_rank_ = -1;
     std::int64_t most_ = 1;  // of the folded columns
 };
 

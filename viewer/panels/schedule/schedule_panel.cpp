@@ -117,15 +117,16 @@ class SchedulePanel final : public model::Panel {
         if (other) {
             if (trace_ != trace) {
                 pipeline_.reset();
-                chosen_step_ = -1;
+                step_ = -1;
                 all_ = false;
             }
             trace_ = trace;
             timeline_ = timeline;
             steps_ = schedule_steps(*timeline);
-            if (std::find(steps_.begin(), steps_.end(), step_) == steps_.end() || chosen_step_ < 0)
-                chosen_step_ = static_cast<std::int64_t>(steps_.size() / 2);  // a steady one
-            chosen_step_ = std::min<std::int64_t>(chosen_step_, static_cast<std::int64_t>(steps_.size()) - 1);
+            const auto kept = std::find(steps_.begin(), steps_.end(), step_);
+            chosen_step_ = kept != steps_.end()
+                               ? kept - steps_.begin()
+                               : static_cast<std::int64_t>(steps_.size() / 2);  // a steady one
         }
         const std::int64_t step = steps_[static_cast<std::size_t>(chosen_step_)];
         const std::optional<std::size_t> pipeline =
@@ -135,9 +136,6 @@ class SchedulePanel final : public model::Panel {
         step_ = step;
         shown_pipeline_ = pipeline;
         view_ = schedule_view(*trace, *timeline, step, pipeline);
-        traces::analysis::Selection selection = model::Session::selection(*session.current());
-        selection.first_step = selection.last_step = step;
-        report_ = std::make_shared<const PipelineReport>(sum_pipeline(*trace, *timeline, selection));
         memory_.forget();
         fit();
     }
@@ -325,8 +323,24 @@ class SchedulePanel final : public model::Panel {
 
     // --- the verb's tables, of this step and all pipelines ---
 
+    // None while it is being computed.
+    std::shared_ptr<const PipelineReport> report(model::Session& session) const {
+        traces::analysis::Selection selection = model::Session::selection(*session.current());
+        selection.first_step = selection.last_step = step_;
+        const auto limit = session.current()->limit.value_or(model::TimeRange{});
+        return session.analyses.derived<PipelineReport>(
+            fmt::format("pipeline report/{}/{}:{}", step_, limit.from, limit.to), {trace_},
+            [selection, timeline = timeline_](const auto& t) {
+                return sum_pipeline(*t.front(), *timeline, selection);
+            });
+    }
+
     void draw_tables(model::Session& session) {
-        const std::string of = trace_->steps.empty() ? "The whole time" : fmt::format("Step {}", step_);
+        report_ = report(session);
+        if (report_ == nullptr) return widgets::draw_waiting(session, "the pipeline's tables");
+        const std::string of =
+            (trace_->steps.empty() ? std::string("The whole time") : fmt::format("Step {}", step_)) +
+            (timeline_->pipelines.size() > 1 ? " of all pipelines" : "");
         if (part_ == Part::by_rank) {
             draw::heading(of + " by rank; idle = warm-up + peer + transfer + host + imbalance + drain");
             const auto model = ranks_.of(report_, "", [&] { return pipeline_rank_table(*report_); });
@@ -357,7 +371,7 @@ class SchedulePanel final : public model::Panel {
     std::int64_t step_ = -1;               // shown, as the next two
     std::optional<std::size_t> shown_pipeline_;
     ScheduleView view_;
-    std::shared_ptr<const PipelineReport> report_;  // of the step
+    std::shared_ptr<const PipelineReport> report_;  // of the step; null where no table has needed it
     model::TimeRange visible_;
     int part_ = Part::picture;
     std::optional<bool> planned_;  // draw the plan; none: if there is room for it

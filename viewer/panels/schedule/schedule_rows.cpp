@@ -237,6 +237,50 @@ traces::analysis::ByteCurve memory_at_work(traces::analysis::ByteCurve curve,
     return curve;
 }
 
+MemoryBand memory_band(std::span<const traces::analysis::ByteCurve> curves) {
+    struct Point {
+        std::int64_t time = 0;
+        std::size_t curve = 0;
+        std::int64_t bytes = 0;
+    };
+    std::vector<Point> points;
+    for (std::size_t c = 0; c < curves.size(); ++c) {
+        for (std::size_t i = 0; i < curves[c].size(); ++i)
+            points.push_back({curves[c].time[i], c, curves[c].bytes[i]});
+    }
+    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+        return std::pair(a.time, a.curve) < std::pair(b.time, b.curve);
+    });
+    MemoryBand band;
+    const auto add = [](traces::analysis::ByteCurve& curve, std::int64_t time, std::int64_t bytes) {
+        if ((curve.empty() ? 0 : curve.bytes.back()) == bytes) return;
+        curve.time.push_back(time);
+        curve.bytes.push_back(bytes);
+    };
+    std::vector<std::int64_t> now(curves.size(), 0);
+    std::multiset<std::int64_t> sorted(now.begin(), now.end());
+    for (std::size_t begin = 0, end = 0; begin < points.size(); begin = end) {
+        const std::int64_t time = points[begin].time;
+        std::int64_t least = points[begin].bytes, most = least;
+        for (; end < points.size() && points[end].time == time; ++end) {
+            const Point& point = points[end];
+            least = std::min(least, point.bytes);
+            most = std::max(most, point.bytes);
+            const bool last_of_curve = end + 1 == points.size() || points[end + 1].time != time ||
+                                       points[end + 1].curve != point.curve;
+            if (!last_of_curve) continue;
+            sorted.erase(sorted.find(now[point.curve]));
+            now[point.curve] = point.bytes;
+            sorted.insert(point.bytes);
+        }
+        add(band.lowest, time, std::min(least, *sorted.begin()));
+        add(band.lowest, time, *sorted.begin());
+        add(band.highest, time, std::max(most, *sorted.rbegin()));
+        add(band.highest, time, *sorted.rbegin());
+    }
+    return band;
+}
+
 std::shared_ptr<const tables::CellTable> pipeline_rank_table(const traces::analysis::PipelineReport& report) {
     const auto color = [](IdleCause cause) { return theme::idle_color(cause); };
     const tables::ColumnLook looks[] = {

@@ -100,6 +100,12 @@ traces::analysis::ByteCurve memory_at_work(traces::analysis::ByteCurve curve,
                                            const traces::analysis::PipelineTimeline& timeline,
                                            traces::store::RankIndex rank);
 
+// The lowest and the highest of several curves at every instant; values at one instant count all.
+struct MemoryBand {
+    traces::analysis::ByteCurve lowest, highest;
+};
+MemoryBand memory_band(std::span<const traces::analysis::ByteCurve> curves);
+
 // The verb's tables.
 std::shared_ptr<const tables::CellTable> pipeline_rank_table(const traces::analysis::PipelineReport& report);
 std::shared_ptr<const tables::CellTable> stage_work_table(const traces::analysis::PipelineReport& report);

@@ -293,7 +293,11 @@ bool is_used(const traces::analysis::UnitHistory& history) {
 ShardShares::ShardShares(const traces::store::Trace& trace, const traces::analysis::ShardStates& states)
     : units_(states.units.size()) {
     const auto noun = [](std::string_view axis) {
-        return axis == "data" ? "copy" : axis == "shard" ? "shard" : axis == "pipeline" ? "place" : "part";
+        return axis == "data"      ? "replica"
+               : axis == "shard"   ? "shard"
+               : axis == "context" ? "sequence part"
+               : axis == "tensor"  ? "slice"
+                                   : "stage position";
     };
     bool pipeline = false;
     for (std::size_t a = 0; a < traces::schema::kMeshAxes.size(); ++a) {
@@ -311,6 +315,14 @@ ShardShares::ShardShares(const traces::store::Trace& trace, const traces::analys
     // Importers that know no mesh put every rank at its own place along "data".
     if (axes_.size() == 1 && axes_.front().title == "Data") axes_.clear();
     for (const traces::store::Rank& rank : trace.ranks) numbers_.push_back(rank.number);
+    gather_sizes_.assign(trace.ranks.size(), 1);
+    const traces::store::Collectives& collectives = trace.collectives;
+    for (std::size_t i = 0; i < collectives.size(); ++i) {
+        if (collectives.unit[i] < 0 || collectives.operation[i] != traces::schema::Operation::all_gather)
+            continue;
+        int& size = gather_sizes_[collectives.rank[i]];
+        size = std::max(size, static_cast<int>(collectives.group_size[i]));
+    }
     if (!pipeline || states.ranks != trace.ranks.size()) return;
     std::vector<bool> anywhere(units_, false);
     for (std::size_t r = 0; r < states.ranks; ++r) {
@@ -330,30 +342,37 @@ std::string ShardShares::holders(UnitIndex unit) const {
     return (ranks.size() == 1 ? "rank " : "ranks ") + traces::store::number_list(ranks);
 }
 
+std::string ShardShares::place_text(const Axis& axis, RankIndex rank) {
+    return fmt::format("{} {} of {} (from 0)", axis.noun, axis.places[rank.at()], axis.size);
+}
+
 std::vector<ShardShares::Part> ShardShares::parts(RankIndex rank) const {
     std::vector<Part> parts;
-    for (const Axis& axis : axes_)
-        parts.push_back(
-            {axis.title, fmt::format("{} {} of 0-{}", axis.noun, axis.places[rank.at()], axis.size - 1)});
+    for (const Axis& axis : axes_) parts.push_back({axis.title, place_text(axis, rank)});
     return parts;
 }
 
 std::string ShardShares::sentence(RankIndex rank) const {
     int tensor = 1, shard = 1;
-    bool pipeline = false;
+    bool by_fsdp_alone = true;
     std::string place;
     for (const Axis& axis : axes_) {
         if (axis.title == "Tensor") tensor = axis.size;
         if (axis.title == "FSDP") shard = axis.size;
-        if (axis.title == "Pipeline") pipeline = true;
-        place += fmt::format("{}{} {} {} of 0-{}", place.empty() ? "" : ", ", axis.title, axis.noun,
-                             axis.places[rank.at()], axis.size - 1);
+        by_fsdp_alone = by_fsdp_alone && (axis.title == "FSDP" || axis.title == "Data");
+        place += fmt::format("{}{} {}", place.empty() ? "" : ", ", axis.title, place_text(axis, rank));
     }
-    if (tensor == 1 && !pipeline) return "";
-    const auto fraction = [](int of) { return of == 1 ? std::string("the whole") : fmt::format("1/{}", of); };
-    return fmt::format(
-        "{}: it keeps {} of a weight that its tensor group cuts, {} while the unit is gathered.", place,
-        fraction(tensor * shard), fraction(tensor));
+    if (by_fsdp_alone) return "";
+    // FSDP shards over more ranks than those of its axis if there is a context group.
+    const int parts = gather_sizes_[rank.at()] > 1 ? gather_sizes_[rank.at()] : shard;
+    const std::string_view divided = tensor > 1 ? " that its tensor group divides" : "";
+    if (parts == 1) {
+        return tensor == 1 ? fmt::format("{}: it keeps all weights of its stages.", place)
+                           : fmt::format("{}: it keeps 1/{} of each weight{}.", place, tensor, divided);
+    }
+    return fmt::format("{}: it keeps 1/{} of each weight{}, {} while the unit is gathered.", place,
+                       tensor * parts, divided,
+                       tensor == 1 ? std::string("all of it") : fmt::format("1/{}", tensor));
 }
 
 }  // namespace shardscope::viewer::panels

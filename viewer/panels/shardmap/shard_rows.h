@@ -72,27 +72,27 @@ std::int64_t busiest_moment(const traces::analysis::ShardStates& states, traces:
 std::vector<traces::analysis::MemoryPoint> whole_parameters_curve(const traces::analysis::ShardStates& states,
                                                                   traces::store::RankIndex rank);
 
-// --- Which part of a parameter is where because of the mesh: a pipeline's place has its own units, a tensor
-// group cuts their weights, FSDP shards what is left.
+// --- How the mesh divides the parameters among ranks: the ranks of a stage have its units, a tensor group
+// divides their weights, FSDP shards the rest.
 
 class ShardShares {
   public:
     ShardShares() = default;
     ShardShares(const traces::store::Trace& trace, const traces::analysis::ShardStates& states);
 
-    // False: another place of the pipeline has the unit. Where there is no pipeline all ranks have all units.
+    // False: only other stages have the unit. Where there is no pipeline all ranks have all units.
     bool holds(traces::store::RankIndex rank, traces::store::UnitIndex unit) const {
         return held_.empty() || held_[rank.at() * units_ + unit.at()];
     }
     bool divides_units() const { return !held_.empty(); }
     // "ranks 4-7".
     std::string holders(traces::store::UnitIndex unit) const;
-    // A rank's part along each axis of several ranks: "Tensor", "part 1 of 0-1".
+    // A rank's part along each axis of several ranks: "Tensor", "slice 1 of 2 (from 0)".
     struct Part {
         std::string axis, text;
     };
     std::vector<Part> parts(traces::store::RankIndex rank) const;
-    // What the rank keeps of a weight that its tensor group cuts; empty without a tensor group or pipeline.
+    // The fraction of its stages' weights that the rank keeps; empty if FSDP alone divides them.
     std::string sentence(traces::store::RankIndex rank) const;
 
   private:
@@ -101,8 +101,13 @@ class ShardShares {
         std::vector<int> places;  // of every rank
         int size = 1;
     };
+    // "slice 1 of 2 (from 0)".
+    static std::string place_text(const Axis& axis, traces::store::RankIndex rank);
+
     std::vector<Axis> axes_;    // of several ranks, in the order of the mesh
     std::vector<int> numbers_;  // of the ranks
+    std::vector<int>
+        gather_sizes_;  // by rank: the most ranks among which it gathers units; 1: it gathers none
     std::size_t units_ = 0;
     std::vector<bool> held_;  // by rank, then unit; empty: no pipeline
 };

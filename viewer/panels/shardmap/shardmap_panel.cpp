@@ -242,8 +242,7 @@ class ShardMapPanel final : public model::Panel {
         for (std::size_t s = 0; s < kMeanings.size(); ++s)
             items.push_back({std::string(kMeanings[s]), theme::shard_color(static_cast<ShardState>(s))});
         if (shares_.divides_units())
-            items.push_back(
-                {"outlined: another place of the pipeline has it", draw::faded(theme::line(), 0.7F)});
+            items.push_back({"outlined: only other stages have it", draw::faded(theme::line(), 0.7F)});
         if (states_->allocations) items.push_back({"line below: held by the host program", theme::text()});
         legend(items);
     }
