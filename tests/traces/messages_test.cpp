@@ -15,16 +15,7 @@ namespace TEST_FILE {
 
 using schema::Operation;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-TEST(Messages, ReadRanksAsSourcesWriteThem) {
-    EXPECT_THAT(ranks_of_text("0-3,8"), ElementsAre(0, 1, 2, 3, 8));
-    EXPECT_THAT(ranks_of_text("[4, 0, 12]"), ElementsAre(0, 4, 12));
-    EXPECT_THAT(ranks_of_text("7"), ElementsAre(7));
-    for (const char* other : {"", "[0, 1, ...]", "3-1", "0-99999999", "a", "-1", "1,,2"})
-        EXPECT_THAT(ranks_of_text(other), IsEmpty()) << other;
-}
 
 // Rank 0 sends two messages to rank 1 in group 5. The second time rank 1 is there before rank 0 and waits.
 TEST(Messages, ASendAndItsReceiveAreOneMatch) {

@@ -8,11 +8,10 @@
 #include "traces/schema/enums.h"
 #include "traces/schema/text.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/number_list.h"
 
 namespace shardscope::traces::analysis {
 namespace {
-
-constexpr std::size_t kMostRanks = 1 << 20;  // more are damage
 
 // The two places of "nccl:send 0->1" or "nccl:recv 1<-0", the sender's first; none of another name.
 std::optional<std::pair<std::size_t, std::size_t>> places_of_name(std::string_view name) {
@@ -30,27 +29,6 @@ std::optional<std::pair<std::size_t, std::size_t>> places_of_name(std::string_vi
 
 }  // namespace
 
-std::vector<int> ranks_of_text(std::string_view text) {
-    if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
-    std::vector<int> ranks;
-    while (!text.empty()) {
-        std::string_view part = text.substr(0, text.find(','));
-        text.remove_prefix(std::min(text.size(), part.size() + 1));
-        while (part.starts_with(' ')) part.remove_prefix(1);
-        while (part.ends_with(' ')) part.remove_suffix(1);
-        const std::size_t dash = part.find('-');
-        const auto first = schema::number_of<int>(part.substr(0, dash));
-        const auto last =
-            dash == std::string_view::npos ? first : schema::number_of<int>(part.substr(dash + 1));
-        if (!first || !last || *first < 0 || *last < *first ||
-            static_cast<std::size_t>(*last - *first) + ranks.size() > kMostRanks)
-            return {};
-        for (int rank = *first; rank <= *last; ++rank) ranks.push_back(rank);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
-}
-
 Messages::Messages(const store::Trace& trace) : trace_(trace) {
     const store::Collectives& collectives = trace.collectives;
     std::map<std::int64_t, std::set<int>> seen;  // of groups with messages
@@ -60,7 +38,7 @@ Messages::Messages(const store::Trace& trace) : trace_(trace) {
     }
     for (const schema::GroupRow& group : trace.groups) {
         if (!seen.contains(group.group)) continue;
-        if (std::vector<int> ranks = ranks_of_text(group.ranks); !ranks.empty())
+        if (std::vector<int> ranks = store::numbers_of_list(group.ranks); !ranks.empty())
             members_.emplace(group.group, std::move(ranks));
     }
     // Without a list of its ranks: two that were seen are all of a group of two.

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -36,9 +35,5 @@ class Messages {
     const store::Trace& trace_;
     std::map<std::int64_t, std::vector<int>> members_;  // by group: numbers of its ranks, rising
 };
-
-// The ranks of a group as a source writes them: "0-3,8" of ours, "[0, 1, 2]" of PyTorch, rising. Empty if the
-// text has another form or is cut ("[0, 1, ...]").
-std::vector<int> ranks_of_text(std::string_view text);
 
 }  // namespace shardscope::traces::analysis

@@ -2,6 +2,7 @@
 // the device. Definition: docs/definitions.md, "Pipeline". Times in nanoseconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -25,6 +26,18 @@ struct PipelineCell {
 
     std::int64_t start() const { return work.front().start; }
     std::int64_t end() const { return work.back().end; }
+};
+
+// Chunks in flight: those whose forward has begun and whose backward (B or W) has not ended.
+class ChunkCount {
+  public:
+    void begin() { most_ = std::max(most_, ++now_); }
+    void end() { now_ = std::max(now_ - 1, 0); }  // a selected time may omit the forward
+    int now() const { return now_; }
+    int most() const { return most_; }
+
+  private:
+    int now_ = 0, most_ = 0;
 };
 
 struct RankCells {

@@ -79,16 +79,15 @@ class PipelineSums {
         work.longest = std::max(work.longest, ns);
     }
 
-    // Chunks whose forward has begun and whose backward (B or W) has not ended.
     static int peak_in_flight(const PipelineRow& row) {
-        int now = 0, peak = 0;
+        ChunkCount chunks;
         for (const RowCell& c : row.cells) {
             for (const PipelineAction& a : c.cell.actions)
-                if (a.is_forward()) peak = std::max(peak, ++now);
+                if (a.is_forward()) chunks.begin();
             for (const PipelineAction& a : c.cell.actions)
-                if (a.ends_backward()) now = std::max(now - 1, 0);  // the selected time may omit its forward
+                if (a.ends_backward()) chunks.end();
         }
-        return peak;
+        return chunks.most();
     }
 
     const store::Trace& trace_;

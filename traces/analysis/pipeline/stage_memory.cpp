@@ -23,18 +23,15 @@ class RankChunks {
         for (; next_ < cells_.size() && cells_[next_]->range.end <= time; ++next_) {
             for (const PipelineAction& a : cells_[next_]->actions) {
                 Stage& stage = stages_[a.stage];
-                if (a.is_forward()) {
-                    stage.most.chunks = std::max(stage.most.chunks, ++stage.chunks);
-                    if (stage.bytes > stage.most.bytes) {
-                        stage.most.bytes = stage.bytes;
-                        stage.most.chunks_then = stage.chunks;
-                    }
+                if (!a.is_forward()) continue;
+                stage.chunks.begin();
+                if (stage.bytes > stage.most.bytes) {
+                    stage.most.bytes = stage.bytes;
+                    stage.most.chunks_then = stage.chunks.now();
                 }
             }
-            for (const PipelineAction& a : cells_[next_]->actions) {
-                int& chunks = stages_[a.stage].chunks;
-                if (a.ends_backward()) chunks = std::max(chunks - 1, 0);  // a filter may omit its forward
-            }
+            for (const PipelineAction& a : cells_[next_]->actions)
+                if (a.ends_backward()) stages_[a.stage].chunks.end();
         }
     }
 
@@ -61,6 +58,7 @@ class RankChunks {
         for (auto& [number, stage] : stages_) {
             stage.most.stage = number;
             stage.most.rank = rank;
+            stage.most.chunks = stage.chunks.most();
             result.push_back(stage.most);
         }
         return result;
@@ -68,7 +66,7 @@ class RankChunks {
 
   private:
     struct Stage {
-        int chunks = 0;
+        ChunkCount chunks;
         std::int64_t bytes = 0;  // of its forwards, live
         StageMemory most;
     };

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/analysis/communication/messages.h"
 #include "traces/analysis/pipeline/actions.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/number_list.h"
 
 namespace shardscope::traces::importer {
 namespace {
@@ -46,7 +46,7 @@ std::map<int, int> places_along(const store::Trace& trace, std::string_view axis
     std::map<int, int> places;
     for (const schema::GroupRow& group : trace.groups) {
         if (group.axis != axis) continue;
-        const std::vector<int> ranks = analysis::ranks_of_text(group.ranks);
+        const std::vector<int> ranks = store::numbers_of_list(group.ranks);
         for (std::size_t i = 0; i < ranks.size(); ++i) {
             const auto [at, is_new] = places.try_emplace(ranks[i], static_cast<int>(i));
             if (at->second != static_cast<int>(i)) return {};
