@@ -39,13 +39,7 @@ class MeshSearch {
   public:
     MeshSearch(const std::vector<Candidate>& all, const JobMaker& make_job, const ClusterMaker& cluster_of,
                const SearchOptions& options)
-        : all_(all), make_job_(make_job), cluster_of_(cluster_of), options_(options), rows_(all.size()) {
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            rows_[i].number = static_cast<int>(i) + 1;
-            rows_[i].settings = all[i].settings;
-            rows_[i].of_job = all[i].of_job;
-        }
-    }
+        : all_(all), make_job_(make_job), cluster_of_(cluster_of), options_(options), rows_(rows_of(all)) {}
 
     std::vector<Row> run() {
         bounds_.resize(rows_.size());

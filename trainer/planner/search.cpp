@@ -1,6 +1,8 @@
 #include "trainer/planner/search.h"
 
 #include <atomic>
+#include <cstddef>
+#include <utility>
 
 #include "trainer/executor/run.h"
 #include "trainer/planner/figures.h"
@@ -45,22 +47,27 @@ void carry_out(Row& row, const JobMaker& make_job, const ClusterMaker& cluster_o
 
 }  // namespace
 
+std::vector<Row> rows_of(const std::vector<Candidate>& all) {
+    std::vector<Row> rows(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        rows[i].number = static_cast<int>(i) + 1;
+        rows[i].settings = all[i].settings;
+        rows[i].of_job = all[i].of_job;
+    }
+    return rows;
+}
+
 Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
              bool time_all) {
-    Row row;
+    Row row = std::move(rows_of({candidate}).front());
     row.number = number;
-    row.settings = candidate.settings;
     carry_out(row, make_job, cluster_of, time_all);
     return row;
 }
 
 std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_job,
                         const ClusterMaker& cluster_of, const SearchOptions& options) {
-    std::vector<Row> rows(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        rows[i].number = static_cast<int>(i) + 1;
-        rows[i].settings = all[i].settings;
-    }
+    std::vector<Row> rows = rows_of(all);
     const std::atomic<bool> never{false};
     for_each_in_parallel(rows.size(), options.threads, options.stop ? *options.stop : never, options.progress,
                          [&](std::size_t i) { carry_out(rows[i], make_job, cluster_of, options.time_all); });

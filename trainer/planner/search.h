@@ -28,6 +28,9 @@ struct SearchOptions {
 std::vector<Row> search(const std::vector<Candidate>& all, const JobMaker& make_job,
                         const ClusterMaker& cluster_of, const SearchOptions& options = {});
 
+// The rows of the candidates, numbered from 1 and not yet run.
+std::vector<Row> rows_of(const std::vector<Candidate>& all);
+
 // Evaluates one candidate alone; `number` is its row number, from 1.
 Row evaluate(const Candidate& candidate, int number, const JobMaker& make_job, const ClusterMaker& cluster_of,
              bool time_all = false);
