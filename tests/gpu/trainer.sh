@@ -152,6 +152,8 @@ apart() { # WHAT RANKS JOB KEY ...: losses near, memory equal; a dry run's proce
 keys=(--data.path="$text")
 if apart "FULL_SHARD" 2 "$grid" "${keys[@]}"; then
     apart "DDP" 2 "$grid" "${keys[@]}" --parallel.mode=ddp
+    apart "a tensor group that shares keys and values" 2 "$grid" "${keys[@]}" --model.type=llama --model.kv_heads=1 \
+        --fsdp.wrap=module:LlamaBlock --parallel.tensor=2
     apart "experts, divided" 2 "$grid" "${keys[@]}" --model.experts=4 --model.experts_per_token=2 --parallel.expert=2
     apart "HYBRID_SHARD, 2 x 2" 4 "$grid" "${keys[@]}" --fsdp.sharding_strategy=HYBRID_SHARD --fsdp.shard_group=2
     would "FULL_SHARD, 2 threads with NCCL" || {

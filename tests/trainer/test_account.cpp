@@ -33,6 +33,17 @@ std::vector<job::Job> jobs(const testing::SampleText& text) {
         job.parallel.sequence = sequence;
         all.push_back(job);
     }
+    for (const bool recomputed : {false, true}) {  // two ranks of four share a head of keys and values
+        job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:LlamaBlock");
+        job.model.type = job::ModelType::llama;
+        job.model.heads = 4;
+        job.model.kv_heads = 2;
+        job.parallel.tensor = 4;
+        job.parallel.sequence = recomputed;
+        if (recomputed) job.memory.activation_checkpointing.names = {"LlamaBlock"};
+        job.precision.param = recomputed ? job::Precision::bf16 : job::Precision::fp32;
+        all.push_back(job);
+    }
     for (const bool recomputed : {false, true}) {
         job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 4), "module:Block");
         job.parallel.context = 2;

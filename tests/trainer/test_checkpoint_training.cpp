@@ -192,6 +192,36 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
     }
 }
 
+// Four ranks share two heads of keys and values, and each has its own rows of their weights.
+TEST_F(GoingOn, RanksThatShareAHeadLoadWhatOthersHaveSaved) {
+    const auto on = [&](int tensor, int data, bool sequence, job::FsdpLayout layout) {
+        job::Job job = on_text(small_gpt(tensor * data));
+        job.model.type = job::ModelType::llama;
+        job.model.width = 32;
+        job.model.heads = 4;
+        job.model.kv_heads = 2;
+        job.fsdp.wrap = job::parse_wrap("module:LlamaBlock");
+        job.data.batch = 4 / data;
+        job.parallel.tensor = tensor;
+        job.parallel.sequence = sequence;
+        job.fsdp.layout = layout;
+        return job;
+    };
+    const std::vector<job::Job> meshes = {
+        on(1, 1, false, job::FsdpLayout::fsdp1), on(2, 1, false, job::FsdpLayout::fsdp1),
+        on(4, 1, false, job::FsdpLayout::lean), on(4, 2, true, job::FsdpLayout::fsdp2)};
+    const std::vector<double> uninterrupted = train(meshes[0]);
+    for (const job::Job& from : meshes) {
+        for (const job::Job& to : meshes) {
+            const std::vector<double> losses = train_in_two(from, to);
+            ASSERT_EQ(losses.size(), uninterrupted.size());
+            for (std::size_t step = 0; step < losses.size(); ++step)
+                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6)
+                    << from.run.ranks << " ranks to " << to.run.ranks << ", step " << step;
+        }
+    }
+}
+
 // Both ends of a pipeline have the table; the checkpoint has it once.
 TEST_F(GoingOn, TiedEmbeddingsOfAPipelineAreSavedOnce) {
     const auto on = [&](int places, int tensor, int data) {

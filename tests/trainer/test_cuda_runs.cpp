@@ -74,6 +74,20 @@ TEST(CudaRuns, ATensorGroupGivesTheLossesAndTheMemoryOfTheCpu) {
     }
 }
 
+TEST(CudaRuns, RanksThatShareAHeadGiveTheLossesAndTheMemoryOfTheCpu) {
+    const testing::SampleText text;
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 1, 4), "module:LlamaBlock");
+    job.run.steps = 2;
+    job.model.type = job::ModelType::llama;
+    job.model.heads = 4;
+    job.model.kv_heads = 2;
+    job.parallel.tensor = 4;
+    const executor::RunResult cpu = run(job), cuda = run_played(job);
+    expect_near(cuda.losses, cpu.losses, 2e-5, "shared heads");
+    ASSERT_EQ(cuda.peaks.size(), cpu.peaks.size());
+    for (std::size_t r = 0; r < cpu.peaks.size(); ++r) EXPECT_EQ(cuda.peaks[r].bytes, cpu.peaks[r].bytes);
+}
+
 // The host reads the counts before it enqueues the rows; kernels read them on the device.
 TEST(CudaRuns, AnExpertGroupGivesTheLossesAndTheMemoryOfTheCpu) {
     const testing::SampleText text;

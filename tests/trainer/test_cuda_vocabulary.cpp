@@ -1,5 +1,6 @@
 // What tensor parallelism adds to the kernels, on a CUDA device compared with the CPU's: a divided
-// vocabulary, the parts of a parameter's initial values, of its norm, of dropout and of a position embedding.
+// vocabulary, shared heads of keys and values, the parts of a parameter's initial values, of its norm, of
+// dropout and of a position embedding.
 #include "tests/trainer/cuda_testing.h"
 
 namespace shardscope::trainer::cuda {
@@ -79,6 +80,26 @@ TEST_F(CudaVocabulary, PartsOfTheLoss) {
         slopes.args(unwritten<float>(n), loss.cpu<float>(1), local).run(context);
         slopes.expect_near<float>(0);
     }
+}
+
+// Six ranks, three to a head of 9 features; 33 rows of 10 features of queries, keys and values.
+template <class T>
+void expect_shared_heads(plan::DType dtype) {
+    constexpr std::int64_t kTokens = 33, kQueries = 10, kPart = 3, kSharing = 3, kRanks = 6,
+                           kRow = kQueries + 2 * kPart * kSharing;
+    const auto parts = testing::as<T>(normals(2 * kTokens * kPart * kRanks, "parts"));
+    const auto heads = testing::as<T>(normals(kTokens * kRow, "heads"));
+    for (const int tensor : {0, 2, 3, 5}) {
+        Comparison take(plan::Kernel::take_kv_head, dtype, {kTokens, kRow, kPart, kSharing, kRanks});
+        take.args(heads, parts).run(place(tensor, kRanks)).template expect_same<T>(0);
+        Comparison spread(plan::Kernel::spread_kv_head, dtype, {kTokens, kRow, kPart, kSharing, kRanks});
+        spread.args(unwritten<T>(parts.size()), heads).run(place(tensor, kRanks)).template expect_same<T>(0);
+    }
+}
+
+TEST_F(CudaVocabulary, SharedHeadsOfKeysAndValues) {
+    expect_shared_heads<float>(plan::DType::fp32);
+    expect_shared_heads<Bf16>(plan::DType::bf16);
 }
 
 // A row-cut and a column-cut part of a parameter of 6 x 8, with 3 elements before it, on two ranks of a shard

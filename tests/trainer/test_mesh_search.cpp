@@ -111,6 +111,31 @@ TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, MeshSearchWithMemory, ::testing::Values(1e9, 1.2e7));
 
+// With heads of keys and values that ranks share.
+TEST(MeshSearch, LeavesOutOnlyMeshesOfSharedHeadsThatCannotWin) {
+    const Planned planned("", two_a_node(1e9));
+    const std::vector<Candidate> all = mesh_candidates({{"run.ranks", {"4"}},
+                                                        {"model.type", {"llama"}},
+                                                        {"model.kv_heads", {"1"}},
+                                                        {"model.context", {"128"}},
+                                                        {"run.steps", {"3"}},
+                                                        {"parallel.schedule", {"1f1b", "zb_h1"}}},
+                                                       planned.make_job);
+    const std::vector<Row> every = search(all, planned.make_job, planned.cluster_of),
+                           pruned = search_meshes(all, planned.make_job, planned.cluster_of);
+    std::set<int> tensor;
+    for (std::size_t i = 0; i < every.size(); ++i) {
+        if (!every[i].fits()) continue;
+        tensor.insert(every[i].job.parallel.tensor);
+        EXPECT_GT(pruned[i].least_step, 0) << i;
+        EXPECT_LE(pruned[i].least_step, every[i].times.step) << i;
+        EXPECT_GT(pruned[i].least_bytes, 0) << i;
+        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
+    }
+    EXPECT_EQ(tensor, (std::set<int>{1, 2, 4}));
+    EXPECT_EQ(best(pruned)->number, best(every)->number);
+}
+
 // With the experts of a model divided among ranks.
 TEST(MeshSearch, LeavesOutOnlyMeshesOfExpertsThatCannotWin) {
     const Planned planned("", two_a_node(1e9));

@@ -79,10 +79,13 @@ std::vector<job::Job> strategies(const SampleText& text) {
     ways.back().parallel.sequence = true;
     way(job::ParallelMode::fsdp).parallel.tensor = 2;
     ways.back().run.ranks = 4;
+    way(job::ParallelMode::none).parallel.tensor = 2;
+    ways.back().model.type = job::ModelType::llama;
+    ways.back().model.kv_heads = 1;  // the two ranks share it
     return ways;
 }
 
-constexpr std::size_t kStrategies = 25;
+constexpr std::size_t kStrategies = 26;
 
 class PipelineStrategies : public ::testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Of, PipelineStrategies, ::testing::Range<std::size_t>(0, kStrategies));

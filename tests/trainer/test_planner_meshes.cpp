@@ -62,6 +62,25 @@ TEST(PlannerMeshes, DivideTheRanksInEveryWayForTheSameSamples) {
     EXPECT_EQ(jobs.front().parallel.tensor, 1);  // the job's own
 }
 
+// Ranks have whole heads of keys and values, or share one.
+TEST(PlannerMeshes, ShareHeadsOfKeysAndValues) {
+    const auto sizes_for = [](const char* kv_heads) {
+        std::set<int> tensor;
+        for (const job::Job& job : Meshed(12).jobs({{"model.type", {"llama"}},
+                                                    {"model.width", {"144"}},
+                                                    {"model.heads", {"12"}},
+                                                    {"model.kv_heads", {kv_heads}},
+                                                    {"data.batch", {"12"}},
+                                                    {"parallel.tensor", {"1", "2", "3", "4", "6", "12"}},
+                                                    {"parallel.pipeline", {"1"}}}))
+            tensor.insert(job.parallel.tensor);
+        return tensor;
+    };
+    EXPECT_THAT(sizes_for("1"), ElementsAre(1, 2, 3, 4, 6, 12));
+    EXPECT_THAT(sizes_for("2"), ElementsAre(1, 2, 4, 6, 12));
+    EXPECT_THAT(sizes_for("4"), ElementsAre(1, 2, 4, 12));
+}
+
 // Expert groups lie within the ranks that read different samples, or within a shard group of them.
 TEST(PlannerMeshes, DivideTheExpertsOfAModel) {
     std::set<int> sizes;

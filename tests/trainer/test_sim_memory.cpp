@@ -67,29 +67,45 @@ void expect_equal(const plan::MemoryPeak& simulated, const plan::MemoryPeak& rea
     EXPECT_EQ(simulated.where, real.where) << what;
 }
 
+// Returns the number of collectives that were compared.
+std::size_t compare(const job::Job& job, const std::string& what) {
+    const sharding::Program program(job);
+    const data::DataSource data = data::open_data(job);
+    const executor::RunResult real = executor::run_training(program, *data.train);
+    const Simulated simulated = simulate(job);
+    EXPECT_EQ(real.peaks.size(), static_cast<std::size_t>(job.run.ranks));
+    for (std::size_t rank = 0; rank < real.peaks.size(); ++rank)
+        expect_equal(simulated.result.of(static_cast<int>(rank)).peak, real.peaks[rank], what);
+    const auto trace = testing::record(job);
+    const auto expected = collectives(*trace);
+    EXPECT_EQ(collectives(*simulated.trace), expected) << what;
+    EXPECT_EQ(memory(*simulated.trace, 0), memory(*trace, 0)) << what;
+    return job.run.ranks > 1 ? expected.at({0, 0}).size() : 0;
+}
+
 TEST(SimMemory, PeaksAndCollectivesAreThoseThatTheCpuMeasures) {
     const testing::SampleText text;
     std::size_t compared = 0;
     for (const Point& p : testing::every_pair()) {
         job::Job job = testing::job_at(p, text);
         job.run.steps = 3;
-        const std::string what = testing::describe(p);
-        const sharding::Program program(job);
-        const data::DataSource data = data::open_data(job);
-        const executor::RunResult real = executor::run_training(program, *data.train);
-        const Simulated simulated = simulate(job);
-        ASSERT_EQ(real.peaks.size(), static_cast<std::size_t>(job.run.ranks));
-        for (int rank = 0; rank < job.run.ranks; ++rank) {
-            expect_equal(simulated.result.of(rank).peak, real.peaks[static_cast<std::size_t>(rank)], what);
-        }
-        const auto trace = testing::record(job);
-        const auto expected = collectives(*trace);
-        EXPECT_EQ(collectives(*simulated.trace), expected) << what;
-        if (job.run.ranks > 1) compared += expected.at({0, 0}).size();
-        EXPECT_EQ(memory(*simulated.trace, 0), memory(*trace, 0)) << what;
+        compared += compare(job, testing::describe(p));
         if (::testing::Test::HasFailure()) break;  // one failure is enough to read
     }
     EXPECT_GT(compared, 500u);
+}
+
+// Four ranks share two heads of keys and values.
+TEST(SimMemory, OfATensorGroupThatSharesHeadsIsWhatTheCpuMeasures) {
+    const testing::SampleText text;
+    job::Job job = testing::with_wrap(testing::gpt_job(text, 2, 8), "module:LlamaBlock");
+    job.run.steps = 3;
+    job.model.type = job::ModelType::llama;
+    job.model.heads = 4;
+    job.model.kv_heads = 2;
+    job.parallel.tensor = 4;
+    job.parallel.sequence = true;
+    EXPECT_GT(compare(job, "shared heads"), 0u);
 }
 
 // Each step's own peak, as the memory account predicts it: the first steps differ from the later ones.

@@ -15,11 +15,12 @@ using testing::Count;
 using testing::expect_close;
 using testing::SampleText;
 
-enum class Kind : std::uint8_t { mlp, gpt, gpt_tied, llama, bert };
-constexpr std::array kKinds = {Kind::mlp, Kind::gpt, Kind::gpt_tied, Kind::llama, Kind::bert};
+// A llama has two heads of keys and values, or one (multi-query attention).
+enum class Kind : std::uint8_t { mlp, gpt, gpt_tied, llama, llama_one, bert };
+constexpr std::array kKinds = {Kind::mlp,   Kind::gpt,       Kind::gpt_tied,
+                               Kind::llama, Kind::llama_one, Kind::bert};
 
-// A model whose heads, of which a llama shares keys and values, can be divided among four ranks, but for
-// llama's two. Its vocabulary can not: the last rank has padding.
+// A model whose heads can be divided among four ranks. Its vocabulary can not: the last rank has padding.
 job::Job job_of(Kind kind, const SampleText& text, int batch) {
     if (kind == Kind::mlp) return testing::mlp_job(5, 24, batch, 1);
     job::Job job = testing::gpt_job(text, batch, 1);
@@ -27,16 +28,12 @@ job::Job job_of(Kind kind, const SampleText& text, int batch) {
     job.model.vocabulary = 259;
     job.model.dropout = 0.1;
     job.model.tied_embeddings = kind == Kind::gpt_tied;
-    if (kind == Kind::llama) {
+    if (kind == Kind::llama || kind == Kind::llama_one) {
         job.model.type = job::ModelType::llama;
-        job.model.kv_heads = 2;
+        job.model.kv_heads = kind == Kind::llama ? 2 : 1;
     }
     if (kind == Kind::bert) job.model.type = job::ModelType::bert;
     return job;
-}
-
-int most_parts(Kind kind) {
-    return kind == Kind::llama ? 2 : 4;
 }
 
 job::Job on_mesh(job::Job job, int tensor, int data, job::ParallelMode mode, bool sequence = false) {
@@ -67,7 +64,6 @@ TEST(TensorParallel, TrainsAsOneRankDoes) {
         const std::vector<double> expected =
             testing::run(testing::with_mode(job, job::ParallelMode::none)).losses;
         for (const int tensor : {2, 4}) {
-            if (tensor > most_parts(kind)) continue;
             for (const bool sequence : with_and_without_sequence(kind)) {
                 std::vector<job::Job> meshes = {on_mesh(job, tensor, 1, job::ParallelMode::none, sequence),
                                                 on_mesh(job, tensor, 2, job::ParallelMode::ddp, sequence),
@@ -143,9 +139,8 @@ TEST(TensorParallel, HasTheGradientsOfOneRank) {
             testing::gradients_of(testing::with_mode(job, job::ParallelMode::none));
         for (const bool sequence : with_and_without_sequence(kind)) {
             for (const int data : {1, 2}) {
-                const job::Job mesh =
-                    on_mesh(job, most_parts(kind), data,
-                            data == 1 ? job::ParallelMode::none : job::ParallelMode::ddp, sequence);
+                const job::Job mesh = on_mesh(
+                    job, 4, data, data == 1 ? job::ParallelMode::none : job::ParallelMode::ddp, sequence);
                 expect_close(testing::gradients_of(mesh), expected, describe(kind, mesh));
             }
         }
@@ -187,6 +182,64 @@ TEST(TensorParallel, HasTheCollectivesOfTheClosedForm) {
     }
 }
 
+// Four ranks share k heads of keys and values, of d features: a layer gathers 2 k d features of all rows,
+// with the input's own, and scatters their gradients. A recomputation repeats the all-gather.
+TEST(TensorParallel, GathersTheHeadsOfKeysAndValuesThatRanksShare) {
+    const SampleText text;
+    for (const Kind kind : {Kind::llama, Kind::llama_one}) {
+        for (const bool sequence : {false, true}) {
+            job::Job job = on_mesh(job_of(kind, text, 4), 4, 1, job::ParallelMode::none, sequence);
+            job.model.dropout = 0;
+            const std::int64_t layers = job.model.layers, rows = std::int64_t{4} * job.model.context,
+                               n = rows * job.model.width * 4,
+                               kv = 2 * rows * job.model.kv_heads * (job.model.width / job.model.heads) * 4;
+            const std::int64_t of_rows = sequence ? 2 * (2 * layers + 1) : 0;
+            const Count expected{of_rows + layers, of_rows * n + layers * kv};
+            const auto gathers = std::pair(plan::Operation::all_gather, plan::Group::tensor),
+                       scatters = std::pair(plan::Operation::reduce_scatter, plan::Group::tensor);
+            auto counts = testing::collectives(sharding::Program(job));
+            EXPECT_EQ(counts[gathers], expected) << describe(kind, job);
+            EXPECT_EQ(counts[scatters], expected) << describe(kind, job);
+            job.memory.activation_checkpointing.names = {"LlamaBlock"};
+            counts = testing::collectives(sharding::Program(job));
+            const std::int64_t again = sequence ? 2 * layers : 0;  // the inputs of both pairs
+            EXPECT_EQ(counts[gathers],
+                      (Count{expected.count + again + layers, expected.bytes + again * n + layers * kv}))
+                << describe(kind, job);
+        }
+    }
+    // As many ranks as heads have one each.
+    const auto two = testing::collectives(
+        sharding::Program(on_mesh(job_of(Kind::llama, text, 4), 2, 1, job::ParallelMode::none)));
+    EXPECT_FALSE(two.contains({plan::Operation::all_gather, plan::Group::tensor}));
+}
+
+// Both attentions, in both precisions: in bf16, sums in another order are rounded to 8 bits.
+TEST(TensorParallel, SharesHeadsUnderEveryAttention) {
+    const SampleText text;
+    for (const job::AttentionKind attention : {job::AttentionKind::plain, job::AttentionKind::fused}) {
+        for (const job::Precision precision : {job::Precision::fp32, job::Precision::bf16}) {
+            job::Job job = testing::with_wrap(job_of(Kind::llama, text, 4), "module:LlamaBlock");
+            job.model.attention = attention;
+            job.memory.activation_checkpointing.names = {"LlamaBlock"};
+            job.precision.param = job.precision.reduce = job.precision.buffer = precision;
+            job.optimizer.type = job::OptimizerType::sgd;  // AdamW enlarges what was rounded
+            job.optimizer.lr = 0.1;
+            const auto losses_on = [&](int tensor, bool sequence) {
+                return testing::run(on_mesh(job, tensor, 2, job::ParallelMode::fsdp, sequence)).losses;
+            };
+            const double tolerance = precision == job::Precision::fp32 ? 1e-6 : 1e-4;
+            const std::vector<double> expected = losses_on(1, false);
+            for (const bool sequence : {false, true}) {
+                const std::vector<double> found = losses_on(4, sequence);
+                ASSERT_EQ(found.size(), expected.size());
+                for (std::size_t i = 0; i < found.size(); ++i)
+                    EXPECT_NEAR(found[i] / expected[i], 1.0, tolerance) << "step " << i;
+            }
+        }
+    }
+}
+
 TEST(TensorParallel, DividesParametersAndActivations) {
     const SampleText text;
     const job::Job job = job_of(Kind::llama, text, 4);
@@ -216,10 +269,22 @@ std::string refusal(job::Job job) {
 
 TEST(TensorParallel, RefusesWhatCannotBeDividedAndNamesTheNearestNumber) {
     const SampleText text;
+    job::Job shared = job_of(Kind::llama, text, 4);
+    shared.model.heads = 12;
+    shared.model.width = 72;
+    shared.model.kv_heads = 4;
+    EXPECT_EQ(refusal(on_mesh(shared, 4, 1, job::ParallelMode::none)), "");
+    EXPECT_EQ(refusal(on_mesh(shared, 12, 1, job::ParallelMode::none)), "");
     EXPECT_EQ(
-        refusal(on_mesh(job_of(Kind::llama, text, 4), 4, 1, job::ParallelMode::none)),
-        "parallel.tensor: 2 model.kv_heads cannot be divided among 4 ranks; the nearest number of ranks that "
-        "works is 2");
+        refusal(on_mesh(shared, 6, 1, job::ParallelMode::none)),
+        "parallel.tensor: 4 model.kv_heads cannot be divided among 6 ranks, nor 6 ranks among them; the "
+        "nearest number of ranks that works is 2");
+    job::Job one = job_of(Kind::llama_one, text, 4);  // head of 4 features
+    one.model.heads = 8;
+    EXPECT_EQ(
+        refusal(on_mesh(one, 8, 1, job::ParallelMode::none)),
+        "parallel.tensor: 4 features of the kv heads cannot be divided among 8 ranks; the nearest number "
+        "of ranks that works is 4");
     EXPECT_EQ(
         refusal(on_mesh(job_of(Kind::mlp, text, 4), 5, 1, job::ParallelMode::none)),
         "parallel.tensor: 24 model.width cannot be divided among 5 ranks; the nearest number of ranks that "

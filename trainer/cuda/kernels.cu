@@ -14,6 +14,7 @@
 #include "trainer/cuda/gemm.h"
 #include "trainer/cuda/initialize.h"
 #include "trainer/cuda/kernels.h"
+#include "trainer/cuda/kv_head.h"
 #include "trainer/cuda/loss.h"
 #include "trainer/cuda/norms.h"
 #include "trainer/cuda/optimizer.h"
@@ -196,6 +197,10 @@ ContextSizes context_sizes(const Operands& o) {
     return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), o.d(5), o.context.cut};
 }
 
+kernels::KvParts kv_parts(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), o.context.tensor};
+}
+
 template <class T>
 void columns(const Operands& o) {
     const auto copy = [&](const auto* x) {
@@ -287,6 +292,10 @@ void launch_typed(const Operands& o) {
                                               o.f(2), context_sizes(o));
         case plan::Kernel::copy_columns:
             return columns<T>(o);
+        case plan::Kernel::take_kv_head:
+            return take_kv_head(device, in(1), t(0), kv_parts(o));
+        case plan::Kernel::spread_kv_head:
+            return spread_kv_head(device, in(1), t(0), kv_parts(o));
         case plan::Kernel::embedding_forward:
             return embedding_forward(device, o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:

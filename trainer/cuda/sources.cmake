@@ -3,7 +3,7 @@
 set(SHARDSCOPE_CUDA_KERNELS
     activation.cu attention.cu attention_plain.cu context_attention.cu copies.cu device.cu dropout.cu
     elementwise.cu embedding.cu experts.cu flash_backward_bf16.cu flash_forward_bf16.cu gemm.cu initialize.cu
-    kernels.cu local_kernels.cu loss.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu
+    kernels.cu kv_head.cu local_kernels.cu loss.cu norm_parameters.cu norms.cu optimizer.cu reductions.cu rotary.cu
     row_sums.cu vocabulary.cu)
 # Sources without kernels, compiled by a C++ compiler in both cases.
 set(SHARDSCOPE_CUDA_DEVICE

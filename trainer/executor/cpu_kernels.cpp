@@ -17,6 +17,7 @@
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
 #include "trainer/kernels/experts.h"
+#include "trainer/kernels/kv_head.h"
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
@@ -121,6 +122,10 @@ k::ContextAttentionShape context_shape(const Operands& o, const device::KernelCo
     return {o.d(0), o.d(1), o.d(3), o.d(2), o.d(4), context.cut, o.d(5) - 1};
 }
 
+k::KvParts kv_parts(const Operands& o, const device::KernelContext& context) {
+    return {o.d(0), o.d(1), o.d(2), o.d(3), o.d(4), context.tensor};
+}
+
 template <class T>
 void copy_columns(const Operands& o) {
     const auto copy = [&](const auto* x) { k::copy_columns(x, o.as<T>(0), o.d(0), o.d(1), o.d(2), o.d(3)); };
@@ -204,6 +209,10 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
                                                  context_shape(o, context));
         case plan::Kernel::copy_columns:
             return copy_columns<T>(o);
+        case plan::Kernel::take_kv_head:
+            return k::take_kv_head(in(1), t(0), kv_parts(o, context));
+        case plan::Kernel::spread_kv_head:
+            return k::spread_kv_head(in(1), t(0), kv_parts(o, context));
         case plan::Kernel::embedding_forward:
             return k::embedding_forward(o.tokens(1), in(2), t(0), d(0), d(1));
         case plan::Kernel::embedding_backward:

@@ -1,6 +1,7 @@
 #include "trainer/model/attention.h"
 
-#include <stdexcept>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "trainer/kernels/attention.h"
@@ -82,7 +83,8 @@ SelfAttention::SelfAttention(std::string attribute, const AttentionShape& shape)
                                        second_of_pair(shape.tensor)));
     if (shape.dropout > 0) add_child(std::make_unique<Dropout>("dropout", shape.dropout));
     shape_.heads /= shape.tensor;
-    shape_.kv_heads /= shape.tensor;
+    shape_.kv_heads = std::max(shape.kv_heads / shape.tensor, 1);
+    sharing_ = std::max(shape.tensor / shape.kv_heads, 1);
     shape_.width /= shape.tensor;
 }
 
@@ -90,6 +92,10 @@ plan::Tensor SelfAttention::forward(Graph& graph, const plan::Tensor& x) {
     const plan::Tensor all = enter_tensor_region(graph, x, shape_.tensor);
     const std::int64_t batch = all.elements() / (outer_width_ * own_tokens(graph, shape_.context));
     plan::Tensor qkv = call(graph, child(0), all);
+    if (sharing_ > 1) {
+        qkv = gather_kv_head(graph, path, std::move(qkv),
+                             {shape_.width, shape_.width / shape_.heads, sharing_});
+    }
     if (shape_.rotary) {
         qkv = shape_.rotary->turn(graph, path + ".qkv", qkv, shape_.heads + shape_.kv_heads,
                                   shape_.heads + 2 * shape_.kv_heads);

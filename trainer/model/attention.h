@@ -56,6 +56,7 @@ class SelfAttention final : public Module {
     // `heads`, `kv_heads` and `width` are those of one rank of a tensor group.
     AttentionShape shape_;
     std::int64_t outer_width_;  // of the whole
+    int sharing_ = 1;           // ranks that share a head of keys and values
 };
 
 }  // namespace shardscope::trainer::model

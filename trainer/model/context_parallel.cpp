@@ -41,29 +41,17 @@ class Attention {
         return step == 1 ? kernels::pairs_of(rows_, shape_.causal) : rows_ * rows_ / (shape_.causal ? 2 : 1);
     }
 
-    // Columns of rows of q, k, v: the queries, or the keys and values.
-    plan::Arg columns(const plan::Tensor& qkv, bool queries) const {
-        plan::Arg part = qkv;
-        const std::int64_t before = queries ? 0 : width() * size_of(qkv.dtype);
-        part.offset += before;
-        part.bytes -= before;
-        return part;
-    }
-    void copy(const plan::Arg& to, const plan::Arg& from, std::int64_t count, std::int64_t to_row,
-              std::int64_t from_row, plan::DType from_type) const {
-        graph_.kernel(plan::Kernel::copy_columns, "copy_columns", {to, from},
-                      {tokens(), count, to_row, from_row, input_dim(from_type)});
-    }
     plan::Tensor own_keys(const plan::Tensor& qkv) const {
         plan::Tensor own = activation(".kv", kv_elements(), qkv.dtype);
-        copy(own, columns(qkv, false), kv_row_, kv_row_, width() + kv_row_, qkv.dtype);
+        copy_columns(graph_, own, from_column(qkv, width()), tokens(), kv_row_, kv_row_, width() + kv_row_,
+                     qkv.dtype);
         return own;
     }
     plan::Tensor join_gradients(const plan::Tensor& dq, const plan::Tensor& dkv) const {
         const std::int64_t row = width() + kv_row_;
         plan::Tensor dqkv = activation(".qkv.grad", tokens() * row, graph_.dtype);
-        copy(columns(dqkv, true), dq, width(), row, width(), dq.dtype);
-        copy(columns(dqkv, false), dkv, kv_row_, row, kv_row_, dkv.dtype);
+        copy_columns(graph_, dqkv, dq, tokens(), width(), row, width(), dq.dtype);
+        copy_columns(graph_, from_column(dqkv, width()), dkv, tokens(), kv_row_, row, kv_row_, dkv.dtype);
         return dqkv;
     }
     void collective(plan::Operation operation, const plan::Tensor& output, const plan::Tensor& input) const {

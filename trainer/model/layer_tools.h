@@ -28,6 +28,22 @@ inline plan::Tensor output_of(Graph& graph, std::string name, std::int64_t eleme
     return out;
 }
 
+// The rows of x from a column on, for a kernel that knows how long they are.
+inline plan::Arg from_column(const plan::Tensor& x, std::int64_t column) {
+    plan::Arg part = x;
+    part.offset += column * size_of(x.dtype);
+    part.bytes -= column * size_of(x.dtype);
+    return part;
+}
+
+// Copies the first `count` columns of `rows` rows; from_type is that of `from`.
+inline void copy_columns(const Graph& graph, const plan::Arg& to, const plan::Arg& from, std::int64_t rows,
+                         std::int64_t count, std::int64_t to_row, std::int64_t from_row,
+                         plan::DType from_type) {
+    graph.kernel(plan::Kernel::copy_columns, "copy_columns", {to, from},
+                 {rows, count, to_row, from_row, input_dim(from_type)});
+}
+
 // Makes the kernel check its first arg, a module's output, for values that are not finite
 // (KernelOp::checks_output).
 inline void check_output(const Graph& graph, plan::Op& op) {

@@ -98,23 +98,33 @@ void check_tensor(const job::Job& job) {
         if (job.optimizer.type == job::OptimizerType::lars || job.optimizer.type == job::OptimizerType::lamb)
             divided.emplace_back("entries of the vocabulary, which lars and lamb need without padding,",
                                  vocabulary(job));
-        if (m.type == job::ModelType::llama)
-            divided.insert(divided.begin() + 1, {"model.kv_heads", llama_shape(job).kv_heads});
     }
+    // Ranks have whole heads of keys and values, or each head as many ranks.
+    const LlamaShape llama = m.type == job::ModelType::llama ? llama_shape(job) : LlamaShape();
+    const auto share_heads = [&](int ranks) {
+        return llama.kv_heads % ranks == 0 || ranks % llama.kv_heads == 0;
+    };
+    if (llama.kv_heads > 0)
+        divided.emplace_back("features of the kv heads", llama.kv_heads * (llama.width / llama.heads));
     const auto fits = [&](int ranks) {
-        return job.run.ranks % ranks == 0 &&
+        return job.run.ranks % ranks == 0 && share_heads(ranks) &&
                std::all_of(divided.begin(), divided.end(),
                            [&](const auto& part) { return part.second % ranks == 0; });
     };
     if (fits(tensor)) return;
     int nearest = tensor;
     while (!fits(nearest)) --nearest;
+    const auto refuse = [&](const std::string& what) {
+        throw job::JobError(fmt::format("{}parallel.tensor: {}; the nearest number of ranks that works is {}",
+                                        where(job, "parallel.tensor"), what, nearest));
+    };
+    if (!share_heads(tensor)) {
+        refuse(fmt::format("{0} model.kv_heads cannot be divided among {1} ranks, nor {1} ranks among them",
+                           llama.kv_heads, tensor));
+    }
     for (const auto& [name, count] : divided) {
-        if (count % tensor == 0) continue;
-        throw job::JobError(
-            fmt::format("{}parallel.tensor: {} {} cannot be divided among {} ranks; the nearest number of "
-                        "ranks that works is {}",
-                        where(job, "parallel.tensor"), count, name, tensor, nearest));
+        if (count % tensor != 0)
+            refuse(fmt::format("{} {} cannot be divided among {} ranks", count, name, tensor));
     }
 }
 

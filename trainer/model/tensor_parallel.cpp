@@ -1,9 +1,11 @@
 #include "trainer/model/tensor_parallel.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "trainer/kernels/cost.h"
+#include "trainer/model/layer_tools.h"
 
 namespace shardscope::trainer::model {
 
@@ -106,6 +108,48 @@ plan::Tensor leave_tensor_region(Graph& graph, const plan::Tensor& y) {
 
 plan::Tensor gather_gradient(Graph& graph, const plan::Tensor& dy) {
     return graph.sequence ? gathered(graph, dy, "gathered rows.grad") : dy;
+}
+
+plan::Tensor gather_kv_head(Graph& graph, const std::string& path, plan::Tensor qkv,
+                            const SharedKvHead& head) {
+    // Columns of the queries, of the keys and values that a rank has computed, and of those of the head.
+    const std::int64_t queries = head.queries, whole = 2 * head.width, part = whole / head.ranks;
+    const std::int64_t rows = qkv.elements() / (queries + part), bytes = rows * whole * size_of(qkv.dtype);
+    const std::array<std::int64_t, 6> dims = {rows, queries + whole, part / 2, head.ranks, graph.tensor};
+    const auto copy = [&graph, rows](const plan::Arg& to, std::int64_t to_row, const plan::Arg& from,
+                                     std::int64_t from_row, std::int64_t count) {
+        copy_columns(graph, to, from, rows, count, to_row, from_row, graph.dtype);
+    };
+    plan::Tensor y = output_of(graph, path + ".qkv", rows * (queries + whole), wants(graph, qkv));
+    plan::Tensor own = graph.activation(path + ".kv", rows * part);
+    copy(y, queries + whole, qkv, queries + part, queries);
+    copy(own, part, from_column(qkv, queries), queries + part, part);
+    const int value = std::exchange(qkv, {}).value;
+    plan::Tensor parts = gathered(graph, own, "kv of all ranks");
+    own = {};
+    graph.kernel(plan::Kernel::take_kv_head, "take_kv_head", {from_column(y, queries), parts}, dims).bytes =
+        2 * bytes;
+    parts = {};
+    if (y.value < 0) return y;
+    graph.tape.node(
+        "_AllGatherFromTensorParallelRegionBackward",
+        [=, &graph, of_y = y.value] {
+            plan::Tensor dy = graph.tape.take_gradient(of_y);
+            plan::Tensor slopes = graph.activation("kv of all ranks.grad", rows * part * graph.tensor);
+            graph
+                .kernel(plan::Kernel::spread_kv_head, "spread_kv_head", {slopes, from_column(dy, queries)},
+                        dims)
+                .bytes = bytes + slopes.bytes();
+            plan::Tensor dx = graph.activation(path + ".qkv.grad", rows * (queries + part));
+            copy(dx, queries + part, dy, queries + whole, queries);
+            dy = {};
+            const plan::Tensor sums = scattered(graph, slopes, "kv.grad");
+            slopes = {};
+            copy(from_column(dx, queries), queries + part, sums, part, part);
+            graph.tape.accumulate(value, std::move(dx));
+        },
+        false);
+    return y;
 }
 
 void add_bias(Graph& graph, const plan::Tensor& y, const plan::Arg& bias, std::int64_t width) {

@@ -18,8 +18,22 @@
 // data axes reduce them or the optimizer reads them. Here a rank has n-ths of all rows, sample after sample,
 // where Megatron cuts each sample.
 //
+// Where a group has more ranks than there are k heads of keys and values, of d features, n / k neighbours
+// share one, and each still has rows of its own of their weights: k d / n features of keys and values for all
+// R = batch * context rows. Between the first matmul and the attention the ranks gather all of them, and each
+// takes its head; in the backward its gradients are summed with those of the ranks that share it (NVIDIA's
+// Megatron-LM, megatron/core/transformer/attention.py, which for num_query_groups below the tensor size
+// gathers the queries, too). For each layer:
+//
+//     an all-gather of 2 R k d in the forward, one more if it is recomputed; a reduce-scatter of 2 R k d in
+//     the backward; sent by a rank: (n - 1) / n * 2 R k d each
+//
 // The vocabulary is divided, too (vocabulary_parallel.h).
 #pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "trainer/model/module.h"
 
@@ -51,6 +65,15 @@ plan::Tensor enter_tensor_region(Graph& graph, const plan::Tensor& x, int ranks)
 plan::Tensor leave_tensor_region(Graph& graph, const plan::Tensor& y);
 // The gradient of y, of which `dy` is that of leave_tensor_region's result.
 plan::Tensor gather_gradient(Graph& graph, const plan::Tensor& dy);
+
+// The keys and values of a rank's queries, where `ranks` neighbours share a head of `width` features:
+// qkv [rows, queries + 2 width / ranks] becomes [rows, queries + 2 width].
+struct SharedKvHead {
+    std::int64_t queries = 0, width = 0;
+    int ranks = 1;
+};
+plan::Tensor gather_kv_head(Graph& graph, const std::string& path, plan::Tensor qkv,
+                            const SharedKvHead& head);
 
 // y [rows, width] += bias, in place.
 void add_bias(Graph& graph, const plan::Tensor& y, const plan::Arg& bias, std::int64_t width);
