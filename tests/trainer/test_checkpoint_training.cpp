@@ -5,9 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "mesh_testing.h"
 #include "tests/trainer/checkpoint_testing.h"
 #include "trainer/checkpoint/error.h"
 #include "trainer/data/source.h"
@@ -144,11 +146,7 @@ TEST_F(GoingOn, IsTheSameWithinAMillionthAtAnotherNumberOfRanks) {
         for (const job::ParallelMode mode : {job::ParallelMode::ddp, job::ParallelMode::fsdp}) {
             job::Job then = on_text(small_gpt(ranks));
             then.parallel.mode = mode;
-            const std::vector<double> losses = train_in_two(job, then);
-            ASSERT_EQ(losses.size(), uninterrupted.size());
-            for (std::size_t step = 0; step < losses.size(); ++step) {
-                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6) << ranks << " ranks, step " << step;
-            }
+            expect_close(train_in_two(job, then), uninterrupted, fmt::format("{} ranks", ranks));
         }
     }
 }
@@ -182,12 +180,8 @@ TEST_F(GoingOn, AMeshLoadsWhatAnotherHasSaved) {
     const std::vector<double> uninterrupted = train(meshes[0]);
     for (std::size_t from = 0; from < meshes.size(); ++from) {
         for (std::size_t to = 0; to < meshes.size(); ++to) {
-            const std::vector<double> losses = train_in_two(meshes[from], meshes[to]);
-            ASSERT_EQ(losses.size(), uninterrupted.size());
-            for (std::size_t step = 0; step < losses.size(); ++step) {
-                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6)
-                    << "from " << from << " to " << to << ", step " << step;
-            }
+            expect_close(train_in_two(meshes[from], meshes[to]), uninterrupted,
+                         fmt::format("from {} to {}", from, to));
         }
     }
 }
@@ -248,11 +242,40 @@ TEST_F(GoingOn, TiedEmbeddingsOfAPipelineAreSavedOnce) {
                 saved += piece.piece.elements;
         EXPECT_EQ(saved, 256 * from.model.width);
         for (const job::Job& to : meshes) {
-            const std::vector<double> losses = train_in_two(from, to);
-            ASSERT_EQ(losses.size(), uninterrupted.size());
-            for (std::size_t step = 0; step < losses.size(); ++step)
-                EXPECT_NEAR(losses[step] / uninterrupted[step], 1, 1e-6)
-                    << from.parallel.pipeline << " places to " << to.parallel.pipeline << ", step " << step;
+            expect_close(train_in_two(from, to), uninterrupted,
+                         fmt::format("{} places to {}", from.parallel.pipeline, to.parallel.pipeline));
+        }
+    }
+}
+
+// Every rank of a context group has the same parameters, or its part of what FSDP and ZeRO shard over the
+// group.
+TEST_F(GoingOn, AnotherContextGroupLoadsWhatOneHasSaved) {
+    const auto on = [&](int context, int other_ranks, job::ParallelMode mode) {
+        job::Job job = on_text(small_gpt(context * other_ranks));
+        job.model.width = 16;
+        job.data.batch = 4;
+        job.parallel.context = context;
+        job.parallel.mode = mode;
+        return job;
+    };
+    std::vector<job::Job> meshes = {on(1, 1, job::ParallelMode::none), on(2, 1, job::ParallelMode::ddp),
+                                    on(4, 1, job::ParallelMode::fsdp), on(2, 2, job::ParallelMode::fsdp),
+                                    on(2, 2, job::ParallelMode::ddp),  on(2, 2, job::ParallelMode::ddp)};
+    meshes[3].parallel.tensor = 2;
+    meshes[3].parallel.sequence = true;
+    meshes[3].fsdp.layout = job::FsdpLayout::fsdp2;
+    meshes[4].parallel.pipeline = 2;
+    meshes[4].parallel.schedule = "gpipe";
+    meshes[4].parallel.context_exchange = job::ContextExchange::ring;
+    meshes[4].train.accumulation_sync = false;
+    meshes[5].data.batch = 2;
+    meshes[5].ddp.shard_optimizer = true;
+    const std::vector<double> uninterrupted = train(meshes[0]);
+    for (std::size_t from = 0; from < meshes.size(); ++from) {
+        for (std::size_t to = 0; to < meshes.size(); ++to) {
+            expect_close(train_in_two(meshes[from], meshes[to]), uninterrupted,
+                         fmt::format("from {} to {}", from, to));
         }
     }
 }
@@ -277,10 +300,8 @@ TEST_F(GoingOn, AnotherExpertGroupLoadsWhatOneHasSaved) {
     };
     const std::vector<double> expected = train(meshes[0]);
     for (std::size_t i = 0; i < meshes.size(); ++i) {
-        const std::vector<double> found = train_in_two(meshes[i], meshes[(i + 1) % meshes.size()]);
-        ASSERT_EQ(found.size(), expected.size());
-        for (std::size_t s = 0; s < expected.size(); ++s)
-            EXPECT_NEAR(found[s] / expected[s], 1, 1e-6) << "mesh " << i << ", step " << s;
+        expect_close(train_in_two(meshes[i], meshes[(i + 1) % meshes.size()]), expected,
+                     fmt::format("mesh {}", i));
     }
 }
 
