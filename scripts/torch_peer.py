@@ -1,5 +1,6 @@
 """A GPT and a Llama in PyTorch that have shardscope-train's initial weights, its parallel layers, processes on gloo,
-and a record of their collectives: shared by tensor_parallel.py and pipeline_parallel.py, and in part by experts.py."""
+and a record of their collectives: shared by tensor_parallel.py, context_parallel.py and pipeline_parallel.py, and in
+part by experts.py."""
 
 import dataclasses
 import json
@@ -33,6 +34,8 @@ batch = %(batch)d
 mode = "%(mode)s"
 tensor = %(tensor)d
 sequence = %(sequence)s
+context = %(context_ranks)d
+%(exchange)s
 %(pipeline)s
 [train]
 accumulation = %(micro_batches)d
@@ -54,6 +57,8 @@ class Case:
     data: int = 1  # ranks that read different samples, by FSDP
     tensor: int = 1
     sequence: bool = False
+    context_ranks: int = 1
+    exchange: str = ""  # of keys and values in the context group
     layers: int = 2
     batch: int = 4  # samples of a rank and micro-batch
     places: int = 1  # of the pipeline
@@ -64,7 +69,7 @@ class Case:
 
     @property
     def ranks(self):
-        return self.data * self.tensor * self.places
+        return self.data * self.context_ranks * self.tensor * self.places
 
     @property
     def kv_heads(self):
@@ -80,7 +85,9 @@ def job(folder, case, steps=STEPS, rate=RATE):
     values = dataclasses.asdict(case) | {
         "ranks": case.ranks, "text": text, "steps": steps, "rate": rate, "heads": HEADS, "width": WIDTH,
         "context": CONTEXT,
-        "sequence": "true" if case.sequence else "false", "mode": "none" if case.data == 1 else "fsdp",
+        "sequence": "true" if case.sequence else "false",
+        "mode": "none" if case.data * case.context_ranks == 1 else "fsdp",
+        "exchange": 'context_exchange = "%s"' % case.exchange if case.exchange else "",
         "block": "LlamaBlock" if case.model == "llama" else "Block",
         "kv": "kv_heads = %d" % KV_HEADS if case.model == "llama" else ""}
     values["pipeline"] = PIPELINE % values if case.places > 1 else ""
@@ -141,7 +148,8 @@ def our_steady_steps(tool, path):
     return steps
 
 
-_COLLECTIVE = re.compile(r"\s(all_reduce|all_gather|reduce_scatter)\s+([\d,]+)\s.*\b(tensor|shard) group(.*)$")
+_COLLECTIVE = re.compile(
+    r"\s(all_reduce|all_gather|reduce_scatter|send)\s+([\d,]+)\s.*\b(tensor|context|shard) group(.*)$")
 
 
 def our_collective(line):
@@ -156,9 +164,10 @@ def our_collective(line):
 # --- PyTorch -----------------------------------------------------------------------------------------------
 
 class Recorder:
-    """The collectives that PyTorch does while `on`: (group, kind, bytes) in `seen`."""
+    """The collectives that PyTorch does while `on`: (group, kind, bytes) in `seen`. `group` is the one whose
+    collectives are functional."""
 
-    def __init__(self, seen):
+    def __init__(self, seen, group="tensor"):
         import torch
         from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -174,11 +183,13 @@ class Recorder:
                 if recorder.on:
                     size = lambda t: t.numel() * t.element_size()
                     if function in (functional.all_reduce.default, functional.all_reduce_.default):
-                        seen.append(("tensor", "all_reduce" + (" max" if args[1] == "max" else ""), size(out)))
+                        seen.append((group, "all_reduce" + (" max" if args[1] == "max" else ""), size(out)))
                     elif function is functional.all_gather_into_tensor.default:
-                        seen.append(("tensor", "all_gather", size(out)))
+                        seen.append((group, "all_gather", size(out)))
                     elif function is functional.reduce_scatter_tensor.default:
-                        seen.append(("tensor", "reduce_scatter", size(args[0])))
+                        seen.append((group, "reduce_scatter", size(args[0])))
+                    elif function is functional.all_to_all_single.default:  # each rank's to the next
+                        seen.append((group, "send", size(args[0])))
                     elif function is c10d._allgather_base_.default:
                         seen.append(("shard", "all_gather", size(args[0])))
                     elif function is c10d._reduce_scatter_base_.default:
@@ -188,7 +199,12 @@ class Recorder:
         self.mode = Mode()
 
 
-def build(case, weights, blocks=None, tensor_place=0):
+def causal_attention(q, k, v):
+    import torch.nn.functional as F
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+def build(case, weights, blocks=None, tensor_place=0, attention=causal_attention):
     """The model, or a stage of it: these blocks, with the embeddings before the first and the head after the last."""
     import torch
     import torch.nn.functional as F
@@ -197,12 +213,13 @@ def build(case, weights, blocks=None, tensor_place=0):
 
     blocks = range(case.layers) if blocks is None else blocks
     is_first, is_last = blocks.start == 0, blocks.stop == case.layers
-    batch, head_width = case.batch, WIDTH // HEADS
+    head_width = WIDTH // HEADS
     llama = case.model == "llama"
+    places = torch.arange(CONTEXT)  # of the tokens, of which context_parallel leaves the rank's
 
     def rotate(x):  # [b, heads, s, head width], as halves
         half = head_width // 2
-        angle = torch.outer(torch.arange(CONTEXT, dtype=torch.float64),
+        angle = torch.outer(places.double(),
                             10000.0 ** (-2 * torch.arange(half, dtype=torch.float64) / head_width))
         cos, sin = angle.cos().float(), angle.sin().float()
         a, b = x[..., :half], x[..., half:]
@@ -217,13 +234,12 @@ def build(case, weights, blocks=None, tensor_place=0):
             self.projection = nn.Linear(WIDTH, WIDTH, bias=not llama)
 
         def forward(self, x):
-            split = lambda y: y.view(batch, CONTEXT, -1, head_width).transpose(1, 2)
+            split = lambda y: y.unflatten(-1, (-1, head_width)).transpose(1, 2)
             q, k, v = split(self.q(x)), split(self.k(x)), split(self.v(x))
             if llama:
                 q, k = rotate(q), rotate(k)
-                k, v = (t.repeat_interleave(HEADS // case.kv_heads, 1) for t in (k, v))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.projection(y.transpose(1, 2).reshape(batch, CONTEXT, -1))
+            y = attention(q, k, v)
+            return self.projection(y.transpose(1, 2).flatten(2))
 
     class FeedForward(nn.Module):
         def __init__(self):
@@ -271,7 +287,7 @@ def build(case, weights, blocks=None, tensor_place=0):
                 part = CONTEXT // case.tensor
                 positions = positions.to_local(grad_placements=[Partial()])
                 positions = positions[tensor_place * part : (tensor_place + 1) * part]
-            return x + positions
+            return x + (positions if case.context_ranks == 1 else positions[places])
 
         def forward(self, x):
             if is_first:
@@ -281,17 +297,25 @@ def build(case, weights, blocks=None, tensor_place=0):
             return self.head(self.norm(x)) if is_last else x
 
     net = Model()
+    net.places = places
     with torch.no_grad():
         for name, parameter in net.named_parameters():
-            match = re.match(r"(.*attention)\.([qkv])\.(weight|bias)$", name)
-            rows, columns, values = weights["%s.qkv.%s" % match.group(1, 3) if match else name]
-            whole = torch.frombuffer(bytearray(values), dtype=torch.float32).view(rows, columns)
-            if match:
-                keys = case.kv_heads * head_width
-                first = {"q": 0, "k": WIDTH, "v": WIDTH + keys}[match.group(2)]
-                whole = whole[first : first + (WIDTH if match.group(2) == "q" else keys)]
-            parameter.copy_(whole.reshape(parameter.shape))
+            parameter.copy_(ours_of(case, weights, name).view_as(parameter))
     return net
+
+
+def ours_of(case, weights, name):
+    """What build()'s parameter of this name is of what saved_weights() found."""
+    import torch
+
+    match = re.match(r"(.*attention)\.([qkv])\.(weight|bias)$", name)
+    rows, columns, values = weights["%s.qkv.%s" % match.group(1, 3) if match else name]
+    whole = torch.frombuffer(bytearray(values), dtype=torch.float32).view(rows, columns)
+    if match:
+        keys = case.kv_heads * WIDTH // HEADS
+        first = {"q": 0, "k": WIDTH, "v": WIDTH + keys}[match.group(2)]
+        whole = whole[first : first + (WIDTH if match.group(2) == "q" else keys)]
+    return whole
 
 
 def divide(case, net, mesh):
@@ -325,12 +349,13 @@ def divide(case, net, mesh):
                 plan |= {"norm_1": SequenceParallel(use_local_output=True),
                          "norm_2": SequenceParallel(use_local_output=True)}
             parallelize_module(block, mesh["tensor"], plan)
-    if case.data > 1:
+    if case.data * case.context_ranks > 1:
+        over = mesh["data", "context"]._flatten("data_context") if case.context_ranks > 1 else mesh["data"]
         # In a pipeline the schedule says when a stage is freed (as torchtitan does it).
         free = {"reshard_after_forward": False} if case.places > 1 else {}
         for block in blocks:
-            fully_shard(block, mesh=mesh["data"], **free)
-        fully_shard(net, mesh=mesh["data"], **free)
+            fully_shard(block, mesh=over, **free)
+        fully_shard(net, mesh=over, **free)
 
 
 def samples(case):
@@ -360,7 +385,8 @@ def _rank(rank, work, case, weights, port, results):
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    mesh = init_device_mesh("cpu", (case.places, case.data, case.tensor), mesh_dim_names=("pipeline", "data", "tensor"))
+    mesh = init_device_mesh("cpu", (case.places, case.data, case.context_ranks, case.tensor),
+                            mesh_dim_names=("pipeline", "data", "context", "tensor"))
     found = work(rank, case, weights, mesh)
     if found is not None:
         results.put((rank, found))
