@@ -1,6 +1,7 @@
-// Every axis of the mesh alone, every pair of axes, and some meshes of three: each has the losses and the
-// gradients of one rank. A gradient is what the first step leaves in SGD's momentum, read from a checkpoint
-// in which every parameter is whole, whatever mesh has saved it.
+// Every axis of the mesh alone, every pair of axes, and some meshes of three, with experts in several orders:
+// each has the losses, the validation loss and the gradients of one rank. A gradient is what the first step
+// leaves in SGD's momentum, read from a checkpoint in which every parameter is whole, whatever mesh has saved
+// it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <map>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,7 @@ struct MeshCase {
     Model model = Model::mlp;
     int tensor = 1, context = 1, expert = 1, pipeline = 1, data = 1;
     bool sequence = false, fsdp = false, ring = false;
+    std::string_view order = {};  // of the axes; empty: the default
 
     int ranks() const { return tensor * context * pipeline * data; }
 };
@@ -57,6 +60,8 @@ std::string name_of(const MeshCase& mesh) {
     axis("expert", mesh.expert);
     axis("pipeline", mesh.pipeline);
     axis(mesh.fsdp ? "fsdp" : "ddp", mesh.data);
+    if (!mesh.order.empty()) name += fmt::format("_{}", mesh.order);
+    std::replace(name.begin(), name.end(), '-', '_');
     return name;
 }
 
@@ -81,6 +86,7 @@ job::Job job_of(const MeshCase& mesh, const SampleText& text) {
     if (mesh.model != Model::mlp) {
         job.model.layers = 4;
         job.model.heads = 4;
+        job.data.validation = 0.2;
         job.model.tied_embeddings = mesh.model == Model::gpt_tied;
     }
     if (kv_heads(mesh.model) > 0) {
@@ -107,6 +113,7 @@ job::Job job_of(const MeshCase& mesh, const SampleText& text) {
     if (mesh.ring) job.parallel.context_exchange = job::ContextExchange::ring;
     job.parallel.expert = mesh.expert;
     job.parallel.pipeline = mesh.pipeline;
+    if (!mesh.order.empty()) job.parallel.order = job::parse_order(std::string(mesh.order));
     return job;
 }
 
@@ -143,6 +150,7 @@ std::vector<MeshCase> every_mesh() {
                 mesh.sequence = mesh.sequence || part.sequence;
                 mesh.fsdp = mesh.fsdp || part.fsdp;
                 mesh.ring = mesh.ring || part.ring;
+                if (!part.order.empty()) mesh.order = part.order;
             }
             const bool known = std::any_of(meshes.begin(), meshes.end(), [&](const MeshCase& other) {
                 return name_of(other) == name_of(mesh);
@@ -170,12 +178,17 @@ std::vector<MeshCase> every_mesh() {
         add({context, expert, pipeline});
         add({ring, pipeline, fsdp});
         add({tensor, expert, fsdp});
+        if (!has_experts(model)) continue;
+        for (const char* order : {"pp-cp-dp-ep-tp", "tp-dp-cp-ep-pp", "tp-cp-pp-dp-ep"}) {
+            add({context, expert, tensor, fsdp, {.order = order}});
+            add({ring, expert, pipeline, {.order = order}});
+        }
     }
     return meshes;
 }
 
 struct Result {
-    std::vector<double> losses;
+    std::vector<double> losses, validation;
     testing::Gradients gradients;  // whole ones of the first step, by the parameter's path
 };
 
@@ -212,8 +225,10 @@ Result train(const job::Job& job) {
         if (steps_done == 1)
             saver.save(rank, steps_done, [&](const plan::Arg& arg) { return runner.contents(arg); });
     };
-    Result result;
-    result.losses = run_training(program, *data.train, options).losses;
+    options.validation = data.validation.get();
+    const executor::RunResult run = run_training(program, *data.train, options);
+    Result result{.losses = run.losses, .validation = {}, .gradients = {}};
+    for (const executor::ValidationReport& report : run.validation) result.validation.push_back(report.loss);
     result.gradients = whole(checkpoint::StoredCheckpoint(folder.string()), "momentum_buffer");
     return result;
 }
@@ -240,6 +255,10 @@ TEST_P(EveryMesh, HasTheLossesAndGradientsOfOneRank) {
     const Result& expected = one_rank(mesh, text);
     const Result found = train(job_of(mesh, text));
     expect_close(found.losses, expected.losses, name_of(mesh));
+    if (mesh.model == Model::mlp)
+        EXPECT_EQ(found.validation.size(), 0U);
+    else
+        expect_close(found.validation, expected.validation, name_of(mesh) + ", validation");
     expect_close(found.gradients, expected.gradients, name_of(mesh));
     const bool only_pipeline = mesh.pipeline == mesh.ranks() && mesh.model != Model::gpt_tied;
     if (only_pipeline) {
@@ -248,7 +267,7 @@ TEST_P(EveryMesh, HasTheLossesAndGradientsOfOneRank) {
     }
 }
 
-// 256 meshes: no axis and no model may drop out unseen.
+// 268 meshes: no axis and no model may drop out unseen.
 TEST(EveryMesh, AreAxesAndPairsOfEachModel) {
     std::map<Model, int> meshes, of_three;
     for (const MeshCase& mesh : every_mesh()) {
@@ -263,8 +282,8 @@ TEST(EveryMesh, AreAxesAndPairsOfEachModel) {
                                             {Model::gpt_tied, 37},
                                             {Model::llama, 37},
                                             {Model::llama_one, 37},
-                                            {Model::moe_gpt, 47},
-                                            {Model::moe_llama, 47}}));
+                                            {Model::moe_gpt, 53},
+                                            {Model::moe_llama, 53}}));
     for (const auto& [model, count] : of_three) EXPECT_GE(count, 1) << name_of({.model = model});
 }
 

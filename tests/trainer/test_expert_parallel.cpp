@@ -132,6 +132,22 @@ TEST_P(ExpertParallel, GoesWithEveryStrategy) {
         expect_close(testing::run(ways[i]).losses, expected, "way " + std::to_string(i));
 }
 
+// Where the context axis is outside the data axes, other ranks are between those of an expert group that
+// share a copy.
+TEST_P(ExpertParallel, GoesWithEveryOrder) {
+    const SampleText text;
+    const job::Job job = job_of(GetParam(), text, 2);
+    const std::vector<double> expected = testing::run(testing::with_mode(job, ParallelMode::none)).losses;
+    for (const char* order : {"pp-dp-cp-ep-tp", "pp-cp-dp-ep-tp", "tp-cp-dp-ep-pp", "dp-cp-ep-pp-tp"}) {
+        job::Job whole = on_mesh(job, {2, 4, 1, ParallelMode::fsdp, false, 1, 2});
+        whole.parallel.order = job::parse_order(order);
+        job::Job hybrid = testing::with_strategy(whole, job::ShardingStrategy::hybrid_shard, 2);
+        hybrid.fsdp.layout = job::FsdpLayout::fsdp2;
+        for (const job::Job& there : {whole, hybrid})
+            expect_close(testing::run(there).losses, expected, mesh_name(there) + ", " + order);
+    }
+}
+
 // Each rank's peak is what the account says, whatever the router chooses.
 TEST_P(ExpertParallel, HasThePeakOfTheAccount) {
     const SampleText text;
