@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares context groups with PyTorch's: the same model with the same weights and samples is trained by
-# context_parallel between processes on gloo and by shardscope-train, and the losses, the gradients of the first step and
+# context_parallel between processes on gloo and by shardscope-train; the losses, the gradients of the first step and
 # the collectives of the last, in their order, are laid side by side (docs/parallelism.md).
 #
 #   scripts/context_parallel.sh

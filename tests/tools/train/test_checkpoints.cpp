@@ -1,4 +1,7 @@
 // Checkpoints as a user sees them: saving, continuing elsewhere, generating text, errors.
+#include <string>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -86,6 +89,73 @@ TEST_F(Checkpoints, GenerateTextThatTheModelHasSeen) {
         EXPECT_GE(first.out.size(), 400U);  // 400 tokens of one byte or more
         EXPECT_EQ(first.out, second.out) << "the same seed draws the same text";
     }
+}
+
+// Whatever mesh has trained a model, one rank that holds everything prints its text, with the job of that
+// mesh.
+class GeneratingMesh : public Checkpoints,
+                       public ::testing::WithParamInterface<std::pair<const char*, Words>> {
+  protected:
+    static Words with(Words words, const Words& more) {
+        words.insert(words.end(), more.begin(), more.end());
+        return words;
+    }
+    // A mixture of experts that one rank trains.
+    Words one_rank() const {
+        return gpt({"--run.steps=6", "--model.layers=4", "--model.experts=4", "--model.experts_per_token=2",
+                    "--train.accumulation=2", "--run.ranks=1", "--data.batch=4", "--parallel.mode=ddp",
+                    "--checkpoint.save=" + save(), "--overwrite"});
+    }
+    std::string text_of(const Words& job) const {
+        const Outcome outcome =
+            train(with(job, {"--checkpoint.load=" + save(), "--generate", "every good boy"}));
+        EXPECT_EQ(outcome.status, 0) << outcome.err;
+        EXPECT_GE(outcome.out.size(), 400U);
+        return outcome.out;
+    }
+};
+
+TEST_P(GeneratingMesh, PrintsTheTextOfOneRank) {
+    write_file(folder_ / "own.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+    Words mesh = with(one_rank(), GetParam().second);
+    if (GetParam().first == std::string("File"))
+        mesh.push_back("--parallel.schedule=" + (folder_ / "own.csv"));
+    train_json(one_rank());
+    const std::string expected = text_of(one_rank());
+    train_json(mesh);
+    EXPECT_EQ(text_of(mesh), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Checkpoints, GeneratingMesh,
+    ::testing::Values(std::pair("Tensor", Words{"--run.ranks=2", "--parallel.mode=none",
+                                                "--parallel.tensor=2", "--parallel.sequence=true"}),
+                      std::pair("Context", Words{"--run.ranks=2", "--parallel.context=2",
+                                                 "--parallel.context_exchange=ring"}),
+                      std::pair("Expert", Words{"--run.ranks=2", "--data.batch=2", "--parallel.expert=2"}),
+                      std::pair("Pipeline", Words{"--run.ranks=2", "--train.accumulation_sync=false",
+                                                  "--parallel.pipeline=2", "--parallel.schedule=zb_v",
+                                                  "--parallel.virtual_stages=2", "--parallel.stages=cost"}),
+                      std::pair("File", Words{"--run.ranks=2", "--train.accumulation_sync=false",
+                                              "--parallel.pipeline=2", "--parallel.stages=blocks.1"}),
+                      std::pair("All",
+                                Words{"--run.ranks=8", "--train.accumulation_sync=false", "--data.batch=2",
+                                      "--parallel.mode=fsdp", "--parallel.tensor=2", "--parallel.context=2",
+                                      "--parallel.expert=2", "--parallel.order=tp-dp-cp-ep-pp",
+                                      "--fsdp.layout=fsdp2", "--fsdp.sharding_strategy=HYBRID_SHARD",
+                                      "--fsdp.shard_group=1"})),
+    [](const auto& made) { return made.param.first; });
+
+// A capacity counts a rank's own tokens: the losses of the mesh are not those of one rank, but its checkpoint
+// is read in the same way.
+TEST_F(GeneratingMesh, WithACapacityPrintsWhatOneRankReads) {
+    const Words capacity = {"--model.capacity_factor=0.8"};
+    const Words mesh =
+        with(with(one_rank(), capacity), {"--run.ranks=2", "--data.batch=2", "--parallel.expert=2"});
+    train_json(mesh);
+    const std::string text = text_of(mesh);
+    EXPECT_EQ(text, text_of(with(one_rank(), capacity)));
+    EXPECT_NE(text, text_of(one_rank()));  // which drops nothing
 }
 
 TEST_F(Checkpoints, AnUntrainedModelGeneratesNothing) {
