@@ -4,6 +4,7 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -163,35 +164,49 @@ std::int64_t left_by(const plan::Plan& step, const std::string& action) {
     return bytes;
 }
 
-// Between the first and the last place stages are equal, so their peaks differ by what is in flight alone:
-// the chunks of the closed form, of which with a split backward as many as the place's number wait for their
-// W, and the gradients that have been sent, which stay until the end of the step, as in PyTorch.
-TEST(PipelineStages, HoldWhatTheirChunksInFlightNeed) {
+// Between the first and the last place stages are equal, in pipelines of any length, so their peaks differ by
+// what is in flight alone: the chunks of the closed form, and the gradients that have been sent, which stay
+// until the end of the step, as in PyTorch. Where a backward is split, as many of the chunks as the place's
+// number wait for their W; in a V none does at the peak, and as many forwards are still to begin as there are
+// places behind.
+class PipelineMemory : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, PipelineMemory,
+                         ::testing::Values("gpipe", "1f1b", "interleaved", "looped_bfs", "zb_h1",
+                                           "interleaved_zb", "zb_v", "dualpipe_v"),
+                         [](const auto& made) { return std::string("Of_") + made.param; });
+
+TEST_P(PipelineMemory, IsWhatTheChunksInFlightNeed) {
     const SampleText text;
-    constexpr int kPlaces = 6, kMicroBatches = 12;
-    for (const char* name : {"gpipe", "1f1b", "interleaved", "looped_bfs", "zb_h1", "interleaved_zb"}) {
-        const auto& kind = *pipeline::find_schedule(name);
-        const pipeline::Shape shape{kPlaces, kMicroBatches, kind.fewest_chunks};
+    const auto& kind = *pipeline::find_schedule(GetParam());
+    const bool in_v = kind.placement == pipeline::Placement::v;
+    std::vector<std::int64_t> besides;  // what is not in flight, of each place
+    for (const auto& [places, micro_batches] : {std::pair(6, 12), std::pair(5, 10), std::pair(4, 12)}) {
+        const pipeline::Shape shape{places, micro_batches, kind.fewest_chunks};
         job::Job job = pipeline_job(Kind::gpt, text);
-        job.model.layers = 2 * kPlaces;
-        job.train.accumulation = kMicroBatches;
-        const sharding::Program program(piped(job, {kPlaces, name, kind.fewest_chunks}));
+        job.run.steps = 2;
+        job.model.layers = 2 * places;
+        job.train.accumulation = micro_batches;
+        job = piped(job, {places, GetParam(), kind.fewest_chunks});
+        losses_of(job);  // the device's peaks are those of the account
+        const sharding::Program program(job);
         const sharding::Program& second = program.role(1);
         const plan::Plan& step = second.step(second.warm_up_steps());
-        const std::int64_t forward = left_by(step, "PP:1RECV_F3") + left_by(step, "PP:1F3");
-        const std::int64_t sent = left_by(step, "PP:1RECV_F3"), waiting = -left_by(step, "PP:1W3");
-        EXPECT_GT(forward, 0);
-        EXPECT_EQ(waiting > 0, std::string(name).find("zb") != std::string::npos);
-        const auto in_flight = [&](int place) {
-            const std::int64_t chunks = kind.form.peak_chunks(shape, place), wait = waiting > 0 ? place : 0;
-            const std::int64_t done = std::int64_t{kMicroBatches} * shape.chunks - (chunks - wait);
-            return (chunks - wait) * forward + wait * waiting + done * sent;
-        };
+        const std::int64_t sent = left_by(step, "PP:1RECV_F3"), forward = sent + left_by(step, "PP:1F3"),
+                           waiting = -left_by(step, "PP:1W3");
+        EXPECT_GT(sent, 0);
+        EXPECT_GT(forward, sent);
+        EXPECT_EQ(waiting > 0, kind.name.find("zb") != std::string_view::npos);
         const std::vector<sharding::MemoryPrediction> roles = program.predict_roles();
-        const auto peak = [&](int place) { return roles[static_cast<std::size_t>(place)].peak.bytes; };
-        for (int place = 2; place + 1 < kPlaces; ++place)
-            EXPECT_EQ(peak(place) - peak(1), in_flight(place) - in_flight(1)) << name << ", place " << place;
+        for (int place = 1; place + 1 < places; ++place) {
+            const std::int64_t chunks = kind.form.peak_chunks(shape, place),
+                               wait = waiting > 0 && !in_v ? place : 0,
+                               to_begin = in_v ? places - 1 - place : 0,
+                               done = std::int64_t{micro_batches} * shape.chunks - to_begin - (chunks - wait),
+                               in_flight = (chunks - wait) * forward + wait * waiting + done * sent;
+            besides.push_back(roles[static_cast<std::size_t>(place)].peak.bytes - in_flight);
+        }
     }
+    EXPECT_EQ(besides, std::vector<std::int64_t>(4 + 3 + 2, besides[0]));
 }
 
 TEST(PipelineStages, RefusesTiedEmbeddingsWhoseStagesAreNotNeighbours) {
