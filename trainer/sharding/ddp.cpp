@@ -273,7 +273,7 @@ void Ddp::gradient_ready(const model::Parameter& parameter, plan::Tensor gradien
 }
 
 void Ddp::gradient_complete(const model::Parameter& parameter) {
-    if (!synchronizes_ || counts_only_) return;
+    if (!synchronizes_ || counts_only_ || &parameter == waiting_) return;
     if (!are_ordered()) ready_order_.push_back(&parameter);
     copy_to_bucket(parameter);
     launch_ready_buckets();

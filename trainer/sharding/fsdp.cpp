@@ -167,7 +167,8 @@ void Fsdp::begin_micro_batch(MicroBatch micro) {
 void Fsdp::begin_backward(MicroBatch micro) {
     Parallelism::begin_backward(micro);
     synchronizes_ = micro.last() || accumulation_sync_;
-    for (State& state : units_) state.unit->begin_micro_batch(synchronizes_);
+    for (std::size_t u = 0; u < units_.size(); ++u)
+        units_[u].unit->begin_micro_batch(reduces(static_cast<int>(u)));
 }
 
 void Fsdp::end_step() {
@@ -266,7 +267,10 @@ void Fsdp::pre_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, c
     if (builder().muted()) return;
     const plan::PlanBuilder::Range range(builder(), "FullyShardedDataParallel._pre_forward");
     if (wrapper.is_root && !by_schedule()) wait_for_optimizer();
-    for (const int id : units_of(wrapper)) before_forward(graph, id, input);
+    for (const int id : units_of(wrapper)) {
+        const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
+        before_forward(graph, id, input);
+    }
 }
 
 void Fsdp::before_forward(model::Graph& graph, int id, const plan::Tensor& input) {
@@ -281,8 +285,10 @@ void Fsdp::before_forward(model::Graph& graph, int id, const plan::Tensor& input
     if (graph.tape.recording() && !std::exchange(at(id).has_backward_nodes, false)) {
         // FSDP2's hook runs when the gradients of the inputs are ready; without any, it runs after the
         // backward.
-        at(id).ends_with_backward = options_.layout == job::FsdpLayout::fsdp2 && input.value < 0;
-        if (!at(id).ends_with_backward) leave_backward_nodes(graph, id);
+        if (options_.layout == job::FsdpLayout::fsdp2 && input.value < 0)
+            at(id).ends_with_backward = true;
+        else
+            leave_backward_nodes(graph, id);
     }
     if (const int next = std::exchange(at(id).leaves_nodes_of, -1); next >= 0) {
         const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(next), next);
@@ -343,6 +349,7 @@ void Fsdp::post_forward(model::Graph& graph, FullyShardedDataParallel& wrapper, 
     }
     if (output.value < 0) return;
     for (const int id : units) {
+        const plan::PlanBuilder::Scope scope(builder(), builder().phase(), module_of(id), id);
         graph.tape.hook([this, id] {
             const plan::PlanBuilder::Range hook(builder(), "FullyShardedDataParallel._pre_backward_hook",
                                                 module_of(id));
@@ -392,7 +399,8 @@ void Fsdp::post_backward(int id) {
         prefetch_backward(id);
     }
     if (!unit(id).trained()) return;
-    if (synchronizes_) {
+    // What ends with the backward is reduced then.
+    if (reduces(id) && !at(id).ends_with_backward) {
         unit(id).reduce(builder(), divisor_);
     } else {
         unit(id).keep_gradients(builder());

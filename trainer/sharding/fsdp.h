@@ -75,6 +75,10 @@ class Fsdp final : public Parallelism {
                                           const std::vector<WrappedModule>& wrapped) const;
     bool stays_after_forward(const State& state) const;
     bool stays_after_backward(const State& state) const;
+    // Whether this backward completes the unit's gradients.
+    bool reduces(int unit) const {
+        return synchronizes_ && (waiting_ == nullptr || unit_of(*waiting_) != unit);
+    }
     int module_of(int unit) const { return infos_[static_cast<std::size_t>(unit)].module; }
     State& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
     FsdpUnit& unit(int id) { return *at(id).unit; }

@@ -53,6 +53,9 @@ class Parallelism : public model::ParameterStore {
     virtual void begin_micro_batch(MicroBatch micro) { micro_ = micro; }
     virtual void begin_stage(const std::vector<int>& /*units*/) {}  // those that it reads
     virtual void begin_backward(MicroBatch micro) { micro_ = micro; }
+    // Before a backward: the parameter whose gradient waits for the backward of another stage, which reads
+    // it, too; null: none.
+    void set_waiting(const model::Parameter* parameter) { waiting_ = parameter; }
     virtual void gather_unit(int /*unit*/) {}
     virtual void free_unit(int /*unit*/) {}
     virtual void end_backward() {}
@@ -114,6 +117,7 @@ class Parallelism : public model::ParameterStore {
     OptimizerPlanner optimizer_;
     std::vector<plan::Buffer> persistent_;
     MicroBatch micro_;
+    const model::Parameter* waiting_ = nullptr;
     bool evaluating_ = false;
 
   private:

@@ -41,7 +41,8 @@ typename Map::mapped_type taken(Map& from, const typename Map::key_type& key) {
 
 PipelineStep::PipelineStep(Context context)
     : context_(std::move(context)),
-      units_(units_by_stage(context_.stages, context_.parallelism, context_.place)) {}
+      units_(units_by_stage(context_.stages, context_.parallelism, context_.place)),
+      shared_(holds(0) && holds(context_.stages.count() - 1) ? context_.stages.tied() : nullptr) {}
 
 void PipelineStep::train(const std::function<void(int, const plan::Tensor&)>& on_loss) {
     on_loss_ = on_loss;
@@ -80,12 +81,14 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
         case Kind::wait_send_backward:
             return wait_for_send(sent_gradients_, key);
         case Kind::unshard:
-            for (const int unit : units_[static_cast<std::size_t>(stage)])
+            for (const int unit : units_[static_cast<std::size_t>(stage)]) {
+                ++readers_[unit];
                 context_.parallelism.gather_unit(unit);
+            }
             return;
         case Kind::reshard:
             for (const int unit : units_[static_cast<std::size_t>(stage)])
-                context_.parallelism.free_unit(unit);
+                if (--readers_[unit] == 0) context_.parallelism.free_unit(unit);
             return;
         case Kind::reduce_grad:  // the stage's last backward has done it
         case Kind::wait_reduce_grad:
@@ -102,7 +105,12 @@ void PipelineStep::carry_out(const pipeline::Action& action) {
 
 // A schedule may take the micro-batches in another order: the stage's last backward, or W, reduces.
 void PipelineStep::begin_backward(int stage) {
-    context_.parallelism.begin_backward(at(backwards_[stage]++));
+    const MicroBatch micro = at(backwards_[stage]++);
+    const int last = context_.stages.count() - 1;
+    const bool waits =
+        (stage == 0 && backwards_[last] < micro.count) || (stage == last && backwards_[0] < micro.count);
+    context_.parallelism.set_waiting(waits ? shared_ : nullptr);
+    context_.parallelism.begin_backward(micro);
 }
 
 plan::Tensor PipelineStep::take(Messages& from, const Key& key) {

@@ -94,8 +94,10 @@ class PipelineStep {
     Messages sent_outputs_, sent_gradients_;
     std::map<int, plan::Tensor>
         targets_;  // loaded with the input, if this place has the first and the last stage
-    std::vector<std::vector<int>> units_;  // by stage
-    std::map<int, int> backwards_;         // by stage: those that have begun
+    std::vector<std::vector<int>> units_;       // by stage
+    std::map<int, int> backwards_;              // by stage: those that have begun
+    std::map<int, int> readers_;                // by unit: gathered stages of the place that read it
+    const model::Parameter* shared_ = nullptr;  // which the first and the last stage read, both on this place
 };
 
 }  // namespace shardscope::trainer::sharding

@@ -193,14 +193,7 @@ void refuse_tied(const job::Job& job, const Stages& stages) {
                            "false",
                            why, key));
     };
-    if (stages.place_of(0) == stages.place_of(stages.count() - 1)) {
-        if (job.parallel.mode == job::ParallelMode::none) return;
-        refuse(job, "model.tied_embeddings",
-               fmt::format("one place has both ends of this pipeline, whose gradients parallel.mode \"{}\" "
-                           "would reduce at different times; set parallel.mode to \"none\", or use a "
-                           "schedule without a V (1f1b, interleaved, ...)",
-                           job.parallel.mode == job::ParallelMode::ddp ? "ddp" : "fsdp"));
-    }
+    if (stages.place_of(0) == stages.place_of(stages.count() - 1)) return;  // there is one copy
     const int places = job.parallel.pipeline, first = stages.place_of(0),
               last = stages.place_of(stages.count() - 1);
     if (const int apart = (last - first + places) % places; apart > 1 && apart < places - 1) {
@@ -249,8 +242,7 @@ std::vector<const model::Parameter*> Stages::parameters_of(int stage) const {
     return found;
 }
 
-const model::Parameter* Stages::copied() const {
-    if (place_of(0) == place_of(count() - 1)) return nullptr;
+const model::Parameter* Stages::tied() const {
     const std::vector<const model::Parameter*> first = parameters_of(0);
     for (const model::Parameter* parameter : parameters_of(count() - 1))
         if (std::find(first.begin(), first.end(), parameter) != first.end()) return parameter;

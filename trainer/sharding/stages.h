@@ -28,9 +28,10 @@ struct Stages {
     bool is_last(int stage) const { return stage + 1 == count(); }
     // Those that its modules read, a tied head's too.
     std::vector<const model::Parameter*> parameters_of(int stage) const;
-    // The parameter that the first and the last stage read (tied embeddings), if they are on two places,
-    // which then have a copy each; null: none.
-    const model::Parameter* copied() const;
+    // The parameter that the first and the last stage read (tied embeddings); null: none.
+    const model::Parameter* tied() const;
+    // The same if they are on two places, which then have a copy each.
+    const model::Parameter* copied() const { return place_of(0) == place_of(count() - 1) ? nullptr : tied(); }
 };
 
 // The module itself, without FSDP's wrapper.
