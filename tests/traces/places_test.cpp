@@ -143,5 +143,40 @@ TEST(Places, OfAPipelineComeFromGroupsThatCarryOnlyMessages) {
     EXPECT_THAT(analysis::pipeline_timeline(*trace_with(true)).pipelines, ElementsAre("data 0", "data 1"));
 }
 
+// Two copies of a model in two shards each, as FSDP2's and FSDP1's hooks name them; the model gathers in a
+// group of its own, whose axis stays unknown.
+TEST(Places, AlongTheShardsComeFromTheHooksOfFsdp) {
+    for (const char* hook :
+         {"FSDP::post_backward_reduce (layers.3)", "FullyShardedDataParallel._post_backward_hook"}) {
+        RunBuilder run(4);
+        group(run, 1, "", "[0, 1]");
+        group(run, 2, "", "[2, 3]");
+        group(run, 3, "", "[0, 2]");
+        group(run, 4, "", "[1, 3]");
+        group(run, 5, "", "[0, 3]");
+        for (int rank = 0; rank < 4; ++rank) {
+            const auto collective = [&](std::int64_t at, schema::Operation operation, std::int64_t in) {
+                run.collective(rank, at, at + 5,
+                               {.operation = operation, .group = in, .group_size = 2, .launched = at - 5});
+            };
+            run.range(rank, 0, 50, "FullyShardedDataParallel.forward");
+            collective(20, schema::Operation::all_gather, 5);
+            run.range(rank, 100, 150, hook);
+            run.range(rank, 105, 145, "c10d::_reduce_scatter_base_");
+            collective(120, schema::Operation::reduce_scatter, 1 + rank / 2);
+            collective(130, schema::Operation::all_reduce, 3 + rank % 2);
+        }
+        const std::unique_ptr<store::Trace> trace = run.take();
+        infer_places(*trace);
+        std::vector<std::string> axes, found;
+        for (const schema::GroupRow& row : trace->groups) axes.push_back(row.axis);
+        EXPECT_THAT(axes, ElementsAre("shard", "shard", "data", "data", "")) << hook;
+        for (std::size_t r = 0; r < trace->ranks.size(); ++r)
+            found.push_back(analysis::place_in_mesh(*trace, store::RankIndex(r)));
+        EXPECT_THAT(found,
+                    ElementsAre("data 0, shard 0", "data 0, shard 1", "data 1, shard 0", "data 1, shard 1"));
+    }
+}
+
 }  // namespace TEST_FILE
 }  // namespace shardscope::traces::importer

@@ -1,4 +1,4 @@
-// Interprets the names of host ranges that concern FSDP units: PyTorch's names. Internal to the library.
+// Interprets the names of host ranges that concern FSDP units: PyTorch's names.
 #pragma once
 
 #include <cstdint>

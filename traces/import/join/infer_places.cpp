@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/fsdp/unit_names.h"
 #include "traces/analysis/pipeline/actions.h"
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
@@ -41,6 +43,55 @@ void name_pipeline(store::Trace& trace) {
     }
 }
 
+// Whether it is a range around what FSDP alone launches. Its forward is none: that runs the model.
+bool is_hook_of_fsdp(std::string_view range) {
+    using Mark = analysis::UnitMark;
+    switch (analysis::unit_name(range).mark) {
+        case Mark::pre_forward:
+        case Mark::pre_backward:
+        case Mark::post_backward:
+        case Mark::forward_prefetch:
+        case Mark::backward_prefetch:
+        case Mark::other:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// Gives the groups in which FSDP's hooks gather or reduce-scatter the axis that it shards over, and those in
+// which they only all-reduce that of its replicas.
+void name_sharding(store::Trace& trace) {
+    std::map<std::int64_t, std::string_view> axes;  // of groups that have none
+    for (const schema::GroupRow& group : trace.groups)
+        if (group.axis.empty()) axes[group.group];
+    if (axes.empty()) return;
+    std::vector<bool> is_hook(trace.strings.size());
+    for (std::size_t id = 0; id < is_hook.size(); ++id)
+        is_hook[id] = is_hook_of_fsdp(trace.strings[static_cast<schema::StringId>(id)]);
+    const auto in_hook = [&](std::int32_t range) {
+        while (range >= 0 &&
+               !is_hook[static_cast<std::size_t>(trace.ranges.name[static_cast<std::size_t>(range)])])
+            range = trace.ranges.parent[static_cast<std::size_t>(range)];
+        return range >= 0;
+    };
+    for (std::size_t i = 0; i < trace.collectives.size(); ++i) {
+        const auto at = axes.find(trace.collectives.group[i]);
+        const schema::Operation operation = trace.collectives.operation[i];
+        const bool shards =
+            operation == schema::Operation::all_gather || operation == schema::Operation::reduce_scatter;
+        const std::int32_t event = trace.collectives.event[i];
+        if (at == axes.end() || event < 0 || (!shards && operation != schema::Operation::all_reduce))
+            continue;
+        if (at->second == "shard" ||
+            !in_hook(analysis::launching_range(trace, static_cast<std::size_t>(event))))
+            continue;
+        at->second = shards ? "shard" : "data";
+    }
+    for (schema::GroupRow& group : trace.groups)
+        if (const auto at = axes.find(group.group); at != axes.end()) group.axis = at->second;
+}
+
 // By the rank's number; empty if groups disagree.
 std::map<int, int> places_along(const store::Trace& trace, std::string_view axis) {
     std::map<int, int> places;
@@ -65,6 +116,7 @@ void infer_places(store::Trace& trace) {
     static_assert(schema::kMeshAxes.front().name == "data");
     if (trace.groups.empty() || std::any_of(trace.ranks.begin(), trace.ranks.end(), has_place)) return;
     name_pipeline(trace);
+    name_sharding(trace);
     using Place = decltype(store::Rank::place);
     std::vector<Place> inferred(trace.ranks.size());
     bool data_known = false;
