@@ -2,6 +2,8 @@
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 if(SHARDSCOPE_BUILD_VIEWER)
     install(FILES viewer/shardscope-view.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
+    install(FILES viewer/shardscope-view.svg DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps)
+    install(FILES viewer/shardscope.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages)
 endif()
 install(DIRECTORY samples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shardscope/samples)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)

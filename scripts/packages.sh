@@ -19,7 +19,7 @@ packages_of() {
         view) echo libimgui-dev libstb-dev libutf8proc-dev libglfw3-dev libgl-dev libegl-dev libfreetype-dev libpng-dev \
             libgl1-mesa-dri fonts-dejavu-core ;;
         # To build and run the tests; a virtual display for the viewer's window, its mouse and keys.
-        test) echo libgtest-dev libgmock-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags python3 ;;
+        test) echo libgtest-dev libgmock-dev libx11-dev sqlite3 xvfb xauth xdotool iproute2 universal-ctags python3 ;;
         lint) echo clang-format clang-tidy shellcheck universal-ctags git ;;
         # To test under sanitizers and to fuzz the readers of foreign files: a compiler with these and libFuzzer.
         sanitize) echo clang libclang-rt-14-dev lld ;;

@@ -91,7 +91,6 @@ int take_picture(app::Program& program, const app::Options& options) {
 // repeatable.
 int run_script(app::Program& program, const app::Options& options, script::Script script) {
     const ImGuiOwner imgui;
-    script::prepare_keys();
     backend::HeadlessCanvas canvas(options.width, options.height);
     app::Stage stage(program, canvas, 1);
     script::Runner runner(std::move(script), program, canvas);
@@ -127,7 +126,12 @@ int run_window(app::Program& program, const app::Options& options, std::optional
     if (refused && !options.files.empty())
         return 1;  // a file that was open last time may be gone: not a reason to stop
     const ImGuiOwner imgui;
-    backend::Window window(options.width, options.height, "Shardscope");
+    app::Desk& desk = program.desk;
+    const bool restored = desk.width > 0 && !options.size_given;
+    backend::Window window(
+        restored ? backend::WindowSize{desk.width, desk.height, desk.maximized, true}
+                 : backend::WindowSize{options.width, options.height, desk.maximized && !options.size_given});
+    std::string title;
     window.on_drop([&](const std::string& path) { program.open(path); });
     app::Stage stage(program, window, window.scale());
     std::unique_ptr<script::Runner> runner;
@@ -139,6 +143,13 @@ int run_window(app::Program& program, const app::Options& options, std::optional
         const app::Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
         const bool input = window.wait(app::Redraw::patience(now));
         if (!redraw.due(now, input, program.session.poll_files())) continue;
+        if (title != program.title()) window.set_title(title = program.title());
+        const backend::WindowSize size = window.size();
+        desk.maximized = size.maximized;
+        if (!size.maximized) {
+            desk.width = size.width;
+            desk.height = size.height;
+        }
         frame.seconds = std::chrono::duration<double>(Clock::now() - start).count();
         stage.frame(frame, [&] {
             if (runner) runner->before_frame();

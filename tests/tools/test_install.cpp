@@ -86,7 +86,9 @@ TEST_F(Installed, TheRecorderFindsItsInjectedLibraryAndExitsAsItsCommand) {
 TEST_F(Installed, TheViewerRuns) {
     expect_version("shardscope-view");
     expect_help("shardscope-view", "--screenshot");
-    EXPECT_TRUE(fs::exists(prefix_ / "share/applications/shardscope-view.desktop"));
+    for (const char* file : {"applications/shardscope-view.desktop", "mime/packages/shardscope.xml",
+                             "icons/hicolor/scalable/apps/shardscope-view.svg"})
+        EXPECT_TRUE(fs::exists(std::filesystem::path(prefix_ / "share") / file)) << file;
 }
 #endif
 

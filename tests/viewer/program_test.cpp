@@ -1,6 +1,7 @@
 // The program without its window: session, analyses outside the frame thread, actions, command line, folders.
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -15,6 +16,7 @@
 #include "tests/viewer/mlp_sample.h"
 #include "traces/store/write/writer.h"
 #include "viewer/app/actions.h"
+#include "viewer/app/changed_keys.h"
 #include "viewer/app/folder_listing.h"
 #include "viewer/app/options.h"
 #include "viewer/app/redraw.h"
@@ -379,6 +381,39 @@ TEST(Actions, ReachTheVisiblePanel) {
     for (const Action& action : actions()) EXPECT_EQ(is_available(action, program), action.panel.empty());
 }
 
+const Action& action_of(std::string_view id) {
+    const Action* action = find_action(id);
+    EXPECT_NE(action, nullptr) << id;
+    return *action;
+}
+
+TEST(ChangedKeys, TakeAKeyFromActionsThatAreAvailableAtTheSameTime) {
+    Program program;
+    const model::Chord z{model::Key::z};
+    EXPECT_EQ(change_key(action_of("next_rank"), &z, program),
+              "Z is \"Next rank\" now. \"Zoom to the selection or the measure\" has lost it.");
+    EXPECT_EQ(keys_text(action_of("next_rank"), program), "Z");
+    EXPECT_EQ(keys_text(action_of("zoom_to"), program), "");
+    // The timeline's and the schedule's keys never meet.
+    const model::Chord w{model::Key::w};
+    EXPECT_EQ(change_key(action_of("schedule_fit"), &w, program),
+              "W is \"Fit the step\" now. \"Zoom in\" has lost it.");
+    EXPECT_EQ(keys_text(action_of("zoom_in"), program), "W");
+    EXPECT_EQ(keys_text(action_of("schedule_in"), program), "");
+    // One of two keys is lost.
+    const model::Chord left{model::Key::left};
+    change_key(action_of("fit"), &left, program);
+    EXPECT_EQ(keys_text(action_of("earlier"), program), "A");
+    EXPECT_EQ(change_key(action_of("fit"), nullptr, program), "\"Fit the whole trace\" has no key now.");
+    EXPECT_EQ(changed_keys(saved_keys(program.keys)), program.keys);
+}
+
+TEST(ChangedKeys, IgnoreWhatNamesNoActionOrKey) {
+    const ChangedKeys keys = changed_keys({{"fit", {"Alt+Shift+F", "Hyper+F"}}, {"fly", {"F"}}});
+    ASSERT_EQ(keys.size(), 1U);
+    EXPECT_THAT(keys.at("fit"), ElementsAre(model::Chord{model::Key::f, false, true, true}));
+}
+
 TEST(Keys, AreWrittenAsOnAKeyboard) {
     EXPECT_EQ(model::chord_text({model::Key::o, true}), "Ctrl+O");
     EXPECT_EQ(model::chord_text({model::Key::f, false, true}), "Shift+F");
@@ -429,6 +464,35 @@ TEST(FolderListing, ShowsFoldersFirstAndFilesThatMayBeTraces) {
                 ElementsAre("zoo", "a.db", "b.sqlite", "c.json.gz", "notes.txt"));
     EXPECT_EQ(list_folder(folder.path(), false).entries[1].bytes, 5);
     EXPECT_THAT(list_folder(folder / "absent", false).error, HasSubstr("absent"));
+}
+
+TEST(FolderListing, IsSortedByNameDateOrSize) {
+    std::vector<FolderEntry> entries = {
+        {"b", false, 5, 30}, {"a", false, 5, 10}, {"c", false, 1, 20}, {"z", true}};
+    const auto sorted = [&](EntryOrder order, bool descending) {
+        sort_entries(entries, order, descending);
+        std::string names;
+        for (const FolderEntry& entry : entries) names += entry.name;
+        return names;
+    };
+    EXPECT_EQ(sorted(EntryOrder::name, false), "zabc");
+    EXPECT_EQ(sorted(EntryOrder::name, true), "zcba");
+    EXPECT_EQ(sorted(EntryOrder::modified, true), "zbca");
+    EXPECT_EQ(sorted(EntryOrder::bytes, true), "zabc");
+    EXPECT_EQ(sorted(EntryOrder::bytes, false), "zcab");
+    const Folder folder;
+    std::ofstream(folder / "now.sqlite") << "1";
+    EXPECT_NEAR(static_cast<double>(list_folder(folder.path(), true).entries.at(0).modified),
+                static_cast<double>(std::time(nullptr)), 60);
+    EXPECT_TRUE(has_typed("Rank0.json", "k0.J"));
+    EXPECT_FALSE(has_typed("Rank0.json", "rank1"));
+}
+
+TEST(Title, NamesTheActiveTrace) {
+    Program program;
+    EXPECT_EQ(program.title(), "Shardscope");
+    program.session.open_file("/nowhere/run.sqlite");
+    EXPECT_EQ(program.title(), "run.sqlite - Shardscope");
 }
 
 // --- when a frame is drawn

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,6 +88,8 @@ TEST_F(StateTest, IsRestored) {
     state.follow = false;
     state.color_by = "unit";
     state.recent = {"/a/run.sqlite"};
+    state.desk = {1280, 720, true};
+    state.keys = {{"fit", {"Ctrl+J"}}, {"zoom_in", {}}};
     state.panels = {{"query", "select 1"}};
     state.tables = {{"units", {"gather_us", true, {"bytes"}}}};
     EXPECT_EQ(parse_state(to_json(state)), state);
@@ -97,6 +100,11 @@ TEST_F(StateTest, IsRestored) {
     const auto mode = std::filesystem::status(path("deep/down/viewer.json")).permissions();
     EXPECT_EQ(mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
               std::filesystem::perms::none);
+}
+
+TEST_F(StateTest, AWindowThatNoScreenHasIsNotRestored) {
+    for (const char* size : {R"({"width": 5, "height": 700})", R"({"width": 800, "height": 99999})", "{}"})
+        EXPECT_EQ(parse_state(fmt::format(R"({{"window": {}}})", size)).desk, Desk{}) << size;
 }
 
 TEST_F(StateTest, ADamagedStateIsIgnoredWithAMessage) {

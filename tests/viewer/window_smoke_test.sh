@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Tests the viewer in a real window (GLFW, GLX) on a virtual display, with a real mouse and keys of the X server:
-# a click and a key select a panel, the wheel zooms the timeline, everything is restored when the program starts
-# again, and nothing is drawn while nothing happens.
+# a click and a key select a panel, the wheel zooms the timeline, menus open by keys, dropped files open, everything is
+# restored when the program starts again, and nothing is drawn while nothing happens.
 #
-#   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view
+#   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view PATH/TO/drop_files
 #
 # Exit status 77 (skipped) if Xvfb or xdotool is missing. The state that the program saves shows what it
 # did.
 set -euo pipefail
 
-view=$1
+view=$1 drop=$2
 for tool in Xvfb xdotool; do
     command -v "$tool" >/dev/null || { echo "skipped: $tool is missing (scripts/packages.sh test)"; exit 77; }
 done
@@ -55,13 +55,14 @@ done
 pids+=("$server")
 export DISPLAY=:$display
 
-start() {
-    "$view" "$@" --size 1200x760 >"$folder/log" 2>&1 &
+start() { start_sized "$@" --size 1200x760; }
+start_sized() {
+    "$view" "$@" >"$folder/log" 2>&1 &
     program=$!
     pids+=("$program")
     for _ in $(seq 150); do
         kill -0 "$program" 2>/dev/null || fail "the program ended"
-        window=$(xdotool search --name '^Shardscope$' 2>/dev/null | head -n 1) && [[ -n $window ]] && break
+        window=$(xdotool search --name 'Shardscope$' 2>/dev/null | head -n 1) && [[ -n $window ]] && break
         sleep 0.2
     done
     [[ -n ${window:-} ]] || fail "no window came up"
@@ -112,7 +113,7 @@ says '"panel": "memory"'
 # Everything is restored, including the open file. The mouse selects the timeline: the sidebar's second icon.
 start
 says 'run.json'
-[[ -n $(xdotool search --name '^Shardscope$') ]] || fail "no window"
+[[ -n $(xdotool search --name '^run.json - Shardscope$') ]] || fail "the title does not name the trace"
 xdotool mousemove --window "$window" 20 70
 settle
 xdotool click 1
@@ -140,6 +141,32 @@ done
 quit
 says '"zoom": 125'
 [[ $(visible) != "$whole" ]] || fail "the wheel did not zoom"
+
+# The window has the size that it had; a file that is dropped on it opens; the third menu's first entry, chosen by keys,
+# is the next panel; while a menu is open, other keys do nothing, and Escape closes it.
+start_sized
+[[ $(xdotool getwindowgeometry "$window") == *1200x760* ]] || fail "the window's size is not restored"
+cp "$folder/run.json" "$folder/two files.json"
+"$drop" "$window" "$folder/two%20files.json" || fail "the drop was not taken"
+settle
+key F10
+key Down
+key Right
+key Right
+key Return
+key F10
+key 5
+key Escape
+key ctrl+Page_Down
+quit
+says 'two files.json'
+says '"panel": "units"'
+
+# A display without OpenGL 3.3.
+if MESA_GL_VERSION_OVERRIDE=2.1 "$view" "$folder/run.json" --no-state >"$folder/log" 2>&1; then
+    fail "a window with OpenGL 2.1"
+fi
+grep -q 'the display offers no OpenGL 3.3' "$folder/log" || fail "the reason is not said"
 
 # A damaged state is reported and ignored.
 echo '{"zoom": "large"' >"$state"

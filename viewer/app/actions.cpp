@@ -100,6 +100,8 @@ void add_program_actions(std::vector<Action>& all) {
     add("File", "quit", "Quit", {ctrl(model::Key::q)}, [](Program& p) { p.quit = true; });
     add("View", "palette", "Command palette", {ctrl_shift(model::Key::p)},
         [](Program& p) { p.palette = !p.palette; });
+    add("View", "menu", "Open the menus (Alt+F: File, Alt+V: View, ...)", {{model::Key::f10}},
+        [](Program& p) { p.wanted_menu = menu_names().front(); });
     add("View", "next_rank", "Next rank", {{model::Key::r}}, next_rank);
     add("View", "larger", "Larger", {ctrl(model::Key::equal)}, zoom_by(kZoomStep));
     add("View", "smaller", "Smaller", {ctrl(model::Key::minus)}, zoom_by(-kZoomStep));
@@ -315,23 +317,21 @@ std::vector<std::string_view> menu_names() {
     return names;
 }
 
-std::string keys_text(const Action& action) {
-    std::string text;
-    for (const model::Chord& chord : action.keys) text += (text.empty() ? "" : ", ") + chord_text(chord);
-    return text;
-}
-
 bool is_available(const Action& action, const Program& program) {
     return action.panel.empty() || program.panels[program.panel]->name() == action.panel;
 }
 
+const Action* find_action(std::string_view id) {
+    const auto found =
+        std::find_if(actions().begin(), actions().end(), [&](const Action& a) { return a.id == id; });
+    return found == actions().end() ? nullptr : &*found;
+}
+
 bool run_action(std::string_view id, Program& program) {
-    for (const Action& action : actions()) {
-        if (action.id != id || !is_available(action, program)) continue;
-        action.run(program);
-        return true;
-    }
-    return false;
+    const Action* action = find_action(id);
+    if (action == nullptr || !is_available(*action, program)) return false;
+    action->run(program);
+    return true;
 }
 
 }  // namespace shardscope::viewer::app

@@ -23,14 +23,15 @@ struct Action {
 };
 
 const std::vector<Action>& actions();
-std::vector<std::string_view> menu_names();   // in the order of the menu bar
-std::string keys_text(const Action& action);  // "A, Left"; empty for an action without keys
+std::vector<std::string_view> menu_names();  // in the order of the menu bar
 
 // What the mouse does, for the help window.
 struct MouseHelp {
     std::string_view gesture, meaning;
 };
 const std::vector<MouseHelp>& mouse_help();
+
+const Action* find_action(std::string_view id);  // null: there is none
 
 // Runs the action with this id if it is available now; false if it is not, or does not exist.
 bool run_action(std::string_view id, Program& program);

@@ -2,10 +2,13 @@
 #include "viewer/app/folder_listing.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <initializer_list>
 #include <string_view>
 #include <tuple>
+
+#include <sys/stat.h>
 
 namespace shardscope::viewer::app {
 
@@ -62,12 +65,30 @@ FolderListing list_folder(const std::string& path, bool all_files) {
             const auto size = it->file_size(ignored);
             entry.bytes = ignored ? 0 : static_cast<std::int64_t>(size);
         }
+        struct stat status {};
+        if (::stat(it->path().c_str(), &status) == 0) entry.modified = status.st_mtime;
         listing.entries.push_back(std::move(entry));
     }
-    std::sort(listing.entries.begin(), listing.entries.end(), [](const FolderEntry& a, const FolderEntry& b) {
-        return std::tuple(!a.folder, a.name) < std::tuple(!b.folder, b.name);
-    });
+    sort_entries(listing.entries, EntryOrder::name, false);
     return listing;
+}
+
+void sort_entries(std::vector<FolderEntry>& entries, EntryOrder order, bool descending) {
+    const auto by = [order](const FolderEntry& entry) {
+        return order == EntryOrder::modified ? entry.modified : order == EntryOrder::bytes ? entry.bytes : 0;
+    };
+    std::sort(entries.begin(), entries.end(), [&](const FolderEntry& a, const FolderEntry& b) {
+        if (a.folder != b.folder) return a.folder;
+        const FolderEntry &first = descending ? b : a, &second = descending ? a : b;
+        return by(a) == by(b) && order != EntryOrder::name
+                   ? a.name < b.name
+                   : std::tuple(by(first), first.name) < std::tuple(by(second), second.name);
+    });
+}
+
+bool has_typed(const std::string& name, const std::string& typed) {
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+    return std::search(name.begin(), name.end(), typed.begin(), typed.end(), same) != name.end();
 }
 
 }  // namespace shardscope::viewer::app

@@ -1,5 +1,5 @@
-// The contents of a folder, as the file window shows them: folders first, then files that may be traces, by
-// name. Reads the file system; any thread. No Dear ImGui.
+// The contents of a folder, as the file window shows them: folders first, then files that may be traces.
+// Reads the file system; any thread. No Dear ImGui.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ struct FolderEntry {
     std::string name;
     bool folder = false;
     std::int64_t bytes = 0;
+    std::int64_t modified = 0;  // seconds since 1970, UTC; 0: not known
 };
 
 struct FolderListing {
@@ -27,7 +28,15 @@ bool looks_like_trace(const std::string& name);
 enum class FileKind { trace, database, json, snapshot, any };
 bool is_of_kind(const std::string& name, FileKind kind);
 
-// Omits hidden entries and, unless `all_files` is set, files that do not look like traces.
+enum class EntryOrder { name, modified, bytes };
+
+// Folders stay first. Entries that are equal are sorted by name.
+void sort_entries(std::vector<FolderEntry>& entries, EntryOrder order, bool descending);
+
+// Whether a name contains what was typed, whatever the case of its letters.
+bool has_typed(const std::string& name, const std::string& typed);
+
+// By name. Omits hidden entries and, unless `all_files` is set, files that do not look like traces.
 FolderListing list_folder(const std::string& path, bool all_files);
 
 }  // namespace shardscope::viewer::app

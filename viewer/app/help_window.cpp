@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "viewer/app/actions.h"
@@ -34,14 +35,47 @@ bool begin(std::string_view title, float keys) {
     return true;
 }
 
-void draw_menu(std::string_view menu) {
+// Keys are changed by a click; Escape keeps its meaning.
+void action_row(const Action& action, Program& program) {
+    const bool waits = program.takes_key == action.id;
+    const std::string keys = waits ? "press a key" : keys_text(action, program);
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::PushStyleColor(ImGuiCol_Text, waits ? theme::bad() : theme::accent());
+    ImGui::PushID(action.id.data());
+    if (ImGui::Selectable(keys.empty() ? "-" : keys.c_str(), waits) && action.id != "let_go")
+        program.takes_key = action.id;
+    ImGui::PopID();
+    ImGui::PopStyleColor();
+    draw::items::mark(fmt::format("help.key.{}", action.id), keys);
+    ImGui::TableNextColumn();
+    draw::wrapped(action.title);
+}
+
+void draw_menu(std::string_view menu, Program& program) {
     if (begin(menu, 8.5F)) {
         for (const Action& action : actions()) {
-            if (action.menu == menu) row(keys_text(action), action.title);
+            if (action.menu == menu) action_row(action, program);
         }
         ImGui::EndTable();
     }
     ImGui::Spacing();
+}
+
+// What a click on a key does, and the way back.
+void draw_change(Program& program) {
+    if (!program.takes_key.empty()) {
+        draw::text_in(theme::accent(),
+                      "The next key becomes its key; Esc leaves it as it is, Del takes it away.");
+    } else {
+        draw::text_dim("Click a key to change it.");
+        if (program.keys.empty()) return;
+        ImGui::SameLine();
+        if (draw::named_button("Default keys", "help.defaults")) {
+            program.keys.clear();
+            program.notice = "All keys are the default ones again.";
+        }
+    }
 }
 
 void draw_mouse() {
@@ -53,7 +87,9 @@ void draw_mouse() {
 
 }  // namespace
 
-void draw_help_window(bool& open) {
+void draw_help_window(Program& program) {
+    bool& open = program.help;
+    if (!open) program.takes_key.clear();
     if (!open) return;
     const float font = ImGui::GetFontSize();
     const ImVec2 display = ImGui::GetIO().DisplaySize;
@@ -65,6 +101,7 @@ void draw_help_window(bool& open) {
     if (ImGui::Begin("Keys and mouse", &open,
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         draw::items::value("help", "open");
+        draw_change(program);
         std::vector<std::string_view> menus = menu_names();
         // Spreads the menus over the columns evenly, so that long lists start a new column.
         ImGui::Columns(columns, "parts", false);
@@ -79,7 +116,7 @@ void draw_help_window(bool& open) {
                 ++column;
                 used = 0;
             }
-            draw_menu(menu);
+            draw_menu(menu, program);
             used += own + 2;
         }
         draw_mouse();

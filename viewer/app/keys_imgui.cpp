@@ -1,6 +1,7 @@
 // See keys.h. Reads and sets which keys are pressed. Dear ImGui has named keys since 1.87; older versions
 // need the backend's codes.
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include "viewer/model/keys.h"
 
@@ -100,7 +101,7 @@ Code code_of(Key key) {
 
 bool chord_pressed(const Chord& chord, bool repeat) {
     const ImGuiIO& io = ImGui::GetIO();
-    return io.KeyCtrl == chord.ctrl && io.KeyShift == chord.shift && !io.KeyAlt &&
+    return io.KeyCtrl == chord.ctrl && io.KeyShift == chord.shift && io.KeyAlt == chord.alt &&
            ImGui::IsKeyPressed(code_of(chord.key), repeat);
 }
 
@@ -109,12 +110,62 @@ void set_chord_down(const Chord& chord, bool down) {
 #if IMGUI_VERSION_NUM >= 18700
     io.AddKeyEvent(ImGuiMod_Ctrl, down && chord.ctrl);
     io.AddKeyEvent(ImGuiMod_Shift, down && chord.shift);
+    io.AddKeyEvent(ImGuiMod_Alt, down && chord.alt);
     io.AddKeyEvent(code_of(chord.key), down);
 #else
     io.KeyCtrl = down && chord.ctrl;
     io.KeyShift = down && chord.shift;
+    io.KeyAlt = down && chord.alt;
     io.KeysDown[code_of(chord.key)] = down;
 #endif
+}
+
+void prepare_keys() {
+#if IMGUI_VERSION_NUM < 18700
+    ImGuiIO& io = ImGui::GetIO();
+    io.KeyMap[ImGuiKey_Tab] = GLFW_KEY_TAB;
+    io.KeyMap[ImGuiKey_LeftArrow] = GLFW_KEY_LEFT;
+    io.KeyMap[ImGuiKey_RightArrow] = GLFW_KEY_RIGHT;
+    io.KeyMap[ImGuiKey_UpArrow] = GLFW_KEY_UP;
+    io.KeyMap[ImGuiKey_DownArrow] = GLFW_KEY_DOWN;
+    io.KeyMap[ImGuiKey_PageUp] = GLFW_KEY_PAGE_UP;
+    io.KeyMap[ImGuiKey_PageDown] = GLFW_KEY_PAGE_DOWN;
+    io.KeyMap[ImGuiKey_Home] = GLFW_KEY_HOME;
+    io.KeyMap[ImGuiKey_End] = GLFW_KEY_END;
+    io.KeyMap[ImGuiKey_Insert] = GLFW_KEY_INSERT;
+    io.KeyMap[ImGuiKey_Delete] = GLFW_KEY_DELETE;
+    io.KeyMap[ImGuiKey_Backspace] = GLFW_KEY_BACKSPACE;
+    io.KeyMap[ImGuiKey_Space] = GLFW_KEY_SPACE;
+    io.KeyMap[ImGuiKey_Enter] = GLFW_KEY_ENTER;
+    io.KeyMap[ImGuiKey_Escape] = GLFW_KEY_ESCAPE;
+    io.KeyMap[ImGuiKey_KeyPadEnter] = GLFW_KEY_KP_ENTER;
+    io.KeyMap[ImGuiKey_A] = GLFW_KEY_A;
+    io.KeyMap[ImGuiKey_C] = GLFW_KEY_C;
+    io.KeyMap[ImGuiKey_V] = GLFW_KEY_V;
+    io.KeyMap[ImGuiKey_X] = GLFW_KEY_X;
+    io.KeyMap[ImGuiKey_Y] = GLFW_KEY_Y;
+    io.KeyMap[ImGuiKey_Z] = GLFW_KEY_Z;
+#endif
+}
+
+void let_enter_choose() {
+#if IMGUI_VERSION_NUM < 18700
+    ImGuiIO& io = ImGui::GetIO();
+    const bool moves = (io.ConfigFlags & ImGuiConfigFlags_NavEnableKeyboard) != 0;
+    if (moves && io.KeysDown[code_of(Key::enter)]) io.NavInputs[ImGuiNavInput_Activate] = 1;
+#endif
+}
+
+void show_where_keys_are() {
+#if IMGUI_VERSION_NUM < 19140
+    ImGui::GetCurrentContext()->NavDisableHighlight = false;
+#else
+    ImGui::SetNavCursorVisible(true);
+#endif
+}
+
+void stay_in_menu() {
+    ImGui::NavMoveRequestCancel();
 }
 
 }  // namespace shardscope::viewer::model

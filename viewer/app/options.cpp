@@ -38,7 +38,7 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
 
 std::optional<int> parse_pixels(std::string_view text) {
     const auto value = traces::schema::number_of<int>(text);
-    return value && *value >= 64 && *value <= 16384 ? value : std::nullopt;
+    return value && is_window_size(*value) ? value : std::nullopt;
 }
 
 }  // namespace
@@ -49,6 +49,10 @@ std::optional<model::TimeRange> parse_range(std::string_view text) {
     const auto from = parse_time(text.substr(0, colon)), to = parse_time(text.substr(colon + 1));
     if (!from || !to || *to <= *from) return std::nullopt;
     return model::TimeRange{*from, *to};
+}
+
+bool is_window_size(int pixels) {
+    return pixels >= 64 && pixels <= 16384;
 }
 
 std::optional<Size> parse_size(std::string_view text) {
@@ -78,7 +82,9 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     app.add_option("--screenshot", options.screenshot,
                    "Draw the panel to a PNG picture without a display, and exit")
         ->type_name("OUT.png");
-    app.add_option("--size", size, "Size of the window or picture in pixels (default: 1600x900)")
+    app.add_option(
+           "--size", size,
+           "Size of the window or picture in pixels (default: 1600x900, of a window that of last time)")
         ->type_name("WxH");
     app.add_option("--range", range,
                    "Show this time range only, since the start of the capture: 10:20 in ms, or with units "
@@ -130,6 +136,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
         if (!parsed)
             return wrong(fmt::format(
                 "--size {}: not a size; give width x height in pixels from 64 to 16384, as 1600x900.", size));
+        options.size_given = true;
         options.width = parsed->width;
         options.height = parsed->height;
     }

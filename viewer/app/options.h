@@ -21,6 +21,7 @@ struct Options {
     std::optional<theme::Appearance> appearance;
     bool panel_given = false;
     bool state = true;  // restores what was open last time, and saves it at the end
+    bool size_given = false;
     int width = 1600, height = 900;
     std::optional<model::TimeRange> range;
 };
@@ -40,6 +41,7 @@ std::optional<model::TimeRange> parse_range(std::string_view text);
 struct Size {
     int width = 0, height = 0;
 };
-std::optional<Size> parse_size(std::string_view text);  // "1600x900", 64..16384 each
+std::optional<Size> parse_size(std::string_view text);  // "1600x900", each of which is_window_size()
+bool is_window_size(int pixels);                        // 64..16384
 
 }  // namespace shardscope::viewer::app

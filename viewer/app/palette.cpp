@@ -25,7 +25,8 @@ std::vector<CommandPalette::Entry> CommandPalette::entries(const Program& progra
     std::vector<Entry> all;
     for (const Action& action : actions()) {
         if (action.id == "palette") continue;
-        const std::string keys = action.keys.empty() ? "" : chord_text(action.keys.front());
+        const std::vector<model::Chord>& own = keys_of(action, program);
+        const std::string keys = own.empty() ? "" : chord_text(own.front());
         all.push_back({std::string(action.menu), std::string(action.title), keys,
                        is_available(action, program), action.run});
     }

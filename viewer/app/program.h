@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "viewer/app/changed_keys.h"
 #include "viewer/app/report_job.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
@@ -28,6 +29,13 @@ struct SaveRequest {
 // The sidebar: wide enough for names, or icons only; automatic: by the window's width.
 enum class RailWidth { automatic, wide, narrow };
 
+// The window on the desktop, kept for the next start. A width of 0: not known.
+struct Desk {
+    int width = 0, height = 0;
+    bool maximized = false;
+    bool operator==(const Desk&) const = default;
+};
+
 struct Program {
     model::Session session;
     std::vector<std::unique_ptr<model::Panel>> panels;  // in the order of the sidebar
@@ -35,6 +43,9 @@ struct Program {
     bool help = false;                                  // the help window
     bool choose_file = false;                           // the file window
     bool palette = false;                               // the command palette
+    std::string wanted_menu;                            // to be opened, by a key
+    ChangedKeys keys;
+    std::string takes_key;  // id of the action whose key the help window waits for
     bool quit = false;
     ReportJob report;  // the HTML report that is being made
     SaveRequest save;
@@ -49,7 +60,8 @@ struct Program {
     bool rail_is_wide = true;         // in the last frame
     std::vector<std::string> recent;  // files, most recent first
     std::string notice;               // the result of the latest action: "units.csv is written."
-    int zoom = 100;                   // percent, on top of the display's scale; set_zoom() changes it
+    Desk desk;
+    int zoom = 100;       // percent, on top of the display's scale; set_zoom() changes it
     bool restyle = true;  // sizes or colours have changed: fonts and style are rebuilt before the next frame
 
     // Whether work runs in the background; pictures and scripts wait for its end.
@@ -77,6 +89,12 @@ struct Program {
         std::erase(recent, path);
         recent.insert(recent.begin(), path);
         if (recent.size() > kMost) recent.resize(kMost);
+    }
+
+    // "block.sqlite - Shardscope", of several open traces the active one.
+    std::string title() const {
+        const model::OpenTrace* entry = session.current();
+        return entry == nullptr ? "Shardscope" : entry->name + " - Shardscope";
     }
 
     model::Panel& shown() { return *panels[panel]; }

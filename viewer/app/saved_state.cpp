@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "traces/schema/json_text.h"
+#include "viewer/app/options.h"
 #include "viewer/model/time_view.h"
 
 namespace shardscope::viewer::app {
@@ -81,6 +82,15 @@ SavedTrace trace_of(const Json& object) {
     return trace;
 }
 
+// A window that is smaller or larger than --size takes is not restored.
+Desk desk_of(const Json& object) {
+    Desk desk;
+    take(object, "width", desk.width);
+    take(object, "height", desk.height);
+    take(object, "maximized", desk.maximized);
+    return is_window_size(desk.width) && is_window_size(desk.height) ? desk : Desk{};
+}
+
 tables::SavedTable table_of(const Json& object) {
     tables::SavedTable table;
     take(object, "sorted_by", table.sorted_by);
@@ -105,10 +115,13 @@ std::string to_json(const SavedState& state) {
     json["panel"] = state.panel;
     json["appearance"] = state.appearance;
     json["zoom"] = state.zoom;
+    json["window"] = {
+        {"width", state.desk.width}, {"height", state.desk.height}, {"maximized", state.desk.maximized}};
     json["rail"] = state.rail;
     json["follow"] = state.follow;
     json["color_by"] = state.color_by;
     json["recent"] = state.recent;
+    json["keys"] = state.keys;
     json["panels"] = state.panels;
     json["tables"] = Json::object();
     for (const auto& [id, table] : state.tables) {
@@ -130,10 +143,12 @@ SavedState parse_state(std::string_view text) {
         take(json, "panel", state.panel);
         take(json, "appearance", state.appearance);
         take(json, "zoom", state.zoom);
+        if (const auto it = json.find("window"); it != json.end()) state.desk = desk_of(*it);
         take(json, "rail", state.rail);
         take(json, "follow", state.follow);
         take(json, "color_by", state.color_by);
         take(json, "recent", state.recent);
+        take(json, "keys", state.keys);
         take(json, "panels", state.panels);
         if (const auto it = json.find("tables"); it != json.end()) {
             if (!it->is_object()) throw std::runtime_error("\"tables\" is not a JSON object");
@@ -216,10 +231,12 @@ SavedState state_of(const Program& program) {
     state.panel = program.panels[program.panel]->name();
     state.appearance = theme::appearance() == theme::Appearance::dark ? "dark" : "light";
     state.zoom = program.zoom;
+    state.desk = program.desk;
     state.rail = name_of(kRails, program.rail);
     state.follow = program.session.follow;
     state.color_by = name_of(kColorings, program.session.color_by);
     for (const std::string& path : program.recent) state.recent.push_back(full(path));
+    state.keys = saved_keys(program.keys);
     for (const auto& panel : program.panels) {
         if (std::string saved = panel->saved(); !saved.empty())
             state.panels[std::string(panel->name())] = saved;
@@ -230,11 +247,13 @@ SavedState state_of(const Program& program) {
 
 void restore(const SavedState& state, Program& program, bool files) {
     program.set_zoom(state.zoom);
+    program.desk = state.desk;
     program.set_appearance(state.appearance == "light" ? theme::Appearance::light : theme::Appearance::dark);
     program.rail = value_of(kRails, state.rail);
     program.session.follow = state.follow;
     program.session.color_by = value_of(kColorings, state.color_by);
     program.recent = state.recent;
+    program.keys = changed_keys(state.keys);
     tables::table_memory() = state.tables;
     for (const auto& panel : program.panels) {
         const auto saved = state.panels.find(std::string(panel->name()));

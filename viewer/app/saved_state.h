@@ -27,12 +27,14 @@ struct SavedState {
     std::string panel;
     std::string appearance = "dark";
     int zoom = 100;
+    Desk desk;
     std::string rail = "automatic";
     bool follow = true;
     std::string color_by = "kind";
     std::vector<std::string> recent;
-    std::map<std::string, std::string> panels;         // by panel: Panel::saved()
-    std::map<std::string, tables::SavedTable> tables;  // by table: tables/table_order.h
+    std::map<std::string, std::vector<std::string>> keys;  // by action: changed_keys.h
+    std::map<std::string, std::string> panels;             // by panel: Panel::saved()
+    std::map<std::string, tables::SavedTable> tables;      // by table: tables/table_order.h
     bool operator==(const SavedState&) const = default;
 };
 

@@ -65,6 +65,7 @@ void Shell::draw(const model::Frame& frame) {
         session.wanted_panel.clear();
     }
     if (!frame.headless) run_shortcuts();
+    let_keys_move_in_menus();
 
     const ImGuiIO& io = ImGui::GetIO();
     ImGui::SetNextWindowPos({0, 0});
@@ -87,7 +88,7 @@ void Shell::draw(const model::Frame& frame) {
     draw_status();
     ImGui::End();
 
-    draw_help_window(program_.help);
+    draw_help_window(program_);
     palette_.draw(program_);
     if (const auto table = tables::take_export_request()) program_.save = {SaveRequest::table, *table};
     if (auto wanted = std::exchange(session.wanted_save, std::nullopt))
@@ -96,7 +97,36 @@ void Shell::draw(const model::Frame& frame) {
     files_.draw(program_);
 }
 
+// While a menu, a list or another popup is open, the arrows and Enter move in it and Escape closes it.
+void Shell::let_keys_move_in_menus() {
+    popup_is_open_ = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);
+    ImGuiConfigFlags& flags = ImGui::GetIO().ConfigFlags;
+    flags = popup_is_open_ ? flags | ImGuiConfigFlags_NavEnableKeyboard
+                           : flags & ~ImGuiConfigFlags_NavEnableKeyboard;
+}
+
+// The next key pressed becomes that of the chosen action.
+void Shell::take_key() {
+    const Action* action = find_action(program_.takes_key);
+    const ImGuiIO& io = ImGui::GetIO();
+    for (int key = 0; key < model::kKeys; ++key) {
+        const model::Chord chord{static_cast<model::Key>(key), io.KeyCtrl, io.KeyShift, io.KeyAlt};
+        if (!model::chord_pressed(chord, false)) continue;
+        program_.takes_key.clear();
+        if (action == nullptr || chord == model::Chord{model::Key::escape}) return;
+        const bool none = chord == model::Chord{model::Key::del};
+        program_.notice = change_key(*action, none ? nullptr : &chord, program_);
+        return;
+    }
+}
+
 void Shell::run_shortcuts() {
+    if (!program_.takes_key.empty()) return take_key();
+    for (const std::string_view menu : menu_names()) {
+        const model::Chord chord{static_cast<model::Key>(menu.front() - 'A'), false, false, true};
+        if (program_.wanted_menu.empty() && model::chord_pressed(chord, false)) program_.wanted_menu = menu;
+    }
+    if (popup_is_open_) return;
     if (ImGui::GetIO().WantTextInput) {
         // While a text field has the keyboard, Escape still closes windows over the panels.
         const bool over =
@@ -106,15 +136,19 @@ void Shell::run_shortcuts() {
     }
     for (const Action& action : actions()) {
         if (!is_available(action, program_)) continue;
-        const bool pressed =
-            std::any_of(action.keys.begin(), action.keys.end(),
-                        [&](const model::Chord& chord) { return chord_pressed(chord, action.repeats); });
+        const std::vector<model::Chord>& keys = keys_of(action, program_);
+        const bool pressed = std::any_of(keys.begin(), keys.end(), [&](const model::Chord& chord) {
+            return chord_pressed(chord, action.repeats);
+        });
         if (pressed) action.run(program_);
     }
 }
 
 void Shell::draw_recent() {
-    if (!ImGui::BeginMenu("Open recent", !program_.recent.empty())) return;
+    const bool open = ImGui::BeginMenu("Open recent", !program_.recent.empty());
+    left_is_taken_ = open;
+    right_is_taken_ = open || ImGui::IsItemFocused();
+    if (!open) return;
     std::string chosen;
     for (const std::string& path : program_.recent) {
         if (ImGui::MenuItem(path.c_str())) chosen = path;
@@ -125,19 +159,38 @@ void Shell::draw_recent() {
 
 void Shell::draw_menus() {
     if (!ImGui::BeginMenuBar()) return;
-    for (const std::string_view menu : menu_names()) {
+    const std::vector<std::string_view> menus = menu_names();
+    if (!program_.wanted_menu.empty()) {
+        menu_of_key_ = std::exchange(program_.wanted_menu, {});
+        ImGui::OpenPopup(menu_of_key_.c_str());
+    } else if (!popup_is_open_ || ImGui::IsAnyMouseDown()) {
+        menu_of_key_.clear();
+    }
+    for (std::size_t i = 0; i < menus.size(); ++i) {
+        const std::string_view menu = menus[i];
+        left_is_taken_ = right_is_taken_ = false;
         const bool open = ImGui::BeginMenu(std::string(menu).c_str());
         draw::items::mark(fmt::format("menu.{}", menu), menu);
         if (!open) continue;
+        if (menu == menu_of_key_) model::show_where_keys_are();
         if (menu == "File") draw_recent();
         for (const Action& action : actions()) {
             if (action.menu != menu) continue;
-            const bool chosen = ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action).c_str(),
-                                                is_on(action, program_), is_available(action, program_));
+            const bool chosen =
+                ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action, program_).c_str(),
+                                is_on(action, program_), is_available(action, program_));
             draw::items::mark(fmt::format("menu.{}", action.id), action.title);
             if (chosen) action.run(program_);
         }
         ImGui::EndMenu();
+        const std::size_t left = (i + menus.size() - 1) % menus.size(), right = (i + 1) % menus.size();
+        const auto go = [&](model::Key key, bool is_taken, std::size_t neighbour) {
+            if (is_taken || !model::chord_pressed({key}, true)) return;
+            program_.wanted_menu = menus[neighbour];
+            model::stay_in_menu();
+        };
+        go(model::Key::left, left_is_taken_, left);
+        go(model::Key::right, right_is_taken_, right);
     }
     ImGui::EndMenuBar();
 }

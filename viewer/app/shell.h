@@ -13,12 +13,14 @@ namespace shardscope::viewer::app {
 
 class Shell {
   public:
-    explicit Shell(Program& program) : program_(program) {}
+    explicit Shell(Program& program) : program_(program) { model::prepare_keys(); }
     // Call between ImGui::NewFrame() and ImGui::Render().
     void draw(const model::Frame& frame);
 
   private:
     void run_shortcuts();
+    void take_key();
+    void let_keys_move_in_menus();
     void draw_menus();
     void draw_recent();
     void draw_content(const model::Frame& frame, float height);
@@ -32,6 +34,10 @@ class Shell {
     FileWindow files_;
     CommandPalette palette_;
     SaveWindow save_;
+    bool popup_is_open_ = false;  // a menu, a list, ...; in the last frame
+    std::string menu_of_key_;     // the menu that a key has opened; empty: none
+    bool left_is_taken_ = false,
+         right_is_taken_ = false;  // by a menu inside a menu, which they close and open
 };
 
 }  // namespace shardscope::viewer::app

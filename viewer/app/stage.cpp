@@ -9,6 +9,7 @@
 
 #include "viewer/app/export.h"
 #include "viewer/app/style.h"
+#include "viewer/model/keys.h"
 
 namespace shardscope::viewer::app {
 
@@ -33,6 +34,7 @@ void Stage::frame(model::Frame description, const std::function<void()>& input) 
     program_.session.animating = false;
     surface_.begin_frame();
     if (input) input();
+    model::let_enter_choose();
     description.scale = scale_;
     ImGui::NewFrame();
     shell_.draw(description);

@@ -35,9 +35,10 @@ class CommandPalette {
     bool was_open_ = false;
 };
 
-// --- The window to choose files: type a path or browse folders; several files are opened side by side or
-// merged on one clock. Needs no system dialog. Its items: "files.path", "files.open", "files.merge",
-// "files.kind", "files.up", "files.error", "files.entry.<name>".
+// --- The window to choose files: type a path or a part of a name, or browse folders; several files are
+// opened side by side or merged on one clock. Needs no system dialog. Its items: "files.path", "files.open",
+// "files.merge", "files.kind", "files.up", "files.error", "files.entry.<name>", and the headings
+// "files.sort.name", "files.sort.modified", "files.sort.bytes".
 
 class FileWindow {
   public:
@@ -48,9 +49,15 @@ class FileWindow {
     void go_to(const std::string& path);
     void draw_path();
     void draw_entries();
+    void draw_headings();
+    void draw_entry(std::size_t row);
     void draw_buttons();
     void click(std::size_t row, const FolderEntry& entry);
+    void enter();
     void take_typed();
+    void choose_neighbour(int step);
+    std::string part_of_name() const;
+    bool shows(const FolderEntry& entry) const;
     std::string path_of(const std::string& name) const;
 
     FolderListing listing_;
@@ -58,9 +65,13 @@ class FileWindow {
     bool merge_ = false;
     std::set<std::string> marked_;  // names in this folder
     std::size_t last_clicked_ = 0;
+    std::string chosen_;  // the entry at which the arrows are; empty: none
+    EntryOrder order_ = EntryOrder::name;
+    bool descending_ = false;
     std::string typed_, next_folder_;
     FileKind kind_ = FileKind::trace;
     bool was_open_ = false;
+    bool takes_keyboard_ = false;  // the text field, in the next frame
 };
 
 // --- The window that asks for a file name and saves a table, a picture, the report or a text. Its items:
@@ -81,10 +92,11 @@ class SaveWindow {
     std::string path_, failure_;
 };
 
-// --- The help window: every key of the action table by menu, and what the mouse does.
+// --- The help window: every key of the action table by menu, and what the mouse does. A click on a key waits
+// for another. Its items: "help.key.<action>", "help.defaults".
 
-// Draws while `open`; clears it when it is closed.
-void draw_help_window(bool& open);
+// Draws while `program.help`; clears it when it is closed.
+void draw_help_window(Program& program);
 
 // --- The sidebar: an icon and a name for each panel, in groups; narrow in a narrow window. Its items are
 // called "rail.<panel>".

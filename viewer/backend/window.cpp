@@ -1,27 +1,61 @@
 // See window.h. GLFW's state is global to the process, so only one Window may exist at a time.
 #include "viewer/backend/window.h"
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <GLFW/glfw3.h>
 #include <backends/imgui_impl_glfw.h>
 #include <backends/imgui_impl_opengl3.h>
+#include <fmt/core.h>
 #include <imgui.h>
+
+#include "viewer/backend/icon.h"
 
 namespace shardscope::viewer::backend {
 namespace {
 
+constexpr int kOpenGlMajor = 3, kOpenGlMinor = 3;
+constexpr const char* kName = "shardscope-view";  // as the desktop file is called
 constexpr int kFramesAfterInput = 3;  // ImGui settles hovers, popups and scrolling over a few frames
 
+// Of the latest call of GLFW that failed.
+std::string reason() {
+    const char* text = nullptr;
+    glfwGetError(&text);
+    return text ? text : "unknown reason";
+}
+
 [[noreturn]] void fail() {
-    const char* reason = nullptr;
-    glfwGetError(&reason);
-    throw std::runtime_error(std::string("No window can be opened (") + (reason ? reason : "unknown reason") +
-                             "); with --screenshot OUT.png the viewer draws without a display.");
+    throw std::runtime_error(fmt::format(
+        "No window can be opened ({}); with --screenshot OUT.png the viewer draws without a display.",
+        reason()));
+}
+
+// The display is there, and makes no window with our OpenGL.
+[[noreturn]] void fail_without_opengl() {
+    throw std::runtime_error(
+        fmt::format("No window can be opened: the display offers no OpenGL {}.{} ({}); set "
+                    "LIBGL_ALWAYS_SOFTWARE=1 to draw on the processor, or draw pictures with --screenshot "
+                    "OUT.png.",
+                    kOpenGlMajor, kOpenGlMinor, reason()));
+}
+
+void set_icon(GLFWwindow* window) {
+    std::array<std::vector<std::uint8_t>, 2> pixels;
+    std::array<GLFWimage, 2> images{};
+    for (std::size_t i = 0; i < images.size(); ++i) {
+        const int size = i == 0 ? 16 : 48;
+        pixels[i] = icon_pixels(size);
+        images[i] = {size, size, pixels[i].data()};
+    }
+    glfwSetWindowIcon(window, static_cast<int>(images.size()), images.data());
 }
 
 }  // namespace
@@ -46,6 +80,7 @@ struct Window::Impl {
             io.KeysDown[held->key] = down(held->key);
             io.KeyCtrl = down(GLFW_KEY_LEFT_CONTROL) || down(GLFW_KEY_RIGHT_CONTROL);
             io.KeyShift = down(GLFW_KEY_LEFT_SHIFT) || down(GLFW_KEY_RIGHT_SHIFT);
+            io.KeyAlt = down(GLFW_KEY_LEFT_ALT) || down(GLFW_KEY_RIGHT_ALT);
             held.reset();
         }
         if (presses.empty()) return;
@@ -56,6 +91,7 @@ struct Window::Impl {
         io.KeysDown[press.key] = true;
         io.KeyCtrl = (press.mods & GLFW_MOD_CONTROL) != 0;
         io.KeyShift = (press.mods & GLFW_MOD_SHIFT) != 0;
+        io.KeyAlt = (press.mods & GLFW_MOD_ALT) != 0;
         held = press;
         frames_owed = kFramesAfterInput;
 #else
@@ -106,15 +142,22 @@ struct Window::Impl {
     }
 };
 
-Window::Window(int width, int height, const std::string& title) : impl_(std::make_unique<Impl>()) {
+Window::Window(const WindowSize& size) : impl_(std::make_unique<Impl>()) {
     impl_->glfw = glfwInit() == GLFW_TRUE;
     if (!impl_->glfw) fail();
-    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
-    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, kOpenGlMajor);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, kOpenGlMinor);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
-    glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-    impl_->handle = glfwCreateWindow(width, height, title.c_str(), nullptr, nullptr);
-    if (impl_->handle == nullptr) fail();
+    glfwWindowHint(GLFW_SCALE_TO_MONITOR, size.exact ? GLFW_FALSE : GLFW_TRUE);
+    glfwWindowHint(GLFW_MAXIMIZED, size.maximized ? GLFW_TRUE : GLFW_FALSE);
+    glfwWindowHintString(GLFW_X11_CLASS_NAME, kName);
+    glfwWindowHintString(GLFW_X11_INSTANCE_NAME, kName);
+#ifdef GLFW_WAYLAND_APP_ID
+    glfwWindowHintString(GLFW_WAYLAND_APP_ID, kName);
+#endif
+    impl_->handle = glfwCreateWindow(size.width, size.height, "Shardscope", nullptr, nullptr);
+    if (impl_->handle == nullptr) fail_without_opengl();
+    set_icon(impl_->handle);
     glfwMakeContextCurrent(impl_->handle);
     glfwSwapInterval(1);
     glfwSetWindowUserPointer(impl_->handle, impl_.get());
@@ -130,6 +173,18 @@ Window::Window(int width, int height, const std::string& title) : impl_(std::mak
 }
 
 Window::~Window() = default;
+
+void Window::set_title(const std::string& title) {
+    glfwSetWindowTitle(impl_->handle, title.c_str());
+}
+
+WindowSize Window::size() const {
+    WindowSize size;
+    glfwGetWindowSize(impl_->handle, &size.width, &size.height);
+    size.maximized = glfwGetWindowAttrib(impl_->handle, GLFW_MAXIMIZED) == GLFW_TRUE;
+    size.exact = true;
+    return size;
+}
 
 float Window::scale() const {
     float x = 1, y = 1;

@@ -10,11 +10,21 @@
 
 namespace shardscope::viewer::backend {
 
+// The size of a window on the desktop.
+struct WindowSize {
+    int width = 1600, height = 900;  // in the desktop's units
+    bool maximized = false;
+    bool exact = false;  // not multiplied by the display's scale, as it was read from a window
+};
+
 class Window final : public Surface {
   public:
-    // Throws std::runtime_error with one sentence if there is no display.
-    Window(int width, int height, const std::string& title);
+    // Throws std::runtime_error with one sentence if there is no display, or none with OpenGL 3.3.
+    explicit Window(const WindowSize& size);
     ~Window() override;
+
+    void set_title(const std::string& title);
+    WindowSize size() const;
 
     float scale() const;  // the display's scale: 2 if everything is drawn twice as large
     void on_drop(std::function<void(const std::string& path)> drop);

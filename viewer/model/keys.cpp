@@ -26,6 +26,7 @@ std::string_view key_name(Key key) {
 std::string chord_text(const Chord& chord) {
     if (chord == Chord{Key::slash, false, true}) return "?";
     std::string text = chord.ctrl ? "Ctrl+" : "";
+    if (chord.alt) text += "Alt+";
     if (chord.shift) text += "Shift+";
     return text += key_name(chord.key);
 }
@@ -39,6 +40,7 @@ std::optional<Chord> parse_chord(std::string_view text) {
         return true;
     };
     chord.ctrl = takes("Ctrl+");
+    chord.alt = takes("Alt+");
     chord.shift = takes("Shift+");
     for (std::size_t i = 0; i < kNames.size(); ++i) {
         if (kNames[i] != text) continue;

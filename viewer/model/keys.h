@@ -81,7 +81,7 @@ inline constexpr int kKeys = static_cast<int>(Key::equal) + 1;
 
 struct Chord {
     Key key = Key::escape;
-    bool ctrl = false, shift = false;
+    bool ctrl = false, shift = false, alt = false;
     bool operator==(const Chord&) const = default;
 };
 
@@ -96,5 +96,17 @@ bool chord_pressed(const Chord& chord, bool repeat);
 // Presses or releases a key and its modifiers as the backend would; for scripts. To be called before
 // ImGui::NewFrame(). (keys_imgui.cpp)
 void set_chord_down(const Chord& chord, bool down);
+
+// Makes editing keys (Backspace, Ctrl+A ...) work in text fields, and the arrows in menus, where no backend
+// has defined them. Call after ImGui::CreateContext(); twice does no harm. (keys_imgui.cpp)
+void prepare_keys();
+
+// Where the arrows move in a menu or a list, Enter chooses as Space does; before version 1.87 Dear ImGui
+// takes only Space. To be called before ImGui::NewFrame(). (keys_imgui.cpp)
+void let_enter_choose();
+// Marks the entry that Enter would choose, in a menu that was opened by a key. (keys_imgui.cpp)
+void show_where_keys_are();
+// Dear ImGui does nothing with an arrow that was pressed in a menu. (keys_imgui.cpp)
+void stay_in_menu();
 
 }  // namespace shardscope::viewer::model

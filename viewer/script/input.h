@@ -21,10 +21,6 @@ struct Input {
     float seconds = 0;  // seconds that pass before this frame; 0: as the surface measures
 };
 
-// Makes editing keys (Backspace, Ctrl+A ...) work in text fields if no backend has defined them. Call once,
-// after ImGui::CreateContext().
-void prepare_keys();
-
 // Call between the surface's begin_frame() and ImGui::NewFrame(). Overrides a backend's input.
 void apply(const Input& input);
 

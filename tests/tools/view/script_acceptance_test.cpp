@@ -193,14 +193,20 @@ void write_part(const std::string& path, int rank) {
   "dur": 300, "args": {"device": 0, "stream": 8, "correlation": 2}}]})";
 }
 
-TEST_F(ViewScripts, WindowsChooseFilesSaveAndFindCommands) {
-    namespace fs = std::filesystem;
-    fs::create_directory(folder_ / "sub");
-    fs::copy_file(kLinear, folder_ / "linear.sqlite");
-    fs::copy_file(kLinear, folder_ / "sub/deep.sqlite");
-    fs::copy_file(kRoot, folder_ / "root.sqlite");
-    std::ofstream(folder_ / "notes.txt") << "no trace\n";
-    for (const int rank : {0, 1}) write_part(folder_ / ("rank" + std::to_string(rank) + ".json"), rank);
+class ViewFiles : public ViewScripts {
+  protected:
+    void SetUp() override {
+        namespace fs = std::filesystem;
+        fs::create_directory(folder_ / "sub");
+        fs::copy_file(kLinear, folder_ / "linear.sqlite");
+        fs::copy_file(kLinear, folder_ / "sub/deep.sqlite");
+        fs::copy_file(kRoot, folder_ / "root.sqlite");
+        std::ofstream(folder_ / "notes.txt") << "no trace\n";
+        for (const int rank : {0, 1}) write_part(folder_ / ("rank" + std::to_string(rank) + ".json"), rank);
+    }
+};
+
+TEST_F(ViewFiles, WindowsChooseFilesSaveAndFindCommands) {
     const Outcome outcome = run("windows.script", {});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     std::ifstream table(folder_ / "units.json");
@@ -211,6 +217,11 @@ TEST_F(ViewScripts, WindowsChooseFilesSaveAndFindCommands) {
     EXPECT_THAT(report.str(), testing::HasSubstr("Where they differ"));
     for (const char* name : {"linear.sqlite", "root.sqlite", "deep.sqlite"})
         EXPECT_THAT(report.str(), testing::HasSubstr(name));
+}
+
+TEST_F(ViewFiles, TheKeyboardOpensMenusChangesKeysAndFindsFiles) {
+    const Outcome outcome = run("desk.script", {});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
