@@ -75,6 +75,11 @@ TEST(Script, ReadsEachCommand) {
     EXPECT_EQ(only<Wait>("wait 3").seconds, 3);
     EXPECT_EQ(only<SetLimit>("set limit 10:20").range, (model::TimeRange{10'000'000, 20'000'000}));
     EXPECT_EQ(only<SetLimit>("set limit none").range, std::nullopt);
+    const auto area = only<SetArea>("set area 10:20 \"rank 0\" \"rank 1/stream 7\"").area;
+    ASSERT_TRUE(area);
+    EXPECT_EQ(area->time, (model::TimeRange{10'000'000, 20'000'000}));
+    EXPECT_EQ(area->rows, (std::vector<std::string>{"rank 0", "rank 1/stream 7"}));
+    EXPECT_EQ(only<SetArea>("set area none").area, std::nullopt);
     EXPECT_EQ(only<SetSize>("set size 1000x700").width, 1000);
     EXPECT_EQ(only<Shot>("shot a.png panel").item, "panel");
     EXPECT_EQ(only<ExportTable>("export table units u.csv").table, "units");

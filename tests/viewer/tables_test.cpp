@@ -117,6 +117,7 @@ TEST(TableExport, GivesWhatIsShownExactly) {
     const auto model = table({{"a,\"b\"", 1.25}, {"c", kNoNumber}});
     const std::vector<std::uint32_t> order = {1, 0};
     EXPECT_EQ(table_csv(*model, &order), "name,us\nc,\n\"a,\"\"b\"\"\",1.25\n");
+    EXPECT_EQ(table_tsv(*model, &order), "name\tus\nc\t\na,\"b\"\t1.25\n");
     EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": 1.25"));
     EXPECT_THAT(table_json(*model), testing::HasSubstr("\"us\": null"));
 }

@@ -32,7 +32,8 @@ model::Chord ctrl_shift(model::Key key) {
 
 // --- The program: files, exports, panels, appearance.
 
-// Closes the windows on top; without any, clears the selection; without one, the time filter.
+// Closes the windows on top; without any, clears the selection; without one, the marked area, then the time
+// filter.
 void let_go(Program& program) {
     model::Session& session = program.session;
     if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
@@ -41,6 +42,8 @@ void let_go(Program& program) {
     } else if (session.selected.kind != model::EventKind::none) {
         program.shown().act("let_go", session);
         session.selected = {};
+    } else if (session.current() != nullptr && session.current()->area) {
+        session.current()->area.reset();
     } else if (session.current() != nullptr) {
         program.shown().act("let_go", session);
         session.current()->limit.reset();
@@ -225,7 +228,12 @@ void add_timeline_actions(std::vector<Action>& all) {
     add.act("find_previous", "Previous event found", {shift(model::Key::f3)}, kRepeats);
     add.act("find_list", "List the events found", {ctrl(model::Key::f3)});
     add.act("measure", "Measure by dragging, on or off", {{model::Key::t}});
-    add.act("copy", "Copy the measure or the selection", {ctrl(model::Key::c)});
+    add.act("area", "Sum up the measured, filtered or visible time", {{model::Key::e}});
+    add.act("statistics", "Statistics of the selected event's name", {{model::Key::i}});
+    add.act("next_in_bin", "Next event of the histogram's chosen bin", {{model::Key::x}}, kRepeats);
+    add.act("previous_in_bin", "Previous event of the histogram's chosen bin", {shift(model::Key::x)},
+            kRepeats);
+    add.act("copy", "Copy the measure, the selection or the statistics", {ctrl(model::Key::c)});
     add.act("mark", "Mark this instant", {{model::Key::m}});
     add.act("mark_range", "Mark the measure or the selection as a range", {shift(model::Key::m)});
     add.act("marks", "List marks and ranges", {{model::Key::b}});
@@ -297,7 +305,8 @@ const std::vector<MouseHelp>& mouse_help() {
         {"Drag", "Move in time and up and down"},
         {"Drag on the ruler, Shift+drag", "Filter all panels by that time"},
         {"Drag the filter's ends on the ruler", "Change the time filter"},
-        {"Drag with the right button, Ctrl+drag", "Measure (snaps to events)"},
+        {"Drag with the right button", "Measure (snaps to events)"},
+        {"Ctrl+drag over rows", "Sum up the rows' events in that time (snaps to events)"},
         {"Drag the strip above the ruler", "Move or resize the visible range; with Shift set a new one"},
         {"Click an event", "Select it: fields, launch, other ranks' parts"},
         {"Double-click an event", "Zoom to it"},

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/store/columns/event_columns.h"
 #include "viewer/model/analysis_cache.h"
 #include "viewer/model/arrangement.h"
 #include "viewer/model/row_simulation.h"
@@ -22,6 +23,14 @@ struct TimeRange {  // half-open
     std::int64_t from = 0, to = 0;
     std::int64_t length() const { return to - from; }
     bool operator==(const TimeRange&) const = default;
+};
+
+// A part of the timeline whose events are summed up: rows x time, or all events of one name.
+struct MarkedArea {
+    TimeRange time;
+    std::vector<std::string> rows;  // keys of rows or of groups (arrangement.h); empty: all
+    std::string name;               // only events of this name; empty: all
+    bool operator==(const MarkedArea&) const = default;
 };
 
 // A requested file: being read, read, or refused.
@@ -45,6 +54,7 @@ struct OpenTrace {
     std::optional<std::int64_t> cursor;
     // The step window that another panel navigated to; the timeline highlights it.
     std::optional<TimeRange> lit;
+    std::optional<MarkedArea> area;
     RowArrangement rows;  // how the timeline's rows are arranged
 
     // A trace that holds a plan and nothing else that a panel could show opens in the Plan panel; false:
@@ -67,15 +77,9 @@ struct GoneTrace {
     TracePtr trace, successor;
 };
 
-enum class EventKind { none, device, range, runtime, wait, mark };
-
-// The event of the active trace that was clicked: an index into DeviceEvents, HostRanges, RuntimeCalls,
-// Synchronizations or Marks.
-struct SelectedEvent {
-    EventKind kind = EventKind::none;
-    std::int64_t index = -1;
-    bool operator==(const SelectedEvent&) const = default;
-};
+using EventKind = traces::store::EventKind;
+// The event of the active trace that was clicked.
+using SelectedEvent = traces::store::EventRef;
 
 // What the timeline's bars are coloured by.
 enum class ColorBy { kind, name, module, unit };

@@ -322,6 +322,13 @@ Runner::Step Runner::run(const SetLimit& set) {
     return done_after(2);
 }
 
+Runner::Step Runner::run(const SetArea& set) {
+    model::OpenTrace* entry = ready_trace();
+    if (entry == nullptr) return Step::again;
+    entry->area = set.area;
+    return done_after(2);
+}
+
 Runner::Step Runner::run(const SetVisible& set) {
     model::OpenTrace* entry = ready_trace();
     if (entry == nullptr) return Step::again;

@@ -53,6 +53,7 @@ class Runner {
     Step run(const Print&);
     Step run(const List&);
     Step run(const SetLimit&);
+    Step run(const SetArea&);
     Step run(const SetVisible&);
     Step run(const SetSize&);
     Step run(const SetRank&);

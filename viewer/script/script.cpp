@@ -186,8 +186,17 @@ model::TimeRange take_range(Line& line) {
     return *range;
 }
 
+Act parse_area(Line& line) {
+    if (line.takes("none")) return SetArea{};
+    model::MarkedArea area{.time = take_range(line), .rows = {}, .name = {}};
+    while (line.more()) area.rows.push_back(line.word("a row's key"));
+    return SetArea{std::move(area)};
+}
+
 Act parse_set(Line& line) {
-    const std::string what = line.word("what to set: limit, visible, size, rank, trace, scale or appearance");
+    const std::string what =
+        line.word("what to set: limit, area, visible, size, rank, trace, scale or appearance");
+    if (what == "area") return parse_area(line);
     if (what == "limit") return line.takes("none") ? SetLimit{} : SetLimit{take_range(line)};
     if (what == "visible") return SetVisible{take_range(line)};
     if (what == "size") {
@@ -206,7 +215,7 @@ Act parse_set(Line& line) {
     }
     throw Wrong(fmt::format(
         "set {}: there is no such setting{}", what,
-        did_you_mean(what, {"limit", "visible", "size", "rank", "trace", "scale", "appearance"})));
+        did_you_mean(what, {"limit", "area", "visible", "size", "rank", "trace", "scale", "appearance"})));
 }
 
 Act parse_export(Line& line) {

@@ -17,11 +17,10 @@
 //   expect ITEM TEXT                 also: is TEXT, contains TEXT, matches REGEX, ~ VALUE TOLERANCE,
 //                                    shown, absent; waits while work runs
 //   print ITEM                       its text, to standard output;  list [PREFIX]  all names and texts
-//   set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT
-//   set appearance dark|light
-//   shot FILE.png [ITEM]             a picture of the window or of an item ("panel": the panel alone)
-//   export table NAME FILE.csv|.json    export report FILE.html
-//   quit
+//   set area A:B|none [ROW ...]      marks an area of these rows or groups of the timeline; without any: of
+//   all set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT set
+//   appearance dark|light shot FILE.png [ITEM]             a picture of the window or of an item ("panel":
+//   the panel alone) export table NAME FILE.csv|.json    export report FILE.html quit
 #pragma once
 
 #include <cstddef>
@@ -108,6 +107,9 @@ struct List {
 struct SetLimit {
     std::optional<model::TimeRange> range;
 };
+struct SetArea {
+    std::optional<model::MarkedArea> area;
+};
 struct SetVisible {
     model::TimeRange range;
 };
@@ -138,8 +140,8 @@ struct ExportReport {
 struct Quit {};
 
 using Act = std::variant<Open, Close, ShowPanel, Click, Hover, Drag, Wheel, PressKey, TypeText, RunAction,
-                         Wait, Frames, Expect, Print, List, SetLimit, SetVisible, SetSize, SetRank, SetTrace,
-                         SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
+                         Wait, Frames, Expect, Print, List, SetLimit, SetArea, SetVisible, SetSize, SetRank,
+                         SetTrace, SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
 
 struct Command {
     std::size_t line = 0;  // in the file, from 1

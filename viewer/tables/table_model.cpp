@@ -100,24 +100,44 @@ CellTable::Cell no_cell() {
     return {"-", kNoNumber};
 }
 
-std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
-    std::string csv;
+namespace {
+
+template <class Field>
+std::string separated(const TableModel& model, const std::vector<std::uint32_t>* order, char between,
+                      Field field) {
+    std::string text;
     const auto& columns = model.columns();
-    for (std::size_t c = 0; c < columns.size(); ++c)
-        csv += (c ? "," : "") + traces::schema::csv_field(columns[c].id);
-    csv += '\n';
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        if (c) text += between;
+        text += field(columns[c].id);
+    }
+    text += '\n';
     const std::size_t rows = order == nullptr ? model.rows() : order->size();
     for (std::size_t i = 0; i < rows; ++i) {
         const std::size_t row = row_at(order, i);
         for (std::size_t c = 0; c < columns.size(); ++c) {
-            if (c) csv += ',';
-            csv += columns[c].kind == TableColumn::Kind::number
-                       ? exact(model.number(row, c))
-                       : traces::schema::csv_field(model.text(row, c));
+            if (c) text += between;
+            text += columns[c].kind == TableColumn::Kind::number ? exact(model.number(row, c))
+                                                                 : field(model.text(row, c));
         }
-        csv += '\n';
+        text += '\n';
     }
-    return csv;
+    return text;
+}
+
+}  // namespace
+
+std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order) {
+    return separated(model, order, ',',
+                     [](const std::string& text) { return traces::schema::csv_field(text); });
+}
+
+std::string table_tsv(const TableModel& model, const std::vector<std::uint32_t>* order) {
+    return separated(model, order, '\t', [](std::string text) {
+        std::replace_if(
+            text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+        return text;
+    });
 }
 
 std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order) {

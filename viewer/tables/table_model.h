@@ -139,6 +139,8 @@ CellTable::Cell no_cell();                                 // "-"
 // All rows in the model's order, or in `order`: CSV by RFC 4180, except that lines end with one newline, as
 // the tools write it; and an array of objects with the columns' ids.
 std::string table_csv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
+// With tabs between the cells, for spreadsheets; a tab or a line's end in a text becomes a blank.
+std::string table_tsv(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 std::string table_json(const TableModel& model, const std::vector<std::uint32_t>* order = nullptr);
 
 }  // namespace shardscope::viewer::tables

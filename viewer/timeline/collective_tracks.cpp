@@ -62,6 +62,7 @@ std::vector<Track> collective_tracks(const traces::store::Trace& trace) {
     std::vector<Track> tracks;
     for (auto& [group, track] : by_group) {
         track.kind = Track::Kind::collectives;
+        track.group = group;
         track.label = group < 0 ? std::string("collectives") : fmt::format("group {}", group);
         tracks.push_back(std::move(track));
     }

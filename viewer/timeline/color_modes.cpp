@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <unordered_map>
-#include <utility>
 
-#include "traces/analysis/fsdp/unit_ranges.h"
+#include "traces/analysis/area/event_groups.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
+#include "traces/store/columns/names.h"
 
 namespace shardscope::viewer::timeline {
 namespace {
@@ -17,10 +15,9 @@ namespace {
 constexpr std::size_t kInLegend = 24;
 
 std::string_view kind_name(Paint paint) {
-    static constexpr std::array<std::string_view, traces::store::kRangeKinds> kRanges = {
-        "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
     if (paint < kFirstRangePaint) return traces::store::kDeviceKindNames[paint];
-    if (paint < kRuntimePaint) return kRanges[static_cast<std::size_t>(paint - kFirstRangePaint)];
+    if (paint < kRuntimePaint)
+        return traces::store::kRangeKindNames[static_cast<std::size_t>(paint - kFirstRangePaint)];
     switch (paint) {
         case kRuntimePaint:
             return "runtime call";
@@ -35,59 +32,26 @@ std::string_view kind_name(Paint paint) {
     }
 }
 
-// Maps an event to what colours it (a name, module or unit) by number, -1 none; and that to its hue.
+// The hue of each name, module or unit.
 class Naming {
   public:
-    Naming(const traces::store::Trace& trace, model::ColorBy by) : trace_(trace), by_(by) {
-        if (by == model::ColorBy::name) {
-            names_.reserve(trace.strings.size());
-            for (std::size_t s = 0; s < trace.strings.size(); ++s)
-                add(std::string_view(trace.strings[static_cast<traces::schema::StringId>(s)]));
-        } else if (by == model::ColorBy::module) {
-            for (const traces::schema::ModuleRow& module : trace.modules) {
-                module_at_[module.id] = static_cast<int>(hues_.size());
-                add(module.path.empty() ? module.name : module.path);
-            }
-            modules_around();
-        } else {
-            units_ = traces::analysis::find_units(trace);
-            for (const std::string& unit : units_.names) add(unit);
-            tell_apart();
-        }
+    Naming(const traces::store::Trace& trace, model::ColorBy by) : groups_(trace, group_by(by)) {
+        hues_.reserve(groups_.size());
+        for (int thing = 0; static_cast<std::size_t>(thing) < groups_.size(); ++thing)
+            hues_.push_back(hue_of(groups_.name(thing)));
+        if (by == model::ColorBy::unit) tell_apart();
     }
 
-    int of(model::SelectedEvent event) const {
-        const auto i = static_cast<std::size_t>(event.index);
-        switch (event.kind) {
-            case model::EventKind::device:
-                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.device.name[i]);
-                if (const int unit = unit_of_collective(i); unit >= 0) return unit;
-                return around(trace_.device.range[i], launched_at(i));
-            case model::EventKind::range:
-                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.ranges.name[i]);
-                return around(static_cast<std::int32_t>(i), trace_.ranges.start[i]);
-            case model::EventKind::runtime:
-                if (by_ == model::ColorBy::name) return static_cast<int>(trace_.runtime.name[i]);
-                return around(trace_.runtime.range[i], trace_.runtime.start[i]);
-            case model::EventKind::wait: {
-                const std::int32_t call = trace_.synchronizations.call[i];
-                return call < 0 ? -1 : of({model::EventKind::runtime, call});
-            }
-            case model::EventKind::mark:
-                return by_ == model::ColorBy::name ? static_cast<int>(trace_.marks.name[i]) : -1;
-            case model::EventKind::none:
-                break;
-        }
-        return -1;
-    }
+    int of(model::SelectedEvent event) const { return groups_.of(event); }
     Paint hue(int thing) const { return thing < 0 ? kNoHue : hues_[static_cast<std::size_t>(thing)]; }
-    std::string_view name(int thing) const { return names_[static_cast<std::size_t>(thing)]; }
+    std::string name(int thing) const { return groups_.name(thing); }
     std::size_t size() const { return hues_.size(); }
 
   private:
-    void add(std::string_view name) {
-        names_.push_back(name);
-        hues_.push_back(hue_of(name));
+    static traces::analysis::GroupBy group_by(model::ColorBy by) {
+        return by == model::ColorBy::name     ? traces::analysis::GroupBy::name
+               : by == model::ColorBy::module ? traces::analysis::GroupBy::module
+                                              : traces::analysis::GroupBy::unit;
     }
     // While there are free hues, no two things share one: a later thing takes the next free hue.
     void tell_apart() {
@@ -99,43 +63,9 @@ class Naming {
             hues_[thing] = static_cast<Paint>(kFirstHue + hue);
         }
     }
-    // The module of each range, or of the nearest range around it, which is stored before it.
-    void modules_around() {
-        const traces::store::HostRanges& ranges = trace_.ranges;
-        module_around_.assign(ranges.size(), -1);
-        for (std::size_t r = 0; r < ranges.size(); ++r) {
-            const auto own = module_at_.find(ranges.module[r]);
-            if (own != module_at_.end()) {
-                module_around_[r] = own->second;
-            } else if (ranges.parent[r] >= 0) {
-                module_around_[r] = module_around_[static_cast<std::size_t>(ranges.parent[r])];
-            }
-        }
-    }
-    int around(std::int32_t range, std::int64_t time) const {
-        if (by_ == model::ColorBy::module)
-            return range < 0 ? -1 : module_around_[static_cast<std::size_t>(range)];
-        return units_.at(trace_, range, time).unit.value;
-    }
-    int unit_of_collective(std::size_t event) const {
-        const std::int32_t c = trace_.device.collective[event];
-        if (by_ != model::ColorBy::unit || c < 0 || static_cast<std::size_t>(c) >= trace_.collectives.size())
-            return -1;
-        return trace_.unit_of_id(trace_.collectives.unit[static_cast<std::size_t>(c)]).value;
-    }
-    std::int64_t launched_at(std::size_t event) const {
-        const std::int32_t launch = trace_.device.launch[event];
-        return launch < 0 ? trace_.device.start[event]
-                          : trace_.runtime.start[static_cast<std::size_t>(launch)];
-    }
 
-    const traces::store::Trace& trace_;
-    model::ColorBy by_;
-    std::vector<std::string_view> names_;
+    traces::analysis::EventGroups groups_;
     std::vector<Paint> hues_;
-    std::unordered_map<int, int> module_at_;
-    std::vector<int> module_around_;
-    traces::analysis::UnitRanges units_;
 };
 
 void sort_legend(std::vector<PaintName>& legend) {
@@ -221,8 +151,7 @@ TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks
     for (std::size_t thing = 0; thing < busy.size(); ++thing) {
         if (busy[thing] > 0)
             legend_.push_back({naming.hue(static_cast<int>(thing)),
-                               std::string(naming.name(static_cast<int>(thing)).substr(0, 200)),
-                               busy[thing]});
+                               naming.name(static_cast<int>(thing)).substr(0, 200), busy[thing]});
     }
     sort_legend(legend_);
     if (unnamed >= 0)

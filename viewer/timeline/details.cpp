@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
+#include "traces/store/columns/event_columns.h"
 #include "traces/store/grouped.h"
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
-#include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/measure.h"
 
 namespace shardscope::viewer::timeline {
@@ -178,7 +178,7 @@ EventDetails describe(const traces::store::Trace& trace, model::SelectedEvent ev
     const bool device = event.kind == model::EventKind::device, range = event.kind == model::EventKind::range,
                call = event.kind == model::EventKind::runtime, wait = event.kind == model::EventKind::wait,
                mark = event.kind == model::EventKind::mark;
-    const EventTime time = time_of(trace, event);
+    const traces::store::EventTime time = time_of(trace, event);
     const std::int64_t ns = time.end - time.start;
     const traces::store::RankIndex rank = rank_of(trace, event);
     const std::int32_t launch = device ? d.launch[i] : -1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,7 @@ std::string DetailsView::draw_buttons(model::Session& session, TimelinePage& pag
         Button{">", "next_event", "Next event in row ( . )"},
         Button{"<< same", "previous_same", "Previous event of the same name ( Shift+, )"},
         Button{"same >>", "next_same", "Next event of the same name ( Shift+. )"},
+        Button{"Area", "show_area", "The statistics of the marked area"},
         Button{"Zoom", "zoom_to", "Zoom to it ( Z )"},
         Button{"Limit", "limit_selected", "Filter all panels by its time ( Shift+L )"},
         Button{"Copy", "copy", "Copy all fields ( Ctrl+C )"},
@@ -85,8 +87,14 @@ std::string DetailsView::draw_buttons(model::Session& session, TimelinePage& pag
     const float font = ImGui::GetFontSize();
     float buttons = 0;
     const ImGuiStyle& style = ImGui::GetStyle();
-    for (const Button& button : kButtons)
-        buttons += draw::width_of(button.label) + style.FramePadding.x * 2 + font * 0.3F;
+    const bool with_area = session.current()->area.has_value();
+    const auto is_shown = [&](const Button& button) {
+        return with_area || std::string_view(button.action) != "show_area";
+    };
+    for (const Button& button : kButtons) {
+        if (is_shown(button))
+            buttons += draw::width_of(button.label) + style.FramePadding.x * 2 + font * 0.3F;
+    }
     const float room = ImGui::GetContentRegionAvail().x - buttons - font;
     ImGui::AlignTextToFramePadding();
     const float line = ImGui::GetCursorPosY();
@@ -100,6 +108,7 @@ std::string DetailsView::draw_buttons(model::Session& session, TimelinePage& pag
     std::string action;
     float x = ImGui::GetWindowWidth() - buttons - font * 0.3F;
     for (const Button& button : kButtons) {
+        if (!is_shown(button)) continue;
         ImGui::SetCursorPos({x, line});
         if (draw::named_button(button.label, fmt::format("timeline.details.{}", button.action)))
             action = button.action;

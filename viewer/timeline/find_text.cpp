@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "traces/schema/text.h"
+#include "traces/store/columns/event_columns.h"
 #include "viewer/draw/format.h"
 #include "viewer/timeline/details.h"
-#include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {
@@ -20,10 +20,6 @@ using traces::schema::StringId;
 using traces::store::Trace;
 
 constexpr std::size_t kLookUp = 4096;  // strings or events between checks of `cancel`
-
-std::int64_t start_of(const Trace& trace, model::SelectedEvent event) {
-    return time_of(trace, event).start;
-}
 
 // The number of events of a kind that has names; 0 for others.
 std::size_t size_of(const Trace& trace, model::EventKind kind) {
@@ -62,65 +58,16 @@ FoundEvents find_text(const Trace& trace, std::string_view text, const std::atom
                traces::schema::contains_but_for_case(bar_label(trace, {kind, static_cast<std::int64_t>(i)}),
                                                      text);
     };
-    // Each kind is already sorted by start; the kinds are merged.
-    std::vector<std::uint32_t>& all = found.events_;
     for (const model::EventKind kind : kSearched) {
-        const auto middle = static_cast<std::ptrdiff_t>(all.size());
-        const std::size_t n = std::min<std::size_t>(size_of(trace, kind), FoundEvents::kRowMask);
+        const std::size_t before = found.size();
+        const std::size_t n = std::min(size_of(trace, kind), FoundEvents::kMostOfKind);
         for (std::size_t i = 0; i < n; ++i) {
             if (i % kLookUp == 0 && cancel) return found;
-            if (matches(kind, i)) {
-                all.push_back(static_cast<std::uint32_t>(kind) << FoundEvents::kKindShift |
-                              static_cast<std::uint32_t>(i));
-            }
+            if (matches(kind, i)) found.add({kind, static_cast<std::int64_t>(i)});
         }
-        const auto start = [&](std::uint32_t packed) {
-            return start_of(trace, {static_cast<model::EventKind>(packed >> FoundEvents::kKindShift),
-                                    static_cast<std::int64_t>(packed & FoundEvents::kRowMask)});
-        };
-        std::inplace_merge(all.begin(), all.begin() + middle, all.end(),
-                           [&](std::uint32_t a, std::uint32_t b) { return start(a) < start(b); });
+        found.merge_from(trace, before);
     }
     return found;
-}
-
-std::size_t FoundEvents::first_from(const Trace& trace, std::int64_t time) const {
-    std::size_t low = 0, high = size();
-    while (low < high) {
-        const std::size_t middle = low + (high - low) / 2;
-        if (start_of(trace, event(middle)) < time) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-std::optional<std::size_t> FoundEvents::place_of(const Trace& trace, model::SelectedEvent wanted) const {
-    if (wanted.kind == model::EventKind::none) return std::nullopt;
-    const std::int64_t start = start_of(trace, wanted);
-    for (std::size_t at = first_from(trace, start); at < size() && start_of(trace, event(at)) == start;
-         ++at) {
-        if (event(at) == wanted) return at;
-    }
-    return std::nullopt;
-}
-
-std::optional<std::size_t> FoundEvents::after(const Trace& trace, model::SelectedEvent current,
-                                              std::int64_t time) const {
-    if (size() == 0) return std::nullopt;
-    if (const auto at = place_of(trace, current)) return (*at + 1) % size();
-    return first_from(trace, time) % size();
-}
-
-std::optional<std::size_t> FoundEvents::before(const Trace& trace, model::SelectedEvent current,
-                                               std::int64_t time) const {
-    const auto next = after(trace, current, time);
-    if (!next) return std::nullopt;
-    // For an event in the list, two before the one after it; else the one before the first after `time`.
-    const std::size_t back = place_of(trace, current) ? 2 : 1;
-    return (*next + size() * 2 - back) % size();
 }
 
 std::string_view name_of(const Trace& trace, model::SelectedEvent event) {

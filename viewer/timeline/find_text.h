@@ -12,35 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/store/columns/trace.h"
+#include "traces/store/columns/event_columns.h"
 #include "viewer/model/session.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer::timeline {
 
-class FoundEvents {
-  public:
-    std::size_t size() const { return events_.size(); }
-    model::SelectedEvent event(std::size_t i) const {
-        return {static_cast<model::EventKind>(events_[i] >> kKindShift),
-                static_cast<std::int64_t>(events_[i] & kRowMask)};
-    }
-    // The first that starts after `time`, or at `time` but later in the list than `current`; wraps around.
-    std::optional<std::size_t> after(const traces::store::Trace& trace, model::SelectedEvent current,
-                                     std::int64_t time) const;
-    std::optional<std::size_t> before(const traces::store::Trace& trace, model::SelectedEvent current,
-                                      std::int64_t time) const;
-    std::optional<std::size_t> place_of(const traces::store::Trace& trace, model::SelectedEvent event) const;
-
-  private:
-    friend FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
-                                 const std::atomic<bool>& cancel);
-    // The first that starts at or after `time`; size() if there is none.
-    std::size_t first_from(const traces::store::Trace& trace, std::int64_t time) const;
-    static constexpr int kKindShift = 29;
-    static constexpr std::uint32_t kRowMask = (1U << kKindShift) - 1;
-    std::vector<std::uint32_t> events_;  // by start; four bytes each
-};
+using FoundEvents = traces::store::EventList;
 
 // Searches device events, host ranges, runtime calls and marks. Stops early, with the matches so far, once
 // `cancel` is set.

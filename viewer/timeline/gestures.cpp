@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "viewer/draw/text.h"
 #include "viewer/timeline/measure.h"
@@ -64,7 +65,9 @@ void Gestures::press(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, 
     right_ = right;
     pressed_at_ = mouse;
     drag_ = covered && !right ? Drag::other : drag_for(entry, page, mouse, right);
-    drag_from_ = drag_ == Drag::measure ? caught(entry, page, mouse) : page.time_at(entry, mouse.x);
+    drag_from_ = drag_ == Drag::measure || drag_ == Drag::area ? caught(entry, page, mouse)
+                                                               : page.time_at(entry, mouse.x);
+    area_row_ = nearest_row(page, mouse.y);
     const Row* row = page.row_at(mouse.y);
     pressed_row_ =
         row == nullptr || mouse.y < page.area.top() ? -1 : static_cast<int>(row - page.layout().rows.data());
@@ -83,7 +86,8 @@ Gestures::Drag Gestures::drag_for(const model::OpenTrace& entry, const TimelineP
         if (near(entry.limit->to)) return Drag::limit_to;
         if (near(entry.limit->from)) return Drag::limit_from;
     }
-    if (right || io.KeyCtrl) return Drag::measure;
+    if (right) return Drag::measure;
+    if (io.KeyCtrl) return in_ruler ? Drag::measure : Drag::area;
     if (in_ruler || io.KeyShift) return Drag::limit;
     if (page.measure) {
         if (near(page.measure->to)) return Drag::measure_to;
@@ -128,6 +132,16 @@ void Gestures::go_on(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, 
         case Drag::measure_to:
             page.measure->to = caught(entry, page, inside);
             break;
+        case Drag::area: {
+            const std::int64_t end = caught(entry, page, inside);
+            const std::size_t row = nearest_row(page, mouse.y);
+            page.dragged_area =
+                model::MarkedArea{.time = {std::min(drag_from_, end), std::max(drag_from_, end)},
+                                  .rows = keys_of_rows(page.layout(), page.kept_area.track_keys(),
+                                                       std::min(area_row_, row), std::max(area_row_, row)),
+                                  .name = {}};
+            break;
+        }
         case Drag::name:
         case Drag::other:
         case Drag::none:
@@ -135,9 +149,25 @@ void Gestures::go_on(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse, 
     }
 }
 
+std::size_t Gestures::nearest_row(const TimelinePage& page, float y) {
+    std::size_t nearest = 0;
+    float least = kFar;
+    for (const Row* row : page.rows_in_sight()) {
+        const float top = page.y_of(*row);
+        const float far = std::max({0.0F, top - y, y - (top + row->height)});
+        if (far >= least) continue;
+        least = far;
+        nearest = static_cast<std::size_t>(row - page.layout().rows.data());
+    }
+    return nearest;
+}
+
 void Gestures::release(model::Session& session, TimelinePage& page, bool right) {
     const Drag drag = drag_;
     drag_ = Drag::none;
+    if (const auto area = std::exchange(page.dragged_area, std::nullopt);
+        area && area->time.length() > 0 && !area->rows.empty())
+        session.current()->area = *area;
     if (moved_) return;
     if (right) {
         wants_menu_ = true;

@@ -1,6 +1,6 @@
 // The mouse gestures of the timeline: wheel to zoom, drag to move, drag on the ruler to set the limit range,
-// drag the edges of the limit and the measure, measure, choose, hover. Drawing layer (Dear ImGui); frame
-// thread only.
+// drag the edges of the limit and the measure, measure, mark an area of rows, choose, hover. Drawing layer
+// (Dear ImGui); frame thread only.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,7 @@ class Gestures {
         measure,
         measure_from,
         measure_to,
+        area,
         scroll,
         name,
         other  // pressed on an item over the rows
@@ -55,6 +56,8 @@ class Gestures {
     void release(model::Session& session, TimelinePage& page, bool right);
     void turn_wheel(model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
     void find_hovered(const model::OpenTrace& entry, TimelinePage& page, ImVec2 mouse);
+    // The row under the mouse, or the nearest one in sight.
+    static std::size_t nearest_row(const TimelinePage& page, float y);
     std::int64_t caught(const model::OpenTrace& entry, const TimelinePage& page, ImVec2 mouse) const;
 
     Drag drag_ = Drag::none;
@@ -62,6 +65,7 @@ class Gestures {
     std::int64_t drag_from_ = 0;
     ImVec2 pressed_at_;
     int pressed_row_ = -1;
+    std::size_t area_row_ = 0;  // where the area's drag began
     const Row* clicked_name_ = nullptr;
     std::optional<Hit> hit_;
     std::vector<std::int64_t> catches_;

@@ -41,6 +41,11 @@ class Overlays {
           font_(ImGui::GetFontSize()) {}
 
     void over_rows() {
+        if (s_.page.dragged_rows != nullptr && s_.page.dragged_area) {
+            area(*s_.page.dragged_area, s_.page.dragged_rows->tracks);
+        } else if (s_.page.marked_area != nullptr && s_.entry.area && s_.entry.area->name.empty()) {
+            area(*s_.entry.area, s_.page.marked_area->tracks);
+        }
         for (const model::SelectedEvent& part : s_.page.links.parts) {
             if (const auto box = s_.page.box_of(view_, part)) {
                 draw_.AddRect({box->x0 - 0.5F, box->y0 - 0.5F}, {box->x1 - 0.5F, box->y1 + 0.5F},
@@ -82,6 +87,36 @@ class Overlays {
     }
 
   private:
+    // A box around each run of the area's rows.
+    void area(const model::MarkedArea& marked, const std::vector<bool>& tracks) {
+        const auto has = [&](int track) { return tracks[static_cast<std::size_t>(track)]; };
+        const float x0 = std::floor(s_.page.x_of(view_, marked.time.from));
+        const float x1 = std::max(x0 + 1, s_.page.x_of(view_, marked.time.to));
+        float top = 0, bottom = -1;
+        const auto box = [&] {
+            if (bottom < top) return;
+            draw_.AddRectFilled({x0, top}, {x1, bottom}, draw::faded(theme::accent(), 0.16F));
+            draw_.AddRect({x0, top}, {x1, bottom}, theme::accent(), 0, 0, 1.5F);
+            draw::items::place("timeline.area", {x0, top}, {x1, bottom});
+        };
+        for (const Row* row : s_.page.rows_in_sight()) {
+            bool is_in = row->kind == Row::Kind::lane && has(row->track);
+            if (row->kind == Row::Kind::group) {
+                const RowGroup& group = s_.page.layout().groups[static_cast<std::size_t>(row->group)];
+                is_in = group.collapsed && std::any_of(group.tracks.begin(), group.tracks.end(), has);
+            }
+            if (!is_in) continue;
+            const float below_pinned = row->pinned ? a_.top() : a_.top() + s_.page.layout().pinned_height;
+            const float y = std::max(s_.page.y_of(*row), below_pinned);
+            if (y > bottom + font_ * 0.5F) {
+                box();
+                top = y;
+            }
+            bottom = s_.page.y_of(*row) + row->height;
+        }
+        box();
+    }
+
     void paint_arrow(const Arrow& arrow) {
         const auto from = s_.page.box_of(view_, arrow.from), to = s_.page.box_of(view_, arrow.to);
         if (!from || !to) return;

@@ -95,6 +95,7 @@ std::string RowMenu::draw_event_menu(const model::Session& session) {
         Choice{"Copy all fields", "copy", "Ctrl+C"},
         Choice{"Next of the same name", "next_same", "Shift+."},
         Choice{"Find all of this name", "find_same", ""},
+        Choice{"Statistics of this name", "statistics", "I"},
         Choice{"Hide this row", "hide_row", "H"},
     };
     std::string action;

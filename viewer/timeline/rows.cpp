@@ -54,6 +54,18 @@ std::string track_key(const traces::store::Trace& trace, const Track& track) {
     return rank + "/waiting";
 }
 
+// Two tracks may have equal names (two streams of a damaged file), but their keys must differ.
+class UniqueKeys {
+  public:
+    std::string operator()(std::string key) {
+        if (const int before = seen_[key]++; before > 0) key += fmt::format(" ({})", before + 1);
+        return key;
+    }
+
+  private:
+    std::unordered_map<std::string, int> seen_;
+};
+
 class Rows {
   public:
     Rows(const traces::store::Trace& trace, const Tracks& tracks, const model::RowArrangement& arrangement)
@@ -125,9 +137,7 @@ class Rows {
         return fmt::format("rank {} {}", trace_.ranks[rank.at()].number, plain);
     }
     void put(CandidateGroup& to, Candidate candidate, std::string key, std::string text) {
-        // Two tracks may have equal names (two streams of a damaged file), but their keys must differ.
-        if (const int before = seen_[key]++; before > 0) key += fmt::format(" ({})", before + 1);
-        candidate.entry.key = std::move(key);
+        candidate.entry.key = unique_(std::move(key));
         candidate.entry.label = std::move(text);
         to.rows.push_back(std::move(candidate));
     }
@@ -167,7 +177,7 @@ class Rows {
     bool by_kind_;
     std::vector<CandidateGroup> groups_;
     std::unordered_map<std::string, std::size_t> index_;
-    std::unordered_map<std::string, int> seen_;
+    UniqueKeys unique_;
 };
 
 // The user's order: rows that were moved come first.
@@ -232,6 +242,13 @@ bool is_filtered_out(const model::RowArrangement& a, const CandidateGroup& group
 }
 
 }  // namespace
+
+std::vector<std::string> track_keys(const traces::store::Trace& trace, const Tracks& tracks) {
+    std::vector<std::string> keys;
+    UniqueKeys unique;
+    for (const Track& track : tracks.tracks) keys.push_back(unique(track_key(trace, track)));
+    return keys;
+}
 
 RowLayout layout_rows(const traces::store::Trace& trace, const Tracks& tracks,
                       const model::RowArrangement& arrangement, const RowHeights& heights) {

@@ -84,6 +84,9 @@ struct RowLayout {
 RowLayout layout_rows(const traces::store::Trace& trace, const Tracks& tracks,
                       const model::RowArrangement& arrangement, const RowHeights& heights);
 
+// The key of each track's rows, by index into Tracks::tracks.
+std::vector<std::string> track_keys(const traces::store::Trace& trace, const Tracks& tracks);
+
 // Changes an arrangement so that the rows of a track are shown: unfolds their group unless they are pinned,
 // unhides them and it, and empties the filter if it removes them.
 void show_track(model::RowArrangement& arrangement, const traces::store::Trace& trace, const Tracks& tracks,

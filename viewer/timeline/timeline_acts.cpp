@@ -35,6 +35,17 @@ class Acts {
             {"limit_selected", &Acts::limit_selected},
             {"next_event", &Acts::step<1>},
             {"previous_event", &Acts::step<-1>},
+            {"area", &Acts::mark_area},
+            {"no_area", &Acts::no_area},
+            {"statistics", &Acts::statistics},
+            {"next_in_bin", &Acts::next_in_bin<true>},
+            {"previous_in_bin", &Acts::next_in_bin<false>},
+            {"zoom_to_area", &Acts::zoom_to_area},
+            {"limit_to_area", &Acts::limit_to_area},
+            {"copy_area", &Acts::copy_area<false>},
+            {"copy_area_csv", &Acts::copy_area<true>},
+            {"show_area", &Acts::show_area<true>},
+            {"show_event", &Acts::show_area<false>},
             {"next_same", &Acts::same<true>},
             {"previous_same", &Acts::same<false>},
             {"follow_launch", &Acts::follow_launch},
@@ -120,6 +131,46 @@ class Acts {
             page_.go_to(session, *next);
     }
 
+    // --- the marked area, and the statistics of a name ---
+    // The measure, else the time filter, else the visible time; over all rows.
+    void mark_area(model::Session& session) {
+        model::OpenTrace& entry = *session.current();
+        model::MarkedArea area{.time = entry.limit.value_or(entry.visible), .rows = {}, .name = {}};
+        if (page_.measure) area.time = {page_.measure->first(), page_.measure->last()};
+        area.time = {std::max(area.time.from, page_.whole().from), std::min(area.time.to, page_.whole().to)};
+        if (area.time.length() > 0) entry.area = std::move(area);
+    }
+    void no_area(model::Session& session) { session.current()->area.reset(); }
+    void statistics(model::Session& session) {
+        const std::string name(name_of(*page_.trace, session.selected));
+        if (name.empty()) return;
+        model::OpenTrace& entry = *session.current();
+        const model::TimeSpan whole = page_.whole();
+        entry.area = model::MarkedArea{
+            .time = entry.limit.value_or(model::TimeRange{whole.from, whole.to}), .rows = {}, .name = name};
+        p_.area_in_front = true;  // even if it is the same one
+    }
+    template <bool kForwards>
+    void next_in_bin(model::Session& session) {
+        if (session.current()->area) p_.area.walk(session, page_, kForwards);
+    }
+    void zoom_to_area(model::Session& session) {
+        model::OpenTrace& entry = *session.current();
+        if (entry.area)
+            TimelinePage::show(entry, framed({entry.area->time.from, entry.area->time.to}, page_.whole()));
+    }
+    void limit_to_area(model::Session& session) {
+        if (session.current()->area) session.current()->limit = session.current()->area->time;
+    }
+    template <bool kCsv>
+    void copy_area(model::Session& /*session*/) {
+        ImGui::SetClipboardText(p_.area.copied(kCsv).c_str());
+    }
+    template <bool kArea>
+    void show_area(model::Session& /*session*/) {
+        p_.area_in_front = kArea;
+    }
+
     // --- related events ---
     void follow_launch(model::Session& session) {
         const Links& links = page_.links;
@@ -200,7 +251,9 @@ class Acts {
     }
     void copy(model::Session& session) {
         std::string copied;
-        if (page_.measure) {
+        if (session.current()->area && p_.area_in_front) {
+            copied = p_.area.copied(false);
+        } else if (page_.measure) {
             copied = measure_text(*page_.measure);
         } else if (session.selected.kind != model::EventKind::none) {
             copied = p_.details.copied();

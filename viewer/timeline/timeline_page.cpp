@@ -79,6 +79,15 @@ void TimelinePage::bring_into_sight(model::OpenTrace& entry, model::SelectedEven
     reveal = event;  // shows its row after the layout: the details may take room
 }
 
+void TimelinePage::show_closely(model::OpenTrace& entry, model::SelectedEvent event) const {
+    constexpr double kSeen = 6;          // pixels
+    constexpr std::int64_t kAround = 6;  // of its lengths, on each side
+    const EventTime time = time_of(*trace, event);
+    const std::int64_t length = std::max(time.end - time.start, model::kShortestView);
+    if (static_cast<double>(length) >= kSeen * view(entry).ns_per_pixel()) return;
+    show(entry, framed({time.start - kAround * length, time.end + kAround * length}, whole()));
+}
+
 bool TimelinePage::unfold_revealed(model::RowArrangement& arrangement) const {
     if (!reveal || reveal->kind == model::EventKind::none) return false;
     const auto place = find_event(*trace, *tracks, *reveal);

@@ -11,6 +11,7 @@
 
 #include "viewer/draw/text.h"
 #include "viewer/model/session.h"
+#include "viewer/timeline/area_rows.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
 #include "viewer/timeline/links.h"
@@ -46,6 +47,10 @@ struct TimelinePage {
     bool read_again = false;                     // the selection was in sight before the reload: not new
     ZoomHistory history;
     std::optional<Measure> measure;
+    KeptArea kept_area, kept_drag;
+    const ResolvedArea* marked_area = nullptr;      // of this frame; nullptr: none
+    std::optional<model::MarkedArea> dragged_area;  // while the mouse marks it
+    const ResolvedArea* dragged_rows = nullptr;     // its rows in this frame
     model::SelectedEvent hovered;
     Links links;  // of the selected event
     std::shared_ptr<const CollectiveIndex> links_from;
@@ -80,6 +85,8 @@ struct TimelinePage {
     void pan_pixels(model::OpenTrace& entry, double pixels) const;
     // Moves the visible time, and the rows, no further than needed to show this event.
     void bring_into_sight(model::OpenTrace& entry, model::SelectedEvent event);
+    // Zooms to an event that is in sight but too narrow to be seen.
+    void show_closely(model::OpenTrace& entry, model::SelectedEvent event) const;
     // If the row for `reveal` is not laid out, though the trace has it, changes the arrangement so that it
     // will be, and returns true. To be called after the layout.
     bool unfold_revealed(model::RowArrangement& arrangement) const;

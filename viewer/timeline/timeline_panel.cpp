@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,12 +130,13 @@ constexpr int kMinimapSlices = 4096;
 class TimelinePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "timeline"; }
-    bool busy() const override { return parts_.find.busy(); }
+    bool busy() const override { return parts_.find.busy() || parts_.area.busy(); }
 
     // The page of a reloaded trace's successor keeps the layout of the old one.
     void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
+        parts_.area.forget(trace);
         const auto old = traces_.find(&trace);
         if (old == traces_.end()) return;
         if (successor != nullptr && traces_.count(successor.get()) == 0)
@@ -177,6 +179,9 @@ class TimelinePanel final : public model::Panel {
         }
         page.update_links(session);
         follow_rank(session, page);
+        page.marked_area = page.kept_area.update(entry.area, *page.trace, page.tracks);
+        page.dragged_rows = page.kept_drag.update(page.dragged_area, *page.trace, page.tracks);
+        choose_pane(session);
         Room room = share_out(session);
         lay_out(page, entry.rows, room);
         parts_.minimap.draw(entry, page, minimap.get(), on_->marks.marks, room.minimap_min, room.minimap_max);
@@ -187,11 +192,16 @@ class TimelinePanel final : public model::Panel {
         paint(session, page, room);
         const std::string chosen = parts_.row_menu.draw(session, page, parts_.gestures);
         if (!chosen.empty()) act(chosen, session);
-        if (session.selected.kind != model::EventKind::none) {
-            ImGui::SetCursorScreenPos({room.min.x, page.area.max.y});
-            const std::string wanted = parts_.details.draw(session, page, room.main - room.min.x);
-            if (!wanted.empty()) act(wanted, session);
+        const bool has_event = session.selected.kind != model::EventKind::none;
+        ImGui::SetCursorScreenPos({room.min.x, page.area.max.y});
+        std::string wanted;
+        if (parts_.area_in_front && page.marked_area != nullptr) {
+            wanted = parts_.area.draw(session, page, {room.main - room.min.x, room.max.y - page.area.max.y},
+                                      has_event);
+        } else if (has_event) {
+            wanted = parts_.details.draw(session, page, room.main - room.min.x);
         }
+        if (!wanted.empty()) act(wanted, session);
         draw_side(session, page, room);
     }
 
@@ -238,9 +248,22 @@ class TimelinePanel final : public model::Panel {
         room.main = room.max.x;
         if (has_list()) room.main -= std::floor(std::clamp(size.x * 0.3F, font * 17, font * 30));
         const bool details = session.selected.kind != model::EventKind::none;
-        room.bottom = room.max.y - (details ? DetailsView::height() : 0);
+        room.bottom = room.max.y - (parts_.area_in_front ? AreaView::height(size.y)
+                                    : details            ? DetailsView::height()
+                                                         : 0);
         room.bottom = std::max(room.bottom, room.min.y + MinimapView::height() + font * 8);
         return room;
+    }
+
+    // The pane of what changed last is in front: the marked area, or an event that the user chose.
+    void choose_pane(const model::Session& session) {
+        const std::optional<model::MarkedArea>& area = session.current()->area;
+        if (area != std::exchange(seen_area_, area)) parts_.area_in_front = area.has_value();
+        if (session.selected != std::exchange(seen_event_, session.selected) &&
+            session.selected.kind != model::EventKind::none && session.selected != parts_.area.walked())
+            parts_.area_in_front = false;
+        if (!area) parts_.area_in_front = false;
+        if (area && session.selected.kind == model::EventKind::none) parts_.area_in_front = true;
     }
 
     void lay_out(TimelinePage& page, model::RowArrangement& arrangement, Room& room) const {
@@ -371,6 +394,8 @@ class TimelinePanel final : public model::Panel {
     std::map<const traces::store::Trace*, std::unique_ptr<TraceOnPage>> traces_;
     TraceOnPage* on_ = nullptr;  // of the active trace
     TimelineParts parts_;
+    std::optional<model::MarkedArea> seen_area_;  // of the last frame, as the selected event
+    model::SelectedEvent seen_event_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <imgui.h>
 
 #include "viewer/model/session.h"
+#include "viewer/timeline/area_view.h"
 #include "viewer/timeline/details_view.h"
 #include "viewer/timeline/find_bar.h"
 #include "viewer/timeline/gestures.h"
@@ -44,6 +45,8 @@ struct TimelineParts {
     MinimapView minimap;
     FindBar find;
     DetailsView details;
+    AreaView area;
+    bool area_in_front = false;  // of the selected event's fields
     RowMenu row_menu;
     bool focus_filter = false;  // the filter field of the rows gets the keyboard focus
 };

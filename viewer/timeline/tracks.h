@@ -9,12 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "traces/store/columns/event_columns.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/curve_index.h"
-#include "viewer/timeline/event_columns.h"
 #include "viewer/timeline/lane.h"
 
 namespace shardscope::viewer::timeline {
+
+using traces::store::EventTime;
 
 struct Track {
     // collectives: of one process group, each as a bar from the first rank's arrival to the last one's,
@@ -24,7 +26,8 @@ struct Track {
     Kind kind = Kind::stream;
     traces::store::RankIndex rank;  // none: no rank, or several
     traces::store::StreamIndex stream;
-    int thread = -1;  // index into Trace::threads, of a thread and its marks
+    int thread = -1;          // index into Trace::threads, of a thread and its marks
+    std::int64_t group = -1;  // collectives: the process group, -1 unknown
     traces::store::DeviceKind work =
         traces::store::DeviceKind::kernel;  // streams: the kind with the most busy time
     std::string label;

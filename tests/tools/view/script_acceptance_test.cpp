@@ -1,5 +1,6 @@
 // The scripts of tests/viewer/scripts, run by the real viewer without a display. The values for ${...} come
 // from shardscope-trace --format json for the same file: panels and tool must agree.
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -153,6 +154,21 @@ TEST_F(ViewScripts, CommunicationPanelsShowWhatTheVerbsPrint) {
     for (const char* key : {"name", "calls", "device_us"})
         words[std::string("operator.") + key] = text(operation[key]);
     const Outcome outcome = run("communication.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, AnAreaOfAllOfARankHasTheFiguresOfTheVerbs) {
+    const json kernels = ask({"kernels", kLinear, "--rank", "0"})["ranks"][0]["kernels"];
+    const json& kernel = kernels[0];
+    const json rank = ask({"overlap", kLinear, "--rank", "0"})["ranks"][0];
+    std::int64_t collectives = 0;
+    for (const json& one : kernels)
+        collectives += one["communication"] ? one["count"].get<std::int64_t>() : 0;
+    Words words = {{"from", "0"}, {"to", "100000000000"}};
+    for (const char* key : {"name", "count", "us"}) words[std::string("kernel.") + key] = text(kernel[key]);
+    words["exposed_us"] = text(rank["device_time"]["exposed_communication_us"]);
+    words["collectives"] = std::to_string(collectives);
+    const Outcome outcome = run("area.script", words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 

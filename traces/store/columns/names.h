@@ -2,6 +2,7 @@
 // communication kernels are in the schema, whose views use them too.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -36,6 +37,8 @@ inline constexpr std::string_view kOperatorDomain = "cpu_op", kAnnotationDomain 
 
 // The number of range kinds.
 inline constexpr int kRangeKinds = static_cast<int>(RangeKind::operation) + 1;
+inline constexpr std::array<std::string_view, kRangeKinds> kRangeKindNames = {
+    "range", "module", "backward", "step", "DataLoader", "NCCL call", "function", "operator"};
 
 // `ours`: the range carries a ModuleRow::id.
 RangeKind range_kind(std::string_view text, std::string_view domain, bool ours);
