@@ -138,6 +138,17 @@ class GesturesTest : public testing::Test {
         EXPECT_NE(widest, "");
         return widest;
     }
+    // Clicks a bar of the area's histogram; returns its number of events.
+    std::string click_a_bin() {
+        for (const std::string& name : draw::items::names()) {
+            if (!name.starts_with("timeline.area.bin.")) continue;
+            const draw::items::Item bar = item(name);
+            click({(bar.min.x + bar.max.x) / 2, bar.max.y - 3});
+            return bar.text;
+        }
+        ADD_FAILURE() << "the histogram has no bar";
+        return "";
+    }
     model::OpenTrace& entry() { return *program_.session.current(); }
     model::Session& session() { return program_.session; }
     // A place on the rows without an event: below the last row, or the row of a heading.

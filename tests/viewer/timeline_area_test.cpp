@@ -94,17 +94,11 @@ TEST_F(AreaTest, ARowOfTheTableLimitsTheHistogramAndABarIsWalked) {
     click({row.min.x + 8, (row.min.y + row.max.y) / 2});
     const std::string kind = item("timeline.area.of").text;
     EXPECT_EQ(kind, item("timeline.area.groups." + kind + ".name").text);
-    // The first bar that has events.
-    std::string bar;
     std::size_t all = 0;
-    for (const std::string& name : draw::items::names()) {
-        if (!name.starts_with("timeline.area.bin.")) continue;
-        if (bar.empty()) bar = name;
-        all += std::stoul(item(name).text);
-    }
+    for (const std::string& name : draw::items::names())
+        all += name.starts_with("timeline.area.bin.") ? std::stoul(item(name).text) : 0;
     EXPECT_EQ(std::to_string(all), item("timeline.area.groups." + kind + ".count").text);
-    const std::string in_bar = item(bar).text;
-    click({middle(bar).x, item(bar).max.y - 3});
+    const std::string in_bar = click_a_bin();
     EXPECT_THAT(item("timeline.area.walk").text, testing::StartsWith(in_bar + " events of "));
     act("next_in_bin");
     EXPECT_THAT(item("timeline.area.walk").text, testing::StartsWith("1 of " + in_bar + ", "));

@@ -462,12 +462,18 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
             if (dead.count(action.id) == 0) continue;
             session().fit();
             session().selected = start;
+            entry().area.reset();
             run_action("zoom_in", program_);  // so that undo and redo both have an entry
             settle();
             if (action.id == "forward") run_action("back", program_);
             if (action.id == "no_limit") run_action("limit", program_);
             if (action.id == "scroll_up" || action.id == "page_up") run_action("page_down", program_);
             if (action.id == "row_up") run_action("row_down", program_);
+            if (action.id.ends_with("_in_bin")) {
+                run_action("area", program_);
+                settle();
+                click_a_bin();
+            }
             if (action.id.ends_with("_mark")) {
                 run_action("mark", program_);
                 session().selected = {};

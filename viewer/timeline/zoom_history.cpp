@@ -31,6 +31,8 @@ void ZoomHistory::see(model::TimeSpan shown) {
 }
 
 std::optional<model::TimeSpan> ZoomHistory::back() {
+    // A move that ended where it began is nothing to undo.
+    while (!past_.empty() && now_ && past_.back() == *now_) past_.pop_back();
     if (past_.empty() || !now_) return std::nullopt;
     future_.push_back(*now_);
     now_ = past_.back();
