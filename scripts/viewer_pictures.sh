@@ -47,6 +47,8 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
     printf 'set area %sns:%sns "rank 0" "rank 1"\nwait\nclick timeline.area.by.kind\nwait\n' "$from" "$to"
     printf 'click timeline.area.groups.Communication at 5 5\nwait\nshot %s/area.png\nset area none\n' "$folder"
+    printf 'action find\ntype all_gather dur>1ms\nwait\naction find_list\nwait\nshot %s/find.png\n' "$folder"
+    printf 'action find\nkey Ctrl+A\nkey Del\nwait\n'
     printf 'panel shardmap\nwait\nshot %s/shardmap.png\n' "$folder"
     printf 'panel query\nwait\nclick query.run\nwait\nhover query.sql at 90%% 80%%\nwait\nshot %s/query.png\n' "$folder"
     # The planner's Pareto front with its best row selected.

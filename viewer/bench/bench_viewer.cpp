@@ -114,15 +114,8 @@ constexpr Zoom kZooms[] = {{"all", 1, 0},       {"30 %", 0.3, 0}, {"10 %", 0.1, 
                            {"0.1 %", 0.001, 0}, {"1 ms", 0, 1e6}, {"30 us", 0, 3e4}, {"1 us", 0, 1e3}};
 
 // Turns the vertical and horizontal wheel over the rows, around the middle of the trace.
-void measure_frames(const std::string& path) {
-    Viewer viewer(path);
-    viewer.wait_for_timeline();
-    viewer.settle();
+void measure_zooms(Viewer& viewer, const viewer::model::TimeRange& all) {
     viewer::model::OpenTrace& entry = *viewer.program.session.current();
-    const viewer::model::TimeRange all = entry.visible;
-    fmt::print(
-        "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, 10,000 "
-        "rectangles, 100 commands)\n");
     fmt::print("{:<10}{:>9}{:>9}{:>9}{:>13}{:>11}{:>11}\n", "shown", "median", "p99", "most", "rectangles",
                "commands", "vertices");
     for (const Zoom& zoom : kZooms) {
@@ -150,9 +143,31 @@ void measure_frames(const std::string& path) {
                    most.vertices);
         std::fflush(stdout);
     }
+}
+
+void measure_frames(const std::string& path) {
+    Viewer viewer(path);
+    viewer.wait_for_timeline();
+    viewer.settle();
+    viewer::model::Session& session = viewer.program.session;
+    const viewer::model::TimeRange all = session.current()->visible;
+    fmt::print(
+        "Frames while panning and zooming, 1600 x 900, processor time in ms (bars: median 4, p99 16, 10,000 "
+        "rectangles, 100 commands)\n");
+    measure_zooms(viewer, all);
     std::vector<double> still;
     for (int f = 0; f < 100; ++f) still.push_back(viewer.frame());
     fmt::print("{:<10}{:>9.2f}{:>9.2f}\n\n", "unmoved", percentile(still, 0.5), percentile(still, 0.99));
+    viewer.program.shown().act("find", session);
+    viewer.settle();
+    ImGui::GetIO().AddInputCharactersUTF8("o");
+    session.current()->visible = all;
+    viewer.program.shown().act("area", session);
+    viewer.settle();
+    fmt::print(
+        "The same with all events found that have an o in their name, and all rows marked as an area\n");
+    measure_zooms(viewer, all);
+    fmt::print("\n");
 }
 
 // A table with as many rows as the trace has ranges: name and time.

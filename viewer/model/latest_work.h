@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "viewer/model/analysis_cache.h"
 
@@ -17,7 +18,7 @@ template <class T>
 class LatestWork {
   public:
     LatestWork() = default;
-    ~LatestWork() { stop(); }
+    ~LatestWork() { drop(); }  // then waits for the cancelled work
     LatestWork(const LatestWork&) = delete;
     LatestWork& operator=(const LatestWork&) = delete;
 
@@ -25,26 +26,34 @@ class LatestWork {
     // std::atomic<bool>& cancel) on a thread; nullptr while it is being made.
     template <class Make>
     std::shared_ptr<const T> of(const TracePtr& trace, const std::string& key, Make make) {
+        std::erase_if(ending_, [](const auto& work) { return is_ready(*work); });
         if (trace != trace_ || key != key_) {
-            stop();
+            drop();
             trace_ = trace;
             key_ = key;
-            result_.reset();
-            next_ = std::async(std::launch::async,
-                               [this, trace, make = std::move(make)] { return make(*trace, cancel_); });
+            now_ = std::make_unique<Work>();
+            now_->result = std::async(
+                std::launch::async,
+                [&cancel = now_->cancel, trace, make = std::move(make)] { return make(*trace, cancel); });
         }
-        if (next_.valid() && next_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-            result_ = std::make_shared<const T>(next_.get());
+        if (now_ != nullptr && is_ready(*now_)) {
+            result_ = std::make_shared<const T>(now_->result.get());
+            now_.reset();
+        }
         return result_;
     }
-    bool busy() const { return next_.valid(); }
+    bool busy() const { return now_ != nullptr; }
+    // Cancels the work, without waiting for its end, and drops the result.
     void drop() {
-        stop();
+        if (now_ != nullptr) {
+            now_->cancel = true;
+            ending_.push_back(std::move(now_));
+        }
         trace_.reset();
         key_.clear();
         result_.reset();
     }
-    // Cancels the work on this trace and drops its result; false: the work was on another trace.
+    // The same if the work was on this trace, else false.
     bool forget(const traces::store::Trace& trace) {
         if (trace_.get() != &trace) return false;
         drop();
@@ -52,19 +61,19 @@ class LatestWork {
     }
 
   private:
-    void stop() {
-        if (!next_.valid()) return;
-        cancel_ = true;
-        next_.wait();
-        next_ = {};
-        cancel_ = false;
+    struct Work {
+        std::atomic<bool> cancel{false};
+        std::future<T> result;  // its destructor waits
+    };
+    static bool is_ready(const Work& work) {
+        return work.result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
     }
 
     TracePtr trace_;
     std::string key_;
     std::shared_ptr<const T> result_;
-    std::atomic<bool> cancel_{false};
-    std::future<T> next_;
+    std::unique_ptr<Work> now_;
+    std::vector<std::unique_ptr<Work>> ending_;
 };
 
 }  // namespace shardscope::viewer::model

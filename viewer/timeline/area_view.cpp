@@ -47,18 +47,24 @@ float AreaView::height(float room) {
     return std::round(std::clamp(room * 0.42F, ImGui::GetFontSize() * 12, ImGui::GetFontSize() * 24));
 }
 
-void AreaView::forget(const traces::store::Trace& trace) {
+void AreaView::forget(const traces::store::Trace& trace, bool replaced) {
     bin_.forget(trace);
     spread_.forget(trace);
     if (!report_.forget(trace)) return;
+    walk_.reset();
+    if (replaced) return;  // the old figures stay until the new ones are there
     shown_.reset();
     durations_.reset();
-    walk_.reset();
     model_.reset();
     table_.forget_model();
 }
 
-void AreaView::update(const TimelinePage& page) {
+void AreaView::update(const model::MarkedArea& marked, const TimelinePage& page) {
+    // The events of one name are one row by name.
+    if (of_name_ != !marked.name.empty()) {
+        of_name_ = !of_name_;
+        std::swap(by_, by_other_);
+    }
     const auto by = static_cast<GroupBy>(by_);
     const std::string key =
         fmt::format("{} {} {}", static_cast<const void*>(page.trace.get()), page.kept_area.serial(), by_);
@@ -72,25 +78,30 @@ void AreaView::update(const TimelinePage& page) {
         page.trace, key, [area, by](const traces::store::Trace& trace, const std::atomic<bool>& cancel) {
             return traces::analysis::area_report(trace, area, by, cancel);
         });
-    if (report != shown_) {
+    // Of a trace that was read again, the old figures stay until the new ones are there.
+    const bool same = shown_of_ == marked && shown_by_ == by_;
+    if (report != nullptr ? report != shown_ : !same) {
         shown_ = report;
         model_ = report == nullptr
                      ? nullptr
                      : std::make_shared<AreaTable>(report, std::string(kBy[static_cast<std::size_t>(by_)]));
     }
+    shown_of_ = marked;
+    shown_by_ = by_;
     const std::string of = group_ ? fmt::format("{} group {}", key, *group_) : key;
-    durations_ = spread_.of(
+    const auto durations = spread_.of(
         page.trace, of,
         [area, by, group = group_](const traces::store::Trace& trace, const std::atomic<bool>& cancel) {
             Spread spread{traces::analysis::area_events(trace, area, by, group, cancel), {}};
             spread.bins = traces::analysis::duration_bins(trace, spread.events, kBins);
             return spread;
         });
+    if (durations != nullptr || !same) durations_ = durations;
     walk_.reset();
-    if (!chosen_bin_ || durations_ == nullptr) return;
+    if (!chosen_bin_ || durations == nullptr) return;
     walk_ = bin_.of(page.trace, fmt::format("{} bin {}", of, *chosen_bin_),
-                    [all = durations_, bin = *chosen_bin_](const traces::store::Trace& trace,
-                                                           const std::atomic<bool>& cancel) {
+                    [all = durations, bin = *chosen_bin_](const traces::store::Trace& trace,
+                                                          const std::atomic<bool>& cancel) {
                         traces::store::EventList events;
                         for (std::size_t i = 0; i < all->events.size() && !cancel; ++i) {
                             const EventTime time = time_of(trace, all->events.event(i));
@@ -102,7 +113,7 @@ void AreaView::update(const TimelinePage& page) {
 }
 
 std::string AreaView::draw(model::Session& session, TimelinePage& page, ImVec2 size, bool with_event) {
-    update(page);
+    update(*session.current()->area, page);
     const float font = ImGui::GetFontSize();
     ImGui::PushStyleColor(ImGuiCol_ChildBg, theme::raised());
     ImGui::BeginChild("area", size, false, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
@@ -187,6 +198,7 @@ void AreaView::draw_groups(ImVec2 size) {
             group_ = again ? std::nullopt : std::optional(group);
             if (again) table_.chosen.reset();
             chosen_bin_.reset();
+            durations_.reset();
         }
     }
     ImGui::EndChild();

@@ -30,7 +30,8 @@ class AreaView {
     // The table as text, in the shown order; empty while it is computed.
     std::string copied(bool csv) const;
 
-    void forget(const traces::store::Trace& trace);
+    // `replaced`: the trace was read again, and its successor is shown.
+    void forget(const traces::store::Trace& trace, bool replaced);
     bool busy() const { return report_.busy() || spread_.busy() || bin_.busy(); }
 
   private:
@@ -39,20 +40,24 @@ class AreaView {
         traces::analysis::DurationBins bins;
     };
 
-    void update(const TimelinePage& page);
+    void update(const model::MarkedArea& marked, const TimelinePage& page);
     std::string draw_head(const model::Session& session, const TimelinePage& page, bool with_event);
     void draw_groups(ImVec2 size);
     void draw_histogram(model::Session& session, TimelinePage& page, ImVec2 size);
     void draw_walk(model::Session& session, TimelinePage& page);
     std::string bin_text() const;
 
-    int by_ = 0;  // GroupBy
+    int by_ = static_cast<int>(traces::analysis::GroupBy::name);
+    bool of_name_ = false;  // the area is that of a name; `by_other_` is the choice for the other kind
+    int by_other_ = static_cast<int>(traces::analysis::GroupBy::module);
     model::LatestWork<traces::analysis::AreaReport> report_;
     model::LatestWork<Spread> spread_;
     model::LatestWork<traces::store::EventList> bin_;
     std::shared_ptr<const traces::analysis::AreaReport> shown_;
     std::shared_ptr<const tables::TableModel> model_;
     tables::TableState table_;
+    model::MarkedArea shown_of_;  // of the last frame
+    int shown_by_ = -1;
     std::string key_;           // of the report
     std::optional<int> group_;  // the chosen row's; none: all events
     std::shared_ptr<const Spread> durations_;

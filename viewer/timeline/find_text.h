@@ -1,27 +1,32 @@
-// Finds events whose name or bar label contains a text, ignoring case. Each name is searched once, then
-// events by their names' numbers; ten million events take a fraction of a second. Pure; any thread.
+// Finds events whose name or bar label contains a text, ignoring case, and that pass filters by kind, rank,
+// duration, unit and module (find_query.h). Each name is searched once, then events by their names' numbers;
+// ten million events take a fraction of a second. Pure; any thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/base/step_windows.h"
 #include "traces/store/columns/event_columns.h"
+#include "viewer/model/latest_work.h"
 #include "viewer/model/session.h"
 #include "viewer/tables/table_model.h"
+#include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {
 
-using FoundEvents = traces::store::EventList;
+struct FoundEvents : traces::store::EventList {
+    std::string wrong;  // one sentence if a filter cannot be read or names nothing of the trace; else empty
+};
 
-// Searches device events, host ranges, runtime calls and marks. Stops early, with the matches so far, once
-// `cancel` is set.
+// Searches for a text with filters (parse_find): device events, host ranges, runtime calls, marks and, if
+// there is no text, waiting. Stops early, with the matches so far, once `cancel` is set.
 FoundEvents find_text(const traces::store::Trace& trace, std::string_view text,
                       const std::atomic<bool>& cancel);
 
@@ -41,26 +46,15 @@ std::optional<model::SelectedEvent> same_name(const traces::store::Trace& trace,
 
 class Finder {
   public:
-    Finder() = default;
-    ~Finder() { stop(); }
-    Finder(const Finder&) = delete;
-    Finder& operator=(const Finder&) = delete;
-
     // Called every frame: the matches of this text in this trace; nullptr while the search runs and if the
     // text is empty.
     std::shared_ptr<const FoundEvents> of(const model::TracePtr& trace, const std::string& text);
-    bool busy() const { return next_.valid(); }
+    bool busy() const { return work_.busy(); }
     // Cancels the search in this trace and drops its matches; false: the search was in another trace.
-    bool forget(const traces::store::Trace& trace);
+    bool forget(const traces::store::Trace& trace) { return work_.forget(trace); }
 
   private:
-    void stop();
-
-    model::TracePtr trace_;
-    std::string text_;
-    std::shared_ptr<const FoundEvents> found_;
-    std::atomic<bool> cancel_{false};
-    std::future<FoundEvents> next_;
+    model::LatestWork<FoundEvents> work_;
 };
 
 // --- Found events as a table: rows are made on demand, so that millions of matches cost nothing until they
@@ -68,12 +62,18 @@ class Finder {
 
 class MatchTable final : public tables::LazyTable {
   public:
-    MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents> found);
+    // `tracks` name the rows, `steps` the steps; nullptr: the table has no such column.
+    MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents> found,
+               std::shared_ptr<const Tracks> tracks = {},
+               std::shared_ptr<const traces::analysis::TraceSteps> steps = {});
     model::SelectedEvent event(std::size_t row) const { return found_->event(row); }
 
   private:
+    double step_of(model::SelectedEvent event) const;
     model::TracePtr trace_;
     std::shared_ptr<const FoundEvents> found_;
+    std::shared_ptr<const Tracks> tracks_;
+    std::shared_ptr<const traces::analysis::TraceSteps> steps_;
 };
 
 }  // namespace shardscope::viewer::timeline

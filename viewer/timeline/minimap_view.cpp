@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -88,6 +90,26 @@ void paint_slices(ImDrawList& draw, const Minimap& map, ImVec2 min, ImVec2 max) 
     }
 }
 
+// Marks along the upper edge where found events run, at most one per pixel.
+void paint_hits(ImDrawList& draw, const std::vector<bool>& strip, ImVec2 min, ImVec2 max) {
+    const float width = (max.x - min.x) / static_cast<float>(strip.size());
+    std::size_t marks = 0;
+    for (std::size_t i = 0; i < strip.size();) {
+        if (!strip[i]) {
+            ++i;
+            continue;
+        }
+        const float x0 = std::floor(min.x + width * static_cast<float>(i));
+        float x1 = x0 + 1;
+        for (; i < strip.size() && min.x + width * static_cast<float>(i) < x1 + 1; ++i) {
+            if (strip[i]) x1 = std::max(x1, std::ceil(min.x + width * static_cast<float>(i + 1)));
+        }
+        draw.AddRectFilled({x0, min.y + 1}, {x1, min.y + 5}, theme::peak());
+        ++marks;
+    }
+    draw::items::value("timeline.minimap.marks", fmt::format("{}", marks));
+}
+
 }  // namespace
 
 float MinimapView::height() {
@@ -135,6 +157,7 @@ void MinimapView::draw(model::OpenTrace& entry, const TimelinePage& page, const 
     list.AddRectFilled(min, {x0, max.y}, veil);
     list.AddRectFilled({x1, min.y}, max, veil);
     list.AddRect({x0, min.y}, {x1, max.y}, theme::text_dim());
+    if (page.hits != nullptr) paint_hits(list, page.hits->strip, min, max);
     list.PopClipRect();
 }
 

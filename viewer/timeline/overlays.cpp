@@ -41,6 +41,7 @@ class Overlays {
           font_(ImGui::GetFontSize()) {}
 
     void over_rows() {
+        if (s_.page.hits != nullptr) hits(*s_.page.hits);
         if (s_.page.dragged_rows != nullptr && s_.page.dragged_area) {
             area(*s_.page.dragged_area, s_.page.dragged_rows->tracks);
         } else if (s_.page.marked_area != nullptr && s_.entry.area && s_.entry.area->name.empty()) {
@@ -87,6 +88,38 @@ class Overlays {
     }
 
   private:
+    // The found events: an outline around a wide one, a mark at the row's top for narrow ones.
+    void hits(const HitMarks& marks) {
+        std::size_t runs = 0;
+        const auto lane = [&](const Row& row, int track, int at) {
+            const Lane& events =
+                s_.page.tracks->tracks[static_cast<std::size_t>(track)].lanes[static_cast<std::size_t>(at)];
+            if (!marks.any(track, at)) return;
+            const float top = row.pinned ? a_.top() : a_.top() + s_.page.layout().pinned_height;
+            const float y = std::max(top, s_.page.y_of(row)), bottom = s_.page.y_of(row) + row.height - 1;
+            for (const HitRun& run : fold_hits(events, marks.of(track, at), view_)) {
+                ++runs;
+                const float x0 = a_.left() + run.x0, x1 = a_.left() + run.x1;
+                if (run.single && run.x1 - run.x0 >= 4 * kMarkWidth) {
+                    draw_.AddRect({x0, y}, {x1, bottom}, theme::peak(), 0, 0, 2);
+                } else {
+                    draw_.AddRectFilled({x0, y}, {x1, std::min(bottom, y + font_ * 0.35F)}, theme::peak());
+                }
+            }
+        };
+        for (const Row* row : s_.page.rows_in_sight()) {
+            if (row->kind == Row::Kind::lane) lane(*row, row->track, row->lane);
+            if (row->kind != Row::Kind::group) continue;
+            const RowGroup& group = s_.page.layout().groups[static_cast<std::size_t>(row->group)];
+            if (!group.collapsed) continue;
+            for (const int track : group.tracks) {
+                const auto lanes = s_.page.tracks->tracks[static_cast<std::size_t>(track)].lanes.size();
+                for (int at = 0; at < static_cast<int>(lanes); ++at) lane(*row, track, at);
+            }
+        }
+        draw::items::value("timeline.find.marks", fmt::format("{}", runs));
+    }
+
     // A box around each run of the area's rows.
     void area(const model::MarkedArea& marked, const std::vector<bool>& tracks) {
         const auto has = [&](int track) { return tracks[static_cast<std::size_t>(track)]; };

@@ -10,6 +10,7 @@
 
 #include <imgui.h>
 
+#include "viewer/timeline/find_query.h"
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/timeline_parts.h"
 
@@ -196,7 +197,7 @@ class Acts {
         p_.find.go(session, page_, kForwards);
     }
     void find_same(model::Session& session) {
-        p_.find.find(std::string(name_of(*page_.trace, session.selected)));
+        p_.find.find(quoted(name_of(*page_.trace, session.selected)));
         p_.find.list = true;
     }
     void filter_rows(model::Session& /*session*/) { p_.focus_filter = true; }

@@ -14,6 +14,7 @@
 #include "viewer/timeline/area_rows.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
+#include "viewer/timeline/hit_marks.h"
 #include "viewer/timeline/links.h"
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/memory_rows.h"
@@ -51,6 +52,7 @@ struct TimelinePage {
     const ResolvedArea* marked_area = nullptr;      // of this frame; nullptr: none
     std::optional<model::MarkedArea> dragged_area;  // while the mouse marks it
     const ResolvedArea* dragged_rows = nullptr;     // its rows in this frame
+    std::shared_ptr<const HitMarks> hits;           // of the search; nullptr: none, or not computed yet
     model::SelectedEvent hovered;
     Links links;  // of the selected event
     std::shared_ptr<const CollectiveIndex> links_from;

@@ -136,7 +136,7 @@ class TimelinePanel final : public model::Panel {
     void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
-        parts_.area.forget(trace);
+        parts_.area.forget(trace, successor != nullptr);
         const auto old = traces_.find(&trace);
         if (old == traces_.end()) return;
         if (successor != nullptr && traces_.count(successor.get()) == 0)
@@ -179,6 +179,7 @@ class TimelinePanel final : public model::Panel {
         }
         page.update_links(session);
         follow_rank(session, page);
+        parts_.find.mark_hits(page);
         page.marked_area = page.kept_area.update(entry.area, *page.trace, page.tracks);
         page.dragged_rows = page.kept_drag.update(page.dragged_area, *page.trace, page.tracks);
         choose_pane(session);
@@ -246,7 +247,7 @@ class TimelinePanel final : public model::Panel {
         room.min = {std::floor(at.x), std::floor(at.y)};
         room.max = {std::floor(at.x + size.x), std::floor(at.y + size.y)};
         room.main = room.max.x;
-        if (has_list()) room.main -= std::floor(std::clamp(size.x * 0.3F, font * 17, font * 30));
+        if (has_list()) room.main -= std::floor(std::clamp(size.x * 0.45F, font * 17, font * 38));
         const bool details = session.selected.kind != model::EventKind::none;
         room.bottom = room.max.y - (parts_.area_in_front ? AreaView::height(size.y)
                                     : details            ? DetailsView::height()

@@ -129,7 +129,7 @@ std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, F
     }
     filter_rows(*session.current(), page, state.focus_filter);
     choose_color(session);
-    next(find.empty() ? ImGui::GetFontSize() * 12 : FindBar::width());
+    next(FindBar::width());
     find.draw(session, page);
 
     const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;

@@ -172,6 +172,15 @@ TEST_F(ViewScripts, AnAreaOfAllOfARankHasTheFiguresOfTheVerbs) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewScripts, TheSearchFindsAsManyEventsAsTheVerbsCount) {
+    std::int64_t kernels = 0;
+    const json ranks = ask({"kernels", kLinear, "--rank", "0"})["ranks"];
+    for (const json& one : ranks[0]["kernels"])
+        kernels += one["communication"] ? 0 : one["count"].get<std::int64_t>();
+    const Outcome outcome = run("find.script", {{"kernels", std::to_string(kernels)}});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(ViewScripts, TwoWrapConfigurationsAreCompared) {
     const json runs = ask({"compare", kLinear, kRoot})["runs"];
     Words words;
