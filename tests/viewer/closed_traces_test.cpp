@@ -74,6 +74,10 @@ class ClosedTraces : public PanelsTest {
         if (panel == "timeline") {
             program_.shown().act("find_same", program_.session);
             program_.shown().act("mark", program_.session);
+            program_.shown().act("area", program_.session);
+            settle();
+            press("timeline.area.bin.0");
+            program_.shown().act("next_in_bin", program_.session);
         }
         if (panel == "memory")
             press_all({"memory.view.live_memory", "memory.at.at_the_cursor", "memory.view.steps",
@@ -137,6 +141,7 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
         program_.show(panel);
         settle();
         program_.session.fit();
+        program_.shown().act("area", program_.session);
         settle();
         const std::weak_ptr<const traces::store::Trace> before = program_.session.trace();
         const std::size_t events = before.lock()->device.size();
@@ -154,7 +159,9 @@ TEST_F(ClosedTraces, OneThatIsReadAgainStaysInSightUntilItsSuccessorCanBeDrawn) 
         program_.session.reload(0);
         int frames = 0;
         for (int calm = 0; calm < 3 && frames < 5000; ++frames) {
-            EXPECT_EQ(text_shown().find("Computing"), std::string::npos) << "in frame " << frames;
+            const std::string text = text_shown();
+            for (const char* waiting : {"Computing", "Adding up"})
+                EXPECT_EQ(text.find(waiting), std::string::npos) << "in frame " << frames;
             if (row) {
                 const auto now = draw::items::find("timeline.row.rank 1");
                 ASSERT_TRUE(now) << "in frame " << frames;

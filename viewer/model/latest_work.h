@@ -32,9 +32,12 @@ class LatestWork {
             trace_ = trace;
             key_ = key;
             now_ = std::make_unique<Work>();
-            now_->result = std::async(
-                std::launch::async,
-                [&cancel = now_->cancel, trace, make = std::move(make)] { return make(*trace, cancel); });
+            // The thread's end releases the trace, whoever still waits for the result.
+            now_->result = std::async(std::launch::async,
+                                      [&cancel = now_->cancel, trace, make = std::move(make)]() mutable {
+                                          const TracePtr of = std::move(trace);
+                                          return make(*of, cancel);
+                                      });
         }
         if (now_ != nullptr && is_ready(*now_)) {
             result_ = std::make_shared<const T>(now_->result.get());
