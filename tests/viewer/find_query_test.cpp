@@ -178,7 +178,7 @@ TEST(FoldHits, CostsNoMoreThanThePixelsAndLosesNone) {
     ASSERT_EQ(wide.size(), 2U);  // the third one is out of sight
     EXPECT_FLOAT_EQ(wide[0].x0, 250);
     EXPECT_FLOAT_EQ(wide[0].x1, 265);
-    EXPECT_TRUE(wide[0].single);
+    EXPECT_TRUE(wide[0].outlined);
 }
 
 TEST(FoldHits, ManyInOnePixelAreOneRun) {
@@ -187,7 +187,7 @@ TEST(FoldHits, ManyInOnePixelAreOneRun) {
     for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
     const std::vector<HitRun> runs = fold_hits(lane, all, {0, 1'000'000, 500});
     ASSERT_EQ(runs.size(), 1U);
-    EXPECT_FALSE(runs[0].single);
+    EXPECT_FALSE(runs[0].outlined);
     EXPECT_FLOAT_EQ(runs[0].x0, 0);
     EXPECT_GE(runs[0].x1, 499);
 }

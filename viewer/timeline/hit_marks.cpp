@@ -73,10 +73,11 @@ std::vector<HitRun> fold_hits(const Lane& lane, const std::vector<std::uint32_t>
     while (at != items.end() && lane.start(*at) < view.to) {
         const double x0 = std::max(view.pixel(lane.start(*at)), -static_cast<double>(kMarkWidth));
         const double x1 = std::min(view.pixel(lane.end(*at)), view.width + static_cast<double>(kMarkWidth));
-        const HitRun run{static_cast<float>(x0), static_cast<float>(std::max(x1, x0 + kMarkWidth)), true};
-        if (!runs.empty() && run.x0 <= runs.back().x1 && run.x1 - run.x0 < 2 * kMarkWidth) {
+        HitRun run{static_cast<float>(x0), static_cast<float>(std::max(x1, x0 + kMarkWidth))};
+        run.outlined = run.x1 - run.x0 >= kOutlinedFrom;
+        constexpr float kGap = 1;
+        if (!runs.empty() && !run.outlined && !runs.back().outlined && run.x0 <= runs.back().x1 + kGap) {
             runs.back().x1 = std::max(runs.back().x1, run.x1);
-            runs.back().single = false;
         } else {
             runs.push_back(run);
         }

@@ -32,14 +32,14 @@ struct HitMarks {
 HitMarks make_hit_marks(const traces::store::Trace& trace, const Tracks& tracks,
                         const traces::store::EventList& found, int slices, const std::atomic<bool>& cancel);
 
-// A run of pixels with found events; `single`: of one event.
+// A run of pixels with found events; `outlined`: of one event wide enough for a frame around it.
 struct HitRun {
     float x0 = 0, x1 = 0;
-    bool single = false;
+    bool outlined = false;
 };
-// Runs in order, not overlapping. Narrower ones have the width of a mark (kMarkWidth) and those that touch
-// are joined, so that there are never more than the view has room for.
-inline constexpr float kMarkWidth = 2;
+// Runs in order. One event is at least kMarkWidth wide; those that touch are joined unless they are outlined,
+// so that there are never more runs than the view has room for.
+inline constexpr float kMarkWidth = 2, kOutlinedFrom = 8;
 std::vector<HitRun> fold_hits(const Lane& lane, const std::vector<std::uint32_t>& items,
                               const model::TimeView& view);
 

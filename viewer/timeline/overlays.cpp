@@ -100,7 +100,7 @@ class Overlays {
             for (const HitRun& run : fold_hits(events, marks.of(track, at), view_)) {
                 ++runs;
                 const float x0 = a_.left() + run.x0, x1 = a_.left() + run.x1;
-                if (run.single && run.x1 - run.x0 >= 4 * kMarkWidth) {
+                if (run.outlined) {
                     draw_.AddRect({x0, y}, {x1, bottom}, theme::peak(), 0, 0, 2);
                 } else {
                     draw_.AddRectFilled({x0, y}, {x1, std::min(bottom, y + font_ * 0.35F)}, theme::peak());
