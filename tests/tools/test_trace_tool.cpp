@@ -51,7 +51,7 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
          {"info",       "summary",       "modules", "memory",  "collectives", "units",  "distributed",
           "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",   "kernels",
           "operators",  "critical-path", "advice",  "compare", "query",       "report", "export",
-          "check",      "import",        "merge",   "slice",   "allocator"}) {
+          "check",      "import",        "merge",   "slice",   "allocator",   "answers"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -62,9 +62,10 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
 }
 
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
-    for (const char* verb : {"info", "summary", "modules", "memory", "collectives", "units", "distributed",
-                             "stragglers", "scaling", "steps", "overlap", "temporal", "idle", "kernels",
-                             "operators", "critical-path", "advice", "check", "allocator"}) {
+    for (const char* verb :
+         {"info",       "summary",       "modules", "memory",  "collectives", "units",    "distributed",
+          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",     "kernels",
+          "operators",  "critical-path", "advice",  "answers", "check",       "allocator"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
             if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs

@@ -74,6 +74,27 @@ std::unique_ptr<store::Trace> two_steps() {
     return run.take();
 }
 
+// The five answers stand above everything else, and each link leads to a section that is there.
+TEST(HtmlReport, BeginsWithTheAnswersAndLinksToTheirEvidence) {
+    const auto trace = hostile_trace();
+    const std::vector<ReportedRun> runs = {reported_run(*trace, "a.sqlite", {}),
+                                           reported_run(*trace, "b.sqlite", {})};
+    const std::string one = html_report({runs.front()}, std::nullopt);
+    const std::string two = html_report(runs, reported_comparison({trace.get(), trace.get()}, {{}, {}}));
+    for (const std::string& html : {one, two}) {
+        EXPECT_LT(html.find("<dl class=\"answers\">"), html.find("<section"));
+        const std::regex link("<dt><a href=\"#([^\"]*)\">");
+        int links = 0;
+        for (std::sregex_iterator at(html.begin(), html.end(), link), end; at != end; ++at, ++links)
+            EXPECT_THAT(html, HasSubstr("<section id=\"" + (*at)[1].str() + "\">"));
+        EXPECT_GE(links, 4);
+    }
+    EXPECT_THAT(one, HasSubstr("Rank 0 peaks highest, at 6.0 MB"));
+    EXPECT_THAT(two, HasSubstr("<a href=\"#comparison\">Which configuration peaks lower, and why?</a>"));
+    EXPECT_THAT(two, HasSubstr("Both runs peak alike, at 6.0 MB."));
+    EXPECT_THAT(two, HasSubstr("<a href=\"#run2-memory\">"));
+}
+
 TEST(HtmlReport, CoversOnlyTheSelectedPart) {
     const auto trace = two_steps();
     const analysis::Selection first{.rank = 1, .first_step = 0, .last_step = 0};

@@ -20,6 +20,7 @@
 #include "tests/traces/shared_folder.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/answers/answers.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/modules/modules.h"
@@ -444,6 +445,31 @@ TEST_F(SharedTraces, PeakOfAnFsdp2Snapshot) {
     // An annotation has a start and an end.
     EXPECT_EQ(2 * trace->ranges.size(), want.at("external_annotations").get<std::size_t>());
     check_invariants(*trace);
+}
+
+// What jobs of others answer, and what their traces cannot: checked against the other programs' numbers
+// above.
+TEST_F(SharedTraces, AnswersOfJobsOfOthers) {
+    const auto said = [&](const std::string& name, Question question) {
+        const RunAnswers run = answers(*open(name));
+        return run.answers.at(static_cast<std::size_t>(question));
+    };
+    const std::string dlrm = "kineto/dlrm_8ranks_v100_2023";
+    EXPECT_EQ(said(dlrm, Question::late).rank, latest_rank(straggler_report(*open(dlrm))));
+    EXPECT_FALSE(said(dlrm, Question::peak).known);
+    const std::string snapshot = "memory/fsdp2_rank0.pickle.gz";
+    const Answer peak = said(snapshot, Question::peak);
+    EXPECT_EQ(peak.figures.at(0).value,
+              static_cast<double>(memory_report(*open(snapshot)).ranks.at(0).peak_bytes));
+    EXPECT_EQ(said(snapshot, Question::exposed).says,
+              "Which communication is exposed is unknown, because the trace has no work of a device.");
+    EXPECT_EQ(said("kineto/ddp_resnet_a100_2024.json.gz", Question::late).says,
+              "Which rank is late is unknown, because the trace has one of 2 ranks.");
+    EXPECT_EQ(said("kineto/resnet50_v100_2021.pt.trace.json.gz", Question::change).rule, "data-loader");
+    const std::string nsight = "nsight/ddp_2x3090_2026.3.sqlite.gz";
+    EXPECT_TRUE(said(nsight, Question::time).says.starts_with("The whole trace, which has no steps, takes "));
+    EXPECT_TRUE(
+        said(nsight, Question::late).says.starts_with("No rank is late: on average, a rank waits only "));
 }
 
 }  // namespace TEST_FILE

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/answers/answers.h"
 #include "traces/analysis/compare/compare.h"
 #include "traces/analysis/compare/compare_parts.h"
 #include "traces/analysis/compare/scaling.h"
@@ -46,6 +47,16 @@ Work scaling_verb(Options& options) {
         const analysis::Selection selection = parse_selection(inputs.selection);
         const Runs runs = load_runs(inputs, selection);
         print(render(scaling_report(runs.pointers, selection), inputs.format, table_width()));
+        return kDone;
+    };
+}
+
+Work answers_verb(Options& options) {
+    options.describe_files("The runs, each a trace of any kind or the folder of its ranks", 1);
+    return [](const Inputs& inputs) {
+        const analysis::Selection selection = parse_selection(inputs.selection);
+        const Runs runs = load_runs(inputs, selection);
+        print(render(answers_report(runs.pointers, inputs.files, selection), inputs.format, table_width()));
         return kDone;
     };
 }

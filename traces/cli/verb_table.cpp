@@ -25,6 +25,7 @@ Work idle_verb(Options& options);
 Work kernels_verb(Options& options);
 Work operators_verb(Options& options);
 Work critical_path_verb(Options& options);
+Work answers_verb(Options& options);
 Work compare_verb(Options& options);
 Work query_verb(Options& options);
 Work report_verb(Options& options);
@@ -127,6 +128,9 @@ constexpr Verb kVerbs[] = {
      critical_path_verb},
     {"advice", "What could be improved, with the evidence and what to change", Reads::selection,
      analysis<analysis::advice>},
+    {"answers",
+     "Five questions answered in a sentence each: memory, time, communication, ranks, what to change",
+     Reads::selection, answers_verb},
     {"compare", "Several runs side by side, against the first", Reads::selection, compare_verb},
     {"query", "The result of SQL on a trace", Reads::what_it_declares, query_verb},
     {"report", "One HTML file about a run, or about several side by side", Reads::selection, report_verb},

@@ -57,10 +57,7 @@ std::string json_text(const analysis::AdviceReport& report) {
     Json findings = Json::array();
     for (const analysis::Finding& finding : report.findings) {
         Json json = json_row(analysis::finding_fields(), finding);
-        json["figures"] = Json::array();
-        for (const analysis::AdviceFigure& figure : finding.figures)
-            json["figures"].push_back(
-                {{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
+        json["figures"] = json_figures(finding.figures);
         findings.push_back(std::move(json));
     }
     return json_line({{"rules", report.rules}, {"findings", std::move(findings)}, {"notes", report.notes}});
@@ -71,6 +68,13 @@ std::string csv_text(const analysis::AdviceReport& report) {
 }
 
 }  // namespace
+
+Json json_figures(const std::vector<analysis::AdviceFigure>& figures) {
+    Json all = Json::array();
+    for (const analysis::AdviceFigure& figure : figures)
+        all.push_back({{"name", figure.name}, {"value", figure.value}, {"unit", figure.unit}});
+    return all;
+}
 
 std::string render(const analysis::AdviceReport& result, Format format, std::size_t width) {
     return render_as(result, format, width, table_text, json_text, csv_text);

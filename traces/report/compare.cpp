@@ -19,18 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The name of each file without its folder; with it if two runs would have the same name.
-std::vector<std::string> run_titles(const analysis::Comparison& comparison) {
-    std::map<std::string, int> times;
-    for (const analysis::RunColumn& run : comparison.runs) ++times[base_name(run.file)];
-    std::vector<std::string> titles;
-    for (const analysis::RunColumn& run : comparison.runs) {
-        const std::string base = base_name(run.file);
-        titles.push_back(times[base] == 1 ? base : run.file);
-    }
-    return titles;
-}
-
 // "-12.3 (-4.56 %)", preceded by "~" if the spread of the steps explains the difference.
 std::string change_text(const analysis::ComparedValue& run, const analysis::ComparedValue& first,
                         analysis::Unit unit) {
@@ -44,7 +32,9 @@ std::string change_text(const analysis::ComparedValue& run, const analysis::Comp
 
 std::string table_text(const analysis::Comparison& comparison, std::size_t width) {
     if (comparison.runs.empty()) return "No runs to compare.\n";
-    const std::vector<std::string> titles = run_titles(comparison);
+    std::vector<std::string> files;
+    for (const analysis::RunColumn& run : comparison.runs) files.push_back(run.file);
+    const std::vector<std::string> titles = analysis::run_names(files);
     std::vector<std::string> header = {"Per rank, mean of the ranks"};
     for (std::size_t r = 0; r < titles.size(); ++r) {
         header.push_back(titles[r]);

@@ -69,6 +69,9 @@ std::string section(std::string_view id, std::string_view title, std::string_vie
 // `content` that opens on a click.
 std::string folded(std::string_view title, std::string_view content);
 
+// A list of questions, each a link to the section of its evidence if that is one of `sections`.
+std::string html_answers(const std::vector<analysis::Answer>& answers, const Redactor& redact,
+                         const std::string& prefix, const std::vector<std::string>& sections);
 std::string html_cards(const ReportedRun& run);
 std::string html_advice(const ReportedRun& run, const Redactor& redact);
 std::string html_summary(const ReportedRun& run);

@@ -55,6 +55,13 @@ std::string contents(const std::vector<Part>& parts) {
     return html + "</nav>\n";
 }
 
+std::string answers_of(const std::vector<analysis::Answer>& answers, const std::vector<Part>& parts,
+                       const Redactor& redact, const std::string& prefix) {
+    std::vector<std::string> ids;
+    for (const Part& part : parts) ids.push_back(part.id);
+    return html_answers(answers, redact, prefix, ids);
+}
+
 std::string sections(const std::vector<Part>& parts) {
     std::string html;
     for (const Part& part : parts) html += section(part.id, part.title, part.html);
@@ -63,7 +70,8 @@ std::string sections(const std::vector<Part>& parts) {
 
 std::string body_of_one(const ReportedRun& run, const Redactor& redact) {
     const std::vector<Part> parts = parts_of(run, redact, "");
-    return run_line(run, redact) + html_cards(run) + contents(parts) + sections(parts);
+    return run_line(run, redact) + answers_of(run.answers, parts, redact, "") + html_cards(run) +
+           contents(parts) + sections(parts);
 }
 
 std::string body_of_several(const std::vector<ReportedRun>& runs, const ReportedComparison& comparison,
@@ -72,18 +80,21 @@ std::string body_of_several(const std::vector<ReportedRun>& runs, const Reported
         {"comparison", "Side by side", html_comparison(comparison.whole, runs, redact)},
         {"parts", "Where they differ", html_compared_parts(comparison.parts, runs, redact)}};
     std::erase_if(first, [](const Part& part) { return part.html.empty(); });
+    const std::string head = answers_of(comparison.answers, first, redact, "");
     const std::string sides = sections(first);
     std::string each;
     for (std::size_t r = 0; r < runs.size(); ++r) {
         const std::string prefix = fmt::format("run{}-", r + 1);
         const std::string title = redact.text(runs[r].name);
+        const std::vector<Part> parts = parts_of(runs[r], redact, prefix);
         first.push_back({fmt::format("run{}", r + 1), title, ""});
         each += fmt::format(
-            "<section id=\"run{}\">\n<details{}><summary><b>{}</b></summary>\n{}{}{}</details>\n</section>\n",
-            r + 1, r == 0 ? " open" : "", title, run_line(runs[r], redact), html_cards(runs[r]),
-            sections(parts_of(runs[r], redact, prefix)));
+            "<section "
+            "id=\"run{}\">\n<details{}><summary><b>{}</b></summary>\n{}{}{}{}</details>\n</section>\n",
+            r + 1, r == 0 ? " open" : "", title, run_line(runs[r], redact),
+            answers_of(runs[r].answers, parts, redact, prefix), html_cards(runs[r]), sections(parts));
     }
-    return contents(first) + sides + "<h2>Each run</h2>\n" + each;
+    return head + contents(first) + sides + "<h2>Each run</h2>\n" + each;
 }
 
 std::string title_of(const std::vector<ReportedRun>& runs, const HtmlOptions& options,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/answers/answers.h"
 #include "traces/analysis/base/selection.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/compare/compare_parts.h"
@@ -39,10 +40,12 @@ struct ReportedRun {
     analysis::UnitsReport units;
     analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;
+    std::vector<analysis::Answer> answers;
     std::vector<std::string> hosts;  // names of the machines, for redaction
 };
 
 struct ReportedComparison {
+    std::vector<analysis::Answer> answers;
     analysis::Comparison whole;
     std::vector<analysis::PartsComparison> parts;  // one for each CompareBy
 };

@@ -55,6 +55,7 @@ details{margin:.5rem 0}summary{cursor:pointer;color:var(--link)}
 .tree .row>span{width:7.2rem;text-align:right;flex:none}
 .tree .head{color:var(--dim);font-weight:600}.tree .leaf{padding-left:1.1rem}.tree .head .row>b{font-weight:600}
 .tree .leaf .row{width:calc(100% - .1rem)}
+.answers{margin:1rem 0}.answers dt{font-size:.87rem;margin-top:.6rem}.answers dd{margin:0}
 .finding{background:var(--card);border:1px solid var(--line);border-left:4px solid var(--c1);border-radius:.4rem;
 padding:.6rem .9rem;margin:.6rem 0}
 .finding h3{margin:0 0 .2rem}

@@ -15,6 +15,10 @@
 #include "traces/report/report.h"
 #include "traces/report/text_table.h"
 
+namespace shardscope::traces::analysis {
+struct AdviceFigure;
+}
+
 namespace shardscope::traces::report {
 
 inline constexpr std::string_view kNothingSelected = "The current selection has no rank of this trace.\n";
@@ -66,6 +70,9 @@ nlohmann::ordered_json known_or_null(double value);
 
 // An object of texts.
 nlohmann::ordered_json json_pairs(const std::vector<std::pair<std::string, std::string>>& all);
+
+// An array of objects: name, value and unit.
+nlohmann::ordered_json json_figures(const std::vector<analysis::AdviceFigure>& figures);
 
 // The keys of `first`, then those of `second`.
 nlohmann::ordered_json with(nlohmann::ordered_json first, const nlohmann::ordered_json& second);

@@ -14,6 +14,7 @@ namespace shardscope::traces::analysis {
 struct AdviceReport;
 struct AllocationsReport;
 struct AllocatorReport;
+struct AnswersReport;
 struct CollectivesReport;
 struct Comparison;
 struct CriticalPathReport;
@@ -63,6 +64,7 @@ std::string render(const analysis::PartsComparison& comparison, Format format,
 std::string render(const analysis::CriticalPathReport& report, Format format,
                    std::size_t width = kTableWidth);
 std::string render(const analysis::AdviceReport& report, Format format, std::size_t width = kTableWidth);
+std::string render(const analysis::AnswersReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::FlightReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::TraceInfo& info, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::DistributedReport& report, Format format, std::size_t width = kTableWidth);

@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/advice/advice_facts.h"
+#include "traces/analysis/answers/answers.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory_curves.h"
@@ -43,6 +45,7 @@ std::string part_of(const store::Trace& trace, const analysis::Selection& select
 
 ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                          const analysis::Selection& selection) {
+    const analysis::AdviceFacts facts(trace, selection);
     ReportedRun run{.name = name_of(path),
                     .info = analysis::trace_info(trace),
                     .summary = summarize(trace, selection),
@@ -52,7 +55,8 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .overlap = overlap_report(trace, selection),
                     .units = units_report(trace, selection),
                     .pipeline = pipeline_report(trace, selection),
-                    .advice = advice(trace, selection)};
+                    .advice = advice_of(facts)};
+    run.answers = answers(facts, run.advice, selection).answers;
     for (const analysis::RankMemory& memory : run.memory.ranks) {
         run.curves.push_back(selected_memory_curve(trace, trace.rank_of_number(memory.rank), selection));
     }
@@ -69,7 +73,11 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
 std::optional<ReportedComparison> reported_comparison(const std::vector<const store::Trace*>& traces,
                                                       const std::vector<analysis::Selection>& selections) {
     if (traces.size() < 2) return std::nullopt;
-    ReportedComparison comparison{.whole = compare(traces, selections), .parts = {}};
+    std::vector<std::string> files;
+    for (const store::Trace* trace : traces) files.push_back(trace->path);
+    ReportedComparison comparison{.answers = compared_answers(traces, analysis::run_names(files), selections),
+                                  .whole = compare(traces, selections),
+                                  .parts = {}};
     for (const analysis::CompareBy by :
          {analysis::CompareBy::module, analysis::CompareBy::unit, analysis::CompareBy::collective,
           analysis::CompareBy::operation, analysis::CompareBy::kernel})

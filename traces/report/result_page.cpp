@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/answers/answers.h"
 #include "traces/analysis/communication/collectives.h"
 #include "traces/analysis/communication/distributed.h"
 #include "traces/analysis/communication/stragglers.h"
@@ -77,6 +78,7 @@ std::vector<ResultRows> all_rows() {
         rows_of("scaling", "runs[]", true, analysis::scaling_fields()),
         rows_of("scaling", "runs[].operations[]", false, analysis::operation_time_fields()),
         rows_of("advice", "findings[]", true, analysis::finding_fields()),
+        rows_of("answers", "compared[] and runs[].answers[]", true, analysis::answer_fields()),
         rows_of("compare", "runs[]", true, analysis::run_fields()),
         rows_of("compare", "parts[].runs[], with --by", true, analysis::part_fields()),
     };

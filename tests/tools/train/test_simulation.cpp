@@ -60,7 +60,7 @@ TEST(Simulation, LeavesATraceThatEveryVerbReads) {
     EXPECT_EQ(memory["ranks"][0].at("peak_bytes"), run["ranks"][0].at("peak_bytes"));
     EXPECT_GT(number(trace, "SELECT count(*) FROM collectives"), 0);
     for (const std::string verb : {"modules", "units", "kernels", "collectives", "distributed", "idle",
-                                   "critical-path", "stragglers", "advice"}) {
+                                   "critical-path", "stragglers", "advice", "answers"}) {
         EXPECT_EQ(trace_tool({verb, trace}).status, 0) << verb;
     }
     EXPECT_EQ(train(simulation({"--trace", trace})).status, 2);  // the trace exists already
@@ -80,6 +80,44 @@ TEST(Simulation, ShowsTheKernelsOfAStraggler) {
                 std::to_string(rank));
     };
     EXPECT_NEAR(static_cast<double>(longest(9)), 3.0 * static_cast<double>(longest(0)), 3);
+}
+
+// The answers to the five questions, of two runs whose truth is what was injected: a rank that computes 1.5
+// times as long; a root unit that gathers everything at once.
+TEST(Simulation, AnswersNameWhatWasInjected) {
+    const TemporaryFolder folder;
+    const std::string slow = folder / "slow.sqlite", even = folder / "even.sqlite";
+    const Words job = {sample("gpt_7b.toml"), "--run.steps=4", "--model.layers=6"};
+    const auto with = [&](Words words) {
+        words.insert(words.begin(), job.begin(), job.end());
+        return train_json(words);
+    };
+    with({"--sim.slow_rank=2:1.5", "--trace", slow});
+    with({"--fsdp.wrap=root", "--trace", even});
+    const Json report = trace_json({"answers", slow, even});
+    const auto said = [](const Json& answers, std::size_t question) {
+        return answers.at(question).at("answer").get<std::string>();
+    };
+    const Json& of_slow = report.at("runs").at(0).at("answers");
+    EXPECT_EQ(of_slow.at(3).at("rank"), 2);
+    EXPECT_THAT(said(of_slow, 3), AllOf(HasSubstr("Rank 2 is late: the other 7 ranks wait "),
+                                        HasSubstr("because its compute takes 1.5 times as long")));
+    EXPECT_EQ(of_slow.at(4).at("rule"), "straggler");
+    // Without the slow rank the run takes as long as the replay says.
+    const double faster = with({"--trace", folder / "base.sqlite"}).at("average_step_us");
+    const double average = trace_json({"compare", slow, even}).at("runs").at(0).at("average_step_us");
+    EXPECT_NEAR(of_slow.at(4).at("figures").at(0).at("value").get<double>(), average - faster,
+                0.05 * average);
+    const Json& of_even = report.at("runs").at(1).at("answers");
+    EXPECT_EQ(of_even.at(3).at("rank"), nullptr);
+    EXPECT_THAT(said(of_even, 3), HasSubstr("No rank is late"));
+    EXPECT_EQ(of_even.at(2).at("unit"), "root");
+    const double high = trace_json({"memory", even}).at("ranks").at(0).at("peak_bytes");
+    const double low = trace_json({"memory", slow}).at("ranks").at(0).at("peak_bytes");
+    ASSERT_LT(low, high);
+    EXPECT_THAT(said(report.at("compared"), 0), HasSubstr("slow.sqlite peaks lower"));
+    EXPECT_EQ(report["compared"][0].at("figures").at(0).at("value"), low);
+    EXPECT_EQ(report["compared"][0].at("figures").at(1).at("value"), high);
 }
 
 TEST(Simulation, ASweepComparesWithoutLosses) {

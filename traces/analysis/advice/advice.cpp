@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/advice/advice_facts.h"
-#include "traces/analysis/base/warm_up.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/store/columns/trace.h"
 
@@ -58,10 +57,12 @@ std::span<const AdviceRule> advice_rules() {
 }
 
 AdviceReport advice(const store::Trace& trace, const Selection& selection) {
+    return advice_of(AdviceFacts(trace, selection));
+}
+
+AdviceReport advice_of(const AdviceFacts& facts) {
     AdviceReport report;
-    const std::optional<WarmUp> warm_up = find_warm_up(trace, find_steps(trace), selection);
-    if (warm_up) report.notes.push_back(sentence(*warm_up));
-    const AdviceFacts facts(trace, without_warm_up(selection, warm_up));
+    if (facts.warm_up) report.notes.push_back(sentence(*facts.warm_up));
     for (const AdviceRule& rule : advice_rules()) {
         ++report.rules;
         const std::size_t before = report.findings.size();
@@ -71,7 +72,7 @@ AdviceReport advice(const store::Trace& trace, const Selection& selection) {
             finding.id = rule.id;
             finding.title = rule.title;
             finding.weight = weight_of(facts, rule, finding);
-            if (trace.steps.empty()) name_no_step(finding);
+            if (facts.trace.steps.empty()) name_no_step(finding);
         }
     }
     schema::sort_rows(report.findings, [](const Finding& a, const Finding& b) {
@@ -87,18 +88,14 @@ AdviceReport advice(const store::Trace& trace, const Selection& selection) {
     return report;
 }
 
-namespace {
-
-store::Cell figures_text(const Finding& finding) {
+std::string figures_text(const std::vector<AdviceFigure>& figures) {
     std::string text;
-    for (const AdviceFigure& figure : finding.figures) {
+    for (const AdviceFigure& figure : figures) {
         text += fmt::format("{}{}={}{}{}", text.empty() ? "" : "; ", figure.name, figure.value,
                             figure.unit.empty() ? "" : " ", figure.unit);
     }
     return text;
 }
-
-}  // namespace
 
 Fields<Finding> finding_fields() {
     using F = Finding;
@@ -109,7 +106,8 @@ Fields<Finding> finding_fields() {
          [](const F& f) { return to_cell(kFindingWeightNames[static_cast<std::size_t>(f.weight)]); }},
         {{"what", "", Unit::text, "What was found, with its figures."}, value_of<&F::what>},
         {{"figures", "", Unit::text, "The figures: name, value and unit.", in_json}, nested<F>},
-        {{"figures", "", Unit::text, "The figures: name, value and unit.", in_csv}, figures_text},
+        {{"figures", "", Unit::text, "The figures: name, value and unit.", in_csv},
+         [](const F& f) { return to_cell(figures_text(f.figures)); }},
         {{"change", "", Unit::text, "What to change."}, value_of<&F::change>},
         {{"job_setting", "", Unit::text, "The setting of a job file."}, value_of<&F::job_setting>},
         {{"pytorch", "", Unit::text, "The same in PyTorch."}, value_of<&F::pytorch>},

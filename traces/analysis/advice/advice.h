@@ -28,6 +28,8 @@ struct AdviceFigure {
     std::string_view unit;
 };
 
+std::string figures_text(const std::vector<AdviceFigure>& figures);  // "peak=5 bytes; share=3 %"
+
 // The weight of a finding. Serious: the run ends, or computes something other than its configuration says;
 // memory is near the device's limit; or the change gains at least 20 % of the step. Notable: the change
 // gains at least 5 % of the step, the gain is unknown and the problem costs as much, or it accounts for
@@ -61,6 +63,7 @@ struct AdviceReport {
 AdviceReport advice(const store::Trace& trace, const Selection& selection = {});
 
 struct AdviceFacts;
+AdviceReport advice_of(const AdviceFacts& facts);
 
 struct AdviceRule {
     std::string_view id, title;

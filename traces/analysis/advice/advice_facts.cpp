@@ -140,15 +140,16 @@ std::vector<bool> events_of_kept_steps(const AdviceFacts& f) {
 
 AdviceFacts::AdviceFacts(const store::Trace& t, const Selection& s)
     : trace(t),
-      selection(s),
-      summary(summarize(t, s)),
-      units(units_report(t, s)),
-      idle(idle_report(t, s)),
-      kernels(kernels_report(t, s)),
-      memory(memory_report(t, s, space_in_use(t))),
-      path(critical_path(t, s)),
-      stragglers(straggler_report(t, s)),
-      replay(t, s),
+      warm_up(find_warm_up(t, find_steps(t), s)),
+      selection(without_warm_up(s, warm_up)),
+      summary(summarize(t, selection)),
+      units(units_report(t, selection)),
+      idle(idle_report(t, selection)),
+      kernels(kernels_report(t, selection)),
+      memory(memory_report(t, selection, space_in_use(t))),
+      path(critical_path(t, selection)),
+      stragglers(straggler_report(t, selection)),
+      replay(t, selection),
       unit_ranges(find_units(t)) {
     on_host = communication_on_host(trace, replay.sources().steps, selection);
     double ranks = 0, sum = 0;
@@ -255,6 +256,7 @@ Settings& Settings::add(std::string_view key, std::string_view value, std::strin
 std::string us_text(double us) {
     if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
     if (us >= 1e4) return fmt::format("{:.1f} ms", us * 1e-3);
+    if (us >= 1e3) return fmt::format("{:.2f} ms", us * 1e-3);
     return fmt::format("{:.1f} us", us);
 }
 
@@ -280,6 +282,15 @@ std::string shown(std::string_view name) {
     return fmt::format("\"{}\"", name);
 }
 
+std::string measures_disagree(const AdviceFacts& f, const WaitingForOne& waiting) {
+    const std::optional<int> latest = latest_rank(f.stragglers);
+    return fmt::format(
+        "Which rank is late is unknown, because the ranks' critical paths wait most for rank {}, and over "
+        "all "
+        "collectives {}.",
+        waiting.rank, latest ? fmt::format("rank {} arrives last", *latest) : "no rank arrives last");
+}
+
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
     std::vector<std::string> notes;
     if (!f.device_work && !f.trace.ranks.empty()) {
@@ -293,13 +304,8 @@ std::vector<std::string> what_cannot_be_said(const AdviceFacts& f) {
                         f.on_host.library,
                         f.device_work ? "" : ", and the trace has no device work that a replay could move"));
     }
-    const std::optional<int> latest = latest_rank(f.stragglers);
-    if (const auto waiting = waiting_for_one(f); waiting && waiting->rank != latest) {
-        notes.push_back(fmt::format(
-            "Which rank is late is unknown, because the ranks' critical paths wait most for rank {}, and "
-            "over all collectives {}.",
-            waiting->rank, latest ? fmt::format("rank {} arrives last", *latest) : "no rank arrives last"));
-    }
+    if (const auto waiting = waiting_for_one(f); waiting && waiting->rank != latest_rank(f.stragglers))
+        notes.push_back(measures_disagree(f, *waiting));
     std::set<std::string_view> hosts;
     for (const store::Rank& rank : f.trace.ranks) hosts.insert(rank.host);
     const bool matters = f.percent_of_step(f.exposed.all_us) > kLinkPercent;

@@ -11,6 +11,7 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_links.h"
+#include "traces/analysis/base/warm_up.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
 #include "traces/analysis/fsdp/unit_ranges.h"
@@ -45,7 +46,8 @@ struct AdviceFacts {
     AdviceFacts(const store::Trace& trace, const Selection& selection);
 
     const store::Trace& trace;
-    Selection selection;
+    std::optional<WarmUp> warm_up;  // the step that is excluded
+    Selection selection;            // without that step
     ExecutionSummary summary;
     UnitsReport units;
     IdleReport idle;
@@ -132,13 +134,30 @@ std::span<const AdviceRule> time_rules();
 std::span<const AdviceRule> sharding_rules();
 std::span<const AdviceRule> memory_rules();
 
-// Waiting on the ranks' critical paths that is a noticeable part of a step and mostly for one rank.
+// Waiting on the ranks' critical paths.
 struct WaitingForOne {
-    double mean_us = 0;  // per step of one rank
-    int rank = 0;        // the number of the rank that is waited for most
-    double share = 0;    // of the waiting
+    double mean_us = 0;     // per step of one rank
+    int rank = 0;           // the number of the rank that is waited for most
+    double share = 0;       // of the waiting
+    std::size_t paths = 0;  // number of ranks with a path
+    // The other ranks with a path, and how long one of them waits for that rank, mean per step.
+    std::size_t others = 0;
+    double others_us = 0;
 };
+// None if fewer than two ranks have a path, or no rank waits.
+std::optional<WaitingForOne> waiting_of_ranks(const AdviceFacts& facts);
+// Only if it is a noticeable part of a step and mostly for one rank.
 std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& facts);
+// A sentence: the rank that is waited for most is not the one that arrives last.
+std::string measures_disagree(const AdviceFacts& facts, const WaitingForOne& waiting);
+
+// What takes longer on one rank than the others' median, as factors that would make it equal to them.
+struct Slowness {
+    PathFactors factors = kUnscaled;
+    std::string words;  // "its compute takes 1.5 times as long"; empty: nothing is longer
+};
+// `rank`: index into Trace::ranks.
+Slowness slowness_of(const AdviceFacts& facts, std::size_t rank);
 
 // What the rules could not decide, one sentence each: "Whether a link is slow is unknown, because ...".
 std::vector<std::string> what_cannot_be_said(const AdviceFacts& facts);

@@ -7,6 +7,8 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/fsdp/unit_collectives.h"
+#include "traces/analysis/fsdp/unit_ranges.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/path/critical_path.h"
 #include "traces/analysis/time/idle.h"
@@ -40,8 +42,11 @@ bool moves_parameters(const store::Trace& trace, std::size_t event) {
            trace.collectives.operation[static_cast<std::size_t>(at)] == schema::Operation::all_gather;
 }
 
-// The collective with the most exposed time: no compute of its rank runs at the same time.
-Place exposed_collective(const store::Trace& trace, const Selection& selection, bool gathers_only) {
+// Of the collectives that `accept` selects, the one with the most exposed time: no compute of its rank runs
+// at the same time.
+template <typename Accept>
+Place exposed_collective(const store::Trace& trace, const Selection& selection, std::string_view what,
+                         Accept accept) {
     const store::DeviceEvents& device = trace.device;
     const std::vector<bool> counts = selected_events(trace, find_steps(trace), selection);
     std::vector<IntervalSet> compute(trace.ranks.size());
@@ -53,12 +58,10 @@ Place exposed_collective(const store::Trace& trace, const Selection& selection, 
     std::int64_t longest = 0;
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.kind[i] != store::DeviceKind::communication || !counts[i]) continue;
-        if (device.end[i] - device.start[i] <= longest || (gathers_only && !moves_parameters(trace, i)))
-            continue;
+        if (device.end[i] - device.start[i] <= longest || !accept(i)) continue;
         const Interval window{device.start[i], device.end[i]};
         keep_longer(best, longest, window.length() - length_within(compute[device.rank[i]], window),
-                    place_of_event(trace, i,
-                                   gathers_only ? "the most exposed gather" : "the most exposed collective"));
+                    place_of_event(trace, i, what));
     }
     return best;
 }
@@ -168,10 +171,12 @@ std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selecti
                                         std::string_view rule) {
     if (any_of(rule, {"prefetch-off", "prefetch-miss", "prefetch-mistarget", "limiter-stall",
                       "wasted-regather", "checkpoint-regather", "wrap-too-fine"})) {
-        return exposed_collective(trace, selection, true);
+        return exposed_collective(trace, selection, "the most exposed gather",
+                                  [&](std::size_t event) { return moves_parameters(trace, event); });
     }
     if (any_of(rule, {"exposed-communication", "slow-link", "late-reduction", "padding"}))
-        return exposed_collective(trace, selection, false);
+        return exposed_collective(trace, selection, "the most exposed collective",
+                                  [](std::size_t) { return true; });
     if (any_of(rule, {"straggler", "uneven-ranks"}))
         return longest_piece(trace, selection, PathKind::waiting, "the longest wait for another rank");
     if (rule == "copies-on-path")
@@ -188,6 +193,18 @@ std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selecti
         return highest_peak(trace, selection);
     }
     return {};  // a rule about the configuration has no place
+}
+
+std::optional<AdvicePlace> exposed_place(const store::Trace& trace, const Selection& selection,
+                                         std::string_view unit, schema::Phase phase) {
+    const UnitRanges ranges = find_units(trace);
+    const UnitCollectives of_units(trace, ranges);
+    return exposed_collective(trace, selection, "the most exposed collective of the unit",
+                              [&](std::size_t event) {
+                                  const auto known = of_units.of_event(event);
+                                  return known && known->unit.known() && known->phase == phase &&
+                                         ranges.names[known->unit.at()] == unit;
+                              });
 }
 
 }  // namespace shardscope::traces::analysis

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "traces/analysis/base/selection.h"
+#include "traces/schema/enums.h"
 #include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
@@ -27,5 +28,9 @@ struct AdvicePlace {
 // nothing of its kind. `rule`: Finding::id.
 std::optional<AdvicePlace> advice_place(const store::Trace& trace, const Selection& selection,
                                         std::string_view rule);
+
+// The most exposed gather or reduction of a unit in a phase.
+std::optional<AdvicePlace> exposed_place(const store::Trace& trace, const Selection& selection,
+                                         std::string_view unit, schema::Phase phase);
 
 }  // namespace shardscope::traces::analysis

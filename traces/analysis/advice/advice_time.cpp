@@ -28,52 +28,6 @@ constexpr double kSlower = 1.05;  // factor over the other ranks' median
 
 // --- the rank that the others wait for ---------------------------------------------------------------------
 
-// What takes longer on one rank than the others' median, as factors that would make it equal to them.
-struct Slowness {
-    PathFactors factors = kUnscaled;
-    std::string words;  // "compute 1.50 times"; empty: nothing is longer
-};
-Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
-    const std::size_t ranks = f.trace.ranks.size();
-    std::array<std::vector<double>, kPathKinds> times;
-    for (auto& kind : times) kind.resize(ranks);
-    const store::DeviceEvents& device = f.trace.device;
-    const std::vector<bool> selected = selected_events(f.trace, f.replay.sources().steps, f.selection);
-    const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
-        return times[static_cast<std::size_t>(kind)][rank];
-    };
-    std::vector<double> steps(ranks);
-    for (std::size_t r = 0; r < ranks; ++r)
-        steps[r] = static_cast<double>(std::max<std::size_t>(
-            1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
-    for (std::size_t i = 0; i < device.size(); ++i) {
-        if (!selected[i] || device.kind[i] == store::DeviceKind::communication) continue;
-        const PathKind kind =
-            device.kind[i] == store::DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
-        const std::size_t rank = device.rank[i];
-        kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
-    }
-    for (const RankPath& path : f.path.ranks) {
-        if (const store::RankIndex at = f.trace.rank_of_number(path.rank); at.known())
-            kind_at(PathKind::host, at.at()) = path.average_us[static_cast<std::size_t>(PathKind::host)];
-    }
-    Slowness found;
-    for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
-        std::vector<double> others;
-        for (std::size_t r = 0; r < ranks; ++r) {
-            if (r != slow) others.push_back(kind_at(kind, r));
-        }
-        const double own = kind_at(kind, slow), usual = upper_median(others);
-        if (own <= kSlower * usual || f.percent_of_step(own) < 1) continue;
-        found.factors[static_cast<std::size_t>(kind)] = usual / own;
-        const std::string_view name = kPathKindNames[static_cast<std::size_t>(kind)];
-        found.words += found.words.empty() ? "" : ", ";
-        found.words += usual > 0 ? fmt::format("{} {:.3g} times as long", name, own / usual)
-                                 : fmt::format("{}, of which the others have none", name);
-    }
-    return found;
-}
-
 void straggling_rank(const AdviceFacts& f, Findings& found) {
     const std::optional<WaitingForOne> waiting = waiting_for_one(f);
     // `stragglers` determines which rank arrives last; if the two differ, what_cannot_be_said() names both.
@@ -89,7 +43,7 @@ void straggling_rank(const AdviceFacts& f, Findings& found) {
         waiting->rank, us_text(waiting->mean_us), f.a_step(),
         percent_text(f.percent_of_step(waiting->mean_us)), percent_text(100 * waiting->share), waiting->rank,
         slowness.words.empty() ? "its compute, copies and host take no longer: the cause is unknown"
-                               : "its " + slowness.words);
+                               : slowness.words);
     finding.figures = {{"rank", static_cast<double>(waiting->rank), ""},
                        {"waiting", waiting->mean_us, "us/step"},
                        {"share_for_this_rank", 100 * waiting->share, "%"}};
@@ -294,9 +248,52 @@ constexpr AdviceRule kTimeRules[] = {
 
 }  // namespace
 
-std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& f) {
+Slowness slowness_of(const AdviceFacts& f, std::size_t slow) {
+    const std::size_t ranks = f.trace.ranks.size();
+    std::array<std::vector<double>, kPathKinds> times;
+    for (auto& kind : times) kind.resize(ranks);
+    const store::DeviceEvents& device = f.trace.device;
+    const std::vector<bool> selected = selected_events(f.trace, f.replay.sources().steps, f.selection);
+    const auto kind_at = [&](PathKind kind, std::size_t rank) -> double& {
+        return times[static_cast<std::size_t>(kind)][rank];
+    };
+    std::vector<double> steps(ranks);
+    for (std::size_t r = 0; r < ranks; ++r)
+        steps[r] = static_cast<double>(std::max<std::size_t>(
+            1, selected_windows(f.replay.sources().steps.ranks[r], f.selection).size()));
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        if (!selected[i] || device.kind[i] == store::DeviceKind::communication) continue;
+        const PathKind kind =
+            device.kind[i] == store::DeviceKind::kernel ? PathKind::compute : PathKind::memcpy;
+        const std::size_t rank = device.rank[i];
+        kind_at(kind, rank) += static_cast<double>(device.end[i] - device.start[i]) * 1e-3 / steps[rank];
+    }
+    for (const RankPath& path : f.path.ranks) {
+        if (const store::RankIndex at = f.trace.rank_of_number(path.rank); at.known())
+            kind_at(PathKind::host, at.at()) = path.average_us[static_cast<std::size_t>(PathKind::host)];
+    }
+    Slowness found;
+    for (const PathKind kind : {PathKind::compute, PathKind::memcpy, PathKind::host}) {
+        std::vector<double> others;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            if (r != slow) others.push_back(kind_at(kind, r));
+        }
+        const double own = kind_at(kind, slow), usual = upper_median(others);
+        if (own <= kSlower * usual || f.percent_of_step(own) < 1) continue;
+        found.factors[static_cast<std::size_t>(kind)] = usual / own;
+        std::string_view name = kPathKindNames[static_cast<std::size_t>(kind)];
+        if (kind == PathKind::memcpy) name = "copying";
+        found.words += found.words.empty() ? "its " : ", its ";
+        found.words += usual > 0 ? fmt::format("{} takes {:.3g} times as long", name, own / usual)
+                                 : fmt::format("{} takes time, and the others' none", name);
+    }
+    return found;
+}
+
+std::optional<WaitingForOne> waiting_of_ranks(const AdviceFacts& f) {
     std::map<int, double> waited;
-    double all = 0, paths = 0;
+    double all = 0;
+    std::size_t paths = 0;
     for (const RankPath& rank : f.path.ranks) {
         if (rank.steps.empty()) continue;
         ++paths;
@@ -308,10 +305,21 @@ std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& f) {
     if (paths < 2 || all <= 0) return {};
     const auto most = std::max_element(waited.begin(), waited.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    const WaitingForOne found{all / paths, most->first, most->second / all};
-    if (f.percent_of_step(found.mean_us) <= kWaitingPercent || found.share <= kStragglerShare) return {};
+    WaitingForOne found{all / static_cast<double>(paths), most->first, most->second / all, paths};
+    const bool itself = std::any_of(f.path.ranks.begin(), f.path.ranks.end(), [&](const RankPath& rank) {
+        return rank.rank == found.rank && !rank.steps.empty();
+    });
+    found.others = paths - (itself ? 1 : 0);
+    found.others_us = most->second / static_cast<double>(found.others);
+    return found;
+}
+
+std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& f) {
+    const std::optional<WaitingForOne> found = waiting_of_ranks(f);
+    if (!found || f.percent_of_step(found->mean_us) <= kWaitingPercent || found->share <= kStragglerShare)
+        return {};
     // Of two ranks, each waits for the other half the time by chance.
-    if (paths < 3 && found.share < kStragglerShareOfTwo) return {};
+    if (found->paths < 3 && found->share < kStragglerShareOfTwo) return {};
     return found;
 }
 

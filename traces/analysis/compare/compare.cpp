@@ -253,6 +253,18 @@ Spread spread_of(std::vector<double> values) {
     return {quantile(0.5), (quantile(0.75) - quantile(0.25)) / 2};
 }
 
+std::vector<std::string> run_names(const std::vector<std::string>& files) {
+    const auto base = [](const std::string& file) {
+        const std::string name = file.substr(file.find_last_of('/') + 1);
+        return name.empty() ? file : name;
+    };
+    std::map<std::string, int> times;
+    for (const std::string& file : files) ++times[base(file)];
+    std::vector<std::string> names;
+    for (const std::string& file : files) names.push_back(times[base(file)] == 1 ? base(file) : file);
+    return names;
+}
+
 Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection) {
     return compare(traces, std::vector<Selection>(traces.size(), selection));
 }

@@ -96,6 +96,9 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
 // without those that name the output.
 std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces);
 
+// How runs are called: each file's name without its folder; with it if two would have the same name.
+std::vector<std::string> run_names(const std::vector<std::string>& files);
+
 // True if the medians' |a - b| is within the larger spread of the two runs, so that no difference can be
 // claimed.
 bool inside_spread(const RunColumn& a, const RunColumn& b);
