@@ -197,11 +197,11 @@ TEST(PanelList, NamesThePanelsInTheirOrder) {
 // Users know the keys by heart: a new panel takes a free key, wherever it is in the list.
 TEST(PanelList, PanelsKeepTheirKeys) {
     const std::vector<std::pair<const char*, const char*>> keys = {
-        {"runs", "1"},          {"timeline", "2"},      {"modules", "3"},        {"units", "4"},
-        {"memory", "5"},        {"summary", "6"},       {"operators", "7"},      {"kernels", "8"},
-        {"collectives", "9"},   {"distributed", "0"},   {"shardmap", "Shift+1"}, {"idle", "Shift+2"},
-        {"advice", "Shift+3"},  {"compare", "Shift+4"}, {"query", "Shift+5"},    {"plan", "Shift+6"},
-        {"schedule", "Shift+8"}};
+        {"runs", "1"},           {"timeline", "2"},      {"modules", "3"},        {"units", "4"},
+        {"memory", "5"},         {"summary", "6"},       {"operators", "7"},      {"kernels", "8"},
+        {"collectives", "9"},    {"distributed", "0"},   {"shardmap", "Shift+1"}, {"idle", "Shift+2"},
+        {"advice", "Shift+3"},   {"compare", "Shift+4"}, {"query", "Shift+5"},    {"plan", "Shift+6"},
+        {"schedule", "Shift+8"}, {"start", "Shift+9"}};
     for (const auto& [panel, key] : keys) {
         ASSERT_NE(find_panel(panel), nullptr) << panel;
         EXPECT_EQ(chord_text(find_panel(panel)->key), key) << panel;

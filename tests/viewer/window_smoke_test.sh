@@ -110,11 +110,11 @@ key 5
 quit
 says '"panel": "memory"'
 
-# Everything is restored, including the open file. The mouse selects the timeline: the sidebar's second icon.
+# Everything is restored, including the open file. The mouse selects the timeline: the sidebar's third icon.
 start
 says 'run.json'
 [[ -n $(xdotool search --name '^run.json - Shardscope$') ]] || fail "the title does not name the trace"
-xdotool mousemove --window "$window" 20 70
+xdotool mousemove --window "$window" 20 97
 settle
 xdotool click 1
 settle

@@ -77,7 +77,7 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     app.add_option("FILE", options.files, "Trace databases to open; several are compared");
     app.add_option("--panel", options.panel,
                    "The panel to show: " + traces::schema::joined(panels, ", ") +
-                       " (default: timeline; of a file that holds a plan and no timeline: plan)")
+                       " (default: start; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
     app.add_option("--screenshot", options.screenshot,
                    "Draw the panel to a PNG picture without a display, and exit")

@@ -13,7 +13,7 @@ namespace shardscope::viewer::app {
 
 struct Options {
     std::vector<std::string> files;
-    std::string panel = "timeline";
+    std::string panel = "start";
     std::string screenshot;    // empty: opens a window
     std::string script;        // a file of commands (script/script.h)
     bool window = false;       // the script drives a window instead of a picture in memory

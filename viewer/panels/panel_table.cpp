@@ -13,6 +13,7 @@ std::unique_ptr<model::Panel> make_timeline_panel();
 namespace shardscope::viewer::panels {
 
 // Each, like make_timeline_panel(), is defined in the panel's own file.
+std::unique_ptr<model::Panel> make_start_panel();
 std::unique_ptr<model::Panel> make_runs_panel();
 std::unique_ptr<model::Panel> make_modules_panel();
 std::unique_ptr<model::Panel> make_units_panel();
@@ -33,6 +34,9 @@ std::unique_ptr<model::Panel> make_plan_panel();
 
 namespace {
 
+constexpr Stroke kStart[] = {{Shape::line, 1, 8, 8, 1.5F}, {Shape::line, 8, 1.5F, 15, 8},
+                             {Shape::line, 3, 7, 3, 15},   {Shape::line, 13, 7, 13, 15},
+                             {Shape::line, 3, 15, 13, 15}, {Shape::box, 6.5F, 10, 9.5F, 15}};
 constexpr Stroke kRuns[] = {{Shape::box, 1, 2, 4, 5},       {Shape::line, 6, 3.5F, 15, 3.5F},
                             {Shape::box, 1, 6.5F, 4, 9.5F}, {Shape::line, 6, 8, 15, 8},
                             {Shape::box, 1, 11, 4, 14},     {Shape::line, 6, 12.5F, 15, 12.5F}};
@@ -96,6 +100,7 @@ constexpr model::Chord shift(model::Key key) {
 }
 
 constexpr PanelEntry kPanels[] = {
+    {"start", "Start", "Trace", kStart, shift(model::Key::digit_9), make_start_panel},
     {"runs", "Runs", "Trace", kRuns, {model::Key::digit_1}, make_runs_panel},
     {"timeline", "Timeline", "Trace", kTimeline, {model::Key::digit_2}, timeline::make_timeline_panel},
     {"modules", "Module View", "Model", kModules, {model::Key::digit_3}, make_modules_panel},

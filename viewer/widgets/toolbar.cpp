@@ -97,7 +97,7 @@ void draw_shown_ranks(const traces::store::Trace& trace) {
     if (said.empty()) return;
     for (const std::string& like : traces::analysis::ranks_like_it(trace))
         said += (said.ends_with('.') ? " " : ". ") + like;
-    draw::note(said);
+    draw_facts(said);
     draw::items::mark("app.shown_ranks", said);
 }
 

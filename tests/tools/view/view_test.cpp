@@ -91,22 +91,23 @@ TEST_F(ViewTest, DrawsEveryPanelWithoutADisplay) {
     EXPECT_EQ(files(), (std::set<std::string>{"root.sqlite", "linear.sqlite", "out.png"}));
 }
 
-TEST_F(ViewTest, DrawsTheTimelineWhereNoPanelIsNamed) {
+TEST_F(ViewTest, DrawsTheStartPageWhereNoPanelIsNamed) {
     ASSERT_EQ(view({root_, "--screenshot", png_}).status, 0);
     const Picture unnamed = read_png(png_);
     EXPECT_EQ(unnamed.width, 1600);
     EXPECT_EQ(unnamed.height, 900);
-    ASSERT_EQ(view({root_, "--screenshot", png_, "--panel", "timeline"}).status, 0);
+    ASSERT_EQ(view({root_, "--screenshot", png_, "--panel", "start"}).status, 0);
     EXPECT_EQ(read_png(png_).pixels, unnamed.pixels);  // and draws the same pixels twice
 }
 
 TEST_F(ViewTest, RangeChangesTheVisibleTime) {
-    ASSERT_EQ(view({root_, "--screenshot", png_}).status, 0);
+    ASSERT_EQ(view({root_, "--screenshot", png_, "--panel", "timeline"}).status, 0);
     const Picture whole = read_png(png_);
-    ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1:2.5"}).status, 0);
+    ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1:2.5", "--panel", "timeline"}).status, 0);
     const Picture milliseconds = read_png(png_);
     EXPECT_NE(milliseconds.pixels, whole.pixels);
-    ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1000us:2500us"}).status, 0);
+    ASSERT_EQ(view({root_, "--screenshot", png_, "--range", "1000us:2500us", "--panel", "timeline"}).status,
+              0);
     EXPECT_EQ(read_png(png_).pixels, milliseconds.pixels);
 }
 

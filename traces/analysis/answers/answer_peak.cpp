@@ -110,10 +110,15 @@ Answer peak_answer(const store::Trace& trace, const Selection& selection) {
     const auto unnamed =
         static_cast<double>(memory.at_peak[static_cast<std::size_t>(schema::MemoryCategory::other)]);
     const bool named = 100 * unnamed < kMostUnnamed * static_cast<double>(memory.peak_bytes);
-    answer.says =
-        fmt::format("Rank {} peaks{} at {}{}{}: {}.", memory.rank, explained.size() > 1 ? " highest," : "",
-                    bytes_text(memory.peak_bytes), on_what(space), moment_text(most->moment),
-                    named ? largest_categories(memory.at_peak, memory.peak_bytes) : largest_holder(memory));
+    const bool alike = std::all_of(explained.begin(), explained.end(), [&](const RankExplanation& rank) {
+        return rank.memory.peak_bytes == memory.peak_bytes;
+    });
+    const std::string who = explained.size() == 1 ? fmt::format("Rank {} peaks", memory.rank)
+                            : alike               ? fmt::format("Each of {} ranks peaks", explained.size())
+                                                  : fmt::format("Rank {} peaks highest,", memory.rank);
+    answer.says = fmt::format(
+        "{} at {}{}{}: {}.", who, bytes_text(memory.peak_bytes), on_what(space), moment_text(most->moment),
+        named ? largest_categories(memory.at_peak, memory.peak_bytes) : largest_holder(memory));
     answer.figures = {{"peak", static_cast<double>(memory.peak_bytes), "bytes"}};
     for (std::size_t c = 0; c < memory.at_peak.size(); ++c) {
         if (memory.at_peak[c] > 0) {

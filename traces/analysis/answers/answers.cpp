@@ -30,6 +30,15 @@ std::string_view asks(const Answer& answer) {
     return "";
 }
 
+std::string headline(const Answer& answer) {
+    if (answer.figures.empty()) return "";
+    if (answer.question == Question::late) return answer.rank >= 0 ? fmt::format("Rank {}", answer.rank) : "";
+    const AdviceFigure& first = answer.figures.front();
+    const std::string less = answer.question == Question::change ? "-" : "";
+    return less + (first.unit == "bytes" ? bytes_text(static_cast<std::int64_t>(first.value))
+                                         : us_text(first.value));
+}
+
 RunAnswers answers(const AdviceFacts& facts, const AdviceReport& advice, const Selection& selection) {
     RunAnswers run;
     if (facts.warm_up) run.notes.push_back(sentence(*facts.warm_up));

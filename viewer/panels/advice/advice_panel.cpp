@@ -16,6 +16,7 @@
 #include "viewer/model/session.h"
 #include "viewer/panels/advice/advice_rows.h"
 #include "viewer/theme/theme.h"
+#include "viewer/widgets/card.h"
 #include "viewer/widgets/toolbar.h"
 
 namespace shardscope::viewer::panels {
@@ -105,30 +106,12 @@ class AdvicePanel final : public model::Panel {
 
   private:
     void draw_card(model::Session& session, const Finding& finding) {
-        const float font = ImGui::GetFontSize(), pad = font * 0.8F;
         const theme::Color color = weight_color(finding.weight);
-        ImDrawList* draw = ImGui::GetWindowDrawList();
-        const ImVec2 at = ImGui::GetCursorScreenPos();
-        const float width = ImGui::GetContentRegionAvail().x;
-        // The background is drawn once the card's height is known, below its contents.
-        draw->ChannelsSplit(2);
-        draw->ChannelsSetCurrent(1);
-        ImGui::PushID(finding.id.data(), finding.id.data() + finding.id.size());
-        ImGui::SetCursorScreenPos({at.x + pad * 1.4F, at.y + pad * 0.8F});
-        ImGui::BeginGroup();
-        draw_head(session, finding, color, at.x + width - pad);
-        draw_body(finding, at.x + width - pad);
-        ImGui::EndGroup();
-        ImGui::PopID();
-        const float bottom = ImGui::GetItemRectMax().y + pad * 0.8F;
-        draw->ChannelsSetCurrent(0);
-        draw->AddRectFilled(at, {at.x + width, bottom}, theme::surface(), font * 0.3F);
-        draw->AddRectFilled(at, {at.x + font * 0.3F, bottom}, color, font * 0.15F);
-        draw->ChannelsMerge();
-        draw::items::place(fmt::format("advice.{}", finding.id), at, {at.x + width, bottom},
-                           fmt::format("{}: {}", finding.title, finding.what));
-        ImGui::SetCursorScreenPos({at.x, bottom + font * 0.6F});
-        ImGui::Dummy({1, 0});
+        widgets::draw_card(fmt::format("advice.{}", finding.id),
+                           fmt::format("{}: {}", finding.title, finding.what), color, [&](float right) {
+                               draw_head(session, finding, color, right);
+                               draw_body(finding, right);
+                           });
     }
 
     void draw_head(model::Session& session, const Finding& finding, theme::Color color, float right) {
