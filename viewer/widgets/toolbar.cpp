@@ -101,9 +101,9 @@ void draw_shown_ranks(const traces::store::Trace& trace) {
     draw::items::mark("app.shown_ranks", said);
 }
 
-void draw_facts(std::string_view facts, bool dimmed) {
-    const float room = ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
-    const auto width = [&](std::size_t from, std::size_t to) {
+void draw_facts(std::string_view facts, bool dimmed, float width) {
+    const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
+    const auto width_of = [&](std::size_t from, std::size_t to) {
         return ImGui::CalcTextSize(facts.data() + from, facts.data() + to).x;
     };
     ImGui::PushStyleColor(ImGuiCol_Text, dimmed ? theme::text_dim() : theme::text());
@@ -112,7 +112,7 @@ void draw_facts(std::string_view facts, bool dimmed) {
         std::size_t to = from, end = from;  // as many words as fit, at least one
         while (end < facts.size()) {
             end = std::min(facts.find(' ', end + 1), facts.size());
-            if (to > from && width(from, end) > room) break;
+            if (to > from && width_of(from, end) > room) break;
             to = end;
         }
         ImGui::SetCursorPosX(left);

@@ -8,7 +8,6 @@
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/communication/stopped.h"
 #include "traces/store/columns/trace.h"
-#include "traces/store/grouped.h"
 
 namespace shardscope::traces::analysis {
 namespace {
@@ -82,9 +81,9 @@ Answer late_answer(const AdviceFacts& f) {
             answer.says = "No rank is late: the run has one rank.";
             return answer;
         }
-        const std::string which =
-            ranks > 1 ? fmt::format("one of {} ranks", ranks)
-                      : store::counted(static_cast<std::int64_t>(f.trace.ranks.size()), "rank", "ranks");
+        const std::string which = ranks > 1               ? fmt::format("one of {} ranks", ranks)
+                                  : f.trace.ranks.empty() ? "no rank"
+                                                          : "one rank";
         return unknown_answer(Question::late,
                               fmt::format("Which rank is late is unknown, because the trace has {}.", which));
     }

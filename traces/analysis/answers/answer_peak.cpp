@@ -10,7 +10,6 @@
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "traces/store/columns/trace.h"
-#include "traces/store/grouped.h"
 
 namespace shardscope::traces::analysis {
 namespace {

@@ -132,11 +132,7 @@ class StartPanel final : public model::Panel {
         ImGui::BeginGroup();
         ImGui::PushTextWrapPos(text_to - ImGui::GetWindowPos().x + ImGui::GetScrollX());
         draw::text_dim(asks(answer));
-        if (answer.known) {
-            draw::text(unbroken(answer.says));
-        } else {
-            draw::text_dim(unbroken(answer.says));
-        }
+        widgets::draw_facts(unbroken(answer.says), !answer.known, text_to - text_from);
         if (!answer.setting.empty()) draw::text_in(theme::good(), answer.setting);
         ImGui::PopTextWrapPos();
         ImGui::EndGroup();
