@@ -60,9 +60,10 @@ TEST(Answers, NameTheLateRankHowLongTheOthersWaitAndWhy) {
     const Answer late = answer_to(*run_of({}), Question::late);
     EXPECT_EQ(late.rank, 2);
     EXPECT_EQ(late.says,
-              "Rank 2 is late: the other 3 ranks wait 400.0 us per step (43.5 %) for it, because its compute "
-              "takes 1.8 times as long.");
-    EXPECT_DOUBLE_EQ(figure(late, "others_wait"), 400);
+              "Rank 2 is late: the other 3 ranks wait in communication for 420.0 us per step "
+              "(45.7 %), rank 2 for 20.0 us, because its compute takes 1.8 times as long.");
+    EXPECT_DOUBLE_EQ(figure(late, "exposed_on_others"), 420);
+    EXPECT_DOUBLE_EQ(figure(late, "share_of_waiting"), 100);
     EXPECT_EQ(late.command, "stragglers");
     const Answer change = answer_to(*run_of({}), Question::change);
     EXPECT_EQ(change.rule, "straggler");
@@ -72,7 +73,7 @@ TEST(Answers, NameTheLateRankHowLongTheOthersWaitAndWhy) {
 
 TEST(Answers, OfTwoRanksTheOtherWaits) {
     EXPECT_THAT(answer_to(*run_of({.ranks = 2, .late = 0}), Question::late).says,
-                StartsWith("Rank 0 is late: the other rank waits 400.0 us per step (43.5 %) for it"));
+                StartsWith("Rank 0 is late: the other rank waits in communication for 420.0 us per step "));
 }
 
 TEST(Answers, NoRankIsLateIfNoneWaits) {
@@ -90,7 +91,8 @@ TEST(Answers, TellWaitingFromTransfersInExposedCommunication) {
     EXPECT_THAT(exposed.says,
                 AllOf(StartsWith("No compute hides 320.0 us of communication per step ("),
                       HasSubstr("only 20.0 us of it are transfers, the rest is waiting for other ranks"),
-                      HasSubstr("which module waits is unknown, because the trace has no FSDP units")));
+                      HasSubstr("), most in all_gather; "),
+                      HasSubstr("Which module waits is unknown, because the trace has no FSDP units")));
 }
 
 // A unit's gather of 200 us, of which compute hides the first 50; then its forward.

@@ -102,6 +102,17 @@ TEST_F(ViewScripts, PanelsShowWhatTheToolPrints) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewScripts, StartSaysWhatTheVerbAnswers) {
+    const json report = ask({"answers", kLinear, kRoot});
+    Words words;
+    for (const json& answer : report["compared"])
+        words["compared." + text(answer["question"])] = text(answer["answer"]);
+    for (const json& answer : report["runs"][0]["answers"])
+        words[text(answer["question"])] = text(answer["answer"]);
+    const Outcome outcome = run("start.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 // The first node of this name in a module tree, and its path.
 const json* find_module(const json& modules, const std::string& name, std::string& path) {
     for (const json& node : modules) {

@@ -140,9 +140,6 @@ struct WaitingForOne {
     int rank = 0;           // the number of the rank that is waited for most
     double share = 0;       // of the waiting
     std::size_t paths = 0;  // number of ranks with a path
-    // The other ranks with a path, and how long one of them waits for that rank, mean per step.
-    std::size_t others = 0;
-    double others_us = 0;
 };
 // None if fewer than two ranks have a path, or no rank waits.
 std::optional<WaitingForOne> waiting_of_ranks(const AdviceFacts& facts);

@@ -305,13 +305,7 @@ std::optional<WaitingForOne> waiting_of_ranks(const AdviceFacts& f) {
     if (paths < 2 || all <= 0) return {};
     const auto most = std::max_element(waited.begin(), waited.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    WaitingForOne found{all / static_cast<double>(paths), most->first, most->second / all, paths};
-    const bool itself = std::any_of(f.path.ranks.begin(), f.path.ranks.end(), [&](const RankPath& rank) {
-        return rank.rank == found.rank && !rank.steps.empty();
-    });
-    found.others = paths - (itself ? 1 : 0);
-    found.others_us = most->second / static_cast<double>(found.others);
-    return found;
+    return WaitingForOne{all / static_cast<double>(paths), most->first, most->second / all, paths};
 }
 
 std::optional<WaitingForOne> waiting_for_one(const AdviceFacts& f) {

@@ -7,6 +7,7 @@
 #include "traces/analysis/answers/answer_parts.h"
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/communication/stopped.h"
+#include "traces/analysis/time/overlap.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -45,22 +46,45 @@ Answer late_on_hosts(const AdviceFacts& f) {
     return answer;
 }
 
+// Exposed communication per step, with waiting.
+struct ExposedByRank {
+    double others_us = 0, own_us = 0;  // mean of the other ranks, and of this one
+    std::size_t others = 0;
+};
+ExposedByRank exposed_by_rank(const AdviceFacts& f, int rank) {
+    ExposedByRank found;
+    for (const RankOverlap& overlap : overlap_report(f.trace, f.selection).ranks) {
+        const double us = overlap.mean_us(overlap.sum.exposed_communication);
+        if (overlap.rank == rank) {
+            found.own_us = us;
+        } else if (!overlap.steps.empty()) {
+            found.others_us += us;
+            ++found.others;
+        }
+    }
+    if (found.others > 0) found.others_us /= static_cast<double>(found.others);
+    return found;
+}
+
 Answer late_rank(const AdviceFacts& f, const WaitingForOne& waiting) {
     Answer answer{.question = Question::late, .command = "stragglers", .rank = waiting.rank};
     const store::RankIndex at = f.trace.rank_of_number(waiting.rank);
     const std::string words = at.known() ? slowness_of(f, at.at()).words : "";
-    const std::string others = waiting.others == 1 ? "the other rank waits"
-                                                   : fmt::format("the other {} ranks{} wait", waiting.others,
+    const ExposedByRank exposed = exposed_by_rank(f, waiting.rank);
+    const std::string others = exposed.others == 1 ? "the other rank waits"
+                                                   : fmt::format("the other {} ranks{} wait", exposed.others,
                                                                  shows_some_ranks(f.trace) ? " shown" : "");
     answer.says = fmt::format(
-        "Rank {} is late: {} {}{} ({}) for it, {}.", waiting.rank, others, us_text(waiting.others_us),
-        f.a_step(), percent_text(f.percent_of_step(waiting.others_us)),
+        "Rank {} is late: {} in communication for {}{} ({}), rank {} for {}, {}.", waiting.rank, others,
+        us_text(exposed.others_us), f.a_step(), percent_text(f.percent_of_step(exposed.others_us)),
+        waiting.rank, us_text(exposed.own_us),
         words.empty() ? "and why is unknown: its compute, copies and host take no longer than theirs"
                       : "because " + words);
     answer.figures = {{"rank", static_cast<double>(waiting.rank), ""},
-                      {"others_wait", waiting.others_us, per(f)},
-                      {"share_of_step", f.percent_of_step(waiting.others_us), "%"},
-                      {"share_of_all_waiting", 100 * waiting.share, "%"}};
+                      {"exposed_on_others", exposed.others_us, per(f)},
+                      {"exposed_on_rank", exposed.own_us, per(f)},
+                      {"share_of_step", f.percent_of_step(exposed.others_us), "%"},
+                      {"share_of_waiting", 100 * waiting.share, "%"}};
     return answer;
 }
 

@@ -67,6 +67,10 @@ WorstUnit worst_of(const UnitsReport& units) {
     return worst;
 }
 
+std::string in_phase(const UnitPhase& row) {
+    return row.phase == schema::Phase::none ? "" : fmt::format(" in the {}", name(row.phase));
+}
+
 // "Of 7 units, most exposed is the gather of blocks.3 in the backward (4.1 ms), for which that module waits
 // 3.2 ms."
 std::string unit_sentence(const AdviceFacts& f, const WorstUnit& worst) {
@@ -77,16 +81,16 @@ std::string unit_sentence(const AdviceFacts& f, const WorstUnit& worst) {
         if (row.name != kNoUnit) names.insert(row.name);
     }
     std::string text =
-        fmt::format(" Of {}, most exposed is the {} of {} in the {} ({})",
+        fmt::format(" Of {}, most exposed is the {} of {}{} ({})",
                     store::counted(static_cast<std::int64_t>(names.size()), "unit", "units"),
-                    gather ? "gather" : "reduction", shown(worst.exposed->name), name(worst.exposed->phase),
+                    gather ? "gather" : "reduction", shown(worst.exposed->name), in_phase(*worst.exposed),
                     us_text(f.per_step_us(gather ? costs.gather_exposed_ns : costs.reduce_exposed_ns)));
     if (worst.waits == nullptr) return text + "; no unit's compute waits for a gather.";
     const std::string waited = us_text(f.per_step_us(worst.waits->sum.wait_ns));
     if (gather && worst.waits == worst.exposed)
         return text + fmt::format(", for which that module waits {}.", waited);
-    return text + fmt::format("; longest waits {} in the {}, {} for its gather.", shown(worst.waits->name),
-                              name(worst.waits->phase), waited);
+    return text + fmt::format("; longest waits {}{}, {} for its gather.", shown(worst.waits->name),
+                              in_phase(*worst.waits), waited);
 }
 
 // The operation with the most exposed time.
@@ -198,7 +202,10 @@ Answer exposed_answer(const AdviceFacts& f, const RunColumn& run) {
                                   us_text(run.communication_us), run.stepped ? " per step" : "", us_text(us));
         return answer;
     }
-    answer.says = fmt::format("No compute hides {} of communication{}", us_text(us), share_text(us, run));
+    const OperationStats* operation = worst_operation(run);
+    answer.says =
+        fmt::format("No compute hides {} of communication{}{}", us_text(us), share_text(us, run),
+                    operation != nullptr ? fmt::format(", most in {}", name(operation->operation)) : "");
     if (f.exposed.all_us < us / 2) {
         answer.says += fmt::format("; only {} of it are transfers, the rest is waiting for other ranks",
                                    us_text(f.exposed.all_us));
@@ -215,12 +222,8 @@ Answer exposed_answer(const AdviceFacts& f, const RunColumn& run) {
         }
         return answer;
     }
-    if (const OperationStats* operation = worst_operation(run)) {
-        answer.command = "collectives";
-        answer.says += fmt::format(
-            " Most of it is {}; which module waits is unknown, because the trace has no FSDP units.",
-            name(operation->operation));
-    }
+    answer.command = "collectives";
+    answer.says += " Which module waits is unknown, because the trace has no FSDP units.";
     return answer;
 }
 

@@ -26,7 +26,7 @@ using traces::analysis::AdvicePlace;
 using traces::analysis::Answer;
 using traces::analysis::RunAnswers;
 
-constexpr float kHeadline = 9;          // the width of the figures' column, in font sizes
+constexpr float kHeadline = 9.8F;       // the width of the figures' column, in font sizes
 constexpr float kRoomForHeadline = 45;  // the narrowest card that has one
 
 // Opens the panel with the evidence, with the rank and the unit that the answer is about.
