@@ -20,13 +20,23 @@ Allocator::~Allocator() {
     for (const auto& block : blocks_) device_.give_back(rank_, block->space, block->data);
 }
 
-// The order of the stream itself protects a reuse there; any other stream must be past its last use. A
-// poisoned block belongs to no stream.
-bool Allocator::reusable(const MemoryBlock& block, plan::Stream stream) const {
-    for (std::size_t s = 0; s < plan::kStreams; ++s) {
-        if (static_cast<int>(s) == static_cast<int>(stream)) continue;
-        if (!device_.happened({streams_[s], block.last_use[s]})) return false;
+// The first stream from `first_stream` on that may still use the block; -1: none.
+int Allocator::first_unfinished(const MemoryBlock& block, int first_stream) const {
+    for (int s = first_stream; s < plan::kStreams; ++s) {
+        const auto i = static_cast<std::size_t>(s);
+        if (!device_.happened({streams_[i], block.last_use[i]})) return s;
     }
+    return -1;
+}
+
+// The order of the stream itself protects a reuse there; any other stream must be past its last use. A
+// poisoned block belongs to no stream. What settle() has found need not be asked again: a large pool has many
+// blocks that are still in use.
+bool Allocator::reusable(const MemoryBlock& block, plan::Stream stream) const {
+    const int own = static_cast<int>(stream);
+    if (block.lingers_for >= 0 &&
+        (block.lingers_for != own || first_unfinished(block, own + 1) >= 0))
+        return false;
     return device_.happened({options_.poison_stream, block.last_poison});
 }
 
@@ -38,7 +48,7 @@ MemoryBlock* Allocator::allocate(std::int64_t bytes, plan::MemorySpace space, pl
     grew_ = block == nullptr;
     if (!block) block = grow(size, space);
     Counts& counts = count(space);
-    if (std::exchange(block->lingering, false)) counts.active -= block->bytes;
+    if (std::exchange(block->lingers_for, -1) >= 0) counts.active -= block->bytes;
     ++block->turn;
     block->bytes = bytes;
     counts.allocated += bytes;
@@ -128,24 +138,24 @@ void Allocator::release(MemoryBlock* block) {
 
 // Keeps the block active until the streams from `first_stream` on have passed its last use, one after the
 // other.
-void Allocator::linger(MemoryBlock* block, std::size_t first_stream) {
-    for (std::size_t s = first_stream; s < plan::kStreams; ++s) {
-        if (device_.happened({streams_[s], block->last_use[s]})) continue;
-        block->lingering = true;
-        lingering_[s].push({block->last_use[s], block->turn, block});
+void Allocator::linger(MemoryBlock* block, int first_stream) {
+    block->lingers_for = first_unfinished(*block, first_stream);
+    if (block->lingers_for < 0) {
+        count(block->space).active -= block->bytes;
         return;
     }
-    block->lingering = false;
-    count(block->space).active -= block->bytes;
+    const auto s = static_cast<std::size_t>(block->lingers_for);
+    lingering_[s].push({block->last_use[s], block->turn, block});
 }
 
 void Allocator::settle() {
-    for (std::size_t s = 0; s < plan::kStreams; ++s) {
-        Lingerers& lingerers = lingering_[s];
-        while (!lingerers.empty() && device_.happened({streams_[s], lingerers.top().sequence})) {
+    for (int s = 0; s < plan::kStreams; ++s) {
+        const auto i = static_cast<std::size_t>(s);
+        Lingerers& lingerers = lingering_[i];
+        while (!lingerers.empty() && device_.happened({streams_[i], lingerers.top().sequence})) {
             const Lingerer first = lingerers.top();
             lingerers.pop();
-            if (first.turn == first.block->turn && first.block->lingering) linger(first.block, s + 1);
+            if (first.turn == first.block->turn && first.block->lingers_for == s) linger(first.block, s + 1);
         }
     }
 }

@@ -30,8 +30,9 @@ struct MemoryBlock {
     // Used by the allocator only:
     std::int64_t bytes = 0;  // requested by the buffer that has it, or had it last
     std::uint32_t turn = 0;  // counts its allocations and frees
-    bool lingering = false;  // freed, counted as active
-    std::size_t index = 0;   // in the allocator's list
+    // Freed and counted as active: the first stream whose last use is not over yet; -1: none.
+    int lingers_for = -1;
+    std::size_t index = 0;  // in the allocator's list
 };
 
 // Thrown when run.memory_limit is reached (what() says so) or the system has no more memory.
@@ -95,13 +96,14 @@ class Allocator {
     Counts& count(plan::MemorySpace space) { return counts_[static_cast<std::size_t>(space)]; }
     const Counts& count(plan::MemorySpace space) const { return counts_[static_cast<std::size_t>(space)]; }
     bool reusable(const MemoryBlock& block, plan::Stream stream) const;
+    int first_unfinished(const MemoryBlock& block, int first_stream) const;
     MemoryBlock* take_cached(std::int64_t size, plan::MemorySpace space, plan::Stream stream);
     MemoryBlock* grow(std::int64_t size, plan::MemorySpace space);
     bool has_room(std::int64_t size, plan::MemorySpace space) const;
     std::byte* from_system(std::int64_t size, plan::MemorySpace space) const;
     void give_back_cached(plan::MemorySpace space, std::int64_t size);
     void release(MemoryBlock* block);
-    void linger(MemoryBlock* block, std::size_t first_stream);
+    void linger(MemoryBlock* block, int first_stream);
     void poison(MemoryBlock* block);
 
     device::MemoryDevice& device_;

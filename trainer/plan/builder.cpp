@@ -230,6 +230,8 @@ Plan PlanBuilder::take() {
         throw std::logic_error(
             "a Plan was taken while one of its tensors was still referenced, so it would never be freed");
     }
+    plan_.ops.shrink_to_fit();  // a Program keeps it, and those of all places of a pipeline
+    plan_.buffers.shrink_to_fit();
     return std::move(plan_);
 }
 

@@ -58,25 +58,27 @@ std::unique_ptr<Parallelism> make_parallelism(const job::Job& job, const model::
 }  // namespace
 
 Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose)
-    : Program(job, std::move(workload), purpose, 0) {
+    : Program(job, std::move(workload), purpose, 0, nullptr) {
     if (mesh().pipeline > 1) throw std::logic_error("the roles of a pipeline need a workload each");
     add_units_of(*this);
 }
 
-Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose, 0) {
+Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose, 0, nullptr) {
     for (int r = 1; r < mesh().pipeline; ++r)
-        others_.push_back(std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r)));
+        others_.push_back(std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages())));
     add_units_of(*this);
     for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
     check_messages();
 }
 
-Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role)
+Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
+                 const Stages* of_another)
     : job_(job_for(job, purpose)),
       role_(role),
       workload_(std::move(workload)),
       tree_(number_modules(wrap_model(job_, *workload_))),
-      stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role)) : std::nullopt),
+      stages_(job_.parallel.pipeline > 1 ? std::optional(make_stages(job_, tree_, role, of_another))
+                                         : std::nullopt),
       parallelism_(make_parallelism(job_, tree_)),
       purpose_(purpose) {
     make_plans();

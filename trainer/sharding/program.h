@@ -98,7 +98,8 @@ class Program {
                         // again
         plan::Tensor output, input, target, loss;
     };
-    Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role);
+    Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpose purpose, int role,
+            const Stages* of_another);
     void make_plans();
     void add_units_of(Program& role);
     void check_messages() const;

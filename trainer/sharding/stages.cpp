@@ -249,15 +249,18 @@ const model::Parameter* Stages::tied() const {
     return nullptr;
 }
 
-Stages make_stages(const job::Job& job, model::ModuleTree& tree, int place) {
-    const pipeline::Schedule computes =
-        job.parallel.schedule.ends_with(".csv") ? schedule_of_file(job) : named_schedule(job);
+Stages make_stages(const job::Job& job, model::ModuleTree& tree, int place, const Stages* of_another) {
     Stages stages;
+    if (of_another) stages = *of_another;
     stages.layers = parent_of_layers(*tree.root);
     if (stages.layers == nullptr) throw std::logic_error("the model has no layers to divide among stages");
-    stages.ranges = cut(job, Layers(*stages.layers), computes.stages());
-    stages.schedule = lower(computes, {.fsdp = job.parallel.mode == job::ParallelMode::fsdp});
-    if (job.model.tied_embeddings) refuse_tied(job, stages);
+    if (!of_another) {
+        const pipeline::Schedule computes =
+            job.parallel.schedule.ends_with(".csv") ? schedule_of_file(job) : named_schedule(job);
+        stages.ranges = cut(job, Layers(*stages.layers), computes.stages());
+        stages.schedule = lower(computes, {.fsdp = job.parallel.mode == job::ParallelMode::fsdp});
+        if (job.model.tied_embeddings) refuse_tied(job, stages);
+    }
     tree.held.clear();
     tree.stages.assign(tree.parameters.size(), -1);
     for (const int stage : stages.schedule.stages_of(place)) {
