@@ -22,6 +22,15 @@ inline job::Job planned_job(const std::string& more, const std::vector<job::Over
     return parse_job(planned_toml(more), "job.toml", settings);
 }
 
+// Nodes of two devices with a slow link between them.
+inline sim::Cluster two_a_node(double memory) {
+    sim::Cluster cluster = round_cluster(2);
+    cluster.intra.bandwidth = 1e12;
+    cluster.inter.bandwidth = 1e10;
+    cluster.device.memory = memory;
+    return cluster;
+}
+
 // A job with the cluster of round figures in sim_testing.h.
 class Planned {
   public:

@@ -21,15 +21,6 @@ using namespace testing;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
-// Nodes of two devices with a slow link between them; a GPT whose matmuls count.
-sim::Cluster two_a_node(double memory) {
-    sim::Cluster cluster = round_cluster(2);
-    cluster.intra.bandwidth = 1e12;
-    cluster.inter.bandwidth = 1e10;
-    cluster.device.memory = memory;
-    return cluster;
-}
-
 class Searched {
   public:
     explicit Searched(double memory) : planned_("", two_a_node(memory)) {

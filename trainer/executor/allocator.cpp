@@ -34,8 +34,7 @@ int Allocator::first_unfinished(const MemoryBlock& block, int first_stream) cons
 // blocks that are still in use.
 bool Allocator::reusable(const MemoryBlock& block, plan::Stream stream) const {
     const int own = static_cast<int>(stream);
-    if (block.lingers_for >= 0 &&
-        (block.lingers_for != own || first_unfinished(block, own + 1) >= 0))
+    if (block.lingers_for >= 0 && (block.lingers_for != own || first_unfinished(block, own + 1) >= 0))
         return false;
     return device_.happened({options_.poison_stream, block.last_poison});
 }

@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "trainer/job/strategy.h"
+#include "trainer/pipeline/lower.h"
 #include "trainer/pipeline/schedule_table.h"
 #include "trainer/pipeline/walk.h"
 #include "trainer/planner/anatomy.h"
 #include "trainer/planner/key_names.h"
+#include "trainer/planner/pieces.h"
 #include "trainer/sharding/job_mesh.h"
-#include "trainer/sharding/program.h"
-#include "trainer/sim/costs.h"
-#include "trainer/sim/simulator.h"
+#include "trainer/sharding/values.h"
+#include "trainer/sim/rank_classes.h"
 
 namespace shardscope::trainer::planner {
 
@@ -25,123 +26,49 @@ using pipeline::ActionKind;
 
 constexpr std::int64_t kFp32Bytes = 4;
 
-// The actions of a stage: forward, backward (or its input's part) and the weights' part.
-enum Part : std::size_t { kForward, kBackward, kWeight, kActions };
-
-constexpr Part part_of(ActionKind kind) {
-    return kind == ActionKind::forward ? kForward : kind == ActionKind::backward_weight ? kWeight : kBackward;
-}
-
-// What one action does for a piece of the model.
-struct Work {
-    double kernels = 0;                                                                 // seconds
-    std::map<std::tuple<plan::Group, plan::Operation, std::int64_t>, int> collectives;  // with their bytes
-};
-
-struct Piece {
-    std::array<Work, kActions> work;
-    std::int64_t saved = 0;     // bytes from the forward to the backward
-    std::int64_t elements = 0;  // of parameters
-};
-
-}  // namespace
-
-struct LowerBounds::Parts {
-    Piece first, layer, last;
-};
-
-namespace {
-
-using Parts = LowerBounds::Parts;
-
-// Two layers of the job on two places, without other data axes than the one that divides experts.
-job::Job small_job(job::Job job, bool splits) {
-    job.run.ranks = 2 * job.model_ranks() / job.parallel.pipeline * job.parallel.expert;
-    job.model.layers = 2;
-    job.model.tied_embeddings = false;
-    job.parallel.pipeline = 2;
-    job.parallel.virtual_stages = 1;
-    job.parallel.schedule = splits ? "zb_h1" : "1f1b";
-    job.train.accumulation = 2;
-    job.train.accumulation_sync = false;
-    job.train.validate_every = 0;
-    job.data.validation = 0;
-    job.checkpoint = {};
-    if (traits(job.fsdp.sharding_strategy).shards) {
-        job.fsdp.sharding_strategy = job::ShardingStrategy::full_shard;
-        job.fsdp.shard_group = 0;
-    }
-    return job;
-}
-
-// By module: whether it is a layer or inside one.
-std::vector<bool> in_layers(const model::ModuleTree& tree) {
-    std::vector<bool> inside(tree.modules.size());
-    for (std::size_t i = 0; i < inside.size(); ++i) {
-        for (int m = static_cast<int>(i); m >= 0; m = tree.parents[static_cast<std::size_t>(m)])
-            inside[i] = inside[i] || tree.modules[static_cast<std::size_t>(m)]->is_layer;
-    }
-    return inside;
-}
-
-// Adds what the first micro-batch of a place does: a layer and `outer`.
-void count(const sharding::Program& role, const sim::Costs& costs, Piece& layer, Piece& outer) {
-    const std::vector<bool> inside = in_layers(role.modules());
-    const auto piece = [&](int module) -> Piece& {
-        return module >= 0 && inside[static_cast<std::size_t>(module)] ? layer : outer;
-    };
-    for (const model::Parameter* parameter : role.modules().held)
-        piece(role.modules().owners[static_cast<std::size_t>(parameter->id)]).elements +=
-            parameter->elements();
-    const plan::Plan& step = role.step(role.warm_up_steps());
-    std::vector<pipeline::Action> open;  // the action whose range is open, if one is
-    int depth = 0;
-    for (const plan::Op& op : step.ops) {
-        const bool pushes = op.kind == plan::OpKind::push_range;
-        if (const std::string_view range = pushes ? range_of(step, op) : ""; open.empty()) {
-            if (!range.starts_with("PP:") || !pipeline::parse_cell(range.substr(3), open).empty()) continue;
-            depth = 0;
-        }
-        depth += pushes ? 1 : op.kind == plan::OpKind::pop_range ? -1 : 0;
-        const pipeline::Action action = open.front();
-        if (depth == 0) open.clear();
-        if (!is_compute(action.kind) || action.micro_batch > 0) continue;
-        Piece& own = piece(op.module);
-        Work& work = own.work[part_of(action.kind)];
-        if (op.kind == plan::OpKind::kernel && op.stream == plan::Stream::compute) {
-            work.kernels += costs.on_device(step, op);
-        } else if (op.kind == plan::OpKind::collective && op.stream == plan::Stream::compute &&
-                   op.collective().group == plan::Group::tensor) {
-            ++work.collectives[{op.collective().group, op.collective().operation, op.bytes}];
-        } else if (op.kind == plan::OpKind::allocate || op.kind == plan::OpKind::free) {
-            const plan::Buffer& buffer = step.buffers[static_cast<std::size_t>(op.args[0].buffer)];
-            if (action.kind == ActionKind::forward && buffer.category == plan::MemoryCategory::activations)
-                piece(buffer.module).saved +=
-                    op.kind == plan::OpKind::allocate ? buffer.bytes : -buffer.bytes;
-        }
-    }
-}
-
-// The seconds of a piece's actions on the job's mesh.
-class Seconds {
+// The times of a job's messages and collectives on its mesh, for rank 0 and those that it waits for.
+class Links {
   public:
-    Seconds(const job::Job& job, const sim::Cluster& cluster)
+    Links(const job::Job& job, const sim::Cluster& cluster)
         : mesh_(sharding::mesh_of(job)), cluster_(cluster) {
         // A slow link of one node slows others only if they wait for it.
         for (const job::SlowLink& slow : job.sim.slow_links)
             if (slow.node < 0) slow_links_.push_back(slow);
     }
-    double of(const Work& work) const {
-        double seconds = work.kernels;
+    const plan::Mesh& mesh() const { return mesh_; }
+    // Of a piece's action: the kernels and the collectives between them, or the messages of the ring beside
+    // them.
+    double seconds(const Work& work) const {
+        double between = work.kernels, beside = 0;
         for (const auto& [key, count] : work.collectives) {
             const auto& [group, operation, bytes] = key;
-            seconds += count * collective_seconds(cluster_, spread_of(mesh_, group, 0, cluster_, slow_links_),
+            between += count * collective_seconds(cluster_, spread_of(mesh_, group, 0, cluster_, slow_links_),
                                                   operation, bytes);
         }
-        return seconds;
+        for (const auto& [bytes, count] : work.ring) beside += count * slowest_in_ring(bytes);
+        return std::max(between, beside);
+    }
+    // From one place of a pipeline to another.
+    double message(int from, int to, std::int64_t bytes) const {
+        return from == to ? 0
+                          : between(mesh_.member(plan::Group::pipeline, 0, from),
+                                    mesh_.member(plan::Group::pipeline, 0, to), bytes);
     }
 
   private:
+    double between(int from, int to, std::int64_t bytes) const {
+        return collective_seconds(cluster_, spread_of(mesh_, {from, to}, cluster_, slow_links_),
+                                  plan::Operation::send, bytes);
+    }
+    double slowest_in_ring(std::int64_t bytes) const {
+        double slowest = 0;
+        for (int place = 0; place < mesh_.size(plan::Group::context); ++place) {
+            const int rank = mesh_.member(plan::Group::context, 0, place);
+            slowest = std::max(slowest, between(rank, mesh_.neighbour(plan::Group::context, rank, 1), bytes));
+        }
+        return slowest;
+    }
+
     plan::Mesh mesh_;
     const sim::Cluster& cluster_;
     std::vector<job::SlowLink> slow_links_;
@@ -165,61 +92,167 @@ pipeline::Schedule schedule_of(const job::Job& job) {
     return schedule;
 }
 
-// The end of the last action, if a stage's actions take `seconds`.
-double longest_path(const pipeline::Schedule& schedule,
-                    const std::vector<std::array<double, kActions>>& seconds) {
+// What a stage does and keeps.
+struct StageFigures {
+    std::array<double, kParts> seconds{};
+    std::int64_t saved = 0, left_for_weights = 0;  // bytes of a micro-batch (Piece)
+    std::int64_t elements = 0, experts = 0;        // of parameters (Piece)
+
+    void add(const Piece& piece, int times, const Links& links) {
+        if (times == 0) return;
+        for (std::size_t part = 0; part < kParts; ++part)
+            seconds[part] += times * links.seconds(piece.work[part]);
+        saved += times * piece.saved;
+        left_for_weights += times * piece.left_for_weights;
+        elements += times * piece.elements;
+        experts += times * piece.experts;
+    }
+};
+using Figures = std::vector<StageFigures>;  // by stage
+
+Figures figures_of(const job::Job& job, const Pieces& pieces, int stages, const Links& links) {
+    Figures all(static_cast<std::size_t>(stages));
+    const int layers = job.model.layers;
+    for (int s = 0; s < stages; ++s) {
+        StageFigures& own = all[static_cast<std::size_t>(s)];
+        own.add(pieces.layer, layers / stages + (s < layers % stages ? 1 : 0), links);
+        if (s == 0) own.add(pieces.first, 1, links);
+        if (s + 1 < stages) continue;
+        own.add(pieces.last, 1, links);
+        if (job.model.tied_embeddings) own.elements -= pieces.first.elements;
+    }
+    return all;
+}
+
+// The end of the first place's last action: the longest path there through actions and messages. The step of
+// rank 0 is what is compared; other places may still be at work when its next step begins, but all that they
+// do in a step follows from its first forward.
+double longest_path(const pipeline::Schedule& schedule, const Figures& figures, const Links& links,
+                    std::int64_t message) {
     std::vector<double> outputs(schedule.index(schedule.stages(), 0)), gradients(outputs.size());
     std::vector<double> free_at(schedule.actions.size());
+    const auto place_of = [&](int stage) { return schedule.rank_of_stage[static_cast<std::size_t>(stage)]; };
+    std::vector<double> forth(figures.size()), back(figures.size());  // messages from each stage
+    for (int s = 0; s < schedule.stages(); ++s) {
+        const auto i = static_cast<std::size_t>(s);
+        if (s + 1 < schedule.stages()) forth[i] = links.message(place_of(s), place_of(s + 1), message);
+        if (s > 0) back[i] = links.message(place_of(s), place_of(s - 1), message);
+    }
     walk(schedule, [&](int rank, std::span<const pipeline::Action> cell) {
         const pipeline::Action& action = cell.front();
         double& free = free_at[static_cast<std::size_t>(rank)];
         if (const auto other = awaited(schedule, action)) {
-            const auto& results = other->kind == ActionKind::forward ? outputs : gradients;
-            free = std::max(free, results[schedule.index(other->stage, other->micro_batch)]);
+            const bool forward = other->kind == ActionKind::forward;
+            const std::size_t i = schedule.index(other->stage, other->micro_batch);
+            free = std::max(free, forward ? outputs[i] + forth[static_cast<std::size_t>(other->stage)]
+                                          : gradients[i] + back[static_cast<std::size_t>(other->stage)]);
         }
-        free += seconds[static_cast<std::size_t>(action.stage)][part_of(action.kind)];
+        free += figures[static_cast<std::size_t>(action.stage)].seconds[part_of(action.kind)];
         const std::size_t i = schedule.index(action.stage, action.micro_batch);
         if (action.kind == ActionKind::forward) outputs[i] = free;
         if (gives_input_gradient(action.kind)) gradients[i] = free;
     });
-    return *std::max_element(free_at.begin(), free_at.end());
+    return free_at.front();
 }
 
-// The most bytes that a place's micro-batches save, from their forward to the gradient of their input.
-std::int64_t saved_in_flight(const std::vector<pipeline::Action>& own,
-                             const std::vector<std::int64_t>& saved) {
-    std::int64_t now = 0, most = 0;
-    for (const pipeline::Action& action : own) {
-        const std::int64_t bytes = saved[static_cast<std::size_t>(action.stage)];
-        if (action.kind == ActionKind::forward) most = std::max(most, now += bytes);
-        if (gives_input_gradient(action.kind)) now -= bytes;
-    }
-    return most;
-}
-
-// Bytes that a rank keeps of each parameter, with and without its gradient; fp32, whatever is computed in.
+// What a rank keeps for each element of a parameter, in bytes. Of a divided copy each rank has a part at all
+// times; from its gather to its release, and from the first backward to the reduction, the whole.
 struct Kept {
-    double always = 0, in_optimizer = 0;
+    double always = 0, in_optimizer = 0;  // without and with the gradient; fp32, whatever is computed in
+    double gathered = 0, unreduced = 0;
 };
-Kept kept_by(const job::Job& job) {
-    if (job.fsdp.cpu_offload) return {};
-    const bool fsdp = job.parallel.mode == job::ParallelMode::fsdp,
-               sharded = fsdp && traits(job.fsdp.sharding_strategy).shards;
-    const double copies = !sharded ? 1 : job.fsdp.shard_group > 0 ? job.fsdp.shard_group : job.data_ranks();
-    const double states = !job.train.freeze.names.empty() ? 0
-                          : !fsdp && job.ddp.shard_optimizer
-                              ? states_of(job.optimizer) / static_cast<double>(job.data_ranks())
-                              : states_of(job.optimizer);
+
+double states_in(const job::Job& job) {
+    return job.train.freeze.names.empty() ? states_of(job.optimizer) : 0;
+}
+
+// `shards`: the parts of a copy.
+Kept kept_by(const job::Job& job, int shards, int data) {
     const double gradients = job.train.freeze.names.empty() ? 1 : 0;
-    return {kFp32Bytes * (1 + states) / copies, kFp32Bytes * (1 + states + gradients) / copies};
+    if (!gathers(job)) {
+        const bool zero_1 = job.parallel.mode == job::ParallelMode::ddp && job.ddp.shard_optimizer;
+        const double states = states_in(job) / (zero_1 ? data : 1);
+        return {kFp32Bytes * (1 + states), kFp32Bytes * (1 + states + gradients), 0, 0};
+    }
+    const auto bytes = [](job::Precision precision) {
+        return static_cast<double>(plan::size_of(sharding::dtype_of(precision)));
+    };
+    Kept kept;
+    if (!job.fsdp.cpu_offload) {
+        kept.always = kFp32Bytes * (1 + states_in(job)) / shards;
+        kept.in_optimizer = kFp32Bytes * (1 + states_in(job) + gradients) / shards;
+    }
+    // A schedule gathers and frees stages; without a pipeline a unit is freed after its forward, or stays.
+    const bool stays = job.fsdp.unit.empty() && (!traits(job.fsdp.sharding_strategy).frees_after_forward ||
+                                                 job.fsdp.reshard_after_forward == job::Reshard::no);
+    if (job.parallel.pipeline > 1 || stays) kept.gathered = bytes(job.precision.param);
+    if (!job.train.accumulation_sync) {
+        kept.unreduced = gradients * bytes(job.fsdp.layout == job::FsdpLayout::fsdp2 ? job.precision.reduce
+                                                                                     : job.precision.param);
+    }
+    return kept;
+}
+
+// The most bytes that a place's actions leave in use at a time: what its micro-batches save from their
+// forward to the gradient of their input, gathered parameters, and gradients that wait for their reduction.
+std::int64_t most_in_flight(const std::vector<pipeline::Action>& own, int micro_batches,
+                            const Figures& figures, const Kept& kept) {
+    std::vector<int> left(figures.size()), backwards(figures.size());  // actions; ends of backwards
+    for (const pipeline::Action& action : own) ++left[static_cast<std::size_t>(action.stage)];
+    const bool gathers_all = std::count_if(left.begin(), left.end(), [](int n) { return n > 0; }) <=
+                             pipeline::LowerOptions().unsharded_stages;
+    double now = 0, most = 0, gathered = 0;
+    const auto elements = [&](std::size_t stage) {
+        return static_cast<double>(figures[stage].elements + figures[stage].experts);
+    };
+    for (std::size_t s = 0; s < left.size(); ++s)
+        if (left[s] > 0) gathered += elements(s) * kept.gathered;
+    for (const pipeline::Action& action : own) {
+        const auto stage = static_cast<std::size_t>(action.stage);
+        const auto saved = static_cast<double>(figures[stage].saved),
+                   left_for_weights = static_cast<double>(figures[stage].left_for_weights);
+        if (action.kind == ActionKind::forward) now += saved;
+        if (gives_input_gradient(action.kind)) now -= saved;
+        if (action.kind == ActionKind::backward_input) now += left_for_weights;
+        if (action.kind == ActionKind::backward_weight) now -= left_for_weights;
+        if (ends_backward(action.kind) && micro_batches > 1) {
+            const int done = ++backwards[stage];
+            if (done == 1) now += elements(stage) * kept.unreduced;
+            if (done == micro_batches) now -= elements(stage) * kept.unreduced;
+        }
+        // After the last action of a stage another one's may be gathered in its place.
+        if (--left[stage] == 0) gathered -= elements(stage) * kept.gathered;
+        if (left[stage] == 0) continue;
+        most = std::max(most, now + (gathers_all ? gathered : elements(stage) * kept.gathered));
+    }
+    return static_cast<std::int64_t>(most);
+}
+
+std::int64_t least_bytes(const job::Job& job, const pipeline::Schedule& schedule, const Figures& figures,
+                         const plan::Mesh& mesh) {
+    const int data = mesh.size(plan::Group::data);
+    const Kept kept = kept_by(job, mesh.shard, data),
+               of_experts = kept_by(job, mesh.size(plan::Group::expert_shard), data);
+    std::int64_t bytes = 0;
+    for (int place = 0; place < schedule.ranks(); ++place) {
+        double elements = 0, experts = 0;
+        for (const int stage : schedule.stages_of(place)) {
+            elements += static_cast<double>(figures[static_cast<std::size_t>(stage)].elements);
+            experts += static_cast<double>(figures[static_cast<std::size_t>(stage)].experts);
+        }
+        const double always = elements * kept.always + experts * of_experts.always,
+                     in_optimizer = elements * kept.in_optimizer + experts * of_experts.in_optimizer;
+        bytes = std::max({bytes, static_cast<std::int64_t>(in_optimizer),
+                          static_cast<std::int64_t>(always) +
+                              most_in_flight(schedule.actions[static_cast<std::size_t>(place)],
+                                             schedule.micro_batches, figures, kept)});
+    }
+    return bytes;
 }
 
 }  // namespace
 
-LowerBounds::LowerBounds() = default;
-LowerBounds::~LowerBounds() = default;
-
-const Parts& LowerBounds::parts_of(const Row& row, const sim::Cluster& cluster, bool splits) {
+const Pieces& LowerBounds::pieces_of_row(const Row& row, const sim::Cluster& cluster, bool splits) {
     static constexpr std::array<std::string_view, 6> kElsewhere = {kPipeline,     kSchedule, kVirtualStages,
                                                                    kAccumulation, kSharding, kShardGroup};
     std::string key = splits ? "splits" : "";
@@ -228,21 +261,14 @@ const Parts& LowerBounds::parts_of(const Row& row, const sim::Cluster& cluster, 
             key += "\n" + own.key + "=" + own.value;
     }
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Parts>& parts = parts_[key];
-    if (parts) return *parts;
-    parts = std::make_unique<Parts>();
-    const sharding::Program program(sim::placed_on(small_job(row.job, splits), cluster));
-    const sim::Costs costs(cluster, row.job.precision.tf32);
-    count(program.role(0), costs, parts->layer, parts->first);
-    Piece other;
-    count(program.role(1), costs, other, parts->last);
-    return *parts;
+    std::unique_ptr<Pieces>& pieces = pieces_[key];
+    if (!pieces) pieces = std::make_unique<Pieces>(pieces_of(row.job, cluster, splits));
+    return *pieces;
 }
 
 LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
     const job::Job& job = row.job;
     if (job.model.type == job::ModelType::mlp) return {};  // its layers may be pairs, and it is small
-    if (job.parallel.context > 1) return {};               // its collectives are not counted here
     // Below, the stages have equal numbers of layers, and the schedule is one that has a name.
     if (job.parallel.pipeline > 1 && (job.parallel.stages != job::ParallelSection().stages ||
                                       pipeline::find_schedule(job.parallel.schedule) == nullptr))
@@ -252,40 +278,11 @@ LowerBound LowerBounds::of(const Row& row, const sim::Cluster& cluster) {
         const bool splits = std::any_of(
             schedule.actions[0].begin(), schedule.actions[0].end(),
             [](const pipeline::Action& action) { return action.kind == ActionKind::backward_weight; });
-        const Parts& parts = parts_of(row, cluster, splits);
-        const int stages = schedule.stages(), layers = job.model.layers;
-        const Seconds seconds(job, cluster);
-        std::vector<std::array<double, kActions>> times(static_cast<std::size_t>(stages));
-        std::vector<std::int64_t> saved(times.size()), elements(times.size());
-        for (int s = 0; s < stages; ++s) {
-            const auto i = static_cast<std::size_t>(s);
-            const auto add = [&](const Piece& piece, int times_of) {
-                if (times_of == 0) return;
-                for (std::size_t a = 0; a < kActions; ++a)
-                    times[i][a] += times_of * seconds.of(piece.work[a]);
-                saved[i] += times_of * piece.saved;
-                elements[i] += times_of * piece.elements;
-            };
-            add(parts.layer, layers / stages + (s < layers % stages ? 1 : 0));
-            if (s == 0) add(parts.first, 1);
-            if (s + 1 < stages) continue;
-            add(parts.last, 1);
-            if (job.model.tied_embeddings) elements[i] -= parts.first.elements;
-        }
-        // What the kernels of experts take depends on the rows that are there.
-        LowerBound bound{0, job.model.experts > 0 ? 0 : longest_path(schedule, times)};
-        const Kept kept = kept_by(job);
-        for (int place = 0; place < schedule.ranks(); ++place) {
-            std::int64_t own = 0;
-            for (const int stage : schedule.stages_of(place))
-                own += elements[static_cast<std::size_t>(stage)];
-            const auto all = static_cast<double>(own);
-            const std::int64_t in_flight =
-                saved_in_flight(schedule.actions[static_cast<std::size_t>(place)], saved);
-            bound.bytes = std::max({bound.bytes, static_cast<std::int64_t>(all * kept.in_optimizer),
-                                    static_cast<std::int64_t>(all * kept.always) + in_flight});
-        }
-        return bound;
+        const Pieces& pieces = pieces_of_row(row, cluster, splits);
+        const Links links(job, cluster);
+        const Figures figures = figures_of(job, pieces, schedule.stages(), links);
+        return {least_bytes(job, schedule, figures, links.mesh()),
+                longest_path(schedule, figures, links, pieces.message)};
     } catch (const job::JobError&) {  // the search says what is impossible
     } catch (const pipeline::ScheduleError&) {
     }

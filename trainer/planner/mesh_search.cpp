@@ -117,9 +117,10 @@ class MeshSearch {
                 left.push_back({i, bounds_[i]});
                 continue;
             }
-            exclude(row, fmt::format("its kernels, the collectives between them and the schedule's idle time "
-                                     "take {:.1f} ms of a step or more; others take less",
-                                     row.least_step * 1e3));
+            exclude(row,
+                    fmt::format("its kernels, the collectives and messages that they wait for and the "
+                                "schedule's idle time take {:.1f} ms of a step or more; others take less",
+                                row.least_step * 1e3));
             count_one();
         }
         carry_out(left);

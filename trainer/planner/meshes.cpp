@@ -72,17 +72,14 @@ bool splits(const std::string& schedule) {
 }
 
 // Whether the search leaves out the recomputation: where a backward is split, what is recomputed for its
-// first part is kept for the second, so that little memory is saved; and where a place has several stages
-// with divided experts, no bound is known.
+// first part is kept for the second, so that little memory is saved.
 bool leaves_out_recomputation(const Settings& settings) {
-    bool split = false, recomputes = false, several = false, experts = false;
+    bool split = false, recomputes = false;
     for (const auto& [key, value] : settings) {
         split = split || (key == kSchedule && splits(value));
         recomputes = recomputes || (key == kCheckpointing && value != "none" && !value.empty());
-        several = several || (key == kVirtualStages && value != "1");
-        experts = experts || (key == kExpert && value != "1");
     }
-    return recomputes && (split || (several && experts));
+    return recomputes && split;
 }
 
 class Meshes {

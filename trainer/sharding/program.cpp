@@ -63,9 +63,11 @@ Program::Program(const job::Job& job, std::unique_ptr<Workload> workload, Purpos
     add_units_of(*this);
 }
 
-Program::Program(const job::Job& job, Purpose purpose) : Program(job, workload_of_job(), purpose, 0, nullptr) {
+Program::Program(const job::Job& job, Purpose purpose)
+    : Program(job, workload_of_job(), purpose, 0, nullptr) {
     for (int r = 1; r < mesh().pipeline; ++r)
-        others_.push_back(std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages())));
+        others_.push_back(
+            std::unique_ptr<Program>(new Program(job, workload_of_job(), purpose, r, stages())));
     add_units_of(*this);
     for (const std::unique_ptr<Program>& other : others_) add_units_of(*other);
     check_messages();

@@ -39,9 +39,9 @@ const model::Module& unwrapped(const model::Module& module);
 // The module that has layers as children; null if there is none.
 const model::Module* parent_of_layers(const model::Module& module);
 
-// Also writes into the tree which parameters the ranks at `place` hold. `of_another`: those that another place
-// of the job has, with the same schedule and ranges, or null. Throws JobError if the job's schedule cannot have
-// its micro-batches, or the model is too small.
+// Also writes into the tree which parameters the ranks at `place` hold. `of_another`: those that another
+// place of the job has, with the same schedule and ranges, or null. Throws JobError if the job's schedule
+// cannot have its micro-batches, or the model is too small.
 Stages make_stages(const job::Job& job, model::ModuleTree& tree, int place, const Stages* of_another);
 
 }  // namespace shardscope::trainer::sharding
