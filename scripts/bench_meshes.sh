@@ -36,6 +36,12 @@ job=samples/llama_70b_tp_pp.toml
 timed 'a step on 1,024 ranks: tensor 8, pipeline 4, data 32' "$job"
 timed 'three steps' "$job" --run.steps=3
 timed 'a step with its trace' "$job" --trace "$folder/trace.sqlite"
-timed 'search among meshes of 512 ranks' plan "$job" --meshes --run.ranks=512
-sed -n 1p "$folder/out"
+search() { # TEXT ARGUMENT...: a search's time, and the numbers of its rows
+    timed "$1" plan "${@:2}"
+    sed -n '1s/^/  /p' "$folder/out"
+}
+search 'search among meshes of 512 ranks' "$job" --meshes --run.ranks=512
+search 'llama-8b, 131,072 tokens a sample, 64 ranks' "$job" --meshes --run.ranks=64 --model.name=llama-8b \
+    --model.context=131072 --parallel.context_exchange=allgather,ring
+search 'a mixture of experts, 64 ranks' samples/moe.toml --meshes
 printf '```\n'

@@ -1,4 +1,5 @@
 // The search among meshes: what it leaves out cannot win, and it says why the best mesh is the best.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -44,13 +45,12 @@ class Searched {
     const Planned planned_;
 };
 
-using Kind = std::pair<bool, bool>;  // tensor groups, a pipeline
-
-std::map<Kind, double> fastest_of_kinds(const std::vector<Row>& rows) {
-    std::map<Kind, double> fastest;
+// With and without a pipeline.
+std::map<bool, double> fastest_with_pipeline(const std::vector<Row>& rows) {
+    std::map<bool, double> fastest;
     for (const Row& row : rows) {
         if (!row.fits()) continue;
-        double& own = fastest[{row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}];
+        double& own = fastest[row.job.parallel.pipeline > 1];
         if (own == 0 || row.seconds_per_sample() < own) own = row.seconds_per_sample();
     }
     return fastest;
@@ -60,6 +60,17 @@ std::vector<int> numbers(const std::vector<const Row*>& rows) {
     std::vector<int> all;
     for (const Row* row : rows) all.push_back(row->number);
     return all;
+}
+
+// Beside the best stand the fastest meshes with an axis more or less.
+void expect_equal_rivals(const std::vector<Row>& pruned, const std::vector<Row>& every) {
+    const std::vector<Rival> found = rivals_of(*best(pruned), pruned),
+                             rivals = rivals_of(*best(every), every);
+    ASSERT_EQ(found.size(), rivals.size());
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+        EXPECT_EQ(found[i].mesh, rivals[i].mesh);
+        EXPECT_EQ(found[i].row->seconds_per_sample(), rivals[i].row->seconds_per_sample()) << rivals[i].mesh;
+    }
 }
 
 TEST(MeshSearch, TriesTheSchedulesOfAPipeline) {
@@ -98,56 +109,82 @@ TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {
     EXPECT_EQ(best(pruned)->number, best(every)->number);
     EXPECT_EQ(fastest(pruned)->number, fastest(every)->number);
     EXPECT_EQ(numbers(ties(pruned)), numbers(ties(every)));
-    EXPECT_EQ(fastest_of_kinds(pruned), fastest_of_kinds(every));
+    EXPECT_EQ(fastest_with_pipeline(pruned), fastest_with_pipeline(every));
+    expect_equal_rivals(pruned, every);
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, MeshSearchWithMemory, ::testing::Values(1e9, 1.2e7));
 
-// With heads of keys and values that ranks share.
-TEST(MeshSearch, LeavesOutOnlyMeshesOfSharedHeadsThatCannotWin) {
+// With heads of keys and values that ranks share, with the experts of a model divided among ranks, and with the
+// tokens of its samples.
+class MeshSearchOver : public ::testing::TestWithParam<std::vector<Given>> {};
+
+TEST_P(MeshSearchOver, LeavesOutOnlyMeshesThatCannotWin) {
+    std::vector<Given> given = {{"run.ranks", {"4"}},
+                                {"run.steps", {"3"}},
+                                {"parallel.schedule", {"1f1b", "zb_h1"}},
+                                {"memory.activation_checkpointing", {"none"}}};
+    given.insert(given.end(), GetParam().begin(), GetParam().end());
     const Planned planned("", two_a_node(1e9));
-    const std::vector<Candidate> all = mesh_candidates({{"run.ranks", {"4"}},
-                                                        {"model.type", {"llama"}},
-                                                        {"model.kv_heads", {"1"}},
-                                                        {"model.context", {"128"}},
-                                                        {"run.steps", {"3"}},
-                                                        {"parallel.schedule", {"1f1b", "zb_h1"}}},
-                                                       planned.make_job);
+    const std::vector<Candidate> all = mesh_candidates(given, planned.make_job);
     const std::vector<Row> every = search(all, planned.make_job, planned.cluster_of),
                            pruned = search_meshes(all, planned.make_job, planned.cluster_of);
-    std::set<int> tensor;
+    std::set<KindOfMesh> kinds;
+    std::int64_t excluded = 0;
     for (std::size_t i = 0; i < every.size(); ++i) {
         if (!every[i].fits()) continue;
-        tensor.insert(every[i].job.parallel.tensor);
+        kinds.insert(kind_of(every[i].job));
+        excluded += pruned[i].outcome == Outcome::excluded ? 1 : 0;
+        EXPECT_GT(pruned[i].least_bytes, 0) << i;
+        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
         EXPECT_GT(pruned[i].least_step, 0) << i;
         EXPECT_LE(pruned[i].least_step, every[i].times.step) << i;
-        EXPECT_GT(pruned[i].least_bytes, 0) << i;
-        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
     }
-    EXPECT_EQ(tensor, (std::set<int>{1, 2, 4}));
+    EXPECT_GE(kinds.size(), 3U);
+    EXPECT_GT(excluded, 0);
     EXPECT_EQ(best(pruned)->number, best(every)->number);
+    EXPECT_EQ(numbers(ties(pruned)), numbers(ties(every)));
+    expect_equal_rivals(pruned, every);
 }
 
-// With the experts of a model divided among ranks.
-TEST(MeshSearch, LeavesOutOnlyMeshesOfExpertsThatCannotWin) {
+INSTANTIATE_TEST_SUITE_P(
+    Axes, MeshSearchOver,
+    ::testing::Values(std::vector<Given>{{"model.type", {"llama"}},
+                                         {"model.kv_heads", {"1"}},
+                                         {"model.context", {"128"}}},
+                      std::vector<Given>{{"model.experts", {"2"}}, {"parallel.tensor", {"1"}}},
+                      std::vector<Given>{{"model.context", {"512"}},
+                                         {"parallel.tensor", {"1", "2"}},
+                                         {"parallel.context", {"1", "2", "4"}},
+                                         {"parallel.context_exchange", {"allgather", "ring"}}},
+                      std::vector<Given>{{"model.context", {"512"}},
+                                         {"model.experts", {"4"}},
+                                         {"parallel.tensor", {"1"}},
+                                         {"parallel.mode", {"fsdp"}},
+                                         {"parallel.context", {"1", "2"}}}));
+
+// A link between nodes that hardly carries anything: context groups, whose ranks share a node, pass on less
+// than what gathers of parameters across the nodes take, and the reasons say what they do.
+TEST(MeshSearch, ComparesMeshesWithAndWithoutContextGroups) {
     const Planned planned("", two_a_node(1e9));
     const std::vector<Candidate> all = mesh_candidates({{"run.ranks", {"4"}},
-                                                        {"model.experts", {"2"}},
                                                         {"run.steps", {"3"}},
-                                                        {"parallel.tensor", {"1"}},
-                                                        {"parallel.schedule", {"1f1b", "zb_h1"}},
-                                                        {"memory.activation_checkpointing", {"none"}}},
+                                                        {"model.context", {"256"}},
+                                                        {"parallel.context", {"1", "2"}},
+                                                        {"parallel.pipeline", {"1"}}},
                                                        planned.make_job);
-    const std::vector<Row> every = search(all, planned.make_job, planned.cluster_of),
-                           pruned = search_meshes(all, planned.make_job, planned.cluster_of);
-    std::set<int> experts;
-    for (std::size_t i = 0; i < every.size(); ++i) {
-        if (!every[i].fits()) continue;
-        experts.insert(every[i].job.parallel.expert);
-        EXPECT_GT(pruned[i].least_bytes, 0) << i;
-        EXPECT_LE(pruned[i].least_bytes, every[i].peak.bytes) << i;
-    }
-    EXPECT_EQ(experts, (std::set<int>{1, 2}));
-    EXPECT_EQ(best(pruned)->number, best(every)->number);
+    const std::vector<Row> rows = search_meshes(all, planned.make_job, planned.cluster_of);
+    const Row* winner = best(rows);
+    ASSERT_NE(winner, nullptr);
+    const bool context = winner->job.parallel.context > 1;
+    const std::vector<Rival> rivals = rivals_of(*winner, rows);
+    const auto other = std::find_if(rivals.begin(), rivals.end(), [&](const Rival& rival) {
+        return rival.mesh == (context ? "without context groups" : "with context groups");
+    });
+    ASSERT_NE(other, rivals.end());
+    EXPECT_NE(other->row->job.parallel.context > 1, context);
+    const Row& divided = context ? *winner : *other->row;
+    EXPECT_THAT(placement_text(divided.axes), HasSubstr("context 2 in a node"));
+    EXPECT_THAT(parts_text(divided), HasSubstr("exposed in context 2 in a node"));
 }
 
 TEST(MeshSearch, LeavesOutTheSameRowsOnSeveralThreads) {
@@ -205,9 +242,6 @@ TEST(MeshSearch, SaysWhereTheTimeOfOtherMeshesGoes) {
         }
         EXPECT_THAT(rival.loses, HasSubstr("slower")) << rival.mesh;
     }
-    const job::ParallelSection& first = rivals[0].row->job.parallel;
-    const Kind kind{first.tensor > 1, first.pipeline > 1};
-    EXPECT_EQ(rivals[0].row->seconds_per_sample(), fastest_of_kinds(rows)[kind]);
 }
 
 TEST(MeshSearch, SaysWhichMeshesDoNotFit) {

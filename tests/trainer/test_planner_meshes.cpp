@@ -16,6 +16,7 @@ namespace TEST_FILE {
 
 using namespace testing;
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -93,6 +94,55 @@ TEST(PlannerMeshes, DivideTheExpertsOfAModel) {
     const plan::Mesh mesh{.ranks = 16, .shard = 8, .expert = 4};
     EXPECT_EQ(placement_text(mesh_axes(mesh, round_cluster(8))),
               "expert 4 in a node, shard 8 in a node, data 2 over 2 nodes");
+}
+
+// Context groups leave each rank 4,096 tokens of a sample.
+TEST(PlannerMeshes, DivideTheTokensOfLongSamples) {
+    const auto sizes_for = [](const std::string& tokens, const std::vector<Given>& more = {}) {
+        std::vector<Given> given = {{"model.context", {tokens}}, {"parallel.pipeline", {"1"}}};
+        given.insert(given.end(), more.begin(), more.end());
+        std::set<std::pair<int, job::ContextExchange>> sizes;
+        for (const job::Job& job : Meshed(8).jobs(given)) {
+            EXPECT_EQ(job.run.ranks % (job.parallel.context * job.parallel.tensor), 0);
+            EXPECT_EQ(job.data.batch * job.train.accumulation * job.data_ranks(), 2 * 8);
+            sizes.insert({job.parallel.context, job.parallel.context_exchange});
+        }
+        return sizes;
+    };
+    constexpr auto kGathered = job::ContextExchange::allgather, kRing = job::ContextExchange::ring;
+    EXPECT_THAT(sizes_for("4096"), ElementsAre(std::pair(1, kGathered)));
+    EXPECT_THAT(sizes_for("16384"),
+                ElementsAre(std::pair(1, kGathered), std::pair(2, kGathered), std::pair(4, kGathered)));
+    EXPECT_THAT(sizes_for("32", {{"parallel.context", {"1", "2"}}}),
+                ElementsAre(std::pair(1, kGathered), std::pair(2, kGathered)));
+    EXPECT_THAT(sizes_for("8192", {{"parallel.context_exchange", {"ring", "allgather"}}}),
+                ElementsAre(std::pair(1, kGathered), std::pair(2, kGathered), std::pair(2, kRing)));
+    EXPECT_THAT(sizes_for("32", {{"parallel.context", {"4"}}, {"parallel.context_exchange", {"ring"}}}),
+                ElementsAre(std::pair(4, kRing)));
+    for (const auto& [size, why] :
+         {std::pair("3", "context groups of 3"), std::pair("none", "not an integer")}) {
+        try {
+            Meshed(8).candidates({{"parallel.context", {size}}});
+            FAIL() << "accepted " << size;
+        } catch (const job::JobError& error) {
+            EXPECT_THAT(error.what(), AllOf(HasSubstr("parallel.context"), HasSubstr(why)));
+        }
+    }
+}
+
+// The ranks of an expert group have other tokens: of other samples or of the same.
+TEST(PlannerMeshes, DivideTheExpertsAmongContextGroups) {
+    std::set<int> sizes;
+    for (const job::Job& job : Meshed(8).jobs({{"model.experts", {"8"}},
+                                               {"parallel.context", {"2"}},
+                                               {"parallel.tensor", {"2"}},
+                                               {"parallel.pipeline", {"1"}},
+                                               {"parallel.mode", {"ddp"}}}))
+        sizes.insert(job.parallel.expert);
+    EXPECT_THAT(sizes, ElementsAre(1, 2, 4));
+    const plan::Mesh mesh{.ranks = 16, .shard = 8, .tensor = 2, .expert = 2, .context = 4};
+    EXPECT_EQ(placement_text(mesh_axes(mesh, round_cluster(8))),
+              "tensor 2 in a node, context 4 in a node, expert 2 in a node, shard 8 over 2 nodes");
 }
 
 TEST(PlannerMeshes, KeepWhatTheCommandLineGives) {

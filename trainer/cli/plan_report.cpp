@@ -164,12 +164,13 @@ std::string one_or(int size, const std::string& text) {
 // The fastest of each size, and where its groups lie; of each job, if the command line gives other keys
 // several values.
 std::string meshes_table(const PlanResult& result) {
-    std::map<std::tuple<std::string, int, int>, const Row*> best;
+    std::map<std::tuple<std::string, int, int, int>, const Row*> best;
     std::vector<std::string> jobs;  // in their order
     for (const Row& row : result.rows) {
         if (!row.can_be()) continue;
         if (std::find(jobs.begin(), jobs.end(), row.of_job) == jobs.end()) jobs.push_back(row.of_job);
-        const Row*& own = best[{row.of_job, row.job.parallel.tensor, row.job.parallel.pipeline}];
+        const job::ParallelSection& sizes = row.job.parallel;
+        const Row*& own = best[{row.of_job, sizes.tensor, sizes.context, sizes.pipeline}];
         if (!own || planner::before(&row, own)) own = &row;
     }
     if (best.size() < 2) return "";
@@ -182,15 +183,33 @@ std::string meshes_table(const PlanResult& result) {
     if (jobs.size() > 1) {
         columns = given_columns(result.rows);
         std::erase_if(columns, [](const Column<Row>& column) {
-            static constexpr std::array<std::string_view, 5> kOfMeshes = {"tensor", "sequence", "pipeline",
-                                                                          "schedule", "virtual_stages"};
+            static constexpr std::array<std::string_view, 8> kOfMeshes = {
+                "tensor", "sequence", "context",  "context_exchange",
+                "expert", "pipeline", "schedule", "virtual_stages"};
             return std::find(kOfMeshes.begin(), kOfMeshes.end(), column.header) != kOfMeshes.end();
         });
         std::vector<std::string> alike;
         columns = that_differ(std::move(columns), rows, alike);
     }
+    const auto any = [&](int job::ParallelSection::*size) {
+        return std::any_of(rows.begin(), rows.end(), [&](const Row* r) { return r->job.parallel.*size > 1; });
+    };
+    const bool contexts = any(&job::ParallelSection::context);
+    columns.push_back(
+        {"tensor", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.tensor); }});
+    if (contexts) {
+        columns.push_back(
+            {"context", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.context); }});
+        columns.push_back({"exchange", Align::left, [](const Row& r) {
+                               return one_or(r.job.parallel.context,
+                                             text_of(r.job, "parallel.context_exchange"));
+                           }});
+    }
+    if (any(&job::ParallelSection::expert)) {
+        columns.push_back(
+            {"expert", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.expert); }});
+    }
     const std::vector<Column<Row>> of_meshes = {
-        {"tensor", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.tensor); }},
         {"pipeline", Align::right, [](const Row& r) { return std::to_string(r.job.parallel.pipeline); }},
         {"schedule", Align::left,
          [](const Row& r) { return one_or(r.job.parallel.pipeline, r.job.parallel.schedule); }},
@@ -207,8 +226,9 @@ std::string meshes_table(const PlanResult& result) {
     columns.insert(columns.end(), of_meshes.begin(), of_meshes.end());
     for (Column<Row>& column : figure_columns(rows)) columns.push_back(std::move(column));
     columns.push_back({"placement", Align::left, [](const Row& r) { return placement_text(r.axes); }});
-    std::string out = "\nThe fastest of each size of tensor groups and pipelines that was simulated\n" +
-                      table_of(rows, columns);
+    std::string out =
+        fmt::format("\nThe fastest of each size of tensor groups{} and pipelines that was simulated\n{}",
+                    contexts ? ", context groups" : "", table_of(rows, columns));
     for (const Row* row : rows)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out;

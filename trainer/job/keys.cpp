@@ -220,7 +220,7 @@ std::vector<Key> make_keys() {
         model.integer("heads", &ModelSection::heads, 1, 4096, "gpt, llama, bert: attention heads"),
         model.integer("kv_heads", &ModelSection::kv_heads, 0, 4096,
                       "llama: heads of keys and values; 0: as many as heads"),
-        model.integer("context", &ModelSection::context, 1, 65536, "gpt, llama, bert: tokens of a sample"),
+        model.integer("context", &ModelSection::context, 1, 1 << 20, "gpt, llama, bert: tokens of a sample"),
         model.integer(
             "vocabulary", &ModelSection::vocabulary, 0, 1000000,
             "gpt, llama, bert: tokens; 0: the 256 bytes; more: byte pairs, learned from the text; bert: "

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include "trainer/planner/lower_bound.h"
 #include "trainer/planner/meshes.h"
 #include "trainer/planner/parallel.h"
+#include "trainer/planner/reason.h"
 #include "trainer/sim/simulator.h"
 
 namespace shardscope::trainer::planner {
@@ -29,9 +30,9 @@ struct Competitor {
     std::size_t index = 0;  // of its row
     double seconds = 0;     // per sample, at least
 };
-using Kind = std::vector<Competitor>;  // the lowest bound first
+using Competitors = std::vector<Competitor>;  // the lowest bound first
 
-// Rows of a kind that are simulated before their times exclude others: a number, so that the rows that are
+// Rows that are simulated before their times exclude others: a number, so that the rows that are
 // left out do not depend on the number of threads.
 constexpr std::size_t kTogether = 4;
 
@@ -44,19 +45,26 @@ class MeshSearch {
     std::vector<Row> run() {
         bounds_.resize(rows_.size());
         for_each_in_parallel(rows_.size(), options_.threads, stop(), {}, [this](std::size_t i) { bound(i); });
-        std::map<std::tuple<std::string, bool, bool>, Kind> kinds;
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            const Row& row = rows_[i];
-            if (row.outcome != Outcome::not_run) continue;
-            kinds[{row.of_job, row.job.parallel.tensor > 1, row.job.parallel.pipeline > 1}].push_back(
-                {i, bounds_[i]});
+        Competitors all;
+        for (std::size_t i = 0; i < rows_.size(); ++i)
+            if (rows_[i].outcome == Outcome::not_run) all.push_back({i, bounds_[i]});
+        traces::schema::sort_rows(
+            all, [](const Competitor& a, const Competitor& b) { return a.seconds < b.seconds; });
+        std::map<std::pair<std::string, bool>, Competitors> of_jobs;  // with and without a pipeline
+        for (const Competitor& one : all) {
+            const Row& row = rows_[one.index];
+            of_jobs[{row.of_job, row.job.parallel.pipeline > 1}].push_back(one);
         }
-        for (auto& [key, kind] : kinds) {
-            traces::schema::sort_rows(
-                kind, [](const Competitor& a, const Competitor& b) { return a.seconds < b.seconds; });
-            find_fastest(kind);
+        for (const auto& [key, own] : of_jobs) find_fastest(own);
+        find_ties(all);
+        for (const auto& [of_job, kind] : kinds_beside_the_best()) {
+            Competitors some;
+            for (const Competitor& one : all)
+                if (rows_[one.index].of_job == of_job && kind_of(rows_[one.index].job) == kind)
+                    some.push_back(one);
+            find_fastest(some);
         }
-        find_ties();
+        exclude_others();
         mark_front(rows_);
         return std::move(rows_);
     }
@@ -88,45 +96,72 @@ class MeshSearch {
         count_one();
     }
 
-    void find_fastest(const Kind& kind) {
+    double fastest_of(const Competitors& some) const {
         double fastest = 0;
-        for (std::size_t next = 0; next < kind.size() && !stop(); next += kTogether) {
-            const std::size_t end = std::min(next + kTogether, kind.size());
-            if (fastest > 0 && kind[next].seconds > fastest) return;  // as are those that follow
-            carry_out({kind.begin() + static_cast<std::ptrdiff_t>(next),
-                       kind.begin() + static_cast<std::ptrdiff_t>(end)});
-            for (std::size_t i = next; i < end; ++i) {
-                const Row& row = rows_[kind[i].index];
-                if (row.fits() && (fastest == 0 || row.seconds_per_sample() < fastest))
-                    fastest = row.seconds_per_sample();
-            }
+        for (const Competitor& one : some) {
+            const Row& row = rows_[one.index];
+            if (row.fits() && (fastest == 0 || row.seconds_per_sample() < fastest))
+                fastest = row.seconds_per_sample();
+        }
+        return fastest;
+    }
+
+    // Simulates those with the lowest bounds, until no other can be faster.
+    void find_fastest(const Competitors& some) {
+        double fastest = fastest_of(some);
+        Competitors left = not_run(some);
+        for (std::size_t next = 0; next < left.size() && !stop(); next += kTogether) {
+            if (fastest > 0 && left[next].seconds > fastest) return;  // as are those that follow
+            const std::size_t end = std::min(next + kTogether, left.size());
+            carry_out({left.begin() + static_cast<std::ptrdiff_t>(next),
+                       left.begin() + static_cast<std::ptrdiff_t>(end)});
+            fastest = fastest_of(some);
         }
     }
 
-    // Simulates the rows that may tie with the fastest of all, and excludes the others.
-    void find_ties() {
-        double fastest = 0;
-        for (const Row& row : rows_)
-            if (row.fits() && (fastest == 0 || row.seconds_per_sample() < fastest))
-                fastest = row.seconds_per_sample();
-        Kind left;
-        for (std::size_t i = 0; i < rows_.size(); ++i) {
-            Row& row = rows_[i];
+    // Simulates the rows that may tie with the fastest of all.
+    void find_ties(const Competitors& all) {
+        const double most = fastest_of(all) * (1 + kTie);
+        Competitors left = not_run(all);
+        std::erase_if(left, [&](const Competitor& one) { return one.seconds > most; });
+        if (most > 0) carry_out(left);
+    }
+
+    // Those of each job's fastest row and of the rows that tie with it: one of these is the best.
+    std::set<std::pair<std::string, KindOfMesh>> kinds_beside_the_best() const {
+        std::map<std::string, double> fastest;  // by job
+        for (const Row& row : rows_) {
+            if (!row.fits()) continue;
+            double& own = fastest[row.of_job];
+            if (own == 0 || row.seconds_per_sample() < own) own = row.seconds_per_sample();
+        }
+        std::set<std::pair<std::string, KindOfMesh>> kinds;
+        for (const Row& row : rows_) {
+            if (!row.fits() || row.seconds_per_sample() > fastest.at(row.of_job) * (1 + kTie)) continue;
+            for (const OtherKind& other : kinds_beside(kind_of(row.job)))
+                kinds.insert({row.of_job, other.kind});
+        }
+        return kinds;
+    }
+
+    void exclude_others() {
+        for (Row& row : rows_) {
             if (row.outcome != Outcome::not_run || stop()) continue;
-            if (bounds_[i] <= fastest * (1 + kTie)) {
-                left.push_back({i, bounds_[i]});
-                continue;
-            }
             exclude(row,
                     fmt::format("its kernels, the collectives and messages that they wait for and the "
                                 "schedule's idle time take {:.1f} ms of a step or more; others take less",
                                 row.least_step * 1e3));
             count_one();
         }
-        carry_out(left);
     }
 
-    void carry_out(const Kind& some) {
+    Competitors not_run(Competitors some) const {
+        std::erase_if(some,
+                      [this](const Competitor& one) { return rows_[one.index].outcome != Outcome::not_run; });
+        return some;
+    }
+
+    void carry_out(const Competitors& some) {
         for_each_in_parallel(some.size(), options_.threads, stop(), {}, [&](std::size_t i) {
             Row& row = rows_[some[i].index];
             Row done = evaluate(all_[some[i].index], row.number, make_job_, cluster_of_, options_.time_all);

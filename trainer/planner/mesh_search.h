@@ -1,8 +1,8 @@
-// The search among meshes. Rows of one kind compete: with or without tensor groups, with or without a
-// pipeline. A row is left out if it needs more memory than there is, or more time than one of its kind that
-// was simulated, by a lower bound (lower_bound.h). What is left out is not the fastest of its kind, and not
-// within kTie of the fastest of all: the best row, its ties and the fastest of each kind are those of a
-// search that leaves out nothing. The Pareto front is that of the rows that were simulated.
+// The search among meshes. A row is left out if it needs more memory than there is, or more time than one
+// that was simulated, by a lower bound (lower_bound.h). Found are, as by a search that leaves out nothing:
+// the fastest row with a pipeline and without one, of each job; the best row and its ties, within kTie of the
+// fastest of all; and the fastest of each kind that is compared with the best (reason.h). The Pareto front is
+// that of the rows that were simulated.
 #pragma once
 
 #include <vector>

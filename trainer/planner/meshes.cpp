@@ -22,9 +22,9 @@ namespace {
 using Settings = std::vector<job::Override>;
 using Values = std::vector<std::string>;
 
-constexpr std::array kOfMeshes = {kExpert,   kPipeline,     kSchedule,     kVirtualStages, kTensor,
-                                  kSequence, kMode,         kSharding,     kShardGroup,    kWrap,
-                                  kBatch,    kAccumulation, kCheckpointing};
+constexpr std::array kOfMeshes = {
+    kContext, kContextExchange, kExpert,     kPipeline, kSchedule, kVirtualStages, kTensor,       kSequence,
+    kMode,    kSharding,        kShardGroup, kWrap,     kBatch,    kAccumulation,  kCheckpointing};
 // Sizes of micro-batches that are tried for each mesh: all samples of a rank, or as many as give each place
 // of a pipeline one, half of them, and so on.
 constexpr int kMicroBatchSizes = 6;
@@ -32,6 +32,9 @@ constexpr int kMicroBatchSizes = 6;
 constexpr int kMostMicroBatches = 128;
 // Stages of a place that are tried, of schedules that have a choice.
 constexpr int kMostStages = 4;
+// Context groups leave each rank this many tokens of a sample or more: they are for samples whose activations
+// are too large for a rank, or that are fewer than the ranks, and cost an exchange in each layer.
+constexpr int kFewestTokens = 4096;
 
 // 0 if the text is not a number.
 int number_of(const std::string& text) {
@@ -90,17 +93,26 @@ class Meshes {
 
     std::vector<Settings> combinations() const {
         std::vector<Settings> all;
-        for (const auto& [tensor, pipeline] : model_sizes()) {
-            const int data = job_.run.ranks / (tensor * pipeline * job_.parallel.context);
+        const std::vector<ModelSizes> sizes = model_sizes();
+        const bool contexts = std::any_of(sizes.begin(), sizes.end(), [&](const ModelSizes& own) {
+            return own.context > 1 || job_.parallel.context > 1;
+        });
+        for (const auto& [tensor, context, pipeline] : sizes) {
+            const int data = job_.run.ranks / (tensor * context * pipeline);
             for (const Settings& batches : micro_batches(data, pipeline)) {
                 for (const Settings& sharding : shardings(data, pipeline)) {
                     std::vector<Settings> some = {
                         {{kTensor, std::to_string(tensor)}, {kPipeline, std::to_string(pipeline)}}};
                     multiply(some, kSequence, only(kSequence, tensor > 1 ? "true" : "false"));
+                    if (contexts) {
+                        multiply(some, kContext, {std::to_string(context)});
+                        multiply(some, kContextExchange, exchanges(context));
+                    }
                     append_each(some, schedules(pipeline, batches));
                     append_each(some, {sharding});
                     append_each(some, {batches});
-                    if (job_.model.experts > 0) multiply(some, kExpert, expert_sizes(data, sharding));
+                    if (job_.model.experts > 0)
+                        multiply(some, kExpert, expert_sizes(data, context, sharding));
                     multiply(some, kWrap, only(kWrap, wrap()));
                     multiply(some, kCheckpointing, checkpointings());
                     if (!find_given(given_, kCheckpointing)) {
@@ -132,24 +144,32 @@ class Meshes {
         const std::vector<std::string>* own = find_given(given_, key);
         return own ? *own : std::vector<std::string>{value};
     }
-    // The ranks that one copy of the parameters is computed on: tensor groups x places of a pipeline.
-    std::vector<std::pair<int, int>> model_sizes() const {
-        std::vector<std::pair<int, int>> sizes;
+    // The ranks that compute the same samples with one copy of the layers: tensor groups x context groups x
+    // places of a pipeline.
+    struct ModelSizes {
+        int tensor, context, pipeline;
+    };
+    std::vector<ModelSizes> model_sizes() const {
+        std::vector<ModelSizes> sizes;
         std::optional<job::JobError> problem;
         for (const int tensor : sizes_of(kTensor, job_.parallel.tensor)) {
-            for (const int pipeline : sizes_of(kPipeline, job_.parallel.pipeline)) {
-                try {
-                    checkpointings_for(make_job_(with(tensor, pipeline)));  // makes the model
-                    sizes.emplace_back(tensor, pipeline);
-                } catch (const job::JobError& error) {  // ranks, heads, features, tokens or layers do not do
-                    if (!problem) problem = error;
+            for (const int context : sizes_of(kContext, job_.parallel.context)) {
+                for (const int pipeline : sizes_of(kPipeline, job_.parallel.pipeline)) {
+                    try {
+                        checkpointings_for(make_job_(with({tensor, context, pipeline})));  // makes the model
+                        sizes.push_back({tensor, context, pipeline});
+                    } catch (
+                        const job::JobError& error) {  // ranks, heads, features, tokens or layers do not do
+                        if (!problem) problem = error;
+                    }
                 }
             }
         }
         if (sizes.empty()) throw job::JobError(*problem);
         return sizes;
     }
-    // The given ones, or the job's own and the powers of two up to its ranks, and up to its layers.
+    // The given ones, or the job's own and the powers of two up to its ranks; of a pipeline up to its layers,
+    // of a context group while each rank has enough tokens.
     std::vector<int> sizes_of(const char* key, int own) const {
         std::vector<int> sizes = {own};
         if (const auto* values = find_given(given_, key)) {
@@ -157,8 +177,12 @@ class Meshes {
             for (const std::string& value : *values) sizes.push_back(size_of(key, value));
             return sizes;
         }
-        const std::int64_t most =
-            key == kPipeline ? std::min<std::int64_t>(job_.run.ranks, job_.model.layers) : job_.run.ranks;
+        int most = job_.run.ranks;
+        if (key == kPipeline) most = std::min(most, job_.model.layers);
+        if (key == kContext) {
+            const bool tokens = job_.model.type != job::ModelType::mlp;
+            most = std::min(most, std::max(1, tokens ? job_.model.context / kFewestTokens : 1));
+        }
         for (int size = 1; size <= most; size *= 2)
             if (size != own) sizes.push_back(size);
         return sizes;
@@ -172,12 +196,16 @@ class Meshes {
                                          {kSchedule, job::ParallelSection().schedule},
                                          {key, value}});
         const job::Job job = make_job_(settings);
-        return key == kTensor ? job.parallel.tensor : job.parallel.pipeline;
+        return key == kTensor    ? job.parallel.tensor
+               : key == kContext ? job.parallel.context
+                                 : job.parallel.pipeline;
     }
-    Settings with(int tensor, int pipeline) const {
+    Settings with(const ModelSizes& sizes) const {
         Settings settings = outer_;
-        const Settings own = {{kTensor, std::to_string(tensor)},
-                              {kPipeline, std::to_string(pipeline)},
+        const Settings own = {{kTensor, std::to_string(sizes.tensor)},
+                              {kContext, std::to_string(sizes.context)},
+                              {kContextExchange, "allgather"},
+                              {kPipeline, std::to_string(sizes.pipeline)},
                               {kVirtualStages, "1"},
                               {kSchedule, job::ParallelSection().schedule},
                               {kSequence, "false"},
@@ -187,6 +215,10 @@ class Meshes {
                               {kShardGroup, "0"}};
         settings.insert(settings.end(), own.begin(), own.end());
         return settings;
+    }
+    Values exchanges(int context) const {
+        if (context == 1) return {text_of(job::Job(), kContextExchange)};
+        return only(kContextExchange, text_of(job_, kContextExchange));
     }
     // The samples of a step on `data` ranks that read different ones, in micro-batches of each size. None if
     // these ranks do not divide them. A pipeline gets at least as many micro-batches as it has places.
@@ -245,12 +277,14 @@ class Meshes {
             add(name, stages ? number_of(stages->front()) : job_.parallel.virtual_stages);
         return all;
     }
-    // Ranks that divide the experts, among `data` and within a shard group: the given ones, or powers of two.
-    Values expert_sizes(int data, const Settings& sharding) const {
+    // Ranks that divide the experts, among those that have other tokens and within a shard group: the given
+    // ones, or powers of two.
+    Values expert_sizes(int data, int context, const Settings& sharding) const {
         if (const auto* own = find_given(given_, kExpert)) return *own;
         int group = data;
         for (const auto& [key, value] : sharding)
             if (key == kShardGroup && number_of(value) > 0) group = number_of(value);
+        group *= context;
         Values sizes = {"1"};
         for (int size = 2; size <= std::min(group, job_.model.experts); size *= 2)
             if (group % size == 0 && job_.model.experts % size == 0) sizes.push_back(std::to_string(size));

@@ -1,8 +1,11 @@
-// The meshes that a planner tries: how the ranks of a job are divided into tensor groups, shard groups,
-// copies of the parameters and places of a pipeline, with what a mesh decides (the samples and micro-batches
-// of a rank, and whether blocks are checkpointed). Every mesh takes the job's samples per step.
+// The meshes that a planner tries: how the ranks of a job are divided into tensor groups, context groups,
+// shard groups, copies of the parameters, expert groups and places of a pipeline, with what a mesh decides
+// (the samples and micro-batches of a rank, and whether blocks are checkpointed). Every mesh takes the job's
+// samples per step.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,15 @@
 #include "trainer/planner/space.h"
 
 namespace shardscope::trainer::planner {
+
+// Which axes a mesh has several ranks on, of those that divide the arithmetic: tensor, context, expert,
+// pipeline.
+inline constexpr std::size_t kKindAxes = 4;
+using KindOfMesh = std::array<bool, kKindAxes>;
+inline KindOfMesh kind_of(const job::Job& job) {
+    return {job.parallel.tensor > 1, job.parallel.context > 1, job.parallel.expert > 1,
+            job.parallel.pipeline > 1};
+}
 
 // Throws JobError as candidates() does.
 std::vector<Candidate> mesh_candidates(const std::vector<Given>& given, const JobMaker& make_job);

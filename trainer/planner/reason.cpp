@@ -1,14 +1,16 @@
 #include "trainer/planner/reason.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "traces/schema/joined.h"
 #include "traces/store/grouped.h"
-#include "trainer/planner/meshes.h"
 #include "trainer/planner/search.h"
 
 namespace shardscope::trainer::planner {
@@ -87,25 +89,33 @@ bool is_nearer(const Row& a, const Row& b) {
 
 }  // namespace
 
-std::vector<Rival> rivals_of(const Row& best, const std::vector<Row>& rows) {
-    const bool tensor = best.job.parallel.tensor > 1, pipeline = best.job.parallel.pipeline > 1;
-    struct Mesh {
-        std::string name;
-        bool tensor, pipeline;
+std::vector<OtherKind> kinds_beside(const KindOfMesh& own) {
+    static constexpr std::array<std::string_view, kKindAxes> kWords = {"tensor groups", "context groups",
+                                                                       "expert groups", "a pipeline"};
+    std::vector<OtherKind> kinds;
+    const auto add = [&](std::string name, std::initializer_list<std::size_t> changed) {
+        kinds.push_back({std::move(name), own});
+        for (const std::size_t axis : changed) kinds.back().kind[axis] = !own[axis];
     };
-    std::vector<Mesh> meshes = {{tensor ? "without tensor groups" : "with tensor groups", !tensor, pipeline},
-                                {pipeline ? "without a pipeline" : "with a pipeline", tensor, !pipeline},
-                                {tensor && pipeline ? "with neither" : "with both", !tensor, !pipeline}};
-    if (tensor != pipeline) meshes.pop_back();  // of an axis less and one more the first two tell
+    for (std::size_t axis = 0; axis < kKindAxes; ++axis)
+        add(fmt::format("{} {}", own[axis] ? "without" : "with", kWords[axis]), {axis});
+    // Of an axis less and one more the others tell.
+    constexpr std::size_t kTensorAxis = 0, kPipelineAxis = kKindAxes - 1;
+    if (own[kTensorAxis] == own[kPipelineAxis])
+        add(own[kTensorAxis] ? "with neither tensor groups nor a pipeline"
+                             : "with tensor groups and a pipeline",
+            {kTensorAxis, kPipelineAxis});
+    return kinds;
+}
+
+std::vector<Rival> rivals_of(const Row& best, const std::vector<Row>& rows) {
     std::vector<Rival> rivals;
-    for (Mesh& mesh : meshes) {
+    for (OtherKind& mesh : kinds_beside(kind_of(best.job))) {
         const Row* nearest = nullptr;
         for (const Row& row : rows) {
             if (row.outcome == Outcome::impossible || row.outcome == Outcome::not_run) continue;
-            if ((row.job.parallel.tensor > 1) != mesh.tensor ||
-                (row.job.parallel.pipeline > 1) != mesh.pipeline)
-                continue;
-            if (row.of_job == best.of_job && (!nearest || is_nearer(row, *nearest))) nearest = &row;
+            if (row.of_job != best.of_job || kind_of(row.job) != mesh.kind) continue;
+            if (!nearest || is_nearer(row, *nearest)) nearest = &row;
         }
         if (!nearest) continue;
         rivals.push_back(

@@ -189,6 +189,40 @@ TEST_F(PlanVerb, MeshesDivideTheRanksAndSayWhereTheirGroupsLie) {
                                  HasSubstr("tensor 4 in a node, shard 4 over 2 nodes")));
 }
 
+TEST_F(PlanVerb, MeshesWithContextGroupsAreWrittenAsTheyWereSimulated) {
+    const std::string file = folder_ / "mesh.toml";
+    const Words meshes = {"plan",
+                          sample("gpt_tensor.toml"),
+                          "--meshes",
+                          "--run.ranks=16",
+                          "--run.steps=3",
+                          "--sim.cluster=h100_ib",
+                          "--parallel.tensor=1",
+                          "--parallel.pipeline=1",
+                          "--parallel.mode=ddp",
+                          "--memory.activation_checkpointing=none",
+                          "--data.batch=2",
+                          "--train.accumulation=1",
+                          "--parallel.context=4",
+                          "--parallel.context_exchange=allgather,ring"};
+    Words json = meshes;
+    json.insert(json.end(), {"--write", "best", "--as", file});
+    const Json plan = train_json(json);
+    ASSERT_EQ(plan.at("rows").size(), 2U);
+    for (const Json& row : plan.at("rows")) {
+        EXPECT_EQ(row.at("settings").at("parallel.context"), "4");
+        EXPECT_EQ(row.at("placement"), "context 4 in a node, data 16 over 2 nodes");
+        EXPECT_GT(row.at("exposed_by_axis_us").at("context"), 0);
+    }
+    const Json& best = plan.at("rows").at(plan.at("best").get<std::size_t>() - 1);
+    expect_same(best, train_json({file}));
+    Words both = meshes;
+    std::replace(both.begin(), both.end(), std::string("--parallel.context=4"),
+                 std::string("--parallel.context=1,4"));
+    EXPECT_THAT(train(both).out, AllOf(HasSubstr("of tensor groups, context groups and pipelines"),
+                                       HasSubstr("context 4 in a node, data 16 over 2 nodes")));
+}
+
 TEST_F(PlanVerb, TheTableShowsTheParetoFrontFirstAndWhyTheRestLoses) {
     const Outcome outcome = plan({"--run.memory_limit=20000000"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
