@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints what a simulated step of a large mesh and a search among meshes take: time, and the largest resident size.
 #
-#   scripts/bench_meshes.sh        a minute
+#   scripts/bench_meshes.sh        two minutes
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,17 +31,17 @@ CPU: of all threads. Goals: a step in 10 s and 2048 MB, a search among 1,000 mes
 
 \`\`\`
 TEXT
-printf '%-64s %7s %7s %7s\n' 'llama-70b, simulated' 's' 'CPU s' 'MB'
+printf '%-64s %7s %7s %7s\n' 'simulated' 's' 'CPU s' 'MB'
 job=samples/llama_70b_tp_pp.toml
-timed 'a step on 1,024 ranks: tensor 8, pipeline 4, data 32' "$job"
+timed 'llama-70b: a step on 1,024 ranks: tensor 8, pipeline 4, data 32' "$job"
 timed 'three steps' "$job" --run.steps=3
 timed 'a step with its trace' "$job" --trace "$folder/trace.sqlite"
 search() { # TEXT ARGUMENT...: a search's time, and the numbers of its rows
     timed "$1" plan "${@:2}"
     sed -n '1s/^/  /p' "$folder/out"
 }
-search 'search among meshes of 512 ranks' "$job" --meshes --run.ranks=512
-search 'llama-8b, 131,072 tokens a sample, 64 ranks' "$job" --meshes --run.ranks=64 --model.name=llama-8b \
+search 'llama-70b: search among meshes of 512 ranks' "$job" --meshes --run.ranks=512
+search 'llama-8b, 131,072 tokens a sample: meshes of 64 ranks' "$job" --meshes --run.ranks=64 --model.name=llama-8b \
     --model.context=131072 --parallel.context_exchange=allgather,ring
-search 'a mixture of experts, 64 ranks' samples/moe.toml --meshes
+search 'mixture of 8 experts: meshes of 64 ranks' samples/moe.toml --meshes
 printf '```\n'
