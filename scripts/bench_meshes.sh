@@ -33,7 +33,7 @@ CPU: of all threads. Goals: a step in 10 s and 2048 MB, a search among 1,000 mes
 TEXT
 printf '%-64s %7s %7s %7s\n' 'simulated' 's' 'CPU s' 'MB'
 job=samples/llama_70b_tp_pp.toml
-timed 'llama-70b: a step on 1,024 ranks: tensor 8, pipeline 4, data 32' "$job"
+timed 'llama-70b: a step on 1,024 ranks (tensor 8, pipeline 4)' "$job"
 timed 'three steps' "$job" --run.steps=3
 timed 'a step with its trace' "$job" --trace "$folder/trace.sqlite"
 search() { # TEXT ARGUMENT...: a search's time, and the numbers of its rows

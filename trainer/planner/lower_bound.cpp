@@ -92,35 +92,39 @@ pipeline::Schedule schedule_of(const job::Job& job) {
     return schedule;
 }
 
-// What a stage does and keeps.
+// What a piece or a stage does and keeps.
 struct StageFigures {
     std::array<double, kParts> seconds{};
     std::int64_t saved = 0, left_for_weights = 0;  // bytes of a micro-batch (Piece)
     std::int64_t elements = 0, experts = 0;        // of parameters (Piece)
 
-    void add(const Piece& piece, int times, const Links& links) {
-        if (times == 0) return;
-        for (std::size_t part = 0; part < kParts; ++part)
-            seconds[part] += times * links.seconds(piece.work[part]);
-        saved += times * piece.saved;
-        left_for_weights += times * piece.left_for_weights;
-        elements += times * piece.elements;
-        experts += times * piece.experts;
+    StageFigures() = default;
+    StageFigures(const Piece& piece, const Links& links)
+        : saved(piece.saved),
+          left_for_weights(piece.left_for_weights),
+          elements(piece.elements),
+          experts(piece.experts) {
+        for (std::size_t part = 0; part < kParts; ++part) seconds[part] = links.seconds(piece.work[part]);
+    }
+    void add(const StageFigures& other, int times) {
+        for (std::size_t part = 0; part < kParts; ++part) seconds[part] += times * other.seconds[part];
+        saved += times * other.saved;
+        left_for_weights += times * other.left_for_weights;
+        elements += times * other.elements;
+        experts += times * other.experts;
     }
 };
 using Figures = std::vector<StageFigures>;  // by stage
 
 Figures figures_of(const job::Job& job, const Pieces& pieces, int stages, const Links& links) {
     Figures all(static_cast<std::size_t>(stages));
+    const StageFigures first(pieces.first, links), layer(pieces.layer, links), last(pieces.last, links);
     const int layers = job.model.layers;
-    for (int s = 0; s < stages; ++s) {
-        StageFigures& own = all[static_cast<std::size_t>(s)];
-        own.add(pieces.layer, layers / stages + (s < layers % stages ? 1 : 0), links);
-        if (s == 0) own.add(pieces.first, 1, links);
-        if (s + 1 < stages) continue;
-        own.add(pieces.last, 1, links);
-        if (job.model.tied_embeddings) own.elements -= pieces.first.elements;
-    }
+    for (int s = 0; s < stages; ++s)
+        all[static_cast<std::size_t>(s)].add(layer, layers / stages + (s < layers % stages ? 1 : 0));
+    all.front().add(first, 1);
+    all.back().add(last, 1);
+    if (job.model.tied_embeddings) all.back().elements -= first.elements;
     return all;
 }
 
