@@ -108,6 +108,19 @@ TEST_F(QueryTest, AQueryStopsAtItsTimeLimitAndOnDemand) {
     EXPECT_EQ(runner_.answer()->error, "The query was stopped.");
 }
 
+TEST_F(QueryTest, AnErrorHasItsPlace) {
+    const auto place = [&](const std::string& sql) {
+        const QueryAnswer answer = ask(runner_, path_, sql);
+        EXPECT_NE(answer.error, "") << sql;
+        return answer.error_offset;
+    };
+    EXPECT_EQ(place("SELECT 1;\n  SELECT missing FROM kernels"), 19U);
+    EXPECT_EQ(place("SELECT 1 FROM"), 13U) << "the SQL is incomplete at its end";
+    EXPECT_EQ(place("SELECT 1; DELETE FROM NVTX_EVENTS"), 10U);
+    EXPECT_EQ(place("SELECT abs('x', 2)"), 7U);
+    EXPECT_FALSE(ask(runner_, path_, "SELECT 1").error_offset);
+}
+
 TEST_F(QueryTest, ARunnerThatGoesAwayStopsItsQuery) {
     auto runner = std::make_unique<QueryRunner>();
     runner->run({path_},

@@ -26,6 +26,10 @@ constexpr Palette kDark = {
     .good = rgb(0x3DBE91),
     .bad = rgb(0xE8743B),
     .peak = rgb(0xF2F4F7),
+    .code_keyword = rgb(0x7FB8F0),
+    .code_name = rgb(0x5CC9A7),
+    .code_text = rgb(0xE8A66A),
+    .code_number = rgb(0xC3A6F0),
 };
 constexpr Palette kLight = {
     .ground = rgb(0xFAFBFC),
@@ -39,6 +43,10 @@ constexpr Palette kLight = {
     .good = rgb(0x1C7F5C),
     .bad = rgb(0xA63E08),
     .peak = rgb(0x11151A),
+    .code_keyword = rgb(0x0B5CAD),
+    .code_name = rgb(0x0F6E50),
+    .code_text = rgb(0x9A4A08),
+    .code_number = rgb(0x6A3FB0),
 };
 Appearance now = Appearance::dark;
 

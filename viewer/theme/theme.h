@@ -33,6 +33,7 @@ struct Palette {
     Color accent;  // what is active, selected, focused
     Color good, bad;
     Color peak;  // the peak's mark
+    Color code_keyword, code_name, code_text, code_number;  // of SQL
 };
 
 // The appearance of this program: dark until it is set. Frame thread only. The caller that sets it must call

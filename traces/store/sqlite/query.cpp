@@ -31,9 +31,14 @@ int authorize_writing(void* unused, int action, const char* a, const char* b, co
                                                                       : authorize(unused, action, a, b, c, d);
 }
 
-std::string place(std::string_view sql, std::size_t offset) {
-    // A statement starts at its first word.
+// A statement starts at its first word.
+std::size_t first_word(std::string_view sql, std::size_t offset) {
     while (offset < sql.size() && std::isspace(static_cast<unsigned char>(sql[offset])) != 0) ++offset;
+    return offset;
+}
+
+std::string place(std::string_view sql, std::size_t offset) {
+    offset = first_word(sql, offset);
     const std::string_view before = sql.substr(0, std::min(offset, sql.size()));
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const auto newline = before.rfind('\n');
@@ -51,21 +56,24 @@ bool lacks_our_table(std::string_view message) {
     return has(schema::views()) || has(schema::nsight_tables()) || has(schema::shard_tables());
 }
 
-[[noreturn]] void refuse_sql(sqlite3* handle, std::string_view sql, std::size_t statement_start) {
-    std::size_t offset = statement_start;
+[[noreturn]] void refuse_sql(sqlite3* handle, std::string_view sql, std::size_t statement_start,
+                             std::string_view names_listed) {
+    std::size_t offset = first_word(sql, statement_start);
 #if SQLITE_VERSION_NUMBER >= 3038000
-    if (const int at = sqlite3_error_offset(handle); at >= 0) offset += static_cast<std::size_t>(at);
+    if (const int at = sqlite3_error_offset(handle); at >= 0)
+        offset = statement_start + static_cast<std::size_t>(at);
 #endif
+    const std::string_view message = sqlite3_errmsg(handle);
+    if (message == "incomplete input") offset = sql.find_last_not_of(" \t\r\n;") + 1;
     const int code = sqlite3_errcode(handle);
     if (code == SQLITE_AUTH)
         throw QueryError(
             "SQL: ATTACH, VACUUM INTO, fts3_tokenizer and, with --write, BEGIN and COMMIT are not allowed; a "
-            "query works on one trace, and what it writes is one transaction");
-    const std::string_view message = sqlite3_errmsg(handle);
-    std::string text =
-        fmt::format("SQL, {}: {}; docs/schema.md lists the tables and views", place(sql, offset), message);
-    if (lacks_our_table(message)) throw MissingTable(text);
-    throw QueryError(text);
+            "query works on one trace, and what it writes is one transaction",
+            offset);
+    const std::string text = fmt::format("SQL, {}: {}; {}", place(sql, offset), message, names_listed);
+    if (lacks_our_table(message)) throw MissingTable(text, offset);
+    throw QueryError(text, offset);
 }
 
 QueryValue value_of(const Statement& row, int column) {
@@ -123,9 +131,10 @@ class Parameters {
         for (int i = 1; i <= statement.parameter_count(); ++i) {
             const std::string sign_and_name = statement.parameter_name(i);
             if (sign_and_name.empty() || sign_and_name[0] == '?') {
-                throw QueryError(fmt::format("SQL, {}: a parameter has no name; write :name in place of {}",
-                                             place(sql, statement_start),
-                                             sign_and_name.empty() ? "?" : sign_and_name));
+                throw QueryError(
+                    fmt::format("SQL, {}: a parameter has no name; write :name in place of {}",
+                                place(sql, statement_start), sign_and_name.empty() ? "?" : sign_and_name),
+                    first_word(sql, statement_start));
             }
             const std::string name = sign_and_name.substr(1);
             const auto value = values_.find(name);
@@ -133,7 +142,8 @@ class Parameters {
                 throw QueryError(
                     fmt::format("SQL, {}: the parameter {} has no value; give --param {}=VALUE or "
                                 "begin the SQL with a line -- :{} = VALUE",
-                                place(sql, statement_start), sign_and_name, name, name));
+                                place(sql, statement_start), sign_and_name, name, name),
+                    first_word(sql, statement_start));
             }
             used_.insert(name);
             std::visit([&](const auto& v) { bind_one(statement, i, v); }, value->second);
@@ -257,6 +267,10 @@ Database open_to_write(const std::string& path) {
 
 }  // namespace
 
+bool is_sql_keyword(std::string_view word) {
+    return sqlite3_keyword_check(word.data(), static_cast<int>(word.size())) != 0;
+}
+
 std::vector<QueryResult> run_query(const std::string& path, const std::string& sql,
                                    const QueryOptions& options) {
     Database database = options.write ? open_to_write(path) : open_trace(path);
@@ -273,7 +287,8 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
         std::size_t used = 0;
         auto statement = Statement::next(database, std::string_view(sql).substr(at), used);
         if (!statement) {
-            if (sqlite3_errcode(database.handle()) != SQLITE_OK) refuse_sql(database.handle(), sql, at);
+            if (sqlite3_errcode(database.handle()) != SQLITE_OK)
+                refuse_sql(database.handle(), sql, at, options.names_listed);
             at += std::max<std::size_t>(used, 1);  // a comment or white space
             continue;
         }
@@ -281,7 +296,8 @@ std::vector<QueryResult> run_query(const std::string& path, const std::string& s
             throw QueryError(
                 fmt::format("SQL, {}: the statement writes, and a query only reads; give --write to change "
                             "the file",
-                            place(sql, at)));
+                            place(sql, at)),
+                first_word(sql, at));
         }
         parameters.bind(*statement, sql, at);
         QueryResult result = rows_of(database, *statement, watch, options);

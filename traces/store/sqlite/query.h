@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/store/cell.h"
@@ -19,7 +20,9 @@ namespace shardscope::traces::store {
 // The SQL is wrong; the message says where.
 class QueryError : public StoreError {
   public:
-    using StoreError::StoreError;
+    explicit QueryError(const std::string& message, std::optional<std::size_t> at = {})
+        : StoreError(message), offset(at) {}
+    std::optional<std::size_t> offset;  // the place in the SQL, in bytes; none: it has no single place
 };
 
 // The SQL names a table or view of our schema that the file lacks, as exports of other tools do.
@@ -52,7 +55,12 @@ struct QueryOptions {
     std::size_t max_rows = 0, max_bytes = 0;
     // The longest single text or blob; 0: SQLite's own limit.
     int max_value_bytes = 0;
+    // Ends the message about wrong SQL: where the user finds the names.
+    std::string_view names_listed = "docs/schema.md lists the tables and views";
 };
+
+// Whether SQL reserves the word, ignoring case.
+bool is_sql_keyword(std::string_view word);
 
 // One result for each statement that has columns; statements are separated by semicolons. Throws StoreError
 // if the file cannot be read, QueryError if the SQL cannot be run (it is wrong, it would write, a parameter

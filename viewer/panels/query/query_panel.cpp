@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 #include <imgui.h>
-#include <imgui_stdlib.h>
 
 #include "traces/query/shipped_queries.h"
 #include "traces/store/grouped.h"
@@ -19,6 +18,7 @@
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
 #include "viewer/panels/query/schema_browser.h"
+#include "viewer/panels/query/sql_editor.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
@@ -39,11 +39,7 @@ constexpr std::array<std::size_t, 3> kRows = {1'000, 100'000, 1'000'000};
 
 class QueryPanel final : public model::Panel {
   public:
-    QueryPanel() {
-        table_.all_columns = kAllColumns;
-        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries())
-            if (query.name == "kernels_by_time") sql_ = query.sql;
-    }
+    QueryPanel() { table_.all_columns = kAllColumns; }
     std::string_view name() const override { return "query"; }
     bool needs_timeline() const override { return false; }
     bool busy() const override { return runner_.running(); }
@@ -71,6 +67,12 @@ class QueryPanel final : public model::Panel {
     }
 
   private:
+    static std::string first_sql() {
+        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries())
+            if (query.name == "kernels_by_time") return std::string(query.sql);
+        return {};
+    }
+
     static constexpr bool kAllColumns = true;  // a column that the query names is always shown
 
     // Another trace makes the results obsolete. A database is queried immediately, so that the page is not
@@ -122,7 +124,7 @@ class QueryPanel final : public model::Panel {
             traces::query::is_database(files.front())) {
             asked_once_ = true;
             own_work_ = true;
-            runner_.run(files, sql_, limits_);
+            runner_.run(files, editor_.sql(), limits_);
         }
     }
 
@@ -134,8 +136,8 @@ class QueryPanel final : public model::Panel {
         }
         run_next_ = own_work_ = false;
         asked_once_ = true;
-        history_.add(sql_);
-        runner_.run(files, sql_, limits_);
+        history_.add(editor_.sql());
+        runner_.run(files, editor_.sql(), limits_);
         session.note_work();
     }
 
@@ -167,7 +169,7 @@ class QueryPanel final : public model::Panel {
         draw::items::mark("query.shipped");
         if (!open) return;
         for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
-            if (ImGui::Selectable(std::string(query.name).c_str())) set_sql(std::string(query.sql));
+            if (ImGui::Selectable(std::string(query.name).c_str())) editor_.set(std::string(query.sql));
             draw::items::mark(fmt::format("query.shipped.{}", query.name));
             if (ImGui::IsItemHovered())
                 ImGui::SetTooltip("%s", traces::query::question_of(query.sql).c_str());
@@ -186,7 +188,7 @@ class QueryPanel final : public model::Panel {
             for (std::size_t i = 0; i < entries.size(); ++i) {
                 const std::string line = draw::fit_text(entries[i], ImGui::GetFontSize() * 40);
                 ImGui::PushID(static_cast<int>(i));
-                if (ImGui::Selectable(line.c_str())) set_sql(entries[i]);
+                if (ImGui::Selectable(line.c_str())) editor_.set(entries[i]);
                 draw::items::mark(fmt::format("query.history.{}", i), entries[i]);
                 if (ImGui::IsItemHovered()) draw::full_text_tip(entries[i]);
                 ImGui::PopID();
@@ -221,16 +223,11 @@ class QueryPanel final : public model::Panel {
         }
     }
 
-    void set_sql(std::string sql) {
-        sql_ = std::move(sql);
-        ++editor_;  // Dear ImGui keeps its own copy of a text that is being edited
-    }
-
     void draw_schema(model::Session& session, const TraceFiles& files) {
         const auto schema = runner_.schema(files);
         if (schema != nullptr) {
             if (!runner_.schema_error().empty()) return draw::note(runner_.schema_error());
-            if (const auto picked = browser_.draw(*schema)) set_sql(sql_of(*picked));
+            if (const auto picked = browser_.draw(*schema)) editor_.set(sql_of(*picked));
             return;
         }
         if (runner_.running()) return draw::note("Reading the schema ...");
@@ -254,16 +251,9 @@ class QueryPanel final : public model::Panel {
     void draw_editor(model::Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize();
         const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.3F, font * 5, font * 15);
-        ImGui::PushID(editor_);
-        // With this flag the result is true on Ctrl+Enter; the text is updated on every key anyway.
-        if (ImGui::InputTextMultiline(
-                "##sql", &sql_, {-1, height},
-                ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AllowTabInput)) {
+        const bool marked = answer_ != nullptr && !runner_.running() && answer_->sql == editor_.sql();
+        if (editor_.draw(height, runner_.schema(files), marked ? answer_->error_offset : std::nullopt))
             run(session, files);
-            ImGui::SetKeyboardFocusHere(-1);
-        }
-        draw::items::mark("query.sql", sql_);
-        ImGui::PopID();
         if (session.trace()->ended && model::stamps_of(files) != stamps_) {
             draw::text_in(
                 theme::bad(),
@@ -365,8 +355,7 @@ class QueryPanel final : public model::Panel {
         session.go_to({place.from, place.to}, rank, event);
     }
 
-    std::string sql_;
-    int editor_ = 0;
+    SqlEditor editor_{first_sql()};
     QueryLimits limits_;
     QueryHistory history_;
     QueryRunner runner_;

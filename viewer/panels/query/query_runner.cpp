@@ -62,6 +62,7 @@ void QueryRunner::run(const TraceFiles& files, const std::string& sql, const Que
             options.max_rows = limits.rows;
             options.max_bytes = kMostBytes;
             options.max_value_bytes = kMostValueBytes;
+            options.names_listed = "the list on the left has the tables and their columns";
             answer->results = traces::store::run_query(path, sql, options);
             if (answer->results.empty())
                 answer->error = "The SQL has no statement with a result; write a SELECT.";
@@ -73,6 +74,9 @@ void QueryRunner::run(const TraceFiles& files, const std::string& sql, const Que
             answer->error = "The import was stopped.";
         } catch (const std::bad_alloc&) {
             answer->error = "There is not enough memory for this result; ask for less.";
+        } catch (const traces::store::QueryError& error) {
+            answer->error = error.what();
+            answer->error_offset = error.offset;
         } catch (const std::exception& error) {
             answer->error = error.what();
         }

@@ -29,6 +29,7 @@ struct QueryAnswer {
     std::string sql;
     std::vector<traces::store::QueryResult> results;  // of the statements that return columns
     std::string error;                                // one sentence; empty: success
+    std::optional<std::size_t> error_offset;          // its place in `sql`, in bytes
     double seconds = 0;
     std::string note;  // "imported to a temporary database ..."
 };
