@@ -265,6 +265,35 @@ TEST(QueryTable, APlotShowsWhatIsBelowZero) {
     EXPECT_EQ(plot_range(above).y_low, 0);
 }
 
+PlotAxes axes_of(std::vector<std::string> columns, std::vector<traces::store::QueryValue> row) {
+    return choose_axes(*table_of(std::move(columns), {row, row}));
+}
+
+TEST(QueryPlot, IsOverStepsTimesOrSizesAndShowsAnotherMeaning) {
+    const std::int64_t n = 7;
+    const auto axes = [&](std::vector<std::string> columns, std::vector<traces::store::QueryValue> row) {
+        const PlotAxes a = axes_of(columns, std::move(row));
+        const auto name = [&](int c) {
+            return c < 0 ? std::string("row") : columns[static_cast<std::size_t>(c)];
+        };
+        return a.y < 0 ? std::string("nothing") : name(a.y) + " over " + name(a.x);
+    };
+    EXPECT_EQ(axes({"rank", "step", "start_ns", "duration_ns"}, {n, n, n, n}), "duration_ns over step");
+    EXPECT_EQ(axes({"start_ns", "end_ns", "duration_ns"}, {n, n, n}), "duration_ns over start_ns");
+    EXPECT_EQ(axes({"name", "calls", "total_us"}, {"gemm", n, 1.5}), "total_us over row");
+    EXPECT_EQ(axes({"bytes", "mean_us"}, {n, 1.5}), "mean_us over bytes");
+    EXPECT_EQ(axes({"name", "bytes"}, {"a", n}), "bytes over row") << "a size alone is what is plotted";
+    EXPECT_EQ(axes({"step"}, {n}), "step over row");
+    EXPECT_EQ(axes({"step", "loss"}, {n, 0.5}), "loss over step");
+    EXPECT_EQ(axes({"name"}, {"a"}), "nothing");
+}
+
+TEST(QueryPlot, BarsAreAsFarApartAsTheNearestTwo) {
+    EXPECT_EQ(bar_distance(std::vector<PlotPoint>{{4, 1}, {0, 1}, {2.5, 1}, {4, 2}}), 1.5);
+    EXPECT_EQ(bar_distance(std::vector<PlotPoint>{{4, 1}, {4, 2}}), 1);
+    EXPECT_EQ(bar_distance({}), 1);
+}
+
 // --- history -----------------------------------------------------------------------------------------------
 
 TEST(QueryHistory, HoldsEachQueryOnceNewestFirst) {
@@ -305,6 +334,42 @@ TEST(QueryHistory, BearsAnyText) {
     }
     history.from_text("[\"SELECT 3\",\"\"]");
     EXPECT_THAT(history.entries(), ElementsAre("SELECT 3"));
+}
+
+TEST(SavedQueries, AreSortedByNameReplacedAndDeleted) {
+    SavedQueries queries;
+    EXPECT_TRUE(queries.save("b", "SELECT 1"));
+    EXPECT_TRUE(queries.save("a", "SELECT 2"));
+    EXPECT_TRUE(queries.save("b", "SELECT 3"));
+    EXPECT_THAT(queries.entries(), ElementsAre(SavedQuery{"a", "SELECT 2"}, SavedQuery{"b", "SELECT 3"}));
+    queries.remove("a");
+    EXPECT_FALSE(queries.has("a"));
+    for (std::size_t i = 0; i < SavedQueries::kMost; ++i) queries.save(std::to_string(i), "SELECT 1");
+    EXPECT_EQ(queries.entries().size(), SavedQueries::kMost);
+    EXPECT_FALSE(queries.save("one more", "SELECT 1"));
+    EXPECT_TRUE(queries.save("b", "SELECT 4")) << "one that is there can be replaced";
+}
+
+TEST(SavedQueries, AreRestoredFromTheirTextAndFromNoOther) {
+    SavedQueries queries;
+    queries.save("\"quoted\"\n", "SELECT 'ä'");
+    SavedQueries next;
+    next.from_text(queries.to_text());
+    EXPECT_EQ(next.entries(), queries.entries());
+    for (const char* text : {"", "{", "17", "[\"a\"]", "[1,2]", "\xFF"}) {
+        next.from_text(text);
+        EXPECT_EQ(next.entries(), queries.entries()) << text;
+    }
+    next.from_text(R"(["", "SELECT 1", "no SQL", " "])");
+    EXPECT_THAT(next.entries(), testing::IsEmpty());
+}
+
+TEST(SavedQueries, RefuseWhatCannotBeSaved) {
+    EXPECT_EQ(SavedQueries::refusal("a", "SELECT 1"), "");
+    EXPECT_THAT(SavedQueries::refusal(" ", "SELECT 1"), HasSubstr("name"));
+    EXPECT_THAT(SavedQueries::refusal("a", " "), HasSubstr("no SQL"));
+    EXPECT_THAT(SavedQueries::refusal("a", std::string(SavedQueries::kMostBytes + 1, 'x')),
+                HasSubstr("64 KiB"));
 }
 
 // --- the panel ---------------------------------------------------------------------------------------------
@@ -352,6 +417,21 @@ TEST_F(QueryPanelTest, ExecutedQueriesStayInTheHistory) {
     settle(*next);
     click(*next, "query.history");
     EXPECT_THAT(item("query.history.0"), HasSubstr("SELECT"));
+}
+
+TEST_F(QueryPanelTest, KeepsSavedQueriesAndReadsAnOlderHistory) {
+    const auto panel = make_panel("query");
+    panel->restore(R"({"history":["SELECT 1"],"saved":["mine","SELECT 2"]})");
+    settle(*panel);
+    EXPECT_EQ(item("query.history"), "1");
+    EXPECT_EQ(item("query.shipped"), "1");
+    EXPECT_EQ(panel->saved(), R"({"history":["SELECT 1"],"saved":["mine","SELECT 2"]})");
+    panel->restore(R"(["SELECT 3","SELECT 4"])");
+    settle(*panel);
+    EXPECT_EQ(item("query.history"), "2");
+    EXPECT_EQ(item("query.shipped"), "1") << "an older text has no saved queries";
+    panel->restore("{\"saved\":17}");
+    EXPECT_THAT(panel->saved(), HasSubstr("mine"));
 }
 
 TEST_F(QueryPanelTest, AQueryWaitsForThePanelsOwnReading) {

@@ -74,6 +74,8 @@ TEST(SqlCompletion, OffersColumnsOfTheStatementsTablesFirst) {
     EXPECT_THAT(offered("SELECT step FROM steps; SELECT na| FROM kernels"), ElementsAre("name"));
     EXPECT_THAT(offered("SELECT n| FROM kernels"), ElementsAre("name", "start_ns", "kernels"))
         << "names that begin with the word come first";
+    EXPECT_THAT(offered("SELECT n|"), ElementsAre("name", "start_ns", "kernels"))
+        << "of all views, as the statement names no table yet";
 }
 
 TEST(SqlCompletion, OffersColumnsOfOneTableAfterADot) {

@@ -105,6 +105,8 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
             x_ticks = log_ticks(axes.x_low, axes.x_high, x_count, axes.x_unit);
         } else {
             x_ticks = make_ticks(axes.x_low - axes.x_zero, axes.x_high - axes.x_zero, x_count, axes.x_unit);
+            if (axes.x_whole && axes.x_unit == AxisUnit::count)
+                std::erase_if(x_ticks, [](const Tick& t) { return t.value != std::round(t.value); });
             for (Tick& tick : x_ticks) tick.value += axes.x_zero;
         }
     }

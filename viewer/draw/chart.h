@@ -32,6 +32,7 @@ struct ChartAxes {
     double x_zero = 0;  // subtracted from the labels of the x ticks
     AxisUnit x_unit = AxisUnit::nanoseconds, y_unit = AxisUnit::bytes;
     bool x_ticks = true;
+    bool x_whole = false;  // ticks of a plain number at whole numbers only
     double y_low = 0;      // negative if there are negative values
     float label_room = 0;  // least width of the y labels: aligns the chart with what is above it
     // Logarithmic axes: low and high are positive, and Chart::x and y map the values' log10.

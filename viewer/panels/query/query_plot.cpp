@@ -18,6 +18,12 @@ namespace shardscope::viewer::panels {
 namespace {
 
 constexpr std::size_t kSinglePoints = 4000;  // more are folded
+constexpr std::size_t kMostBars = 200;       // more numbered rows are points at first
+
+// Half the side of a point.
+float dot_size() {
+    return std::max(2.0F, ImGui::GetFontSize() * 0.16F);
+}
 
 bool choose(const char* id, const char* none, const QueryTable& table, int& chosen) {
     const auto& columns = table.columns();
@@ -58,24 +64,28 @@ std::string shown_value(const QueryTable& table, int column, double value) {
 
 }  // namespace
 
-// For a new result: plots the first number that is not an id, against time if there is a time column, else
-// against the row's index.
 void QueryPlot::choose_columns(const QueryTable& table) {
-    std::vector<int> numbers;
-    std::vector<std::string> names;
-    for (std::size_t c = 0; c < table.columns().size(); ++c) {
-        names.push_back(table.columns()[c].title);
-        if (table.is_number(c)) numbers.push_back(static_cast<int>(c));
+    const PlotAxes axes = choose_axes(table);
+    x_ = axes.x;
+    y_ = axes.y;
+    const auto unit = x_ < 0 ? draw::AxisUnit::count : axis_unit_of(unit_of(table, x_));
+    const bool bars = unit == draw::AxisUnit::count && table.rows() <= kMostBars;
+    look_ = static_cast<int>(x_ < 0 || bars ? Look::bars : Look::points);
+}
+
+// With room at both ends for half a bar, or for the outermost points.
+PlotRange QueryPlot::shown_range() const {
+    PlotRange range = range_;
+    if (static_cast<Look>(look_) == Look::points && points_.size() <= kSinglePoints) {
+        const double room = (range.x_high - range.x_low) * 0.01;
+        range.x_low -= room;
+        range.x_high += room;
     }
-    const RowPlaces places = find_places(names);
-    x_ = places.start >= 0 && table.is_number(static_cast<std::size_t>(places.start)) ? places.start : -1;
-    std::erase_if(numbers, [&](int c) { return c == x_; });
-    const auto better = std::find_if(numbers.begin(), numbers.end(), [&](int c) {
-        return c != places.rank && c != places.end &&
-               !table.columns()[static_cast<std::size_t>(c)].unit.empty();
-    });
-    y_ = better != numbers.end() ? *better : (numbers.empty() ? -1 : numbers.back());
-    look_ = static_cast<int>(x_ >= 0 ? Look::points : Look::bars);
+    if (static_cast<Look>(look_) != Look::bars || points_.size() > kSinglePoints) return range;
+    if (points_.size() == 1) range.x_high = range.x_low;
+    range.x_low -= bar_ / 2;
+    range.x_high += bar_ / 2;
+    return range;
 }
 
 void QueryPlot::draw_choosers(const QueryTable& table) {
@@ -102,6 +112,7 @@ void QueryPlot::refresh(const std::shared_ptr<const QueryTable>& table,
     seen_columns_ = columns;
     points_ = plot_points(*table, order, x_, y_);
     range_ = plot_range(points_);
+    bar_ = bar_distance(points_);
     folded_ = fold_plot(points_, range_, columns);
 }
 
@@ -122,8 +133,12 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     refresh(table, order, std::max(16, static_cast<int>(size.x)));
     const double fx = axis_factor_of(unit_of(*table, x_)), fy = axis_factor_of(unit_of(*table, y_));
     draw::ChartAxes axes;
-    axes.x_low = range_.x_low * fx;
-    axes.x_high = range_.x_high * fx;
+    const PlotRange range = shown_range();
+    axes.x_low = range.x_low * fx;
+    axes.x_high = range.x_high * fx;
+    if (x_ < 0) axes.x_zero = -1;  // rows are counted from 1
+    axes.x_whole = std::all_of(points_.begin(), points_.end(),
+                               [](const PlotPoint& p) { return p.x == std::round(p.x); });
     axes.y_low = range_.y_low * fy;
     axes.y_high = std::max(range_.y_high, range_.y_low < 0 ? 0 : 1e-12) * fy;
     axes.x_unit = axis_unit_of(unit_of(*table, x_));
@@ -131,10 +146,12 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     draw::Chart chart = begin_chart("query.plot", {size.x, std::max(ImGui::GetFontSize() * 5, left)}, axes);
     draw::items::mark("query.plot", fmt::format("{} points", points_.size()));
     // From here on x and y are in the columns' own units.
-    chart.x = {range_.x_low, range_.x_high, chart.min.x, chart.max.x};
+    chart.x = {range.x_low, range.x_high, chart.min.x, chart.max.x};
     chart.y = {range_.y_low, axes.y_high / fy, chart.max.y, chart.min.y};
-    chart.draw->PushClipRect(chart.min, {chart.max.x + 2, chart.max.y + 2}, true);
-    paint(*table, chart);
+    const float dot = dot_size() + 1;  // points at the edges are whole
+    chart.draw->PushClipRect({chart.min.x - dot, chart.min.y - dot}, {chart.max.x + dot, chart.max.y + dot},
+                             true);
+    paint(chart);
     chart.draw->PopClipRect();
     if (range_.y_low < 0) {
         const float zero = std::floor(static_cast<float>(chart.y.pixel(0)));
@@ -144,14 +161,14 @@ void QueryPlot::draw(const std::shared_ptr<const QueryTable>& table, const std::
     ImGui::EndGroup();
 }
 
-void QueryPlot::paint(const QueryTable&, const draw::Chart& chart) const {
+void QueryPlot::paint(const draw::Chart& chart) const {
     const ImU32 color = theme::accent();
     const float step = chart.width() / static_cast<float>(std::max(1, seen_columns_));
     const auto at = [&](const PlotColumn& c) {
         return chart.min.x + step * (static_cast<float>(c.column) + 0.5F);
     };
     const auto y = [&](double value) { return static_cast<float>(chart.y.pixel(value)); };
-    const float dot = std::max(2.0F, ImGui::GetFontSize() * 0.16F);
+    const float dot = dot_size();
     switch (static_cast<Look>(look_)) {
         case Look::points:
             if (points_.size() <= kSinglePoints) {
@@ -182,12 +199,11 @@ void QueryPlot::paint(const QueryTable&, const draw::Chart& chart) const {
                 const float top = std::floor(y(high)), bottom = std::max(std::ceil(y(low)), top + 1);
                 chart.draw->AddRectFilled({left, top}, {right, bottom}, color);
             };
-            const float share = chart.width() / static_cast<float>(std::max<std::size_t>(1, points_.size()));
-            if (points_.size() <= kSinglePoints && share >= 2 && x_ < 0) {
-                for (std::size_t i = 0; i < points_.size(); ++i) {
-                    const float x = chart.min.x + share * static_cast<float>(i);
-                    bar(x + share * 0.1F, x + share * 0.9F, std::min(points_[i].y, 0.0),
-                        std::max(points_[i].y, 0.0));
+            const auto width = static_cast<float>(bar_ / (chart.x.high - chart.x.low)) * chart.width();
+            if (points_.size() <= kSinglePoints && width >= 2) {
+                for (const PlotPoint& p : points_) {
+                    const auto x = static_cast<float>(chart.x.pixel(p.x));
+                    bar(x - width * 0.4F, x + width * 0.4F, std::min(p.y, 0.0), std::max(p.y, 0.0));
                 }
                 return;
             }
@@ -206,17 +222,14 @@ void QueryPlot::draw_tip(const QueryTable& table, const draw::Chart& chart) cons
     const std::string x_name = x_ < 0 ? "row" : table.columns()[static_cast<std::size_t>(x_)].title;
     const std::string& y_name = table.columns()[static_cast<std::size_t>(y_)].title;
     if (points_.size() <= kSinglePoints) {
-        const bool by_place = static_cast<Look>(look_) == Look::bars && x_ < 0;
-        const float share = chart.width() / static_cast<float>(points_.size());
-        const auto distance = [&](const PlotPoint& p, std::size_t i) {
-            const float x = by_place ? chart.min.x + share * (static_cast<float>(i) + 0.5F)
-                                     : static_cast<float>(chart.x.pixel(p.x));
-            return std::hypot(x - mouse.x,
-                              by_place ? 0.0F : static_cast<float>(chart.y.pixel(p.y)) - mouse.y);
+        const bool by_place = static_cast<Look>(look_) == Look::bars;
+        const auto distance = [&](const PlotPoint& p) {
+            const float y = by_place ? mouse.y : static_cast<float>(chart.y.pixel(p.y));
+            return std::hypot(static_cast<float>(chart.x.pixel(p.x)) - mouse.x, y - mouse.y);
         };
         std::size_t nearest = 0;
         for (std::size_t i = 1; i < points_.size(); ++i)
-            if (distance(points_[i], i) < distance(points_[nearest], nearest)) nearest = i;
+            if (distance(points_[i]) < distance(points_[nearest])) nearest = i;
         draw::begin_tip("");
         draw::tip_row(x_name, shown_value(table, x_, points_[nearest].x + (x_ < 0 ? 1 : 0)));
         draw::tip_row(y_name, shown_value(table, y_, points_[nearest].y));

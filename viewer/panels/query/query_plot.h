@@ -29,7 +29,7 @@ class QueryPlot {
     void draw_choosers(const QueryTable& table);
     void refresh(const std::shared_ptr<const QueryTable>& table, const std::vector<std::uint32_t>& order,
                  int columns);
-    void paint(const QueryTable& table, const draw::Chart& chart) const;
+    void paint(const draw::Chart& chart) const;
     void draw_tip(const QueryTable& table, const draw::Chart& chart) const;
 
     int x_ = -1, y_ = -1;  // columns; x -1: the row's index
@@ -41,6 +41,8 @@ class QueryPlot {
     std::vector<PlotPoint> points_;
     std::vector<PlotColumn> folded_;
     PlotRange range_;
+    double bar_ = 1;  // bar_distance() of the points
+    PlotRange shown_range() const;
 };
 
 }  // namespace shardscope::viewer::panels

@@ -220,6 +220,62 @@ std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std:
     return points;
 }
 
+PlotAxes choose_axes(const QueryTable& table) {
+    std::vector<std::string> names, lower;
+    for (const tables::TableColumn& column : table.columns()) {
+        names.push_back(column.title);
+        lower.push_back(traces::schema::lower_case(column.title));
+    }
+    const RowPlaces places = find_places(names);
+    const auto first = [&](auto&& wanted) {
+        for (std::size_t c = 0; c < lower.size(); ++c)
+            if (table.is_number(c) && wanted(c)) return static_cast<int>(c);
+        return -1;
+    };
+    const auto is_step = [&](std::size_t c) { return lower[c] == "step" || lower[c] == "iteration"; };
+    const auto is_size = [&](std::size_t c) {
+        return lower[c] == "size" || lower[c] == "elements" || lower[c].ends_with("size") ||
+               table.columns()[c].unit == "bytes";
+    };
+    PlotAxes axes;
+    axes.x = first(is_step);
+    if (axes.x < 0) axes.x = first([&](std::size_t c) { return static_cast<int>(c) == places.start; });
+    if (axes.x < 0) {
+        axes.x = first(is_size);
+        // A size alone is what the plot is about.
+        if (axes.x >= 0 && first([&](std::size_t c) {
+                               return static_cast<int>(c) != axes.x && !is_size(c) &&
+                                      !table.columns()[c].unit.empty();
+                           }) < 0)
+            axes.x = -1;
+    }
+    const bool x_is_size = axes.x >= 0 && is_size(static_cast<std::size_t>(axes.x));
+    const auto other_meaning = [&](std::size_t c) {
+        const int at = static_cast<int>(c);
+        const bool identifies =
+            at == places.rank || lower[c] == "id" || lower[c].ends_with("_id") || is_step(c);
+        return at != axes.x && at != places.start && at != places.end && !identifies &&
+               !(x_is_size && is_size(c));
+    };
+    axes.y = first([&](std::size_t c) { return other_meaning(c) && !table.columns()[c].unit.empty(); });
+    if (axes.y < 0) axes.y = first(other_meaning);
+    if (axes.y < 0) axes.y = first([&](std::size_t c) { return static_cast<int>(c) != axes.x; });
+    if (axes.y < 0) axes = {-1, axes.x};
+    return axes;
+}
+
+double bar_distance(std::span<const PlotPoint> points) {
+    std::vector<double> places;
+    for (const PlotPoint& point : points) places.push_back(point.x);
+    std::sort(places.begin(), places.end());
+    double least = 0;
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        const double distance = places[i] - places[i - 1];
+        if (distance > 0 && (least == 0 || distance < least)) least = distance;
+    }
+    return least > 0 ? least : 1;
+}
+
 PlotRange plot_range(std::span<const PlotPoint> points) {
     PlotRange range;
     if (points.empty()) return range;

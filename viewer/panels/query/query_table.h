@@ -63,6 +63,16 @@ struct PlotPoint {
 std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std::uint32_t> order, int x,
                                    int y);
 
+// The columns that a new plot shows. x: a step, a start or a size, else the row's index (-1). y: the first
+// number of another meaning, rather with a unit; -1: the result has no number to plot.
+struct PlotAxes {
+    int x = -1, y = -1;
+};
+PlotAxes choose_axes(const QueryTable& table);
+
+// The smallest distance between two different x, of which each bar takes most; 1 if there are none.
+double bar_distance(std::span<const PlotPoint> points);
+
 struct PlotRange {
     double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
 };

@@ -247,6 +247,10 @@ Completions complete_sql(std::string_view sql, std::size_t cursor, const Schema&
         collector.tables(schema);
     } else {
         for (const SchemaObject* object : tables.all()) collector.columns(*object);
+        if (tables.all().empty()) {
+            for (const SchemaObject& object : schema)
+                if (object.view) collector.columns(object);
+        }
         collector.tables(schema);
     }
     collector.put_beginnings_first();

@@ -43,8 +43,9 @@ struct Completions {
 };
 
 // What the word that ends at `cursor` can become: after FROM and JOIN tables, after "name." the columns of
-// that table (or of the table with that alias), elsewhere the columns of the statement's tables, then tables.
-// Empty inside texts, comments and numbers. Names that begin with the word come before names that contain it.
+// that table (or of the table with that alias), elsewhere the columns of the statement's tables (if it names
+// none: of the views), then tables. Empty inside texts, comments and numbers. Names that begin with the word
+// come before names that contain it.
 Completions complete_sql(std::string_view sql, std::size_t cursor, const Schema& schema);
 
 }  // namespace shardscope::viewer::panels
