@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "viewer/panels/query/query_history.h"
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
+#include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::panels {
 namespace TEST_FILE {
@@ -475,6 +477,53 @@ TEST_F(QueryPanelTest, ARowWithTimesLeadsToItsEvent) {
     EXPECT_EQ(trace.device.end[found], place.to);
     EXPECT_EQ(trace.device.rank[found], trace.device.rank[event]);
     EXPECT_EQ(device_event_at(trace, {place.from, place.to + 1, place.rank}), -1);
+}
+
+TEST_F(QueryPanelTest, AResultWithSpansIsRowsOfTheTimeline) {
+    const traces::store::Trace& trace = *session_.trace();
+    const std::int64_t start = trace.device.start[0], end = trace.device.end[0];
+    const int rank = trace.ranks[trace.device.rank[0]].number;
+    const std::vector<std::string> columns = {"rank", "name", "start_ns", "end_ns"};
+    const auto table = table_of(columns, {{std::int64_t{rank}, "own", start, end},
+                                          {std::int64_t{rank}, "around", start - 1, end + 5},
+                                          {std::int64_t{rank}, "later", end + 5, end + 9},
+                                          {std::int64_t{77}, "of no rank here", start, end},
+                                          {std::monostate{}, "of no rank", start, end},
+                                          {std::int64_t{rank}, "nowhere", std::monostate{}, end}});
+    model::ResultRows result;
+    result.number = 3;
+    result.spans = result_spans(*table, find_places(columns), trace);
+    ASSERT_EQ(result.spans.size(), 5U) << "a row without a start has no place";
+    EXPECT_EQ(result.spans[0].event, (model::SelectedEvent{model::EventKind::device, 0}));
+    EXPECT_EQ(result.spans[1].event, model::SelectedEvent{});
+
+    const timeline::Tracks plain = timeline::make_tracks(trace);
+    const timeline::Tracks with = timeline::make_tracks(trace, &result);
+    EXPECT_EQ(with.result, 3);
+    ASSERT_EQ(with.tracks.size(), plain.tracks.size() + 3);
+    const timeline::Track& none = with.tracks[plain.tracks.size()];
+    EXPECT_EQ(none.label, "result");
+    const timeline::Track& own = with.tracks[plain.tracks.size() + 1];
+    EXPECT_EQ(own.label, fmt::format("rank {}", rank));
+    ASSERT_EQ(own.lanes.size(), 2U) << "what overlaps is in lanes";
+    EXPECT_EQ(own.name(0, 0), "around");
+    EXPECT_EQ(own.name(0, 1), "later");
+    EXPECT_EQ(own.name(1, 0), "own");
+    // The event is still found in its stream, not in the result.
+    const auto place = timeline::find_event(trace, with, result.spans[0].event);
+    ASSERT_TRUE(place);
+    EXPECT_LT(static_cast<std::size_t>(place->track), plain.tracks.size());
+    EXPECT_TRUE(result_spans(*table_of({"start_ns"}, {{start}}), find_places({"start_ns"}), trace).empty());
+}
+
+TEST_F(QueryPanelTest, SpansThatOverlapTooOftenAreCounted) {
+    model::ResultRows result;
+    result.number = 1;
+    for (int i = 0; i < 40; ++i) result.spans.push_back({0, 100 + i, 0, {}, "x"});
+    const auto tracks = timeline::result_tracks(*session_.trace(), result);
+    ASSERT_EQ(tracks.size(), 1U);
+    EXPECT_EQ(tracks[0].lanes.size(), 32U);
+    EXPECT_EQ(tracks[0].label, "rank 0, 32 of 40 rows");
 }
 
 TEST_F(QueryPanelTest, ItsDatabaseHasTheTracesTimes) {

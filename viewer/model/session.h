@@ -25,6 +25,8 @@ struct TimeRange {  // half-open
     bool operator==(const TimeRange&) const = default;
 };
 
+struct ResultRows;  // result_rows.h
+
 // A part of the timeline whose events are summed up: rows x time, or all events of one name.
 struct MarkedArea {
     TimeRange time;
@@ -55,7 +57,8 @@ struct OpenTrace {
     // The step window that another panel navigated to; the timeline highlights it.
     std::optional<TimeRange> lit;
     std::optional<MarkedArea> area;
-    RowArrangement rows;  // how the timeline's rows are arranged
+    RowArrangement rows;                       // how the timeline's rows are arranged
+    std::shared_ptr<const ResultRows> result;  // a query's result among these rows; nullptr: none
 
     // A trace that holds a plan and nothing else that a panel could show opens in the Plan panel; false:
     // another panel has been requested since.

@@ -78,6 +78,7 @@ std::vector<PaintName> kinds_of(const Tracks& tracks) {
     PaintTimes times{};
     std::array<bool, kPaints> seen{};
     for (const Track& track : tracks.tracks) {
+        if (track.kind == Track::Kind::result) continue;  // its events are in other rows, too
         for (const Lane& lane : track.lanes) {
             lane.paints().add_times(lane, 0, lane.size(), times);
             for (const Paint paint : lane.paints().used()) seen[paint] = true;
@@ -132,8 +133,9 @@ TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks
         for (const Lane& lane : tracks.tracks[t].lanes) {
             LanePaints& paints = paints_[t].emplace_back();
             paints.reserve(lane.size());
-            // A collective's events count where they ran, not again on the joined row.
-            const bool counts = tracks.tracks[t].kind != Track::Kind::collectives;
+            // The events of a collective and of a result count where they ran, not again.
+            const bool counts = tracks.tracks[t].kind != Track::Kind::collectives &&
+                                tracks.tracks[t].kind != Track::Kind::result;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const int thing = naming.of(lane.event(i));
                 // The time that ranks waited for each other stays visible.

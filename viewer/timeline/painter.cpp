@@ -154,23 +154,26 @@ class RowPainter : private Canvas {
     void lane(const Row& row) {
         const FoldedRow* folded = p_.folded.find(row.track, row.lane);
         if (folded == nullptr) return;
-        const Lane& lane =
-            p_.tracks.tracks[static_cast<std::size_t>(row.track)].lanes[static_cast<std::size_t>(row.lane)];
+        const Track& track = p_.tracks.tracks[static_cast<std::size_t>(row.track)];
+        const Lane& lane = track.lanes[static_cast<std::size_t>(row.lane)];
         const LanePaints& paints =
             p_.paints != nullptr ? p_.paints->of(p_.tracks, row.track, row.lane) : lane.paints();
         const float y0 = y_of(row) + 1, y1 = y_of(row) + row.height - 1;
         runs(*folded, y0, y1);
-        for (const Bar& bar : folded->lane.bars) bar_and_label(lane, paints.paint(bar.item), bar, y0, y1);
+        for (const Bar& bar : folded->lane.bars)
+            bar_and_label(lane, paints.paint(bar.item), bar, y0, y1, track.name(row.lane, bar.item));
     }
 
-    void bar_and_label(const Lane& lane, Paint paint, const Bar& bar, float y0, float y1) {
+    // `name`: empty: that of the event.
+    void bar_and_label(const Lane& lane, Paint paint, const Bar& bar, float y0, float y1,
+                       std::string_view name) {
         const float x0 = p_.area.left() + bar.x0, x1 = p_.area.left() + bar.x1;
         // A pixel of gap separates neighbours without an outline.
         const float right = x1 - x0 > 3 ? x1 - 1 : x1;
         const theme::Color color = paint_color(paint);
         if (lane.paint(bar.item) == kArrivalPaint) return arrival(x0, right, y0, y1);
         draw_.AddRectFilled({x0, y0}, {right, y1}, color);
-        label(lane.event(bar.item), x0, right, (y0 + y1 - font_) / 2, draw::text_on(color));
+        label(lane.event(bar.item), name, x0, right, (y0 + y1 - font_) / 2, draw::text_on(color));
     }
 
     // Nothing is transferred yet: a thin line to where the last rank arrives.
@@ -179,10 +182,10 @@ class RowPainter : private Canvas {
         draw_.AddRectFilled({x0, std::max(y0, y1 - 3)}, {x1, y1}, paint_color(kArrivalPaint));
     }
 
-    void label(model::SelectedEvent event, float x0, float x1, float y, ImU32 color) {
+    void label(model::SelectedEvent event, std::string_view name, float x0, float x1, float y, ImU32 color) {
         const float room = x1 - x0 - font_ * 0.5F;
         if (room < font_ * 1.5F) return;
-        std::string text = bar_label(p_.trace, event);
+        std::string text = name.empty() ? bar_label(p_.trace, event) : std::string(name);
         constexpr std::size_t kMostLetters = 400;  // bytes: more than any screen has room for
         if (text.size() > kMostLetters) text.resize(kMostLetters);
         if (draw::width_of(text) > room) {

@@ -48,6 +48,8 @@ std::string track_key(const traces::store::Trace& trace, const Track& track) {
             return fmt::format("{}/thread {}", rank, thread_number(trace, track.thread));
         case Track::Kind::marks:
             return fmt::format("{}/marks {}", rank, thread_number(trace, track.thread));
+        case Track::Kind::result:
+            return "result/" + track.label;
         case Track::Kind::waits:
             break;
     }
@@ -74,6 +76,7 @@ class Rows {
           by_kind_(arrangement.grouping == model::RowArrangement::Grouping::kind) {}
 
     std::vector<CandidateGroup> groups() {
+        result();
         if (!by_kind_) {
             joined();
             for (std::size_t r = 0; r < trace_.ranks.size(); ++r) group_of_rank(traces::store::RankIndex(r));
@@ -98,6 +101,7 @@ class Rows {
         }
         return groups_[it->second];
     }
+    CandidateGroup& result() { return group("result", "Query result"); }
     CandidateGroup& joined() { return group("collectives", "Collectives"); }
     CandidateGroup& group_of_rank(traces::store::RankIndex rank) {
         if (!rank.known()) return group("other", "Other threads");
@@ -107,6 +111,7 @@ class Rows {
         return made;
     }
     CandidateGroup& group_of_track(const Track& track) {
+        if (track.kind == Track::Kind::result) return result();
         if (track.kind == Track::Kind::collectives) return joined();
         if (!by_kind_) return group_of_rank(track.rank);
         switch (track.kind) {

@@ -69,14 +69,14 @@ void fold(model::Session& session, TimelinePage& page, const model::TimeView& vi
 std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks) {
     return session.analyses.derived<TrackPaints>(
-        fmt::format("timeline paints {}", static_cast<int>(session.color_by)), {trace},
+        fmt::format("timeline paints {} {}", static_cast<int>(session.color_by), tracks->result), {trace},
         [tracks, by = session.color_by](const auto& t) { return TrackPaints(*t.front(), *tracks, by); });
 }
 
 std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group) {
-    return session.analyses.derived<Lane>("timeline busy " + group.key, {trace},
-                                          [tracks, ids = group.tracks](const auto& t) {
+    return session.analyses.derived<Lane>(fmt::format("timeline busy {} {}", group.key, tracks->result),
+                                          {trace}, [tracks, ids = group.tracks](const auto& t) {
                                               std::vector<const Track*> of;
                                               of.reserve(ids.size());
                                               for (const int id : ids)

@@ -23,6 +23,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/result_rows.h"
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/details.h"
@@ -68,7 +69,9 @@ class Names {
         const float y1 = std::min(p_.y_of(row) + row.height, p_.area.max.y);
         for (const Bar& bar : folded->lane.bars) {
             if (count_++ >= kMostBars) return;
-            const std::string label = bar_label(*p_.trace, lane.event(bar.item));
+            std::string label(
+                p_.tracks->tracks[static_cast<std::size_t>(row.track)].name(row.lane, bar.item));
+            if (label.empty()) label = bar_label(*p_.trace, lane.event(bar.item));
             const int n = ++seen_[label];
             const ImVec2 min{p_.area.left() + bar.x0, y0}, max{p_.area.left() + bar.x1, y1};
             if (n == 1) draw::items::place("timeline.event." + label, min, max, label);
@@ -213,8 +216,15 @@ class TimelinePanel final : public model::Panel {
 
   private:
     static std::shared_ptr<const Tracks> tracks_of(model::Session& session, const model::TracePtr& trace) {
-        return session.analyses.get<Tracks>("timeline tracks", {trace},
-                                            [](const auto& t) { return make_tracks(*t.front()); });
+        auto plain = session.analyses.get<Tracks>("timeline tracks", {trace},
+                                                  [](const auto& t) { return make_tracks(*t.front()); });
+        const model::OpenTrace* entry = session.current();
+        if (entry == nullptr || entry->result == nullptr || entry->result->trace.lock() != trace)
+            return plain;
+        const auto with = session.analyses.derived<Tracks>(
+            fmt::format("timeline tracks with result {}", entry->result->number), {trace},
+            [result = entry->result](const auto& t) { return make_tracks(*t.front(), result.get()); });
+        return with != nullptr ? with : plain;
     }
     static std::shared_ptr<const Minimap> minimap_of(model::Session& session, const model::TracePtr& trace) {
         return session.analyses.get<Minimap>("timeline minimap", {trace}, [](const auto& t) {

@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "traces/schema/sort_rows.h"
+#include "viewer/model/result_rows.h"
 #include "viewer/timeline/lane.h"
 #include "viewer/timeline/thread_titles.h"
 
@@ -265,7 +266,7 @@ Lane union_of_lanes(const std::vector<const Track*>& tracks) {
 
 }  // namespace
 
-Tracks make_tracks(const traces::store::Trace& trace) {
+Tracks make_tracks(const traces::store::Trace& trace, const model::ResultRows* rows) {
     Tracks result;
     const auto take = [&](std::vector<Track> part) {
         for (Track& track : part) {
@@ -288,6 +289,10 @@ Tracks make_tracks(const traces::store::Trace& trace) {
         if (a_joined || b_joined) return a_joined && !b_joined;
         return a.rank < b.rank;  // those of no rank last
     });
+    if (rows != nullptr) {
+        for (Track& track : result_tracks(trace, *rows)) result.tracks.push_back(std::move(track));
+        result.result = rows->number;
+    }
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,9 @@ using traces::store::EventTime;
 struct Track {
     // collectives: of one process group, each as a bar from the first rank's arrival to the last one's,
     // painted kArrivalPaint, and a bar from there to the end, kTransferPaint; its events are those of the
-    // rank that arrived last. waits: synchronisation, as long as the host waits. marks: instants.
-    enum class Kind : std::uint8_t { collectives, stream, thread, waits, marks };
+    // rank that arrived last. waits: synchronisation, as long as the host waits. marks: instants. result: of
+    // a query, the spans of one rank; its bars need not be events.
+    enum class Kind : std::uint8_t { collectives, stream, thread, waits, marks, result };
     Kind kind = Kind::stream;
     traces::store::RankIndex rank;  // none: no rank, or several
     traces::store::StreamIndex stream;
@@ -31,7 +33,11 @@ struct Track {
     traces::store::DeviceKind work =
         traces::store::DeviceKind::kernel;  // streams: the kind with the most busy time
     std::string label;
-    std::vector<Lane> lanes;  // top to bottom; at least one, none empty
+    std::vector<Lane> lanes;                      // top to bottom; at least one, none empty
+    std::vector<std::vector<std::string>> names;  // results: of each bar, by lane; empty: its event's
+    std::string_view name(int lane, std::size_t item) const {
+        return names.empty() ? std::string_view() : names[static_cast<std::size_t>(lane)][item];
+    }
 };
 
 struct CounterTrack {               // a counter of a rank over time
@@ -43,15 +49,18 @@ struct CounterTrack {               // a counter of a rank over time
 };
 
 struct Tracks {
-    // Collectives first, then by rank (those without a rank last), in the order of Kind; empty ones are
-    // omitted.
+    // Collectives first, then by rank (those without a rank last), in the order of Kind; then a query's
+    // result. Empty ones are omitted.
     std::vector<Track> tracks;
     std::vector<CounterTrack> counters;  // by (rank, order in the file)
     std::vector<bool> has_memory;        // by rank index: allocations of device memory were recorded
+    int result = 0;                      // ResultRows::number; 0: there is no result among them
     std::size_t memory() const;          // approximate bytes on the heap
 };
 
-Tracks make_tracks(const traces::store::Trace& trace);
+Tracks make_tracks(const traces::store::Trace& trace, const model::ResultRows* result = nullptr);
+// The tracks of a query's result, by rank.
+std::vector<Track> result_tracks(const traces::store::Trace& trace, const model::ResultRows& result);
 
 // The times when at least one of the tracks is busy: of the streams if there are any among them, else of the
 // host threads, else of all. It is the union of their events, so that a second in which two of them work

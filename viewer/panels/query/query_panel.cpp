@@ -14,6 +14,7 @@
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
+#include "viewer/model/result_rows.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/query/query_history.h"
 #include "viewer/panels/query/query_plot.h"
@@ -395,10 +396,11 @@ class QueryPanel final : public model::Panel {
         static constexpr std::array<std::string_view, 2> kViews = {"Table", "Table and plot"};
         widgets::segmented("query.view", kViews, view_);
         ImGui::SameLine(0, font);
-        ImGui::AlignTextToFramePadding();
-        draw::text_fit(status);
         const RowPlaces places = find_places(result.columns);
         const auto& model = models_[at];
+        draw_timeline_buttons(session, *model, places);
+        ImGui::AlignTextToFramePadding();
+        draw::text_fit(status);
         if (result.rows.empty()) return draw::note("The query found no row.");
         const float whole = ImGui::GetContentRegionAvail().y;
         const float plot = view_ == 1 ? std::max(font * 11, whole * 0.48F) : 0;
@@ -416,6 +418,27 @@ class QueryPanel final : public model::Panel {
         const auto row = events.go_to();
         if (!row) return;
         if (const auto place = place_of(*model, places, *row)) go_to(session, *place);
+    }
+
+    // A result with spans of time can be shown among the timeline's rows.
+    void draw_timeline_buttons(model::Session& session, const QueryTable& table, const RowPlaces& places) {
+        model::OpenTrace& entry = *session.current();
+        if (places.spans() && table.rows() > 0) {
+            if (draw::named_button("To the timeline", "query.to_timeline")) {
+                auto rows = std::make_shared<model::ResultRows>();
+                rows->number = ++results_shown_;
+                rows->trace = entry.trace;
+                rows->spans = result_spans(table, places, *entry.trace);
+                entry.result = std::move(rows);
+                session.wanted_panel = "timeline";
+            }
+            if (ImGui::IsItemHovered())
+                ImGui::SetTooltip("Shows these rows as bars in a group of the timeline, Query result");
+            ImGui::SameLine(0, ImGui::GetFontSize() * 0.5F);
+        }
+        if (entry.result == nullptr) return;
+        if (draw::named_button("Off the timeline", "query.off_timeline")) entry.result = nullptr;
+        ImGui::SameLine(0, ImGui::GetFontSize());
     }
 
     static void go_to(model::Session& session, const RowPlace& place) {
@@ -447,6 +470,7 @@ class QueryPanel final : public model::Panel {
     std::vector<std::shared_ptr<const QueryTable>> models_;  // parallel to its results
     int chosen_result_ = 0, view_ = 0;
     tables::TableState table_;
+    int results_shown_ = 0;
     tables::TableOrder plot_order_;
     QueryPlot plot_;
 };

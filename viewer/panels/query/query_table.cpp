@@ -206,6 +206,36 @@ std::int64_t host_range_at(const traces::store::Trace& trace, const RowPlace& pl
     return -1;
 }
 
+int find_name(const QueryTable& table) {
+    int first = -1;
+    for (std::size_t c = 0; c < table.columns().size(); ++c) {
+        if (table.is_number(c)) continue;
+        if (traces::schema::lower_case(table.columns()[c].title) == "name") return static_cast<int>(c);
+        if (first < 0) first = static_cast<int>(c);
+    }
+    return first;
+}
+
+std::vector<model::ResultSpan> result_spans(const QueryTable& table, const RowPlaces& places,
+                                            const traces::store::Trace& trace) {
+    std::vector<model::ResultSpan> spans;
+    if (!places.spans()) return spans;
+    const int name = find_name(table);
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const auto place = place_of(table, places, row);
+        if (!place) continue;
+        model::ResultSpan span{place->from, place->to, place->rank, {}, {}};
+        if (const auto device = device_event_at(trace, *place); device >= 0) {
+            span.event = {model::EventKind::device, device};
+        } else if (const auto range = host_range_at(trace, *place); range >= 0) {
+            span.event = {model::EventKind::range, range};
+        }
+        if (name >= 0) span.name = table.text(row, static_cast<std::size_t>(name));
+        spans.push_back(std::move(span));
+    }
+    return spans;
+}
+
 std::vector<PlotPoint> plot_points(const QueryTable& table, std::span<const std::uint32_t> order, int x,
                                    int y) {
     std::vector<PlotPoint> points;

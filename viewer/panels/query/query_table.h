@@ -13,6 +13,7 @@
 #include "traces/store/columns/trace.h"
 #include "traces/store/sqlite/query.h"
 #include "viewer/draw/axis.h"
+#include "viewer/model/result_rows.h"
 #include "viewer/tables/table_model.h"
 
 namespace shardscope::viewer::panels {
@@ -40,6 +41,7 @@ struct RowPlaces {
     int start = -1, end = -1, duration = -1, rank = -1;  // columns, -1 none
     double start_ns = 1, end_ns = 1, duration_ns = 1;    // ns in one unit of the column
     bool known() const { return start >= 0; }
+    bool spans() const { return start >= 0 && (end >= 0 || duration >= 0); }
 };
 RowPlaces find_places(const std::vector<std::string>& columns);
 
@@ -48,6 +50,13 @@ struct RowPlace {
     std::optional<int> rank;
 };
 std::optional<RowPlace> place_of(const QueryTable& table, const RowPlaces& places, std::size_t row);
+
+// The column that names a row: name, or the first of texts; -1 none.
+int find_name(const QueryTable& table);
+
+// The rows that have a start and an end or a duration, as rows of the timeline; empty if there are none.
+std::vector<model::ResultSpan> result_spans(const QueryTable& table, const RowPlaces& places,
+                                            const traces::store::Trace& trace);
 
 // The device event or host range with exactly this place, -1 none: what a click on the row selects.
 std::int64_t device_event_at(const traces::store::Trace& trace, const RowPlace& place);
