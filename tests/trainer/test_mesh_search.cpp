@@ -114,8 +114,8 @@ TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, MeshSearchWithMemory, ::testing::Values(1e9, 1.2e7));
 
-// With heads of keys and values that ranks share, with the experts of a model divided among ranks, and with the
-// tokens of its samples.
+// With heads of keys and values that ranks share, with the experts of a model divided among ranks, and with
+// the tokens of its samples.
 class MeshSearchOver : public ::testing::TestWithParam<std::vector<Given>> {};
 
 TEST_P(MeshSearchOver, LeavesOutOnlyMeshesThatCannotWin) {
@@ -148,19 +148,18 @@ TEST_P(MeshSearchOver, LeavesOutOnlyMeshesThatCannotWin) {
 
 INSTANTIATE_TEST_SUITE_P(
     Axes, MeshSearchOver,
-    ::testing::Values(std::vector<Given>{{"model.type", {"llama"}},
-                                         {"model.kv_heads", {"1"}},
-                                         {"model.context", {"128"}}},
-                      std::vector<Given>{{"model.experts", {"2"}}, {"parallel.tensor", {"1"}}},
-                      std::vector<Given>{{"model.context", {"512"}},
-                                         {"parallel.tensor", {"1", "2"}},
-                                         {"parallel.context", {"1", "2", "4"}},
-                                         {"parallel.context_exchange", {"allgather", "ring"}}},
-                      std::vector<Given>{{"model.context", {"512"}},
-                                         {"model.experts", {"4"}},
-                                         {"parallel.tensor", {"1"}},
-                                         {"parallel.mode", {"fsdp"}},
-                                         {"parallel.context", {"1", "2"}}}));
+    ::testing::Values(
+        std::vector<Given>{{"model.type", {"llama"}}, {"model.kv_heads", {"1"}}, {"model.context", {"128"}}},
+        std::vector<Given>{{"model.experts", {"2"}}, {"parallel.tensor", {"1"}}},
+        std::vector<Given>{{"model.context", {"512"}},
+                           {"parallel.tensor", {"1", "2"}},
+                           {"parallel.context", {"1", "2", "4"}},
+                           {"parallel.context_exchange", {"allgather", "ring"}}},
+        std::vector<Given>{{"model.context", {"512"}},
+                           {"model.experts", {"4"}},
+                           {"parallel.tensor", {"1"}},
+                           {"parallel.mode", {"fsdp"}},
+                           {"parallel.context", {"1", "2"}}}));
 
 // A link between nodes that hardly carries anything: context groups, whose ranks share a node, pass on less
 // than what gathers of parameters across the nodes take, and the reasons say what they do.
