@@ -171,8 +171,11 @@ void SqlEditor::tokenize(const std::shared_ptr<const Schema>& schema) {
 }
 
 void SqlEditor::update_completions(const Keys& keys, bool edited) {
-    if (keys.close && !completions_.items.empty()) {
+    const bool said = no_match_;
+    no_match_ = no_match_ && active_ && !edited && cursor_ == completions_.to;
+    if (keys.close && (said || !completions_.items.empty())) {
         completions_ = {};
+        no_match_ = false;
         return take_keyboard();
     }
     if (keys.choose) return choose(chosen_);
@@ -188,6 +191,7 @@ void SqlEditor::update_completions(const Keys& keys, bool edited) {
     completions_ = complete_sql(sql_, cursor_, *schema_);
     chosen_ = 0;
     scroll_to_chosen_ = true;
+    no_match_ = keys.complete && completions_.items.empty();
     if (keys.complete) return;
     // While typing, a word that is whole needs no list, and without a letter only a dot calls for one.
     const std::string_view word =
@@ -277,6 +281,13 @@ void SqlEditor::paint_line(ImDrawList& draw, std::size_t from, std::size_t to, I
 // Under the caret, or above it if there is no room below.
 void SqlEditor::draw_completions() {
     const std::vector<Completion>& items = completions_.items;
+    if (no_match_) {
+        ImGui::SetNextWindowPos({caret_.x, caret_.y + ImGui::GetFontSize() * 1.4F});
+        ImGui::BeginTooltip();
+        draw::text("No table or column contains this.");
+        ImGui::EndTooltip();
+        draw::items::value("query.sql.completions", "0");
+    }
     if (items.empty()) return;
     draw::items::value("query.sql.completions", fmt::format("{}", items.size()));
     const float font = ImGui::GetFontSize(), row = ImGui::GetTextLineHeightWithSpacing();

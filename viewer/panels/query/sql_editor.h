@@ -60,7 +60,8 @@ class SqlEditor {
     Completions completions_;
     std::size_t chosen_ = 0;
     bool scroll_to_chosen_ = false;
-    ImVec2 caret_ = {};  // its upper end
+    bool no_match_ = false;  // Ctrl+Space found nothing, which is said until the next key
+    ImVec2 caret_ = {};      // its upper end
 };
 
 }  // namespace shardscope::viewer::panels
