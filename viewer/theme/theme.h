@@ -32,7 +32,7 @@ struct Palette {
     Color text, text_dim;
     Color accent;  // what is active, selected, focused
     Color good, bad;
-    Color peak;  // the peak's mark
+    Color peak;                                             // the peak's mark
     Color code_keyword, code_name, code_text, code_number;  // of SQL
 };
 
