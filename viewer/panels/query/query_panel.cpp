@@ -5,10 +5,8 @@
 
 #include <fmt/core.h>
 #include <imgui.h>
-#include <imgui_stdlib.h>
 
 #include "traces/query/shipped_queries.h"
-#include "traces/schema/json_text.h"
 #include "traces/store/grouped.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -16,7 +14,7 @@
 #include "viewer/model/panel.h"
 #include "viewer/model/result_rows.h"
 #include "viewer/model/session.h"
-#include "viewer/panels/query/query_history.h"
+#include "viewer/panels/query/query_lists.h"
 #include "viewer/panels/query/query_plot.h"
 #include "viewer/panels/query/query_runner.h"
 #include "viewer/panels/query/query_table.h"
@@ -46,21 +44,8 @@ class QueryPanel final : public model::Panel {
     std::string_view name() const override { return "query"; }
     bool needs_timeline() const override { return false; }
     bool busy() const override { return runner_.running(); }
-    // A JSON object; earlier versions wrote the history alone.
-    std::string saved() const override {
-        const std::string history = history_.to_text();
-        if (history.empty() && queries_.entries().empty()) return {};
-        return fmt::format(R"({{"history":{},"saved":{}}})", history.empty() ? "[]" : history,
-                           queries_.to_text());
-    }
-    void restore(std::string_view saved) override {
-        const auto members = traces::schema::json_members(saved);
-        if (!members) return history_.from_text(saved);
-        for (const auto& [name, text] : *members) {
-            if (name == "history") history_.from_text(text);
-            if (name == "saved") queries_.from_text(text);
-        }
-    }
+    std::string saved() const override { return lists_.saved(); }
+    void restore(std::string_view saved) override { lists_.restore(saved); }
 
     void draw(model::Session& session, const model::Frame&) override {
         runner_.poll();
@@ -152,7 +137,7 @@ class QueryPanel final : public model::Panel {
         }
         run_next_ = own_work_ = false;
         asked_once_ = true;
-        history_.add(editor_.sql());
+        lists_.was_run(editor_.sql());
         runner_.run(files, editor_.sql(), limits_);
         session.note_work();
     }
@@ -169,109 +154,11 @@ class QueryPanel final : public model::Panel {
         }
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Enter in the editor runs the query, too.");
         ImGui::SameLine(0, gap);
-        draw_queries();
-        ImGui::SameLine(0, gap);
-        draw_history();
-        ImGui::SameLine(0, gap);
-        draw_save();
+        lists_.draw(editor_);
         ImGui::SameLine(0, font);
         draw::flow(ImGui::CalcTextSize("at most").x + font * 16.5F);
         draw_limits();
         first_questions(session, files);
-    }
-
-    void draw_queries() {
-        draw::flow(ImGui::GetFontSize() * 11);
-        ImGui::SetNextItemWidth(ImGui::GetFontSize() * 11);
-        const bool open = ImGui::BeginCombo("##shipped", "Queries", ImGuiComboFlags_HeightLarge);
-        draw::items::mark("query.shipped", fmt::format("{}", queries_.entries().size()));
-        if (!open) return;
-        if (!queries_.entries().empty()) {
-            draw::heading("Saved");
-            draw_saved();
-            draw::heading("Built in");
-        }
-        for (const traces::query::ShippedQuery& query : traces::query::shipped_queries()) {
-            if (ImGui::Selectable(std::string(query.name).c_str())) editor_.set(std::string(query.sql));
-            draw::items::mark(fmt::format("query.shipped.{}", query.name));
-            if (ImGui::IsItemHovered())
-                ImGui::SetTooltip("%s", traces::query::question_of(query.sql).c_str());
-        }
-        ImGui::EndCombo();
-    }
-
-    void draw_saved() {
-        const float button = ImGui::GetFontSize() * 1.6F;
-        std::optional<std::string> removed;
-        for (const SavedQuery& query : queries_.entries()) {
-            ImGui::PushID(query.name.c_str());
-            const float room = std::max(ImGui::GetContentRegionAvail().x - button, button);
-            if (ImGui::Selectable("##query", false, 0, {room, 0})) editor_.set(query.sql);
-            draw::items::mark(fmt::format("query.saved.{}", query.name), query.sql);
-            if (ImGui::IsItemHovered()) draw::full_text_tip(query.sql);
-            ImGui::SameLine(ImGui::GetStyle().WindowPadding.x);
-            draw::text(draw::fit_text(query.name, room));
-            ImGui::SameLine(ImGui::GetStyle().WindowPadding.x + room);
-            if (ImGui::SmallButton("x")) removed = query.name;
-            draw::items::mark(fmt::format("query.saved.{}.delete", query.name));
-            if (ImGui::IsItemHovered()) ImGui::SetTooltip("Delete this saved query");
-            ImGui::PopID();
-        }
-        if (removed) queries_.remove(*removed);
-    }
-
-    // A button, and the window that asks for the name.
-    void draw_save() {
-        draw::flow(draw::button_width("Save..."));
-        if (draw::named_button("Save...", "query.save")) {
-            save_refusal_.clear();
-            ImGui::OpenPopup("##save");
-        }
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Save this SQL under a name, in the list of queries");
-        if (!ImGui::BeginPopup("##save")) return;
-        if (ImGui::IsWindowAppearing()) ImGui::SetKeyboardFocusHere();
-        ImGui::SetNextItemWidth(ImGui::GetFontSize() * 16);
-        bool save = ImGui::InputTextWithHint(
-            "##name", "Name of the query", &save_name_,
-            ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
-        draw::items::mark("query.save.name", save_name_);
-        ImGui::SameLine();
-        save |= draw::named_button(queries_.has(save_name_) ? "Replace" : "Save", "query.save.ok");
-        if (save) {
-            save_refusal_ = SavedQueries::refusal(save_name_, editor_.sql());
-            if (save_refusal_.empty() && !queries_.save(save_name_, editor_.sql()))
-                save_refusal_ = "200 queries are saved, which is the most; delete one first.";
-            if (save_refusal_.empty()) {
-                ImGui::CloseCurrentPopup();
-                editor_.take_keyboard();
-            }
-        }
-        if (!save_refusal_.empty()) {
-            draw::text_in(theme::bad(), save_refusal_);
-            draw::items::value("query.save.refusal", save_refusal_);
-        }
-        ImGui::EndPopup();
-    }
-
-    void draw_history() {
-        draw::flow(ImGui::GetFontSize() * 8);
-        ImGui::SetNextItemWidth(ImGui::GetFontSize() * 8);
-        const std::vector<std::string>& entries = history_.entries();
-        ImGui::BeginDisabled(entries.empty());
-        const bool open = ImGui::BeginCombo("##history", "History");
-        draw::items::mark("query.history", fmt::format("{}", entries.size()));
-        if (open) {
-            for (std::size_t i = 0; i < entries.size(); ++i) {
-                const std::string line = draw::fit_text(entries[i], ImGui::GetFontSize() * 40);
-                ImGui::PushID(static_cast<int>(i));
-                if (ImGui::Selectable(line.c_str())) editor_.set(entries[i]);
-                draw::items::mark(fmt::format("query.history.{}", i), entries[i]);
-                if (ImGui::IsItemHovered()) draw::full_text_tip(entries[i]);
-                ImGui::PopID();
-            }
-            ImGui::EndCombo();
-        }
-        ImGui::EndDisabled();
     }
 
     void draw_limits() {
@@ -455,9 +342,7 @@ class QueryPanel final : public model::Panel {
 
     SqlEditor editor_{first_sql()};
     QueryLimits limits_;
-    QueryHistory history_;
-    SavedQueries queries_;
-    std::string save_name_, save_refusal_;
+    QueryLists lists_;
     QueryRunner runner_;
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
