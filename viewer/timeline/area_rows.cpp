@@ -46,6 +46,7 @@ ResolvedArea resolve(const model::MarkedArea& marked, const traces::store::Trace
         if (!wanted.empty() && !wanted.contains(key) && !wanted.contains(key.substr(0, key.find('/'))))
             continue;
         const Track& track = tracks.tracks[t];
+        if (track.kind == Track::Kind::result) continue;  // shows events of other rows again
         // Of all rows, the streams hold the joined row's events.
         if (wanted.empty() && track.kind == Track::Kind::collectives) continue;
         resolved.tracks[t] = true;
@@ -65,6 +66,8 @@ ResolvedArea resolve(const model::MarkedArea& marked, const traces::store::Trace
                 break;
             case Track::Kind::waits:
                 put(area.waits, track.rank.at());
+                break;
+            case Track::Kind::result:
                 break;
         }
     }
