@@ -121,11 +121,10 @@ TEST(StartRows, EveryAnswerHasAPanel) {
              {Question::peak, Question::time, Question::exposed, Question::late, Question::change}) {
             const Answer answer{.question = question, .compares = compares, .unit = "net.0"};
             EXPECT_NE(find_panel(panel_of(answer)), nullptr);
-            EXPECT_NE(find_panel(panel_of(answer, false)), nullptr);
         }
     }
     EXPECT_EQ(panel_of({.question = Question::exposed, .unit = "net.0"}), "units");
-    EXPECT_EQ(panel_of({.question = Question::exposed, .unit = "net.0"}, false), "distributed");
+    EXPECT_EQ(panel_of({.question = Question::exposed}), "distributed");
 }
 
 }  // namespace TEST_FILE

@@ -65,6 +65,14 @@ report::Format parse_format(const std::string& text) {
     throw UsageError(fmt::format("--format {} is unknown; use table, json or csv", text));
 }
 
+std::string options_text(const SelectionText& text) {
+    std::string options;
+    if (text.rank) options += fmt::format(" --rank {}", *text.rank);
+    if (!text.step.empty()) options += " --step " + text.step;
+    if (!text.range.empty()) options += " --range " + text.range;
+    return options;
+}
+
 analysis::Selection parse_selection(const SelectionText& text) {
     analysis::Selection selection{
         .rank = text.rank, .first_step = {}, .last_step = {}, .from_ns = {}, .to_ns = {}};

@@ -42,6 +42,8 @@ report::Format parse_format(const std::string& text);
 
 // Throws UsageError if the text cannot be parsed.
 analysis::Selection parse_selection(const SelectionText& text);
+// As on the command line: " --rank 2 --step 3:5"; empty if all is selected.
+std::string options_text(const SelectionText& text);
 
 // Nanoseconds of "250ms" or "10s" (ns, us, ms, s), more than 0. Throws UsageError.
 std::int64_t parse_duration(const std::string& option, const std::string& text);

@@ -56,7 +56,9 @@ Work answers_verb(Options& options) {
     return [](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
         const Runs runs = load_runs(inputs, selection);
-        print(render(answers_report(runs.pointers, inputs.files, selection), inputs.format, table_width()));
+        analysis::AnswersReport report = answers_report(runs.pointers, inputs.files, selection);
+        report.options = options_text(inputs.selection);
+        print(render(report, inputs.format, table_width()));
         return kDone;
     };
 }

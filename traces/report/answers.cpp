@@ -26,15 +26,16 @@ std::string shell_word(const std::string& text) {
     return quoted + "'";
 }
 
-std::string command_text(const analysis::Answer& answer, const std::vector<std::string>& files) {
+std::string command_text(const analysis::Answer& answer, const std::vector<std::string>& files,
+                         const std::string& options) {
     if (answer.command.empty()) return "";
-    std::string text = "shardscope-trace " + answer.command;
+    std::string text = "shardscope-trace " + answer.command + options;
     for (const std::string& file : files) text += " " + shell_word(file);
     return text;
 }
 
 std::string answer_text(const analysis::Answer& answer, const std::vector<std::string>& files,
-                        std::size_t width) {
+                        const std::string& options, std::size_t width) {
     const std::size_t room = std::max(std::min(width, kWidestText), 4 * kMargin) - kMargin;
     const std::string margin(kMargin, ' ');
     std::string text(asks(answer));
@@ -43,7 +44,7 @@ std::string answer_text(const analysis::Answer& answer, const std::vector<std::s
         text += margin + line + "\n";
     if (!answer.setting.empty()) text += margin + "Job file: " + printable(answer.setting) + "\n";
     // Never broken, so that it can be copied.
-    if (const std::string command = command_text(answer, files); !command.empty())
+    if (const std::string command = command_text(answer, files, options); !command.empty())
         text += margin + "$ " + printable(command) + "\n";
     return text + "\n";
 }
@@ -57,10 +58,11 @@ std::vector<std::string> files_of(const analysis::AnswersReport& report) {
 std::string table_text(const analysis::AnswersReport& report, std::size_t width) {
     std::string text;
     for (const analysis::Answer& answer : report.compared)
-        text += answer_text(answer, files_of(report), width);
+        text += answer_text(answer, files_of(report), report.options, width);
     for (const analysis::RunAnswers& run : report.runs) {
         if (report.runs.size() > 1) text += fmt::format("--- {}\n\n", printable(run.name));
-        for (const analysis::Answer& answer : run.answers) text += answer_text(answer, {run.file}, width);
+        for (const analysis::Answer& answer : run.answers)
+            text += answer_text(answer, {run.file}, report.options, width);
         for (const std::string& note : run.notes)
             text += paragraph(note, std::min(width, kWidestText)) + "\n";
     }

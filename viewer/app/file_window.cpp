@@ -120,7 +120,10 @@ void FileWindow::draw_path() {
                                      ImGuiInputTextFlags_CallbackHistory,
                                  on_arrow, this))
         enter();
-    if (typed_ != before) chosen_.clear();
+    if (typed_ != before) {
+        chosen_.clear();
+        marked_.clear();
+    }
     draw::items::mark("files.path", typed_);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(-1);

@@ -51,6 +51,11 @@ std::string plan_text(const traces::store::Trace& trace) {
                        trace.plan.size() == 1 ? "" : "s");
 }
 
+// Alt and the first letter of a menu open it.
+model::Chord menu_chord(std::string_view menu) {
+    return {static_cast<model::Key>(menu.front() - 'A'), false, false, true};
+}
+
 }  // namespace
 
 void Shell::draw(const model::Frame& frame) {
@@ -105,6 +110,19 @@ void Shell::let_keys_move_in_menus() {
                            : flags & ~ImGuiConfigFlags_NavEnableKeyboard;
 }
 
+// The menu whose first letter is pressed with Alt: of several, the one after the open one. Empty: none.
+std::string Shell::wanted_menu() const {
+    if (!program_.wanted_menu.empty()) return program_.wanted_menu;
+    const std::vector<std::string_view> menus = menu_names();
+    const auto open = std::find(menus.begin(), menus.end(), menu_of_key_);
+    const std::size_t first = open == menus.end() ? 0 : static_cast<std::size_t>(open - menus.begin()) + 1;
+    for (std::size_t i = 0; i < menus.size(); ++i) {
+        const std::string_view menu = menus[(first + i) % menus.size()];
+        if (model::chord_pressed(menu_chord(menu), false)) return std::string(menu);
+    }
+    return "";
+}
+
 // The next key pressed becomes that of the chosen action.
 void Shell::take_key() {
     const Action* action = find_action(program_.takes_key);
@@ -114,6 +132,11 @@ void Shell::take_key() {
         if (!model::chord_pressed(chord, false)) continue;
         program_.takes_key.clear();
         if (action == nullptr || chord == model::Chord{model::Key::escape}) return;
+        const std::vector<std::string_view> menus = menu_names();
+        if (std::any_of(menus.begin(), menus.end(), [&](auto menu) { return chord == menu_chord(menu); })) {
+            program_.notice = fmt::format("{} opens a menu; choose another key.", chord_text(chord));
+            return;
+        }
         const bool none = chord == model::Chord{model::Key::del};
         program_.notice = change_key(*action, none ? nullptr : &chord, program_);
         return;
@@ -122,11 +145,8 @@ void Shell::take_key() {
 
 void Shell::run_shortcuts() {
     if (!program_.takes_key.empty()) return take_key();
-    for (const std::string_view menu : menu_names()) {
-        const model::Chord chord{static_cast<model::Key>(menu.front() - 'A'), false, false, true};
-        if (program_.wanted_menu.empty() && model::chord_pressed(chord, false)) program_.wanted_menu = menu;
-    }
-    if (popup_is_open_) return;
+    program_.wanted_menu = wanted_menu();
+    if (popup_is_open_ || !program_.wanted_menu.empty()) return;
     if (ImGui::GetIO().WantTextInput) {
         // While a text field has the keyboard, Escape still closes windows over the panels.
         const bool over =

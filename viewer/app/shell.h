@@ -20,6 +20,7 @@ class Shell {
   private:
     void run_shortcuts();
     void take_key();
+    std::string wanted_menu() const;
     void let_keys_move_in_menus();
     void draw_menus();
     void draw_recent();

@@ -33,11 +33,11 @@ class LatestWork {
             key_ = key;
             now_ = std::make_unique<Work>();
             // The thread's end releases the trace, whoever still waits for the result.
-            now_->result = std::async(std::launch::async,
-                                      [&cancel = now_->cancel, trace, make = std::move(make)]() mutable {
-                                          const TracePtr of = std::move(trace);
-                                          return make(*of, cancel);
-                                      });
+            now_->result = std::async(std::launch::async, [&cancel = now_->cancel, own = TracePtr(trace),
+                                                           make = std::move(make)]() mutable {
+                const TracePtr of = std::move(own);
+                return make(*of, cancel);
+            });
         }
         if (now_ != nullptr && is_ready(*now_)) {
             result_ = std::make_shared<const T>(now_->result.get());

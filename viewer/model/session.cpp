@@ -186,6 +186,7 @@ void Session::replace(std::size_t index) {
     OpenTrace& entry = open[index];
     entry.reading_again = false;
     const TracePtr before = std::exchange(entry.trace, std::exchange(entry.next, nullptr));
+    entry.result.reset();  // of the trace before
     const TimeRange all_before = whole(*before);
     if (entry.visible.from <= all_before.from && entry.visible.to >= all_before.to)
         entry.visible = whole(*entry.trace);

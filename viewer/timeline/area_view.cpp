@@ -71,6 +71,7 @@ void AreaView::update(const model::MarkedArea& marked, const TimelinePage& page)
     if (key != key_) {
         key_ = key;
         group_.reset();
+        table_.chosen.reset();
         chosen_bin_.reset();
     }
     const traces::analysis::Area& area = page.marked_area->area;
@@ -141,7 +142,9 @@ std::string AreaView::draw_head(const model::Session& session, const TimelinePag
         Button{"Zoom", "zoom_to_area", "Zoom to the area's time", true},
         Button{"Limit", "limit_to_area", "Filter all panels by the area's time", true},
         Button{"Copy", "copy_area",
-               "Copy the table with tabs between the cells, for a spreadsheet ( Ctrl+C )", true},
+               "Copy the table with tabs between the cells, for a spreadsheet ( Ctrl+C, unless a row is "
+               "chosen )",
+               true},
         Button{"Copy CSV", "copy_area_csv", "Copy the table as CSV", true},
         Button{"x", "no_area", "Close, and unmark the area ( Escape )", true},
     };

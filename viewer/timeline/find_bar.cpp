@@ -78,7 +78,9 @@ void FindBar::draw_count(const model::Session& session, const TimelinePage& page
 void FindBar::mark_hits(TimelinePage& page) {
     page.hits.reset();
     if (found_ == nullptr || found_->size() == 0 || page.tracks == nullptr) return;
-    page.hits = marks_.of(page.trace, fmt::format("{} {}", static_cast<const void*>(found_.get()), text_),
+    const std::string key = fmt::format("{} {} {}", static_cast<const void*>(found_.get()),
+                                        static_cast<const void*>(page.tracks.get()), text_);
+    page.hits = marks_.of(page.trace, key,
                           [found = found_, tracks = page.tracks](const traces::store::Trace& trace,
                                                                  const std::atomic<bool>& cancel) {
                               return make_hit_marks(trace, *tracks, *found, kStripSlices, cancel);

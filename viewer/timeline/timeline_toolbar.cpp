@@ -117,8 +117,7 @@ std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, F
     if (button("Fit", "timeline.fit", "Show the whole trace ( F )")) action = "fit";
     next(draw::button_width("Measure"));
     if (button("Measure", "timeline.measuring",
-               "Measure by dragging ( T; also Ctrl+drag or a drag with the right button )",
-               state.measuring)) {
+               "Measure by dragging ( T; also a drag with the right button )", state.measuring)) {
         state.measuring = !state.measuring;
     }
     const std::string marks = state.marks == 0 ? "Marks" : fmt::format("Marks {}", state.marks);

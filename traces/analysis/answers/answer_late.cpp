@@ -93,6 +93,7 @@ Answer late_rank(const AdviceFacts& f, const WaitingForOne& waiting) {
 Answer late_answer(const AdviceFacts& f) {
     const StopReport stopped = stop_report(f.trace);
     if (stopped.stopped) {
+        if (stopped.first_rank < 0) return unknown_answer(Question::late, stop_sentence(stopped));
         Answer answer{.question = Question::late, .command = "distributed", .rank = stopped.first_rank};
         answer.says = stop_sentence(stopped);
         answer.figures = {{"rank", static_cast<double>(stopped.first_rank), ""}};

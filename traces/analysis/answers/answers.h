@@ -59,6 +59,7 @@ struct RunAnswers {
 struct AnswersReport {
     std::vector<Answer> compared;  // of several runs: `peak` and `time`
     std::vector<RunAnswers> runs;
+    std::string options;  // of the verbs whose output is the evidence: " --step 3:5"; empty: none
 };
 
 struct AdviceFacts;

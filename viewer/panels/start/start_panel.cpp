@@ -83,20 +83,22 @@ class StartPanel final : public model::Panel {
     void draw_compared(model::Session& session) {
         std::vector<model::TracePtr> runs;
         std::vector<std::string> names;
+        std::vector<traces::analysis::Selection> selections;
         std::string key = "answers that compare";
         for (const model::OpenTrace& entry : session.open) {
             if (!entry.trace || model::holds_only_plan(*entry.trace)) continue;
             runs.push_back(entry.trace);
             names.push_back(entry.name);
+            selections.push_back(model::Session::selection(entry));
             key += "\n" + entry.name;
+            if (entry.limit) key += fmt::format(" {}:{}", entry.limit->from, entry.limit->to);
         }
         if (runs.size() < 2) return;
         const auto compared = session.analyses.get<std::vector<Answer>>(
-            key, runs, [names](const std::vector<model::TracePtr>& of) {
+            key, runs, [names, selections](const std::vector<model::TracePtr>& of) {
                 std::vector<const traces::store::Trace*> all;
                 for (const model::TracePtr& trace : of) all.push_back(trace.get());
-                return traces::analysis::compared_answers(
-                    all, names, std::vector<traces::analysis::Selection>(all.size()));
+                return traces::analysis::compared_answers(all, names, selections);
             });
         if (compared == nullptr) return widgets::draw_waiting(session, "the comparison");
         draw::heading(fmt::format("{} runs", runs.size()));
@@ -145,14 +147,15 @@ class StartPanel final : public model::Panel {
         ImGui::SetCursorScreenPos({right - buttons, at.y});
         ImGui::BeginGroup();
         if (draw::named_button(open.c_str(), item + ".open")) open_evidence(session, answer);
-        if (place && draw::named_button("Show me", item + ".show")) wanted_ = answer;
+        if (place && draw::named_button("Show me", item + ".show")) wanted_ = Wanted{session.trace(), answer};
         ImGui::EndGroup();
     }
 
     // "Show me" was clicked: the place is searched for off the frame thread.
     void follow(model::Session& session) {
+        if (wanted_ && wanted_->trace.lock() != session.trace()) wanted_.reset();
         if (!wanted_) return;
-        const Answer answer = *wanted_;
+        const Answer answer = wanted_->answer;
         const auto place = session.analyses.analysis<std::optional<AdvicePlace>>(
             fmt::format("place of answer {} {} {}", item_of(answer), answer.unit, answer.rule),
             session.trace(), model::Session::selection(*session.current()),
@@ -169,7 +172,11 @@ class StartPanel final : public model::Panel {
         session.go_to({(*place)->from, (*place)->to}, (*place)->rank, event);
     }
 
-    std::optional<Answer> wanted_;
+    struct Wanted {
+        std::weak_ptr<const traces::store::Trace> trace;
+        Answer answer;
+    };
+    std::optional<Wanted> wanted_;
 };
 
 }  // namespace

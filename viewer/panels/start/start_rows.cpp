@@ -10,7 +10,7 @@ namespace shardscope::viewer::panels {
 using traces::analysis::Answer;
 using traces::analysis::Question;
 
-std::string_view panel_of(const Answer& answer, bool units) {
+std::string_view panel_of(const Answer& answer) {
     if (answer.compares) return "compare";
     switch (answer.question) {
         case Question::peak:
@@ -18,7 +18,7 @@ std::string_view panel_of(const Answer& answer, bool units) {
         case Question::time:
             return "summary";
         case Question::exposed:
-            return answer.unit.empty() || !units ? "distributed" : "units";
+            return answer.unit.empty() ? "distributed" : "units";
         case Question::late:
             return "distributed";
         case Question::change:

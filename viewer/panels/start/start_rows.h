@@ -8,8 +8,8 @@
 
 namespace shardscope::viewer::panels {
 
-// The panel with the evidence. `units`: the trace has FSDP units.
-std::string_view panel_of(const traces::analysis::Answer& answer, bool units = true);
+// The panel with the evidence.
+std::string_view panel_of(const traces::analysis::Answer& answer);
 
 // Whether a place in the trace shows the answer.
 bool has_place(const traces::analysis::Answer& answer);
