@@ -81,6 +81,11 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     }
 }
 
+TEST_F(TraceTool, AnswersNameTheEvidenceOfTheStepsThatWereAskedFor) {
+    EXPECT_THAT(tool({"answers", run_, "--step", "1:2"}).out,
+                HasSubstr("$ shardscope-trace summary --step 1:2 " + run_));
+}
+
 TEST_F(TraceTool, InfoCountsTheContentOfTheFile) {
     const json info = json_of({"info", run_});
     EXPECT_EQ(info.at("schema_version"), traces::schema::kSchemaVersion);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,30 @@ TEST(MeshSearch, TriesTheSchedulesOfAPipeline) {
 }
 
 // With room for everything, and with room for a part of the rows.
+TEST(MeshSearch, TriesSizesBesideWhichTheJobsOwnOthersCannotBe) {
+    const Planned planned("", two_a_node(1e9));
+    const JobMaker make_job = [&](const std::vector<job::Override>& settings) {
+        std::vector<job::Override> all = {{"run.ranks", "4"},
+                                          {"model.context", "256"},
+                                          {"parallel.tensor", "2"},
+                                          {"parallel.pipeline", "2"},
+                                          {"parallel.stages", "cost"}};
+        all.insert(all.end(), settings.begin(), settings.end());
+        return planned.make_job(all);
+    };
+    std::set<std::tuple<int, int, int>> sizes;
+    bool shards_over_context = false;
+    for (const Candidate& candidate : mesh_candidates({{"parallel.context", {"1", "2", "4"}}}, make_job)) {
+        const job::Job job = make_job(candidate.settings);
+        sizes.insert({job.parallel.tensor, job.parallel.context, job.parallel.pipeline});
+        shards_over_context = shards_over_context ||
+                              (job.parallel.context == 4 && job.parallel.mode == job::ParallelMode::fsdp);
+    }
+    using Sizes = std::tuple<int, int, int>;
+    EXPECT_THAT(sizes, IsSupersetOf({Sizes(2, 1, 2), Sizes(1, 1, 1), Sizes(1, 4, 1), Sizes(2, 2, 1)}));
+    EXPECT_TRUE(shards_over_context);
+}
+
 class MeshSearchWithMemory : public ::testing::TestWithParam<double> {};
 
 TEST_P(MeshSearchWithMemory, LeavesOutOnlyWhatCannotWin) {

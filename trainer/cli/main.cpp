@@ -63,8 +63,9 @@ memory.activation_checkpointing x fsdp.backward_prefetch x fsdp.limit_all_gather
 train.accumulation, the values that suit the model and the cluster (sim.cluster), and the job's own.
 --section.key=value keeps a key as it is; any key may have several values, written as for sweep, which are tried in
 turn: --data.batch=1,2,4 --run.ranks=8,64.
-With --meshes it tries parallel.tensor x parallel.pipeline x shard groups and copies x sizes of micro-batches
-instead, for the job's samples per step, and prints the best of each with its place on the nodes.
+With --meshes it tries parallel.tensor x parallel.context x parallel.pipeline and its schedules x parallel.expert x
+shard groups and copies x sizes of micro-batches x memory.activation_checkpointing instead, for the job's samples per
+step, and prints the best of each with its place on the nodes.
 The limit is run.memory_limit, otherwise the memory of the cluster's devices.
 
 Exit status: 0 something fits, 1 nothing does, 2 a wrong command line or job, 130 or 143 stopped by Ctrl-C or

@@ -411,9 +411,9 @@ void Checks::context() const {
     }
     const int chunks = job_.is_causal() ? 2 : 1;  // of each rank
     if (job_.model.context % (chunks * ranks) == 0) return;
-    const int most = job_.run.ranks / job_.parallel.tensor;
+    const int most = job_.run.ranks / (job_.parallel.tensor * job_.parallel.pipeline);
     int nearest = ranks;
-    while (job_.model.context % (chunks * nearest) != 0 || most % nearest != 0) --nearest;
+    while (nearest > 1 && (job_.model.context % (chunks * nearest) != 0 || most % nearest != 0)) --nearest;
     refuse(
         "parallel.context", "model.context",
         fmt::format("{} tokens cannot be cut into {} chunks{}; the nearest number of ranks that works is {}",

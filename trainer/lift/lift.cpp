@@ -108,7 +108,7 @@ void Lifting::check() const {
                "profiler.step() after each step of the loop (PyTorch), or push an NVTX range ProfilerStep#N "
                "around each");
     }
-    for (const char* axis : {"parallel.tensor", "parallel.pipeline"}) {
+    for (const char* axis : {"parallel.tensor", "parallel.context", "parallel.expert", "parallel.pipeline"}) {
         const std::string_view size = trace_.config_value(axis);
         if (size.empty() || size == "1") continue;
         refuse(out_.file, fmt::format("it was recorded with {0} = {1}, and only the data axes can be "

@@ -107,13 +107,14 @@ void check_tensor(const job::Job& job) {
     if (llama.kv_heads > 0)
         divided.emplace_back("features of the kv heads", llama.kv_heads * (llama.width / llama.heads));
     const auto fits = [&](int ranks) {
-        return job.run.ranks % ranks == 0 && share_heads(ranks) &&
-               std::all_of(divided.begin(), divided.end(),
-                           [&](const auto& part) { return part.second % ranks == 0; });
+        return job.run.ranks % (ranks * job.parallel.context * job.parallel.pipeline) == 0 &&
+               share_heads(ranks) && std::all_of(divided.begin(), divided.end(), [&](const auto& part) {
+                   return part.second % ranks == 0;
+               });
     };
     if (fits(tensor)) return;
     int nearest = tensor;
-    while (!fits(nearest)) --nearest;
+    while (nearest > 1 && !fits(nearest)) --nearest;
     const auto refuse = [&](const std::string& what) {
         throw job::JobError(fmt::format("{}parallel.tensor: {}; the nearest number of ranks that works is {}",
                                         where(job, "parallel.tensor"), what, nearest));

@@ -26,6 +26,7 @@ inline constexpr const char* kContext = "parallel.context";
 inline constexpr const char* kContextExchange = "parallel.context_exchange";
 inline constexpr const char* kPipeline = "parallel.pipeline";
 inline constexpr const char* kSchedule = "parallel.schedule";
+inline constexpr const char* kStages = "parallel.stages";
 inline constexpr const char* kExpert = "parallel.expert";
 inline constexpr const char* kVirtualStages = "parallel.virtual_stages";
 

@@ -5,8 +5,7 @@
 // (parallel.stages). The others follow from what a layer, and what comes before the first and after the last,
 // do and keep (pieces.h).
 //
-//   bytes    of the place that needs the most: parameters and optimizer state, and with them its gradients;
-//   or
+//   bytes    of the place that needs the most: parameters and optimizer state, and with them its gradients or
 //            what the micro-batches in flight save, the gathered parameters of the stages, and the gradients
 //            that wait for the last micro-batch
 //   seconds  of a step: the longest path through the actions of the schedule and the messages between places,

@@ -100,7 +100,7 @@ class Meshes {
         for (const auto& [tensor, context, pipeline] : sizes) {
             const int data = job_.run.ranks / (tensor * context * pipeline);
             for (const Settings& batches : micro_batches(data, pipeline)) {
-                for (const Settings& sharding : shardings(data, pipeline)) {
+                for (const Settings& sharding : shardings(data, context, pipeline)) {
                     std::vector<Settings> some = {
                         {{kTensor, std::to_string(tensor)}, {kPipeline, std::to_string(pipeline)}}};
                     multiply(some, kSequence, only(kSequence, tensor > 1 ? "true" : "false"));
@@ -109,6 +109,7 @@ class Meshes {
                         multiply(some, kContextExchange, exchanges(context));
                     }
                     append_each(some, schedules(pipeline, batches));
+                    if (divides_unevenly(pipeline)) multiply(some, kStages, {job::ParallelSection().stages});
                     append_each(some, {sharding});
                     append_each(some, {batches});
                     if (job_.model.experts > 0)
@@ -189,12 +190,10 @@ class Meshes {
     }
     // Throws what is wrong with a value that is not a size.
     int size_of(const char* key, const std::string& value) const {
-        Settings settings = outer_;
         // What the job sets beside its own size may be impossible with others.
-        settings.insert(settings.end(), {{kSequence, "false"},
-                                         {kVirtualStages, "1"},
-                                         {kSchedule, job::ParallelSection().schedule},
-                                         {key, value}});
+        Settings settings = with({1, 1, 1});
+        for (job::Override& own : settings)
+            if (own.key == key) own.value = value;
         const job::Job job = make_job_(settings);
         return key == kTensor    ? job.parallel.tensor
                : key == kContext ? job.parallel.context
@@ -214,7 +213,13 @@ class Meshes {
                               {kSharding, "FULL_SHARD"},
                               {kShardGroup, "0"}};
         settings.insert(settings.end(), own.begin(), own.end());
+        if (divides_unevenly(sizes.pipeline)) settings.push_back({kStages, job::ParallelSection().stages});
         return settings;
+    }
+    // Stages of which the job says how they are cut need a pipeline.
+    bool divides_unevenly(int pipeline) const {
+        return pipeline == 1 && job_.parallel.stages != job::ParallelSection().stages &&
+               !find_given(given_, kStages);
     }
     Values exchanges(int context) const {
         if (context == 1) return {text_of(job::Job(), kContextExchange)};
@@ -290,8 +295,9 @@ class Meshes {
             if (group % size == 0 && job_.model.experts % size == 0) sizes.push_back(std::to_string(size));
         return sizes;
     }
-    // How `data` ranks divide the parameters of a tensor group: whole copies, shard groups of each size, all.
-    std::vector<Settings> shardings(int data, int pipeline) const {
+    // How `data` ranks, and the context groups in them, divide the parameters of a tensor group: whole
+    // copies, shard groups of each size, all.
+    std::vector<Settings> shardings(int data, int context, int pipeline) const {
         std::vector<Settings> all;
         const auto* modes = find_given(given_, kMode);
         const auto* strategies = find_given(given_, kSharding);
@@ -302,7 +308,7 @@ class Meshes {
             if (pipeline == 1) names.insert(names.begin() + 1, "SHARD_GRAD_OP");
             for (const std::string& name : strategies ? *strategies : names) {
                 const bool in_groups = name.find("HYBRID") != std::string::npos;
-                if (!in_groups && !groups && (data > 1 || strategies))
+                if (!in_groups && !groups && (data * context > 1 || strategies))
                     all.push_back({{kMode, "fsdp"}, {kSharding, name}, {kShardGroup, "0"}});
                 if (!in_groups) continue;
                 Values sizes;

@@ -79,15 +79,16 @@ class Space {
     const std::vector<Given>& given_;
 };
 
-// What the tensor groups of a node hold forms a shard group, if the ranks fill several nodes.
+// What the tensor and context groups of a node hold forms a shard group, if the ranks fill several nodes.
 Values Space::shard_groups() const {
     if (const Values* own = given(kShardGroup)) return *own;
     Values groups;
     if (job_.fsdp.shard_group > 0) groups.push_back(std::to_string(job_.fsdp.shard_group));
     const int ranks = job_.run.ranks, devices = cluster_.devices;
-    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices % job_.parallel.tensor == 0 &&
-        devices > job_.parallel.tensor && job_.data_ranks() % (devices / job_.parallel.tensor) == 0)
-        add_once(groups, std::to_string(devices / job_.parallel.tensor));
+    const int inside = job_.parallel.tensor * job_.parallel.context;
+    if (cluster_.node_of(ranks - 1) > 0 && ranks % devices == 0 && devices % inside == 0 &&
+        devices > inside && job_.data_ranks() % (devices / inside) == 0)
+        add_once(groups, std::to_string(devices / inside));
     return groups;
 }
 
