@@ -27,6 +27,7 @@ std::vector<std::string> keys_of_rows(const RowLayout& layout, const std::vector
     take(false);
     if (tracks.empty()) take(true);
     std::vector<std::string> keys;
+    keys.reserve(tracks.size());
     for (const int track : tracks) keys.push_back(track_keys[static_cast<std::size_t>(track)]);
     return keys;
 }

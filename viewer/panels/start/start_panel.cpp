@@ -97,6 +97,7 @@ class StartPanel final : public model::Panel {
         const auto compared = session.analyses.get<std::vector<Answer>>(
             key, runs, [names, selections](const std::vector<model::TracePtr>& of) {
                 std::vector<const traces::store::Trace*> all;
+                all.reserve(of.size());
                 for (const model::TracePtr& trace : of) all.push_back(trace.get());
                 return traces::analysis::compared_answers(all, names, selections);
             });
