@@ -39,7 +39,7 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     echo "open block.sqlite root.sqlite"
     echo wait
     echo "set trace block.sqlite"
-    for panel in runs modules units memory summary operators kernels copies collectives distributed idle advice \
+    for panel in start runs modules units memory summary operators kernels copies collectives distributed idle advice \
         compare; do
         printf 'panel %s\nwait\nshot %s/%s.png\n' "$panel" "$folder" "$panel"
     done

@@ -261,6 +261,7 @@ std::vector<std::string> run_names(const std::vector<std::string>& files) {
     std::map<std::string, int> times;
     for (const std::string& file : files) ++times[base(file)];
     std::vector<std::string> names;
+    names.reserve(files.size());
     for (const std::string& file : files) names.push_back(times[base(file)] == 1 ? base(file) : file);
     return names;
 }
