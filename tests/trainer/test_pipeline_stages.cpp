@@ -68,6 +68,21 @@ TEST(PipelineStages, TrainsWithAScheduleOfAFile) {
     testing::expect_close(losses_of(own.of(job, 2)), expected, "own.csv");
 }
 
+// The micro-batches of a file come in any order, also where DDP prepares its buckets in the last backward.
+TEST(PipelineStages, TakesTheMicroBatchesInTheOrderOfTheFile) {
+    const SampleText text;
+    const OwnSchedule own(
+        "0F2,0B2,0F1,0F0,0B0,0B1,0F3,0B3\n"
+        "1F2,1B2,1F0,1B0,1F1,1B1,1F3,1B3\n");
+    for (const bool views : {false, true}) {
+        job::Job job = pipeline_job(Kind::gpt, text);
+        job.run.ranks = 2;
+        job.parallel.mode = job::ParallelMode::ddp;
+        job.ddp.gradient_as_bucket_view = views;
+        testing::expect_close(losses_of(own.of(job, 2)), losses_of(job), views ? "views" : "own memory");
+    }
+}
+
 TEST(PipelineStages, RefusesAScheduleOfAFileThatCannotRun) {
     const SampleText text;
     const job::Job job = pipeline_job(Kind::gpt, text);

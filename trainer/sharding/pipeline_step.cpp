@@ -119,34 +119,44 @@ plan::Tensor PipelineStep::take(Messages& from, const Key& key) {
     return std::move(message.tensor);
 }
 
-// The first stage reads the batch; the place that has both ends keeps its target for the last stage.
-plan::Tensor PipelineStep::load_input(int micro_batch) {
-    const bool both = holds(context_.stages.count() - 1);
-    const plan::PlanBuilder::Scope scope(context_.builder, plan::Phase::data, -1, -1);
-    Workload::Batch batch =
-        context_.workload.load_batch(context_.builder, context_.job, {.input = true, .target = both});
-    if (both) targets_[micro_batch] = std::move(batch.target);
-    return std::move(batch.input);
+// The first stage reads inputs and the last one targets, in the order of the micro-batches: what a forward
+// needs is loaded with what earlier micro-batches will need.
+Workload::Batch& PipelineStep::batch(int micro_batch) {
+    const Workload::BatchParts parts{.input = holds(0), .target = holds(context_.stages.count() - 1)};
+    plan::PlanBuilder& builder = context_.builder;
+    const int now = builder.micro();
+    for (; loaded_ <= micro_batch; ++loaded_) {
+        builder.set_micro(loaded_);
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::data, -1, -1);
+        batches_[loaded_] = context_.workload.load_batch(builder, context_.job, parts);
+    }
+    builder.set_micro(now);
+    return batches_.at(micro_batch);
+}
+
+plan::Tensor PipelineStep::take_input(int micro_batch) {
+    plan::Tensor input = std::move(batch(micro_batch).input);
+    if (!holds(context_.stages.count() - 1)) batches_.erase(micro_batch);
+    return input;
 }
 
 plan::Tensor PipelineStep::take_target(int micro_batch) {
-    if (holds(0)) return taken(targets_, micro_batch);
-    const plan::PlanBuilder::Scope scope(context_.builder, plan::Phase::data, -1, -1);
-    return context_.workload.load_batch(context_.builder, context_.job, {.input = false, .target = true})
-        .target;
+    plan::Tensor target = std::move(batch(micro_batch).target);
+    batches_.erase(micro_batch);
+    return target;
 }
 
 void PipelineStep::forward(int stage, int micro_batch) {
     plan::PlanBuilder& builder = context_.builder;
     const Key key{stage, micro_batch};
-    context_.parallelism.begin_micro_batch(at(micro_batch));
+    context_.parallelism.begin_micro_batch(at(forwards_[stage]++));
     context_.parallelism.begin_stage(units_[static_cast<std::size_t>(stage)]);
     auto own = std::make_unique<InFlight>(context_);
     own->graph.finite_flag = context_.finite_flag;
     own->graph.stage = context_.stages.ranges[static_cast<std::size_t>(stage)];
     plan::Tensor input;
     if (context_.stages.is_first(stage)) {
-        input = load_input(micro_batch);
+        input = take_input(micro_batch);
     } else {
         input = take(inputs_, key);
         input.value = own->tape.new_value();
@@ -263,7 +273,7 @@ plan::Tensor PipelineStep::evaluate() {
         graph.stage = context_.stages.ranges[static_cast<std::size_t>(stage)];
         plan::Tensor input;
         if (context_.stages.is_first(stage)) {
-            input = load_input(0);
+            input = take_input(0);
         } else {
             if (!holds(stage - 1)) receive(stage, 0, stage - 1, inputs_);
             input = take(inputs_, {stage, 0});

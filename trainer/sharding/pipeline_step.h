@@ -74,8 +74,9 @@ class PipelineStep {
     void receive(int stage, int micro_batch, int from_stage, Messages& into);
     void wait_for_send(Messages& sent, const Key& key);
     plan::Tensor take(Messages& from, const Key& key);
+    Workload::Batch& batch(int micro_batch);
+    plan::Tensor take_input(int micro_batch);
     plan::Tensor take_target(int micro_batch);
-    plan::Tensor load_input(int micro_batch);
     // The streams of messages to and from another place.
     plan::Stream sending(int to) const { return is_next(to) ? plan::Stream::send : plan::Stream::send_back; }
     plan::Stream receiving(int from) const {
@@ -92,10 +93,10 @@ class PipelineStep {
     std::map<Key, std::unique_ptr<InFlight>> in_flight_;
     Messages inputs_, gradients_;  // of a stage's forward, and of its backward
     Messages sent_outputs_, sent_gradients_;
-    std::map<int, plan::Tensor>
-        targets_;  // loaded with the input, if this place has the first and the last stage
+    std::map<int, Workload::Batch> batches_;    // by micro-batch: loaded and not yet taken
+    int loaded_ = 0;                            // micro-batches of which the batch has been loaded
     std::vector<std::vector<int>> units_;       // by stage
-    std::map<int, int> backwards_;              // by stage: those that have begun
+    std::map<int, int> forwards_, backwards_;   // by stage: those that have begun
     std::map<int, int> readers_;                // by unit: gathered stages of the place that read it
     const model::Parameter* shared_ = nullptr;  // which the first and the last stage read, both on this place
 };
