@@ -171,11 +171,7 @@ def main():
                     model, data, ranks, exchange, form, len(collectives), len(theirs), equal, loss_difference,
                     difference, "DIFFERS" if bad else ""), flush=True)
                 if bad and arguments.show:
-                    print("  losses", losses, their_losses)
-                    for i in range(max(len(theirs), len(expected))):
-                        a = expected[i] if i < len(expected) else None
-                        b = theirs[i] if i < len(theirs) else None
-                        print("  %3d  %-34s %-34s %s" % (i, a, b, "" if a == b else "<<"))
+                    torch_peer.show_difference(losses, their_losses, expected, theirs)
     print("PyTorch %s, gloo" % torch.__version__)
     sys.exit(1 if wrong else 0)
 

@@ -62,11 +62,7 @@ def main():
                                                                     len(theirs), equal, difference,
                                                                     "DIFFERS" if bad else ""), flush=True)
                 if bad and arguments.show:
-                    print("  losses", losses, their_losses)
-                    for i in range(max(len(theirs), len(collectives))):
-                        a = collectives[i] if i < len(collectives) else None
-                        b = theirs[i] if i < len(theirs) else None
-                        print("  %3d  %-34s %-34s %s" % (i, a, b, "" if a == b else "<<"))
+                    torch_peer.show_difference(losses, their_losses, collectives, theirs)
     import torch
     print("PyTorch %s, gloo" % torch.__version__)
     sys.exit(1 if wrong else 0)

@@ -3,6 +3,7 @@ and a record of their collectives: shared by tensor_parallel.py, context_paralle
 part by experts.py."""
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
@@ -197,6 +198,13 @@ class Recorder:
                 return out
 
         self.mode = Mode()
+
+
+def show_difference(losses, their_losses, collectives, theirs):
+    """Prints both lists of losses, and the collectives side by side, marked where they differ."""
+    print("  losses", losses, their_losses)
+    for i, (a, b) in enumerate(itertools.zip_longest(collectives, theirs)):
+        print("  %3d  %-34s %-34s %s" % (i, a, b, "" if a == b else "<<"))
 
 
 def causal_attention(q, k, v):

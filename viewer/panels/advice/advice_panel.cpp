@@ -171,11 +171,7 @@ class AdvicePanel final : public model::Panel {
             session.wanted_panel = panel_of(rule);
             return;
         }
-        model::SelectedEvent event;
-        if ((*place)->event >= 0) event = {model::EventKind::device, (*place)->event};
-        if ((*place)->range >= 0) event = {model::EventKind::range, (*place)->range};
-        session.current()->cursor = (*place)->from + ((*place)->to - (*place)->from) / 2;
-        session.go_to({(*place)->from, (*place)->to}, (*place)->rank, event);
+        go_to_place(session, **place);
     }
 
     std::string wanted_;  // a finding's id

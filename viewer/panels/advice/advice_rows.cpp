@@ -97,4 +97,12 @@ bool has_place(std::string_view rule) {
     return found != nullptr && found->place;
 }
 
+void go_to_place(model::Session& session, const traces::analysis::AdvicePlace& place) {
+    model::SelectedEvent event;
+    if (place.event >= 0) event = {model::EventKind::device, place.event};
+    if (place.range >= 0) event = {model::EventKind::range, place.range};
+    session.current()->cursor = place.from + (place.to - place.from) / 2;
+    session.go_to({place.from, place.to}, place.rank, event);
+}
+
 }  // namespace shardscope::viewer::panels

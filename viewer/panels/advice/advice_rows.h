@@ -1,5 +1,5 @@
 // The card of a finding: its figures formatted for reading, the order of the cards, the panel with more
-// details. Pure; any thread.
+// details, and the way to a place in the trace. Pure but for that; any thread.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "traces/analysis/advice/advice.h"
+#include "traces/analysis/advice/advice_place.h"
+#include "viewer/model/session.h"
 
 namespace shardscope::viewer::panels {
 
@@ -24,5 +26,8 @@ std::string_view panel_of(std::string_view rule, bool units = true);
 // Whether the finding has a place in the trace to show (traces/analysis/advice/advice_place.h); false: it
 // concerns the configuration.
 bool has_place(std::string_view rule);
+
+// Shows the place in the timeline of the active trace: frame thread only.
+void go_to_place(model::Session& session, const traces::analysis::AdvicePlace& place);
 
 }  // namespace shardscope::viewer::panels

@@ -20,6 +20,7 @@
 #include "viewer/panels/query/query_table.h"
 #include "viewer/panels/query/schema_browser.h"
 #include "viewer/panels/query/sql_editor.h"
+#include "viewer/panels/query/sql_text.h"
 #include "viewer/tables/table.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
@@ -206,9 +207,7 @@ class QueryPanel final : public model::Panel {
     }
 
     static std::string sql_of(const std::string& table) {
-        std::string quoted = "\"";
-        for (const char c : table) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-        return fmt::format("SELECT * FROM {}\" LIMIT 1000\n", quoted);
+        return fmt::format("SELECT * FROM {} LIMIT 1000\n", sql_name(table));
     }
 
     void draw_editor(model::Session& session, const TraceFiles& files) {

@@ -90,17 +90,6 @@ bool is_name(const SqlToken& token) {
     return token.kind == SqlKind::name || token.kind == SqlKind::quoted_name;
 }
 
-// A name as SQL reads it.
-std::string written(const std::string& name) {
-    const bool plain = !name.empty() && begins_name(name[0]) &&
-                       std::all_of(name.begin(), name.end(), continues_name) &&
-                       !traces::store::is_sql_keyword(name);
-    if (plain) return name;
-    std::string quoted = "\"";
-    for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return quoted + '"';
-}
-
 // The tables of the statement around `cursor`, each under its name and its alias.
 class StatementTables {
   public:
@@ -175,7 +164,7 @@ class Collector {
     void put(const std::string& name, const std::string& of, const std::string& type,
              const std::string& meaning) {
         if (!traces::schema::contains_but_for_case(name, word_) || !seen_.insert(name).second) return;
-        found_.push_back({written(name), of, type, meaning});
+        found_.push_back({sql_name(name), of, type, meaning});
     }
     std::string word_;
     std::set<std::string> seen_;
@@ -183,6 +172,16 @@ class Collector {
 };
 
 }  // namespace
+
+std::string sql_name(const std::string& name) {
+    const bool plain = !name.empty() && begins_name(name[0]) &&
+                       std::all_of(name.begin(), name.end(), continues_name) &&
+                       !traces::store::is_sql_keyword(name);
+    if (plain) return name;
+    std::string quoted = "\"";
+    for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + '"';
+}
 
 std::vector<SqlToken> sql_tokens(std::string_view sql) {
     std::vector<SqlToken> tokens;

@@ -22,6 +22,9 @@ struct SqlToken {
     bool known = false;  // names: a table, a view or a column of the schema; a function is not one
 };
 
+// A name as it stands in SQL: quoted where it has to be.
+std::string sql_name(const std::string& name);
+
 // The tokens without the blanks between them, by place. A text or comment without an end reaches to the end
 // of the SQL.
 std::vector<SqlToken> sql_tokens(std::string_view sql);

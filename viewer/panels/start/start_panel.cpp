@@ -14,6 +14,7 @@
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/panels/advice/advice_rows.h"
 #include "viewer/panels/start/start_rows.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/card.h"
@@ -166,11 +167,7 @@ class StartPanel final : public model::Panel {
         if (place == nullptr) return;
         wanted_.reset();
         if (!place->has_value()) return open_evidence(session, answer);
-        model::SelectedEvent event;
-        if ((*place)->event >= 0) event = {model::EventKind::device, (*place)->event};
-        if ((*place)->range >= 0) event = {model::EventKind::range, (*place)->range};
-        session.current()->cursor = (*place)->from + ((*place)->to - (*place)->from) / 2;
-        session.go_to({(*place)->from, (*place)->to}, (*place)->rank, event);
+        go_to_place(session, **place);
     }
 
     struct Wanted {
