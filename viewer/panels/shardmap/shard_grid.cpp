@@ -33,8 +33,17 @@ float cell_width(std::size_t ranks) {
                       font * 2.2F);
 }
 
+// The rows of many units shrink until they fit, down to a few pixels, before they scroll.
 float least_row() {
-    return ImGui::GetFontSize() * 1.35F;
+    return ImGui::GetFontSize() * 0.32F;
+}
+// The height that a row needs to show a text.
+float text_row() {
+    return ImGui::GetFontSize() * 1.05F;
+}
+// Room between a row's edge and what it shows; thin rows have none to spare.
+float inset(float row_height, float wanted) {
+    return row_height < text_row() ? 0.5F : wanted;
 }
 float numbers_height() {  // the numbers of the ranks, above the rows
     return ImGui::GetFontSize() * 1.5F;
@@ -69,7 +78,7 @@ void elsewhere_tip(const ShardGrid::Input& input, RankIndex rank, UnitIndex unit
     draw::end_tip();
 }
 
-// "all_gather 12 of group 0: 3.01 MB in 1.20 ms".
+// "all_gather 12 of group 0: 3.01 MiB in 1.20 ms".
 std::string collective_text(const traces::store::Trace& trace, std::int32_t event) {
     const auto at = static_cast<std::size_t>(event);
     const std::int32_t row = trace.device.collective[at];
@@ -223,8 +232,14 @@ void ShardGrid::draw_name(const Input& input, const Row& row, float width, Event
     ImGui::PopID();
     draw::items::mark("shardmap.unit." + unit, unit);
     const std::string shown = draw::fit_text(unit, width - font * 0.6F);
-    if (shown.size() != unit.size() && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", unit.c_str());
-    draw->AddText({at.x, std::floor(at.y + (row.height - font) / 2)}, theme::text(), shown.c_str());
+    // Of rows thinner than a text every few are named.
+    const int stride = static_cast<int>(std::ceil(text_row() / row.height));
+    const bool named = row.unit.value % stride == 0;
+    if ((!named || shown.size() != unit.size()) && ImGui::IsItemHovered())
+        ImGui::SetTooltip("%s", unit.c_str());
+    if (!named) return;
+    const float top = std::max(std::floor(at.y + (row.height - font) / 2), ImGui::GetWindowPos().y);
+    draw->AddText({at.x, top}, theme::text(), shown.c_str());
 }
 
 void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Events& events) const {
@@ -234,9 +249,10 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         const RankIndex rank(first_rank_ + i);
         const UnitHistory& history = input.states->of(rank, row.unit);
         const ShardChange& now = history.at(input.cursor);
-        const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + 1};
+        const float edge = inset(row.height, 1);
+        const ImVec2 min = {std::floor(left + row.cell * static_cast<float>(i)) + 1, row.top + edge};
         const ImVec2 max = {std::floor(left + row.cell * static_cast<float>(i + 1)),
-                            row.top + row.height - 1};
+                            row.top + row.height - edge};
         const bool held = input.shares->holds(rank, row.unit);
         const ImU32 color = theme::shard_color(now.state);
         if (held) {
@@ -246,10 +262,10 @@ void ShardGrid::draw_cells(const Input& input, const Row& row, float left, Event
         }
         // A bar below marks memory that the host program holds, whatever the device does with it.
         if (traces::analysis::holds(history.allocated, input.cursor)) {
-            const float thick = std::max(2.0F, row.height * 0.12F);
+            const float thick = std::max(row.height < text_row() ? 1.0F : 2.0F, row.height * 0.12F);
             draw->AddRectFilled({min.x, max.y - thick}, max, theme::text(), 1);
         }
-        if (row.cell > ImGui::GetFontSize() * 1.1F)
+        if (row.cell > ImGui::GetFontSize() * 1.1F && row.height >= text_row())
             put_centered(min, max, draw::text_on(color), letter(now.state));
         if (draw::items::kept())
             draw::items::place(fmt::format("shardmap.cell.{}.{}", input.states->units[row.unit.at()],
@@ -282,8 +298,10 @@ void ShardGrid::draw_lane(const Input& input, const Row& row, Events& events) {
         runs = lane.fold(input.from, input.to, columns);
         key = wanted;
     }
-    const float top = row.top + 2, bottom = row.top + row.height - 2;
+    const float edge = inset(row.height, 2);
+    const float top = row.top + edge, bottom = row.top + row.height - edge;
     if (!input.shares->holds(input.rank, row.unit)) {
+        if (row.height < text_row()) return;
         draw->AddText({input.lanes_left + 4, std::floor((top + bottom - ImGui::GetFontSize()) / 2)},
                       theme::text_dim(), ("on " + input.shares->holders(row.unit)).c_str());
         return;
@@ -332,7 +350,8 @@ void ShardGrid::draw_allocated(const Input& input, const Row& row) {
     };
     auto next = std::partition_point(
         held.begin(), held.end(), [&](const traces::analysis::Interval& i) { return i.end <= input.from; });
-    const float bottom = row.top + row.height - 2, thick = std::max(1.5F, row.height * 0.08F);
+    const float bottom = row.top + row.height - inset(row.height, 2);
+    const float thick = std::max(1.0F, row.height * 0.08F);
     while (next != held.end() && next->start < input.to) {
         const float x0 = x_of(next->start);
         std::int64_t end = next->end;
