@@ -109,6 +109,34 @@ TEST_F(TableTest, ANumberThatFindsNoRoomIsWrittenShortAndNeverCut) {
     EXPECT_EQ(item("t.GPT_0.parameters"), "175,221,817,344") << "what is exported and shown on hover";
 }
 
+TEST_F(TableTest, LongTimesAreWrittenInLargerUnitsAndToldExactlyUnderTheMouse) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Unit", "", TableColumn::Kind::text, 0, 20, 0, {}},
+        {"us", "Gather", kMicro, TableColumn::Kind::number, 8, 15, 0, {}},
+        {"mb", "Data", "MiB", TableColumn::Kind::number, 8, 15, 0, {}},
+    });
+    table->add({text_cell("root"), us_cell(5'715'520.9), mb_cell(113'348'608)});
+    TablePanel panel(table);
+    draw(panel);
+    EXPECT_THAT(copied_.back(), testing::HasSubstr("5,715.5"));
+    EXPECT_THAT(copied_.back(), testing::Not(testing::HasSubstr("5,715,520.9")));
+    EXPECT_EQ(item("t.root.us"), "5,715,520.9");
+    const auto hover = [&](const std::string& name) {
+        const auto cell = draw::items::find(name);
+        ASSERT_TRUE(cell);
+        ImGui::GetIO().MousePos = {(cell->min.x + cell->max.x) / 2, (cell->min.y + cell->max.y) / 2};
+        draw(panel);
+    };
+    hover("t.root.us");
+    EXPECT_EQ(item("table.exact"), "5,715,520.9 \u00b5s");
+    hover("t.root.mb");
+    EXPECT_EQ(item("table.exact"), "113,348,608 bytes");
+    open_menu(panel, "t.root.us");
+    EXPECT_THAT(copied_.back(), testing::HasSubstr("Copy Gather (\u00b5s)"));
+    click(panel, "t.menu.copy_cell");
+    EXPECT_THAT(copied_, Contains("5,715,520.9"));
+}
+
 TEST_F(TableTest, ARowsMenuCopiesTheCellUnderTheMouse) {
     TablePanel panel(three_kernels());
     draw(panel);

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "viewer/tables/column_scale.h"
 #include "viewer/tables/table_model.h"
 #include "viewer/tables/table_order.h"
 
@@ -42,6 +43,76 @@ class LargeTable final : public TableModel {
   private:
     std::size_t rows_;
 };
+
+// One row of times in microseconds, a column for each.
+std::shared_ptr<CellTable> times(const std::vector<double>& row, const std::string& unit = kMicro) {
+    std::vector<TableColumn> columns;
+    std::vector<CellTable::Cell> cells;
+    for (const double us : row) {
+        columns.push_back({.id = "us", .title = "Time", .unit = unit});
+        cells.push_back(us_cell(us));
+    }
+    auto made = std::make_shared<CellTable>(std::move(columns));
+    made->add(std::move(cells));
+    return made;
+}
+
+// The row's texts, each with its column's unit.
+std::vector<std::string> written(const TableModel& model) {
+    const std::vector<ColumnScale> scales = column_scales(model);
+    std::vector<std::string> texts;
+    for (std::size_t c = 0; c < scales.size(); ++c)
+        texts.push_back(scaled_text(model, 0, c, scales[c]) + " " + scales[c].unit);
+    return texts;
+}
+
+TEST(ColumnScale, TheLongestTimeOfATableGivesItsUnit) {
+    EXPECT_THAT(written(*times({9'999.9, 3.2})), ElementsAre("9,999.9 \u00b5s", "3.2 \u00b5s"));
+    EXPECT_THAT(written(*times({10'000, 951.3})), ElementsAre("10.000 ms", "0.951 ms"));
+    EXPECT_THAT(written(*times({360'849.8, -1'234})), ElementsAre("360.85 ms", "-1.234 ms"));
+    EXPECT_THAT(written(*times({5'715'520.9, kNoNumber})), ElementsAre("5,715.5 ms", "- \u00b5s"));
+    EXPECT_THAT(written(*times({12'345'678})), ElementsAre("12.346 s"));
+    EXPECT_THAT(written(*times({360'849.8}, "\u00b5s a step")), ElementsAre("360.85 ms a step"));
+    EXPECT_THAT(written(*times({360'849.8}, "us of a query")), ElementsAre("360,849.8 us of a query"));
+}
+
+TEST(ColumnScale, AColumnOfShortTimesKeepsTheirUnit) {
+    EXPECT_THAT(written(*times({5'000'000, 3.2})), ElementsAre("5,000.0 ms", "3.2 \u00b5s"));
+    EXPECT_THAT(written(*times({50'000'000, 99'000})), ElementsAre("50.000 s", "99.000 ms"));
+}
+
+TEST(ColumnScale, SizesOfManyMebibytesAreWrittenInLargerUnits) {
+    EXPECT_THAT(written(*times({43'218.2}, "MiB")), ElementsAre("43,218.2 MiB"));
+    EXPECT_THAT(written(*times({666'014.3}, "MiB")), ElementsAre("650.40 GiB"));
+    const auto model = times({150 * 1048576.0}, "MiB per step");
+    EXPECT_THAT(written(*model), ElementsAre("150.00 TiB per step"));
+    EXPECT_EQ(exact_text(*model, 0, 0, column_scales(*model).front()), "164,926,744,166,400 bytes per step");
+}
+
+TEST(ColumnScale, ASmallTimeInALongColumnIsNotZero) {
+    auto made = table({{"long", 2'000'000}, {"short", 3}, {"none", 0}});
+    auto scale = ColumnScale{.of = 1e3, .decimals = 1, .unit = "ms"};
+    EXPECT_EQ(scaled_text(*made, 1, 1, scale), "< 0.1");
+    EXPECT_EQ(scaled_text(*made, 2, 1, scale), "0.0");
+    EXPECT_EQ(scaled_text(*made, 0, 0, scale), "long");
+    CellTable sizes({{.id = "mb", .title = "Data", .unit = "MiB"}});
+    sizes.add({mb_cell(100)});
+    EXPECT_EQ(sizes.text(0, 0), "< 0.01");
+    EXPECT_EQ(scaled_text(sizes, 0, 0, {.of = 1024, .decimals = 2, .unit = "GiB"}), "< 0.01");
+    EXPECT_EQ(scaled_text(sizes, 0, 0, {.of = 1024, .decimals = 3, .unit = "GiB"}), "< 0.001");
+}
+
+TEST(ColumnScale, WhatStandsBeforeANumberStaysAndWhatIsNoNumberToo) {
+    CellTable made({{.id = "us", .title = "Difference", .unit = kMicro}});
+    made.add({{"~ +12,345.6", 12'345.6}});
+    made.add({{"=", 0}});
+    made.add({{"20,000.0 of 3", 20'000}});
+    const ColumnScale scale = column_scales(made).front();
+    EXPECT_EQ(scaled_text(made, 0, 0, scale), "~ +12.346");
+    EXPECT_EQ(scaled_text(made, 1, 0, scale), "=");
+    EXPECT_EQ(scaled_text(made, 2, 0, scale), "20,000.0 of 3");
+    EXPECT_EQ(exact_text(made, 0, 0, scale), "~ +12,345.6 \u00b5s");
+}
 
 template <class Ready>
 bool within_seconds(int seconds, Ready ready) {

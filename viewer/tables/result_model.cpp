@@ -13,10 +13,6 @@ using traces::analysis::ResultColumn;
 using traces::analysis::ResultTable;
 using traces::analysis::Unit;
 
-std::string unit_text(Unit unit) {
-    return unit == Unit::us ? "\u00b5s" : std::string(traces::analysis::symbol(unit));
-}
-
 // The size of one displayed unit in the column's unit.
 double scale_of(Unit unit) {
     return unit == Unit::bytes ? 1 << 20 : unit == Unit::ns ? 1e6 : 1;
@@ -72,7 +68,8 @@ std::shared_ptr<CellTable> result_model(const ResultTable& result, std::span<con
         const bool text = look.as_text || column.unit == Unit::text;
         columns.push_back({.id = std::string(look.id.empty() ? look.key : look.id),
                            .title = std::string(look.title.empty() ? column.title : look.title),
-                           .unit = look.unit.empty() ? unit_text(column.unit) : std::string(look.unit),
+                           .unit = look.unit.empty() ? std::string(traces::analysis::symbol(column.unit))
+                                                     : std::string(look.unit),
                            .kind = text ? TableColumn::Kind::text : TableColumn::Kind::number,
                            .width = look.width,
                            .priority = look.priority,

@@ -105,7 +105,12 @@ class Drawing {
   public:
     Drawing(std::string id, const std::shared_ptr<const TableModel>& model, TableState& state,
             const TableOptions& options, std::vector<std::size_t> columns)
-        : id_(std::move(id)), model_(model), state_(state), options_(options), columns_(std::move(columns)) {}
+        : id_(std::move(id)),
+          model_(model),
+          state_(state),
+          options_(options),
+          columns_(std::move(columns)),
+          scales_(state.scales.of(model)) {}
 
     TableEvents draw() {
         ImGui::TableSetupScrollFreeze(state_.all_columns ? 1 : 0, 1);
@@ -142,8 +147,8 @@ class Drawing {
                 if (state_.sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
             }
             const float wide = column.width > 0 ? column.width : state_.all_columns ? 18 : 0;
-            ImGui::TableSetupColumn(header_text(column).c_str(), flags, wide * ImGui::GetFontSize(),
-                                    static_cast<ImGuiID>(columns_[i]));
+            ImGui::TableSetupColumn(header_text(column, scales_[columns_[i]]).c_str(), flags,
+                                    wide * ImGui::GetFontSize(), static_cast<ImGuiID>(columns_[i]));
         }
         draw::headers_row(numbers);
         draw_header_extras();
@@ -239,11 +244,12 @@ class Drawing {
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (!ImGui::TableNextColumn() && i > 0) continue;  // scrolled out to the side
             const std::size_t c = columns_[i];
-            const std::string value = model_->text(row, c);
+            const std::string value = scaled_text(*model_, row, c, scales_[c]);
             if (i == 0) draw_row_head(n, row, key, value);
-            draw_cell(*model_, row, c, value, state_.largest[c]);
+            draw_cell(*model_, row, c, value, scales_[c], state_.largest[c]);
             if (draw::items::kept())
-                draw::items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id), value);
+                draw::items::mark(fmt::format("{}.{}.{}", id_, key, model_->columns()[c].id),
+                                  model_->text(row, c));
         }
     }
 
@@ -285,6 +291,7 @@ class Drawing {
     TableState& state_;
     const TableOptions& options_;
     std::vector<std::size_t> columns_;
+    const std::vector<ColumnScale>& scales_;
     const std::vector<std::uint32_t>* order_ = nullptr;
     TableEvents events_;
     std::vector<float> left_;  // of the columns, on the screen

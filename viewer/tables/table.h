@@ -3,9 +3,10 @@
 // Drawing layer (Dear ImGui); frame thread only.
 //
 // For scripts (draw/items.h), with `id` as given: "<id>.filter", "<id>.header.<column>", and for each row in
-// sight "<id>.<key>" and "<id>.<key>.<column>" with the cell's text, where key is the text of the first cell,
-// and "<id>.row.<n>" (n in the shown order, from 0). "<id>.rows" is the number of rows shown; "<id>.order"
-// exists while they are being sorted. For a second table with the same id in a frame the names begin with
+// sight "<id>.<key>" and "<id>.<key>.<column>" with the cell's exact text, where key is that of the first
+// cell, and "<id>.row.<n>" (n in the shown order, from 0). "<id>.rows" is the number of rows shown;
+// "<id>.order" exists while they are being sorted. For a second table with the same id in a frame the names
+// begin with
 // "<id>#2".
 #pragma once
 
@@ -17,6 +18,7 @@
 
 #include <imgui.h>
 
+#include "viewer/tables/column_scale.h"
 #include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer::tables {
@@ -38,12 +40,14 @@ struct TableState {
     bool remembered = false;           // table_memory() was consulted
     std::size_t context_column = 0;    // the one on which the row's menu was opened
     std::vector<double> largest;       // by column with bars, of `measured`
+    ColumnScales scales;
     std::shared_ptr<const TableModel> measured;  // kept alive, so that its address is not reused
 
     // Drops the model, and everything that belongs only to its rows.
     void forget_model() {
         order = {};
         measured = nullptr;
+        scales = {};
         largest.clear();
         seen = nullptr;
         chosen.reset();

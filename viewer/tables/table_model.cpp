@@ -87,7 +87,7 @@ CellTable::Cell ns_cell(std::int64_t ns) {
 }
 
 CellTable::Cell mb_cell(std::int64_t bytes) {
-    constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MB; less would be written as 0.00
+    constexpr std::int64_t kHalfOfTheLast = 5243;  // bytes: 0.005 MiB; less would be written as 0.00
     return {bytes > 0 && bytes < kHalfOfTheLast ? "< 0.01" : draw::format_mb(bytes, false),
             static_cast<double>(bytes) / (1 << 20)};
 }

@@ -19,7 +19,7 @@ struct TableColumn {
     enum class Kind { text, number };
     std::string id;     // key of the JSON, column of the CSV, part of the item's name: "gather_us"
     std::string title;  // "Gather"
-    std::string unit;   // second line of the header: "\u00b5s", "MB"; empty: none
+    std::string unit;   // second line of the header: "\u00b5s", "MiB"; empty: none
     Kind kind = Kind::number;
     float width = 6;        // in font sizes; text columns with 0 share the remaining width
     int priority = 10;      // in a narrow window the lowest are hidden first; the first column always stays
@@ -58,6 +58,8 @@ class TableModel {
     // none.
     virtual double number(std::size_t row, std::size_t column) const = 0;
     double largest(std::size_t column) const;  // over all rows; 0 if there are no numbers
+    // Whether times and sizes may be written in other units than the model's (column_scale.h).
+    virtual bool scales() const { return true; }
     // Not 0: a colour square before the first cell.
     virtual theme::Color swatch(std::size_t /*row*/) const { return 0; }
     // Not 0: the number's colour (better or worse) instead of the text's.
@@ -132,7 +134,7 @@ CellTable::Cell count_cell(std::int64_t value);
 CellTable::Cell decimal_cell(double value, int decimals);  // "-" if not finite
 CellTable::Cell us_cell(double us);                        // one decimal
 CellTable::Cell ns_cell(std::int64_t ns);                  // in us
-CellTable::Cell mb_cell(std::int64_t bytes);               // MB of 2^20, the number too; "< 0.01" is not 0
+CellTable::Cell mb_cell(std::int64_t bytes);               // in MiB, the number too; "< 0.01" is not 0
 CellTable::Cell percent_cell(double percent);              // two decimals, without the sign
 CellTable::Cell no_cell();                                 // "-"
 

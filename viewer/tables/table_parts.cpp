@@ -40,8 +40,8 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::se
     return fit;
 }
 
-std::string header_text(const TableColumn& column) {
-    return column.title + "\n" + (column.unit.empty() ? " " : column.unit);
+std::string header_text(const TableColumn& column, const ColumnScale& scale) {
+    return column.title + "\n" + (scale.unit.empty() ? " " : scale.unit);
 }
 
 std::optional<TableSort> new_sorting() {
@@ -61,7 +61,9 @@ float header_height() {
 }
 
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,
-               double most) {
+               const ColumnScale& scale, double most) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const ImVec2 end{at.x + ImGui::GetContentRegionAvail().x, at.y + ImGui::GetTextLineHeight()};
     const theme::Color ink = model.ink(row, column);
     if (ink != 0) ImGui::PushStyleColor(ImGuiCol_Text, ink);
     if (model.columns()[column].kind == TableColumn::Kind::text) {
@@ -70,9 +72,17 @@ void draw_cell(const TableModel& model, std::size_t row, std::size_t column, con
         draw::text_right_dim(value);
     } else {
         const double number = model.number(row, column);
-        draw::number_cell(value, number, most > 0 ? number / most : 0, model.columns()[column].bar);
+        draw::number_cell(value, number / scale.of, most > 0 ? number / most : 0,
+                          model.columns()[column].bar);
     }
     if (ink != 0) ImGui::PopStyleColor();
+    if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(at, end)) return;
+    const std::string exact = exact_text(model, row, column, scale);
+    if (exact.empty()) return;
+    ImGui::BeginTooltip();
+    draw::text(exact);
+    ImGui::EndTooltip();
+    draw::items::value("table.exact", exact);
 }
 
 bool key_pressed(ImGuiKey key) {
@@ -107,9 +117,11 @@ bool draw_row_menu(const std::string& id, const TableModel& model, std::size_t r
                    const std::vector<std::size_t>& columns) {
     if (!ImGui::BeginPopupContextItem("row menu")) return false;
     const std::size_t column = std::min(state.context_column, model.columns().size() - 1);
-    if (ImGui::MenuItem(fmt::format("Copy {}", model.columns()[column].title).c_str()))
+    const TableColumn& copied = model.columns()[column];
+    const std::string unit = copied.unit.empty() ? "" : " (" + copied.unit + ")";
+    if (ImGui::MenuItem(fmt::format("Copy {}{}", copied.title, unit).c_str()))
         ImGui::SetClipboardText(model.text(row, column).c_str());
-    draw::items::mark(id + ".menu.copy_cell", model.columns()[column].title);
+    draw::items::mark(id + ".menu.copy_cell", copied.title);
     if (ImGui::MenuItem("Copy row")) ImGui::SetClipboardText(row_text(model, row, columns).c_str());
     draw::items::mark(id + ".menu.copy_row");
     ImGui::Separator();
@@ -123,8 +135,8 @@ bool draw_column_menu(const std::string& id, const TableModel& model, TableState
     const auto& columns = model.columns();
     for (std::size_t c = 1; c < columns.size(); ++c) {
         bool on = state.hidden.count(columns[c].id) == 0;
-        const bool changed =
-            ImGui::MenuItem((columns[c].title + "##" + columns[c].id).c_str(), columns[c].unit.c_str(), &on);
+        const bool changed = ImGui::MenuItem((columns[c].title + "##" + columns[c].id).c_str(),
+                                             state.scales.last()[c].unit.c_str(), &on);
         draw::items::mark(fmt::format("{}.columns.{}", id, columns[c].id), on ? "shown" : "hidden");
         if (changed) show_column(state.hidden, columns[c].id, on);
     }

@@ -10,6 +10,7 @@
 
 #include <imgui.h>
 
+#include "viewer/tables/column_scale.h"
 #include "viewer/tables/table.h"
 
 namespace shardscope::viewer::tables {
@@ -23,15 +24,16 @@ struct ColumnRoom {
 std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::set<std::string>& hidden,
                                           const ColumnRoom& room);
 
-// "Gather" above its unit.
-std::string header_text(const TableColumn& column);
+// "Gather" above the unit in which it is written.
+std::string header_text(const TableColumn& column, const ColumnScale& scale);
 // The sorting that the user has just chosen by a click on a header.
 std::optional<TableSort> new_sorting();
 // The height of a header of two lines.
 float header_height();
-// `most`: the value of a whole bar; 0: no bar.
+// `value` is scaled_text(); `most`: the value of a whole bar; 0: no bar. Under the mouse a tooltip tells what
+// the text rounds, which scripts read as "table.exact".
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,
-               double most);
+               const ColumnScale& scale, double most);
 bool key_pressed(ImGuiKey key);
 // Shows the column, or hides it.
 void show_column(std::set<std::string>& hidden, const std::string& id, bool show);

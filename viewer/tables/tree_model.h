@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "viewer/tables/column_scale.h"
 #include "viewer/tables/table_order.h"
 
 namespace shardscope::viewer::tables {
@@ -76,6 +77,7 @@ class TreeState {
     bool scroll_to_chosen = false;
     std::set<std::string> hidden;  // ids of columns
     std::string search_text;       // of the field
+    ColumnScales scales;
 
   private:
     TreeView view_;

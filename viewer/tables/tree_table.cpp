@@ -40,7 +40,8 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
 
 struct Cells {
     const std::vector<std::size_t>& columns;
-    std::vector<double> most;  // the value of a whole bar, by position in `columns`; 0: no bar
+    const std::vector<ColumnScale>& scales;  // by column of the model
+    std::vector<double> most;                // the value of a whole bar, by position in `columns`; 0: no bar
 };
 
 class RowDrawer {
@@ -56,10 +57,11 @@ class RowDrawer {
         for (std::size_t i = 0; i < cells.columns.size(); ++i) {
             ImGui::TableNextColumn();
             const std::size_t c = cells.columns[i];
-            const std::string value = model_.text(shown.row, c);
-            draw_cell(model_, shown.row, c, value, cells.most[i]);
+            const std::string value = scaled_text(model_, shown.row, c, cells.scales[c]);
+            draw_cell(model_, shown.row, c, value, cells.scales[c], cells.most[i]);
             if (draw::items::kept())
-                draw::items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id), value);
+                draw::items::mark(fmt::format("{}.{}.{}", id_, path, model_.columns()[c].id),
+                                  model_.text(shown.row, c));
         }
     }
 
@@ -149,7 +151,7 @@ void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, 
 
 }  // namespace
 
-void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state) {
+void draw_tree_controls(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state) {
     const float font = ImGui::GetFontSize();
     ImGui::PushID(id);
     draw::flow(font * 10);
@@ -167,10 +169,11 @@ void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state
     draw::flow(draw::button_width("Columns"));
     if (draw::named_button("Columns", fmt::format("{}.columns", id))) ImGui::OpenPopup("columns");
     if (ImGui::BeginPopup("columns")) {
-        for (std::size_t c = 1; c < model.columns().size(); ++c) {
-            const TableColumn& column = model.columns()[c];
+        for (std::size_t c = 1; c < model->columns().size(); ++c) {
+            const TableColumn& column = model->columns()[c];
             bool shown = !state.hidden.contains(column.id);
-            const std::string unit = column.unit.empty() ? "" : ", " + column.unit;
+            const std::string& written = state.scales.of(model)[c].unit;
+            const std::string unit = written.empty() ? "" : ", " + written;
             if (ImGui::Checkbox((column.title + unit + "##" + column.id).c_str(), &shown))
                 show_column(state.hidden, column.id, shown);
             draw::items::mark(fmt::format("{}.columns.{}", id, column.id), shown ? "shown" : "hidden");
@@ -198,7 +201,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
         return events;
     ImGui::TableSetupScrollFreeze(0, 1);
     ImGui::TableSetupColumn((options.first + "\n ").c_str(), ImGuiTableColumnFlags_WidthStretch, 0, 0);
-    Cells cells{columns, {}};
+    Cells cells{columns, state.scales.of(model), {}};
     for (const std::size_t c : columns) {
         const TableColumn& column = model->columns()[c];
         ImGuiTableColumnFlags flags = ImGuiTableColumnFlags_WidthFixed;
@@ -206,8 +209,8 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
         const bool sorted = sort.column == static_cast<int>(c);
         if (sorted) flags |= ImGuiTableColumnFlags_DefaultSort;
         if (!sorted || sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
-        ImGui::TableSetupColumn(header_text(column).c_str(), flags, column.width * ImGui::GetFontSize(),
-                                static_cast<ImGuiID>(c));
+        ImGui::TableSetupColumn(header_text(column, cells.scales[c]).c_str(), flags,
+                                column.width * ImGui::GetFontSize(), static_cast<ImGuiID>(c));
         cells.most.push_back(column.bar == 0 ? 0 : column.full > 0 ? column.full : model->largest(c));
     }
     draw_header(id, *model, columns);

@@ -4,7 +4,8 @@
 //
 // For scripts (draw/items.h), with `id` as given: "<id>.search", "<id>.open_all", "<id>.close_all",
 // "<id>.columns", "<id>.header.<column>"; for each row in sight "<id>.row.<path>", "<id>.arrow.<path>" (opens
-// and closes it) and "<id>.<path>.<column>" with the cell's text. "<id>.rows" says how many rows are shown.
+// and closes it) and "<id>.<path>.<column>" with the cell's exact text. "<id>.rows" says how many rows are
+// shown.
 #pragma once
 
 #include <functional>
@@ -30,7 +31,7 @@ struct TreeEvents {
 };
 
 // On one line: the search field, "Open all", "Close all", "Columns".
-void draw_tree_controls(const char* id, const TreeModel& model, TreeState& state);
+void draw_tree_controls(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state);
 
 TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& model, TreeState& state,
                      const TreeOptions& options = {});

@@ -64,7 +64,7 @@ void ComparePartsView::draw(model::Session& session, const ComparedRuns& runs, C
     std::optional<std::size_t> opened;
     std::string name;
     if (by == CompareBy::module) {
-        draw_tree_controls(id.c_str(), *page.tree, page.tree_state);
+        draw_tree_controls(id.c_str(), page.tree, page.tree_state);
         opened = draw_tree(id.c_str(), page.tree, page.tree_state, {.name = "compare-modules"}).opened;
         if (opened) name = page.tree->node(*opened).path;
     } else {

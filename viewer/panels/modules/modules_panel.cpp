@@ -54,7 +54,7 @@ class ModulesPanel final : public model::Panel {
                 "of that name count too.");
         }
         take_model(session, view, *rank);
-        draw_tree_controls("modules", *model_, tree_);
+        draw_tree_controls("modules", model_, tree_);
         widgets::draw_limit_note(session);
         follow_session(session);
 

@@ -26,6 +26,7 @@ class QueryTable final : public tables::TableModel {
     std::size_t rows() const override { return result_->rows.size(); }
     std::string text(std::size_t row, std::size_t column) const override;
     double number(std::size_t row, std::size_t column) const override;
+    bool scales() const override { return false; }  // the query chose the units
     bool is_number(std::size_t column) const {
         return columns_[column].kind == tables::TableColumn::Kind::number;
     }
