@@ -27,11 +27,11 @@ cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 cat <<TEXT
 Printed by \`scripts/bench_meshes.sh\` on $(date -u +%Y-%m-%d): ${cpu:-unknown processor}, $(nproc) cores,
 load $(cut -d' ' -f1 /proc/loadavg).
-CPU: of all threads. Goals: a step in 10 s and 2048 MB, a search among 1,000 meshes in 120 s.
+CPU: of all threads. Goals: a step in 10 s and 2048 MiB, a search among 1,000 meshes in 120 s.
 
 \`\`\`
 TEXT
-printf '%-64s %7s %7s %7s\n' 'simulated' 's' 'CPU s' 'MB'
+printf '%-64s %7s %7s %7s\n' 'simulated' 's' 'CPU s' 'MiB'
 job=samples/llama_70b_tp_pp.toml
 timed 'llama-70b: a step on 1,024 ranks (tensor 8, pipeline 4)' "$job"
 timed 'three steps' "$job" --run.steps=3

@@ -27,7 +27,7 @@ std::string seconds(std::int64_t ns) {
 }
 
 std::string human_bytes(std::uint64_t bytes) {
-    constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
+    constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     auto number = static_cast<double>(bytes);
     std::size_t unit = 0;
     for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;

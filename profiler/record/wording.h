@@ -13,7 +13,7 @@ namespace shardscope::profiler {
 void tell(const std::string& sentence);
 
 std::string seconds(std::int64_t ns);          // "3.07 s"
-std::string human_bytes(std::uint64_t bytes);  // "1.2 MB"
+std::string human_bytes(std::uint64_t bytes);  // "1.2 MiB"
 std::string plural(std::int64_t count, const char* one, const char* many);
 std::string listed(const RowCounts& counts);  // "300 ranges, 12 kernels": the kinds that occur
 std::string ending(int exit_status);          // "the command ended with status 134 (SIGABRT)"

@@ -104,7 +104,7 @@ def main():
         loss.backward()
         optimizer.step()
     if dist.get_rank() == 0:
-        print("peak allocated: {:.1f} GB".format(torch.cuda.max_memory_allocated() / 2**30))
+        print("peak allocated: {:.1f} GiB".format(torch.cuda.max_memory_allocated() / 2**30))
     dist.destroy_process_group()
 
 

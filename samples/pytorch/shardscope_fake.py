@@ -737,7 +737,7 @@ def main(out, ranks, steps, arguments):
                  "write; let it train for {} steps".format(arguments[0], steps + 1))
     trace.write(out)
     mega = 1 << 20
-    print("{}: {} steps of rank 0 of {}; peak allocated {:.1f} MB ({} bytes), before that {:.1f} MB".format(
+    print("{}: {} steps of rank 0 of {}; peak allocated {:.1f} MiB ({} bytes), before that {:.1f} MiB".format(
         out, trace.steps, ranks, trace.peak / mega, trace.peak, trace.peak_before / mega))
     for place, kind in sorted(recorder.values.items()):
         print("Note: {} asks for the value of a {}; it got {}, so what depends on it is not what a real run does.".format(

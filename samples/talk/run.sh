@@ -45,14 +45,14 @@ train=$(tool shardscope-train)
 trace=$(tool shardscope-trace)
 say() { printf '\n== %s\n\n' "$*"; }
 
-# The configurations in the order of all tables: names, settings, and the talk's peaks in MB.
+# The configurations in the order of all tables: names, settings, and the talk's peaks in MiB.
 names=("root wrap" "per Linear" "per Linear + offload" "NO_SHARD")
 strategies=(FULL_SHARD FULL_SHARD FULL_SHARD NO_SHARD)
 wraps=(root module:Linear module:Linear root)
 offloads=(false false true false)
 published=("43,218.2" "17,616.6" "16,016.6" "-")
 
-say "Peak memory at the talk's size: 20480 wide, 10240 rows per rank, 8 ranks; predicted, nothing trained (MB = 2^20)"
+say "Peak memory at the talk's size: 20480 wide, 10240 rows per rank, 8 ranks; predicted, nothing trained"
 printf '%-22s %12s %12s %18s\n' configuration "the talk" predicted "predicted, bytes"
 for i in "${!names[@]}"; do
     bytes=$("$train" "$here/talk.toml" --dry-run --format json --model.width=20480 --data.batch=10240 \

@@ -7,7 +7,7 @@ import random
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """A job, independent of who runs it. Sizes are counts of elements, buckets are in MB (2^20 bytes)."""
+    """A job, independent of who runs it. Sizes are counts of elements, buckets are in MiB."""
 
     model: str = "mlp"
     layers: int = 4

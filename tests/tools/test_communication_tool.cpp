@@ -103,8 +103,8 @@ TEST_F(CapturedGraph, IsExportedWithOneCollective) {
 TEST_F(CapturedGraph, IsNotAdvisedToCommunicateLess) {
     // 40 us of 180 us communicate: 22 %, not the 72 % of gemm and all-reduce together.
     const std::string advice = text_of({"advice", trace_});
-    EXPECT_THAT(advice, HasSubstr("40.0 us of each step (22.2 %)"));
-    EXPECT_THAT(advice, Not(HasSubstr("140.0 us of each step")));
+    EXPECT_THAT(advice, HasSubstr("40.0 µs of each step (22.2 %)"));
+    EXPECT_THAT(advice, Not(HasSubstr("140.0 µs of each step")));
 }
 
 constexpr const char* kOneAllReduce =
@@ -264,8 +264,8 @@ TEST_F(GlooJob, IsAdvisedInTermsOfItsBackend) {
     // In the step of 1,000 us rank 0 spends 450 in Gloo, of which it waits for 100, and rank 1 spends 350.
     EXPECT_EQ(
         finding["what"],
-        "Gloo communicates on host threads for 400.0 us of each step (40.0 %), in 2 collectives of 9.8 KB "
-        "together. On average a rank waits 50.0 us of it for others. Rank 1 waits least: the others "
+        "Gloo communicates on host threads for 400.0 µs of each step (40.0 %), in 2 collectives of 9.8 KiB "
+        "together. On average a rank waits 50.0 µs of it for others. Rank 1 waits least: the others "
         "wait for it.");
     EXPECT_EQ(finding["weight"], "notable");
     EXPECT_TRUE(finding["gain_us"].is_null());
@@ -392,8 +392,8 @@ TEST_F(CommunicationTool, SaysThatCommunicationMemoryGrows) {
     };
     EXPECT_THAT(
         one_line(text_of({"memory", gloo})),
-        HasSubstr("Communication memory grows in each of 3 steps, from 1.00 MB at the end of the first "
-                  "to 3.00 MB at the end of the last: PyTorch does not record what Gloo's threads free"));
+        HasSubstr("Communication memory grows in each of 3 steps, from 1.00 MiB at the end of the first "
+                  "to 3.00 MiB at the end of the last: PyTorch does not record what Gloo's threads free"));
     const std::string other = file("other.json", trace("c10d::allreduce_", false));
     EXPECT_THAT(one_line(text_of({"memory", other})), HasSubstr("the trace has no frees of it"));
     const std::string freed = file("freed.json", trace("gloo:all_reduce", true));

@@ -50,8 +50,8 @@ TEST_F(MergeTool, MergesAndPrintsTheResidualBetweenTheClocks) {
     const Outcome outcome = tool({"merge", a, b, "-o", out()});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out,
-                HasSubstr("3 collectives in common end within 0.000 us (median; 0.000 us at worst; "
-                          "3000.000 us by the wall clock alone)"));
+                HasSubstr("3 collectives in common end within 0.000 µs (median; 0.000 µs at worst; "
+                          "3000.000 µs by the wall clock alone)"));
     EXPECT_EQ(outcome.err, "");
     EXPECT_EQ(tool({"check", out()}).status, 0);
     EXPECT_EQ(json_of({"info", out()}).at("ranks"), 2);
@@ -96,11 +96,11 @@ TEST_F(MergeTool, ReportsHowWellClocksWereMeasured) {
     EXPECT_THAT(
         outcome.out,
         AllOf(HasSubstr("clocks: measured to within 20.0"),
-              HasSubstr("3 collectives in common end within 0.000 us (median; 0.000 us at worst; 15.000 "
-                        "us by the measurements alone; 3000.000 us by the wall clock alone)")));
+              HasSubstr("3 collectives in common end within 0.000 µs (median; 0.000 µs at worst; 15.000 "
+                        "µs by the measurements alone; 3000.000 µs by the wall clock alone)")));
     EXPECT_THAT(tool({"distributed", out()}).out,
-                HasSubstr("Clocks: measured to within 20.0 us; 3 collectives "
-                          "end within 0.0 us on all parts"));
+                HasSubstr("Clocks: measured to within 20.0 µs; 3 collectives "
+                          "end within 0.0 µs on all parts"));
     EXPECT_THAT(tool({"info", out()}).out, HasSubstr("0 on node0; 1 on node1"));
 }
 

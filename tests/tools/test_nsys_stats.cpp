@@ -108,7 +108,7 @@ TEST_F(NsysStats, TheAnswersAreOurFigures) {
     EXPECT_TRUE(std::any_of(ranges.rows.begin(), ranges.rows.end(), [](const auto& row) {
         return row.back().find("nn.Module: Linear_0") != std::string::npos && row[1] == "800000" &&
                row[2] == "4";
-    })) << "4 ranges of 200 us";
+    })) << "4 ranges of 200 µs";
     // Four launches in the range, 1200 us of sgemm; the report counts them per thread.
     const NsysTool::Answer in_ranges = answer("nvtx_kern_sum");
     EXPECT_FALSE(in_ranges.cell("sgemm(float*, int)", "Total Time (ns)").empty());

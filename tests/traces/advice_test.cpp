@@ -336,13 +336,13 @@ TEST(Advice, ASnapshotThatRanOutOfMemoryGetsOnlyMemoryAdvice) {
     run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     run.allocate(0, 10, 1, 1000, {.category = schema::MemoryCategory::activations});
     run.sink().add(
-        schema::DiagnosticRow{20, schema::Severity::error, "Out of memory on rank 0: requested 2.00 MB"});
+        schema::DiagnosticRow{20, schema::Severity::error, "Out of memory on rank 0: requested 2.00 MiB"});
     const AdviceReport report = advice_of(run);
     const Finding* memory = find(report, "out-of-memory");
     ASSERT_NE(memory, nullptr);
     EXPECT_EQ(memory, &report.findings.front());
     EXPECT_EQ(memory->weight, FindingWeight::serious);
-    EXPECT_NE(memory->what.find("requested 2.00 MB"), std::string::npos);
+    EXPECT_NE(memory->what.find("requested 2.00 MiB"), std::string::npos);
     EXPECT_EQ(find(report, "data-loader"), nullptr);
     EXPECT_EQ(find(report, "idle-device"), nullptr);
     EXPECT_THAT(memory->expected, HasSubstr("the trace ends with the failure"));
@@ -721,12 +721,12 @@ TEST(Advice, ReportsFirstThatARunEndedOutOfMemory) {
         run.step(0, 1, 0, 1'000'000);
         run.range(0, 0, 900'000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
         run.sink().add(
-            schema::DiagnosticRow{.time = 20, .severity = severity, .text = "out of memory: 166 MB"});
+            schema::DiagnosticRow{.time = 20, .severity = severity, .text = "out of memory: 166 MiB"});
         const AdviceReport report = advice_of(run);
         ASSERT_FALSE(report.findings.empty());
         EXPECT_EQ(report.findings.front().id, "out-of-memory");
         EXPECT_EQ(report.findings.front().weight, FindingWeight::serious);
-        EXPECT_THAT(report.findings.front().what, HasSubstr("166 MB"));
+        EXPECT_THAT(report.findings.front().what, HasSubstr("166 MiB"));
         EXPECT_EQ(find(report, "data-loader"), nullptr);  // device work is unknown
         ASSERT_FALSE(report.notes.empty());
         EXPECT_THAT(report.notes.back(), HasSubstr("is unknown, because the trace has no device work"));
@@ -739,7 +739,7 @@ TEST(Advice, PutsAFailedAllocationBeforeWhatGainsTime) {
     for (std::int64_t at = 1'000; at + 100'000 < 1'000'000; at += 300'000)
         run.kernel(0, at, at + 90'000, at - 500);
     run.sink().add(schema::DiagnosticRow{
-        .time = 20, .severity = schema::Severity::warning, .text = "out of memory: 1 MB"});
+        .time = 20, .severity = schema::Severity::warning, .text = "out of memory: 1 MiB"});
     const AdviceReport report = advice_of(run);
     ASSERT_GE(report.findings.size(), 2u);
     EXPECT_EQ(report.findings[0].id, "out-of-memory");

@@ -63,7 +63,7 @@ TEST(AllocationsReport, PrintsInThreeFormats) {
     const auto trace = small_run();
     const analysis::AllocationsReport report = analysis::allocations_report(*trace, {.rank = 0}, {}, 2);
     const std::string table = render(report, Format::table);
-    EXPECT_THAT(table, HasSubstr("Rank 0: 3 allocations, 7.00 MB in all; the largest 2\n"));
+    EXPECT_THAT(table, HasSubstr("Rank 0: 3 allocations, 7.00 MiB in all; the largest 2\n"));
     EXPECT_THAT(table, HasSubstr("4,194,304  4.00      2.000       3.000"));
     EXPECT_THAT(table, HasSubstr("2,097,152  2.00      1.000           -  parameters"));
     EXPECT_THAT(table, HasSubstr("Space"));

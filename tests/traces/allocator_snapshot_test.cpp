@@ -158,8 +158,8 @@ TEST(AllocatorReport, SaysWhatAFailedRequestNeeded) {
     EXPECT_EQ(rank.failures[1].fits, true);
     EXPECT_EQ(rank.failures[1].left, 0);
     const std::string text = render(report, report::Format::table);
-    EXPECT_THAT(text, AllOf(HasSubstr("no, 20.00 MB are missing"), HasSubstr("yes, with 0.00 MB left"),
-                            HasSubstr("The replay equals the recording"), HasSubstr("failed: 56.00 MB")));
+    EXPECT_THAT(text, AllOf(HasSubstr("no, 20.00 MiB are missing"), HasSubstr("yes, with 0.00 MiB left"),
+                            HasSubstr("The replay equals the recording"), HasSubstr("failed: 56.00 MiB")));
     const AdviceReport advised = advice(*trace);
     EXPECT_TRUE(std::any_of(advised.findings.begin(), advised.findings.end(), [](const Finding& f) {
         return f.expected.find("expandable_segments:True, the request fits, with 0") != std::string::npos;
@@ -174,7 +174,7 @@ TEST(AllocatorReport, IsPartOfTheHtmlReport) {
     const auto trace = load(fragmented().snapshot());
     EXPECT_THAT(report::html_report({report::reported_run(*trace, "made.pickle", {})}, {}),
                 AllOf(HasSubstr("Reserved memory with other settings"), HasSubstr("expandable_segments:True"),
-                      HasSubstr("no, 20.00 MB are missing")));
+                      HasSubstr("no, 20.00 MiB are missing")));
 }
 
 TEST(AllocatorReport, StartsInTheMiddleOfAHistory) {

@@ -48,7 +48,7 @@ TEST(AllocatorSettings, AreRefusedWithTheReason) {
     EXPECT_THAT(refusal("expandable_segments"), HasSubstr("KEY:VALUE"));
     EXPECT_THAT(refusal("expandable_segments:yes"), HasSubstr("True or False"));
     EXPECT_THAT(refusal("max_split_size_mb:20"), HasSubstr("from 21"));
-    EXPECT_THAT(refusal("max_split_size_mb:99999999999"), HasSubstr("number of MB"));
+    EXPECT_THAT(refusal("max_split_size_mb:99999999999"), HasSubstr("number of MiB"));
     EXPECT_THAT(refusal("roundup_power2_divisions:3"), HasSubstr("power of two"));
     EXPECT_THAT(refusal("roundup_power2_divisions:[300:2]"), HasSubstr("power of two"));
     EXPECT_THAT(refusal("roundup_power2_divisions:[2:2,1:4]"), HasSubstr("ascend"));

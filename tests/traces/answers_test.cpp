@@ -60,8 +60,8 @@ TEST(Answers, NameTheLateRankHowLongTheOthersWaitAndWhy) {
     const Answer late = answer_to(*run_of({}), Question::late);
     EXPECT_EQ(late.rank, 2);
     EXPECT_EQ(late.says,
-              "Rank 2 is late: the other 3 ranks wait in communication for 420.0 us per step "
-              "(45.7 %), rank 2 for 20.0 us, because its compute takes 1.8 times as long.");
+              "Rank 2 is late: the other 3 ranks wait in communication for 420.0 µs per step "
+              "(45.7 %), rank 2 for 20.0 µs, because its compute takes 1.8 times as long.");
     EXPECT_DOUBLE_EQ(figure(late, "exposed_on_others"), 420);
     EXPECT_DOUBLE_EQ(figure(late, "share_of_waiting"), 100);
     EXPECT_EQ(late.command, "stragglers");
@@ -73,7 +73,7 @@ TEST(Answers, NameTheLateRankHowLongTheOthersWaitAndWhy) {
 
 TEST(Answers, OfTwoRanksTheOtherWaits) {
     EXPECT_THAT(answer_to(*run_of({.ranks = 2, .late = 0}), Question::late).says,
-                StartsWith("Rank 0 is late: the other rank waits in communication for 420.0 us per step "));
+                StartsWith("Rank 0 is late: the other rank waits in communication for 420.0 µs per step "));
 }
 
 TEST(Answers, NoRankIsLateIfNoneWaits) {
@@ -89,8 +89,8 @@ TEST(Answers, TellWaitingFromTransfersInExposedCommunication) {
     EXPECT_DOUBLE_EQ(figure(exposed, "exposed"), 320);
     EXPECT_DOUBLE_EQ(figure(exposed, "exposed_transfers"), 20);
     EXPECT_THAT(exposed.says,
-                AllOf(StartsWith("No compute hides 320.0 us of communication per step ("),
-                      HasSubstr("only 20.0 us of it are transfers, the rest is waiting for other ranks"),
+                AllOf(StartsWith("No compute hides 320.0 µs of communication per step ("),
+                      HasSubstr("only 20.0 µs of it are transfers, the rest is waiting for other ranks"),
                       HasSubstr("), most in all_gather; "),
                       HasSubstr("Which module waits is unknown, because the trace has no FSDP units")));
 }
@@ -127,9 +127,9 @@ TEST(Answers, NameTheUnitThatIsExposedAndWaits) {
     EXPECT_EQ(exposed.command, "units");
     EXPECT_THAT(
         exposed.says,
-        AllOf(StartsWith("No compute hides 150.0 us of communication per step"),
-              HasSubstr("Of 1 unit, most exposed is the gather of \"net.0\" in the forward (150.0 us), "
-                        "for which that module waits 150.0 us.")));
+        AllOf(StartsWith("No compute hides 150.0 µs of communication per step"),
+              HasSubstr("Of 1 unit, most exposed is the gather of \"net.0\" in the forward (150.0 µs), "
+                        "for which that module waits 150.0 µs.")));
     const auto place = answer_place(*trace, {}, exposed);
     ASSERT_TRUE(place);
     EXPECT_EQ(place->from, 100'000);
@@ -173,7 +173,7 @@ TEST(Answers, SayWhatMakesUpThePeakAndWhen) {
     const Answer peak = answer_to(*run_with_peak(3 << 20), Question::peak);
     EXPECT_EQ(
         peak.says,
-        "Rank 0 peaks at 4.0 MB in the forward of step 1: unsharded parameters 75.0 %, parameters 25.0 %.");
+        "Rank 0 peaks at 4.0 MiB in the forward of step 1: unsharded parameters 75.0 %, parameters 25.0 %.");
     EXPECT_EQ(peak.command, "memory --explain --rank 0");
     EXPECT_DOUBLE_EQ(figure(peak, "peak"), 4 << 20);
     EXPECT_DOUBLE_EQ(figure(peak, "unsharded_parameters"), 3 << 20);
@@ -185,12 +185,12 @@ TEST(Answers, SayWhichRunPeaksLowerAndWhy) {
     ASSERT_EQ(compared.size(), 2u);
     EXPECT_EQ(
         compared[0].says,
-        "block peaks lower, at 2.0 MB: 50.0 % less than root (fsdp.wrap = module:Block instead of root), "
-        "mostly because it holds 2.0 MB less in unsharded parameters at the peak.");
+        "block peaks lower, at 2.0 MiB: 50.0 % less than root (fsdp.wrap = module:Block instead of root), "
+        "mostly because it holds 2.0 MiB less in unsharded parameters at the peak.");
     EXPECT_EQ(compared[0].figures.at(0).name, "block");
     EXPECT_THAT(compared[1].says, HasSubstr("within the spread"));
     EXPECT_EQ(compared_answers({high.get(), high.get()}, {"a", "b"}, {{}, {}})[0].says,
-              "Both runs peak alike, at 4.0 MB.");
+              "Both runs peak alike, at 4.0 MiB.");
     const auto host = run_with_peak(1 << 20, schema::MemorySpace::host);
     const Answer unlike = compared_answers({high.get(), host.get()}, {"a", "b"}, {{}, {}})[0];
     EXPECT_FALSE(unlike.known);
@@ -204,7 +204,7 @@ TEST(Answers, SayWhichRunIsFasterAndWhy) {
     const auto slow = run_of({}), fast = run_of({.longer = 100'000});
     const Answer time = compared_answers({slow.get(), fast.get()}, {"slow", "fast"}, {{}, {}})[1];
     EXPECT_THAT(time.says,
-                AllOf(StartsWith("fast is faster: a step takes 620.0 us instead of 920.0 us (slow, "
+                AllOf(StartsWith("fast is faster: a step takes 620.0 µs instead of 920.0 µs (slow, "
                                  "-32.6 %), mostly because of "),
                       HasSubstr("less exposed communication")));
 }

@@ -67,7 +67,7 @@ TEST(ChromeTrace, rangesWithoutAnEndEndWithTheTrace) {
 TEST(ChromeTrace, countersAndMarksKeepTheirNames) {
     const auto read = read_text(R"([
 {"ph": "C", "name": "queue", "pid": 1, "ts": 1, "args": {"value": 3.5}},
-{"ph": "C", "args": {"used": 10, "free": 20, "unit": "MB"}, "name": "memory", "pid": 1, "ts": 2},
+{"ph": "C", "args": {"used": 10, "free": 20, "unit": "MiB"}, "name": "memory", "pid": 1, "ts": 2},
 {"ph": "i", "name": "here", "pid": 1, "tid": 1, "ts": 3, "s": "t"},
 {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}}])");
     const store::Counters& c = read.trace->counters;

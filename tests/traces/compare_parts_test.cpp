@@ -18,7 +18,7 @@ const ComparedPart& part(const PartsComparison& comparison, std::string_view nam
     return *at;
 }
 
-// One rank; each step runs one "gemm" of the given length in module Linear_0 and a gather of 5 us.
+// One rank; each step runs one "gemm" of the given length in module Linear_0 and a gather of 5 µs.
 std::unique_ptr<store::Trace> run_of(const std::vector<std::int64_t>& gemm_us, std::string_view more = "") {
     RunBuilder run;
     run.sink().add(schema::UnitRow{

@@ -156,8 +156,8 @@ TEST(Hosts, ArePrintedAsTableAndJson) {
         AllOf(
             HasSubstr("node1    2,3"), HasSubstr("within   all_gather      2"),
             HasSubstr("between  all_reduce      2"),
-            HasSubstr("Skew between hosts: all ranks of the last one arrived 0.2 us after those of the first "
-                      "(median of 2 collectives; 0.3 us at worst).")));
+            HasSubstr("Skew between hosts: all ranks of the last one arrived 0.2 µs after those of the first "
+                      "(median of 2 collectives; 0.3 µs at worst).")));
     const Json json = Json::parse(render(report, report::Format::json));
     EXPECT_EQ(json["hosts"]["hosts"][1]["host"], "node1");
     EXPECT_EQ(json["hosts"]["hosts"][1]["ranks"][0]["local_rank"], 0);

@@ -89,9 +89,9 @@ TEST(HtmlReport, BeginsWithTheAnswersAndLinksToTheirEvidence) {
             EXPECT_THAT(html, HasSubstr("<section id=\"" + (*at)[1].str() + "\">"));
         EXPECT_GE(links, 4);
     }
-    EXPECT_THAT(one, HasSubstr("Each of 2 ranks peaks at 6.0 MB"));
+    EXPECT_THAT(one, HasSubstr("Each of 2 ranks peaks at 6.0 MiB"));
     EXPECT_THAT(two, HasSubstr("<a href=\"#comparison\">Which configuration peaks lower, and why?</a>"));
-    EXPECT_THAT(two, HasSubstr("Both runs peak alike, at 6.0 MB."));
+    EXPECT_THAT(two, HasSubstr("Both runs peak alike, at 6.0 MiB."));
     EXPECT_THAT(two, HasSubstr("<a href=\"#run2-memory\">"));
 }
 
@@ -161,12 +161,12 @@ TEST(HtmlReport, ComparesEachOfSeveralRunsWithTheFirst) {
     const std::size_t kernels = html.find("<h3>Kernels</h3>");
     ASSERT_NE(kernels, std::string::npos);
     EXPECT_EQ(row_of(html, kernels, "Name"),
-              "Name run0.sqlite (us/step) run1.sqlite (us/step) vs. first run run2.sqlite (us/step) vs. "
+              "Name run0.sqlite (µs/step) run1.sqlite (µs/step) vs. first run run2.sqlite (µs/step) vs. "
               "first run");
     EXPECT_EQ(row_of(html, kernels, "gemm"), "gemm 50.0 100.0 +100.00 % - gone");
     EXPECT_EQ(row_of(html, kernels, "other"), "other - - 50.0 new");
     const std::size_t summary = html.find("Mean per step");
-    EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (us) Rank 0 (%)");
+    EXPECT_EQ(row_of(html, summary - 1, "Mean per step"), "Mean per step Rank 0 (µs) Rank 0 (%)");
 }
 
 TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
@@ -179,8 +179,8 @@ TEST(HtmlReport, HasNothingPerStepForATraceWithoutSteps) {
         html_report(runs, reported_comparison(traces, std::vector<analysis::Selection>(2)));
     for (const char* words : {"us/step", "ms per step", "average step", "Mean per step", "Step time"})
         EXPECT_THAT(html, Not(HasSubstr(words)));
-    EXPECT_THAT(html, HasSubstr("Whole trace (us)"));
-    EXPECT_THAT(html, HasSubstr("run.sqlite (us)")) << "of the kernels";
+    EXPECT_THAT(html, HasSubstr("Whole trace (µs)"));
+    EXPECT_THAT(html, HasSubstr("run.sqlite (µs)")) << "of the kernels";
 }
 
 TEST(HtmlReport, HasNoComparisonForOneRun) {
@@ -211,7 +211,7 @@ TEST(HtmlReport, PrintsTheAnalysesNumbers) {
     const std::string html = report_of(*hostile_trace(), "/somewhere/run.sqlite");
     EXPECT_THAT(html, HasSubstr("<title>run.sqlite</title>"));
     // 5 MB of parameters and 1 MB of activations: 6 MB, 83.33 % and 16.67 %.
-    EXPECT_THAT(html, HasSubstr("Peak 6.00 MB"));
+    EXPECT_THAT(html, HasSubstr("Peak 6.00 MiB"));
     EXPECT_THAT(html, HasSubstr("83.33"));
     EXPECT_THAT(html, HasSubstr("16.67"));
     EXPECT_THAT(html, HasSubstr("all_gather"));

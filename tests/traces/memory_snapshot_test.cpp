@@ -379,10 +379,10 @@ TEST(MemorySnapshot, AFailedAllocationIsAnErrorWithItsCircumstances) {
     ASSERT_EQ(rank.failures.size(), 1u);
     EXPECT_EQ(rank.failures[0].time_ns, 7000);
     EXPECT_EQ(rank.failures[0].text,
-              "Out of memory on rank 0: requested 64.00 MB (67108864 bytes); 1.00 MB (1048576 bytes) were "
-              "active, 2.00 MB (2097152 bytes) reserved by the allocator"
-              ", 3.00 MB (3145728 bytes) free on the device: 61.00 MB "
-              "(63963136 bytes) were missing; of the reserved memory 1.00 MB (1048576 bytes) were cached, "
+              "Out of memory on rank 0: requested 64.00 MiB (67108864 bytes); 1.00 MiB (1048576 bytes) were "
+              "active, 2.00 MiB (2097152 bytes) reserved by the allocator"
+              ", 3.00 MiB (3145728 bytes) free on the device: 61.00 MiB "
+              "(63963136 bytes) were missing; of the reserved memory 1.00 MiB (1048576 bytes) were cached, "
               "but no block was large enough"
               "; under FSDP::all_gather (head)");
     EXPECT_THAT(render(analysis::memory_report(*trace), report::Format::table), HasSubstr("Out of memory"));

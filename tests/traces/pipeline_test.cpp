@@ -324,7 +324,7 @@ TEST(Pipeline, PrintsItsRowsAndSaysWhereThereAreNone) {
     gpipe(run, 0, 0);
     const PipelineReport report = pipeline_report(*run.take());
     const std::string text = render(report, report::Format::table);
-    EXPECT_THAT(text, HasSubstr("Pipeline of 2 ranks: makespan 9.0 us; bubble 33.33 % of ranks x makespan, "
+    EXPECT_THAT(text, HasSubstr("Pipeline of 2 ranks: makespan 9.0 µs; bubble 33.33 % of ranks x makespan, "
                                 "16.67 % between the ranks' first and last work"));
     EXPECT_THAT(render(report, report::Format::json), HasSubstr("\"peer_us\":3.0"));
     EXPECT_THAT(render(report, report::Format::csv), HasSubstr("rank,place,stages,"));

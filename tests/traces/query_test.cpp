@@ -60,7 +60,7 @@ TEST_F(Query, DemanglesSymbolsAndLeavesOtherTextAlone) {
 TEST_F(Query, PrintsTimesAndSizesForPeople) {
     EXPECT_EQ(text("SELECT pretty_time(1234567)"), "1.235 ms");
     EXPECT_EQ(text("SELECT pretty_time(999)"), "999 ns");
-    EXPECT_EQ(text("SELECT pretty_time(-2500)"), "-2.500 us");
+    EXPECT_EQ(text("SELECT pretty_time(-2500)"), "-2.500 µs");
     EXPECT_EQ(text("SELECT pretty_time(90000000000)"), "90.000 s");
     EXPECT_EQ(text("SELECT pretty_bytes(1572864)"), "1.50 MiB");  // 1.5 * 2^20
     EXPECT_EQ(text("SELECT pretty_bytes(1023)"), "1023 B");

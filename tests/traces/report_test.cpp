@@ -34,8 +34,8 @@ Json json_of(const Result& result) {
 
 // clang-format off
 constexpr const char* kSummaryTable =
-R"(Rank 0: mean of 2 steps (1 at the end cut off and excluded); median 1,990.0 us, host step 1,700.0 us
-Category           Time (us)  Percent
+R"(Rank 0: mean of 2 steps (1 at the end cut off and excluded); median 1,990.0 µs, host step 1,700.0 µs
+Category           Time (µs)  Percent
 ─────────────────  ─────────  ───────
 Average Step Time    2,000.0   100.00
 Kernel               1,500.0    75.00
@@ -48,7 +48,7 @@ CPU Exec                 0.0     0.00
 Other                  500.0    25.00
 
 Rank 1: mean of 0 steps
-Category           Time (us)  Percent
+Category           Time (µs)  Percent
 ─────────────────  ─────────  ───────
 Average Step Time        0.0     0.00
 Kernel                   0.0     0.00
@@ -64,99 +64,99 @@ on the host. The median excludes the trace's first step.
 )";
 
 constexpr const char* kModulesTable =
-R"(Rank 0 (MB = 2^20 bytes)
+R"(Rank 0
                                                            Host              Device  Backward
                                                     Host   self    Device      self    device              Gathered
-Module                         Calls  Operators     (us)   (us)      (us)      (us)      (us)  Parameters      (MB)
+Module                         Calls  Operators     (µs)   (µs)      (µs)      (µs)      (µs)  Parameters     (MiB)
 ─────────────────────────────  ─────  ─────────  ───────  ─────  ────────  ────────  ────────  ──────────  ────────
 MLP_0                             20          0  1,200.0  110.0  12,345.3       0.0   8,000.0      65,792      0.00
 ├─ FullyShardedDataParallel_1     20          0  1,000.0  200.0  12,345.3       0.0   8,000.0      65,792     10.00
 │  └─ Linear_0                    20         20    800.0  800.0  12,345.3  12,345.3   8,000.0      65,792      0.00
 └─ ReLU_0                         20         20     90.0   90.0       0.0       0.0       0.0           0      0.00
 
-                               Reduced  Peak
-Module                            (MB)  (MB)
-─────────────────────────────  ───────  ────
-MLP_0                             0.00  4.00
-├─ FullyShardedDataParallel_1     5.00  3.00
-│  └─ Linear_0                    0.00  0.00
-└─ ReLU_0                         0.00  0.00
+                               Reduced   Peak
+Module                           (MiB)  (MiB)
+─────────────────────────────  ───────  ─────
+MLP_0                             0.00   4.00
+├─ FullyShardedDataParallel_1     5.00   3.00
+│  └─ Linear_0                    0.00   0.00
+└─ ReLU_0                         0.00   0.00
 
 Rank 1: no module ranges
 )";
 
 constexpr const char* kMemoryTable =
-R"(Allocated device memory; MB = 2^20 bytes
+R"(Allocated device memory
 
-Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms; predicted 3,145,216 bytes (measured +512 bytes), in first step,
-backward; reserved 4.00 MB
-At the peak             MB      Bytes  Share (%)  Predicted MB  Difference (bytes)
-────────────────────  ────  ─────────  ─────────  ────────────  ──────────────────
-parameters            1.00  1,048,576      33.33          1.00                   0
-unsharded_parameters  0.00          0       0.00          0.00                   0
-gradients             0.00          0       0.00          0.00                   0
-unsharded_gradients   0.00          0       0.00          0.00                   0
-optimizer_state       0.00          0       0.00          0.00                   0
-activations           2.00  2,097,152      66.67          2.00                 512
-communication         0.00          0       0.00          0.00                   0
-other                 0.00          0       0.00          0.00                   0
-────────────────────  ────  ─────────  ─────────  ────────────  ──────────────────
-total                 3.00  3,145,728     100.00          3.00                 512
+Rank 2: peak 3.00 MiB (3,145,728 bytes) at 1,234.500 ms; predicted 3,145,216 bytes (measured +512 bytes), in first step,
+backward; reserved 4.00 MiB
+At the peak            MiB      Bytes  Share (%)  Predicted MiB  Difference (bytes)
+────────────────────  ────  ─────────  ─────────  ─────────────  ──────────────────
+parameters            1.00  1,048,576      33.33           1.00                   0
+unsharded_parameters  0.00          0       0.00           0.00                   0
+gradients             0.00          0       0.00           0.00                   0
+unsharded_gradients   0.00          0       0.00           0.00                   0
+optimizer_state       0.00          0       0.00           0.00                   0
+activations           2.00  2,097,152      66.67           2.00                 512
+communication         0.00          0       0.00           0.00                   0
+other                 0.00          0       0.00           0.00                   0
+────────────────────  ────  ─────────  ─────────  ─────────────  ──────────────────
+total                 3.00  3,145,728     100.00           3.00                 512
 
-By unit      MB      Bytes  Share (%)
+By unit     MiB      Bytes  Share (%)
 ─────────  ────  ─────────  ─────────
 net.0      2.00  2,097,152      66.67
 (no unit)  1.00  1,048,576      33.33
 )";
 
 constexpr const char* kExplanationTable =
-R"(Allocated device memory; MB = 2^20 bytes, difference = measured - predicted, "=" the same
+R"(Allocated device memory; difference = measured - predicted, "=" the same
 
-Rank 2: peak 3.00 MB (3,145,728 bytes) at 1,234.500 ms, in step 1, backward; reached by allocating 3.00 MB for "x" (unit
-net.0, module Linear_0)
-Predicted by the memory account: 3.00 MB (3,145,216 bytes), in first step, backward
+Rank 2: peak 3.00 MiB (3,145,728 bytes) at 1,234.500 ms, in step 1, backward; reached by allocating 3.00 MiB for "x"
+(unit net.0, module Linear_0)
+Predicted by the memory account: 3.00 MiB (3,145,216 bytes), in first step, backward
 
-By category               Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
-────────────────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-parameters            1,048,576  1.00      33.33          1,048,576  1.00                   =     =      =
-unsharded_parameters          0  0.00       0.00                  0  0.00                   =     =      =
-gradients                     0  0.00       0.00                  0  0.00                   =     =      =
-unsharded_gradients           0  0.00       0.00                  0  0.00                   =     =      =
-optimizer_state               0  0.00       0.00                  0  0.00                   =     =      =
-activations           2,097,152  2.00      66.67          2,096,640  2.00                +512  0.00  +0.02
-communication                 0  0.00       0.00                  0  0.00                   =     =      =
-other                         0  0.00       0.00                  0  0.00                   =     =      =
-────────────────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-total                 3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+By category               Bytes   MiB  Share (%)  Predicted (bytes)  (MiB)  Difference (bytes)  (MiB)    (%)
+────────────────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+parameters            1,048,576  1.00      33.33          1,048,576   1.00                   =      =      =
+unsharded_parameters          0  0.00       0.00                  0   0.00                   =      =      =
+gradients                     0  0.00       0.00                  0   0.00                   =      =      =
+unsharded_gradients           0  0.00       0.00                  0   0.00                   =      =      =
+optimizer_state               0  0.00       0.00                  0   0.00                   =      =      =
+activations           2,097,152  2.00      66.67          2,096,640   2.00                +512   0.00  +0.02
+communication                 0  0.00       0.00                  0   0.00                   =      =      =
+other                         0  0.00       0.00                  0   0.00                   =      =      =
+────────────────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+total                 3,145,728  3.00     100.00          3,145,216   3.00                +512   0.00  +0.02
 
-By unit        Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
-─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-net.0      2,097,152  2.00      66.67          2,096,640  2.00                +512  0.00  +0.02
-(no unit)  1,048,576  1.00      33.33          1,048,576  1.00                   =     =      =
-─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-total      3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+By unit        Bytes   MiB  Share (%)  Predicted (bytes)  (MiB)  Difference (bytes)  (MiB)    (%)
+─────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+net.0      2,097,152  2.00      66.67          2,096,640   2.00                +512   0.00  +0.02
+(no unit)  1,048,576  1.00      33.33          1,048,576   1.00                   =      =      =
+─────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+total      3,145,728  3.00     100.00          3,145,216   3.00                +512   0.00  +0.02
 
-By module        Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)    (%)
-───────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-(no module)  3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
-───────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ─────
-total        3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00  +0.02
+By module        Bytes   MiB  Share (%)  Predicted (bytes)  (MiB)  Difference (bytes)  (MiB)    (%)
+───────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+(no module)  3,145,728  3.00     100.00          3,145,216   3.00                +512   0.00  +0.02
+───────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ─────
+total        3,145,728  3.00     100.00          3,145,216   3.00                +512   0.00  +0.02
 
-By buffer      Bytes    MB  Share (%)  Predicted (bytes)  (MB)  Difference (bytes)  (MB)      (%)
-─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ───────
-x          3,145,728  3.00     100.00          3,144,704  3.00              +1,024  0.00    +0.03
-y                  0  0.00       0.00                512  0.00                -512  0.00  -100.00
-─────────  ─────────  ────  ─────────  ─────────────────  ────  ──────────────────  ────  ───────
-total      3,145,728  3.00     100.00          3,145,216  3.00                +512  0.00    +0.02
+By buffer      Bytes   MiB  Share (%)  Predicted (bytes)  (MiB)  Difference (bytes)  (MiB)      (%)
+─────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ───────
+x          3,145,728  3.00     100.00          3,144,704   3.00              +1,024   0.00    +0.03
+y                  0  0.00       0.00                512   0.00                -512   0.00  -100.00
+─────────  ─────────  ────  ─────────  ─────────────────  ─────  ──────────────────  ─────  ───────
+total      3,145,728  3.00     100.00          3,145,216   3.00                +512   0.00    +0.02
 
-             Peak                                                                       Pool
-By      allocated        Active  Reserved  Predicted        Difference                  grew
-step      (bytes)  (MB)    (MB)      (MB)    (bytes)  (MB)     (bytes)  (MB)    (%)  (times)
-──────  ─────────  ────  ──────  ────────  ─────────  ────  ──────────  ────  ─────  ───────
-0       2,097,152  2.00    2.00      3.00  2,097,152  2.00           =     =      =        5
-1 to 2  3,145,728  3.00    3.00      4.00  3,145,216  3.00        +512  0.00  +0.02        0
+             Peak                                                                          Pool
+By      allocated         Active  Reserved  Predicted         Difference                   grew
+step      (bytes)  (MiB)   (MiB)     (MiB)    (bytes)  (MiB)     (bytes)  (MiB)    (%)  (times)
+──────  ─────────  ─────  ──────  ────────  ─────────  ─────  ──────────  ─────  ─────  ───────
+0       2,097,152   2.00    2.00      3.00  2,097,152   2.00           =      =      =        5
+1 to 2  3,145,728   3.00    3.00      4.00  3,145,216   3.00        +512   0.00  +0.02        0
 
-Reserved against allocated                        Bytes    MB
+Reserved against allocated                        Bytes   MiB
 ────────────────────────────────────────────  ─────────  ────
 allocated, peak (in the host's order)         3,145,728  3.00
 active, peak (until the last stream used it)  3,145,728  3.00
@@ -170,46 +170,46 @@ The pool grew 7 times (cudaMalloc), 5 of them in steps.
 )";
 
 constexpr const char* kCollectivesTable =
-R"(MB = 2^20 bytes of the full buffer, GB = 10^9 bytes
+R"(MiB of the full buffer, GB = 10^9 bytes
                                    Time  Transfer  Waiting  Exposed   algbw   busbw
-Rank  Operation   Count     MB     (us)      (us)     (us)     (us)  (GB/s)  (GB/s)  Count/step  MB/step
-────  ──────────  ─────  ─────  ───────  ────────  ───────  ───────  ──────  ──────  ──────────  ───────
-   0  all_gather     32  64.00  4,000.0   3,000.0  1,000.0    500.0  22.370  16.777       16.00    32.00
+Rank  Operation   Count    MiB     (µs)      (µs)     (µs)     (µs)  (GB/s)  (GB/s)  Count/step  MiB/step
+────  ──────────  ─────  ─────  ───────  ────────  ───────  ───────  ──────  ──────  ──────────  ────────
+   0  all_gather     32  64.00  4,000.0   3,000.0  1,000.0    500.0  22.370  16.777       16.00     32.00
 2 collectives are without a counterpart on another rank: the whole time counts as transfer.
 )";
 
 constexpr const char* kCompareTable =
-R"(Per rank, mean of the ranks  root.sqlite  block.sqlite      vs. first run
-───────────────────────────  ───────────  ────────────  ─────────────────
-fsdp.wrap                           root  module:Block
-train.extra                            -             1
-Ranks                                  4             4
-Steps                                 18            18
-───────────────────────────  ───────────  ────────────  ─────────────────
-Step time, median (us)           1,990.0       1,990.0                  =
-Step time, mean (us)             2,000.0       2,010.0  ~ +10.0 (+0.50 %)
-Step time, spread (us)              20.0          20.0                  =
-  Kernel (us)                    1,500.0       1,500.0                  =
-  Memcpy (us)                        0.0           0.0                  =
-  Memset (us)                        0.0           0.0                  =
-  Communication (us)                 0.0           0.0                  =
-  Runtime (us)                       0.0           0.0                  =
-  DataLoader (us)                    0.0           0.0                  =
-  CPU Exec (us)                      0.0           0.0                  =
-  Other (us)                       500.0         500.0                  =
-Communication (us/step)            400.0         400.0                  =
-  exposed (us/step)                200.0         100.0  -100.0 (-50.00 %)
-Memcpy (us/step)                    10.0          10.0                  =
-Device busy (%)                    90.00         90.00                  =
-───────────────────────────  ───────────  ────────────  ─────────────────
-Peak memory (MB)                  100.00         40.00  -60.00 (-60.00 %)
-  unsharded_parameters (MB)       100.00         40.00  -60.00 (-60.00 %)
-───────────────────────────  ───────────  ────────────  ─────────────────
-all_gather (count/step)             0.00         16.00             +16.00
-all_gather (MB/step)                0.00         32.00             +32.00
-all_gather (us/step)                 0.0       2,000.0           +2,000.0
-MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the spread of the steps (half
-the interquartile range). The median step and its spread exclude the trace's first step, which is the warm-up.
+R"(Per rank, mean of the ranks   root.sqlite  block.sqlite      vs. first run
+────────────────────────────  ───────────  ────────────  ─────────────────
+fsdp.wrap                            root  module:Block
+train.extra                             -             1
+Ranks                                   4             4
+Steps                                  18            18
+────────────────────────────  ───────────  ────────────  ─────────────────
+Step time, median (µs)            1,990.0       1,990.0                  =
+Step time, mean (µs)              2,000.0       2,010.0  ~ +10.0 (+0.50 %)
+Step time, spread (µs)               20.0          20.0                  =
+  Kernel (µs)                     1,500.0       1,500.0                  =
+  Memcpy (µs)                         0.0           0.0                  =
+  Memset (µs)                         0.0           0.0                  =
+  Communication (µs)                  0.0           0.0                  =
+  Runtime (µs)                        0.0           0.0                  =
+  DataLoader (µs)                     0.0           0.0                  =
+  CPU Exec (µs)                       0.0           0.0                  =
+  Other (µs)                        500.0         500.0                  =
+Communication (us/step)             400.0         400.0                  =
+  exposed (us/step)                 200.0         100.0  -100.0 (-50.00 %)
+Memcpy (us/step)                     10.0          10.0                  =
+Device busy (%)                     90.00         90.00                  =
+────────────────────────────  ───────────  ────────────  ─────────────────
+Peak memory (MiB)                  100.00         40.00  -60.00 (-60.00 %)
+  unsharded_parameters (MiB)       100.00         40.00  -60.00 (-60.00 %)
+────────────────────────────  ───────────  ────────────  ─────────────────
+all_gather (count/step)              0.00         16.00             +16.00
+all_gather (MiB/step)                0.00         32.00             +32.00
+all_gather (us/step)                  0.0       2,000.0           +2,000.0
+The peak is that of the rank with the largest. ~ the difference is within the spread of the steps (half the
+interquartile range). The median step and its spread exclude the trace's first step, which is the warm-up.
 )";
 
 constexpr const char* kInfoTable =
@@ -250,7 +250,7 @@ TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
     const std::string whole = render(comparison, Format::table);
     EXPECT_THAT(whole, Not(HasSubstr("/step")));
     EXPECT_THAT(whole, Not(HasSubstr("Step time")));
-    EXPECT_THAT(whole, HasSubstr("Whole trace (us)"));
+    EXPECT_THAT(whole, HasSubstr("Whole trace (µs)"));
     EXPECT_THAT(whole, HasSubstr("figures are of the whole trace"));
     EXPECT_FALSE(json_of(comparison)["runs"][0]["stepped"]);
 
@@ -268,7 +268,7 @@ TEST(Report, HasNothingPerStepForTracesWithoutSteps) {
     analysis::CriticalPathReport path{.stepped = false};
     path.ranks = {{.rank = 0, .average_step_us = 5, .shares = {{}}, .modules = {{}}}};
     EXPECT_THAT(render(path, Format::table), AllOf(HasSubstr("The whole trace, which has no steps."),
-                                                   HasSubstr("Whole (us)"), Not(HasSubstr("/step"))));
+                                                   HasSubstr("Whole (µs)"), Not(HasSubstr("/step"))));
 
     analysis::UnitsReport units{.any_unit = true, .stepped = false, .rank_steps = 1};
     units.ranks = {{.rank = 0, .steps = 1}};
@@ -313,8 +313,8 @@ TEST(Report, APredictionThatDoesNotApplyIsPrintedButNotCompared) {
     }
     const std::string text = render(explanation, Format::table);
     EXPECT_THAT(text, HasSubstr("(3,145,216 bytes), in first step, backward; of the whole run, whose peak"));
-    EXPECT_THAT(text, HasSubstr("\nBy category               Bytes    MB  Share (%)\n"));
-    EXPECT_THAT(text, HasSubstr("\nBy unit        Bytes    MB  Share (%)\n"));
+    EXPECT_THAT(text, HasSubstr("\nBy category               Bytes   MiB  Share (%)\n"));
+    EXPECT_THAT(text, HasSubstr("\nBy unit        Bytes   MiB  Share (%)\n"));
     EXPECT_THAT(render(analysis::MemoryReport{{rank}}, Format::table),
                 HasSubstr("predicted 3,145,216 bytes (of the whole run)"));
     const Json json = json_of(explanation)["ranks"][0];
@@ -554,7 +554,7 @@ TEST(ResultPage, AgreesWithTheFields) {
 
 TEST(ResultPage, NamesTheKeysThatAVerbPrints) {
     const std::string keys = result_keys("kernels");
-    EXPECT_THAT(keys, HasSubstr("\n  mean_us (us)                       The mean of their durations.\n"));
+    EXPECT_THAT(keys, HasSubstr("\n  mean_us (µs)                       The mean of their durations.\n"));
     EXPECT_THAT(keys, Not(HasSubstr("Kernel's name without")));
     EXPECT_EQ(result_keys("critical-path"), "");
 }

@@ -24,7 +24,7 @@ Fields<Part> part_fields() {
         {{"count", "Count", Unit::count, "How many."}, value_of<&Part::count>},
         {{"us", "Time", Unit::us, "How long."}, micros_of<&Part::ns>},
         {{"start_ns", "Start", Unit::ns, "When.", in_table | in_json}, value_of<&Part::ns>},
-        {{"bytes", "MB", Unit::bytes, "How large."}, known_value_of<&Part::bytes>},
+        {{"bytes", "MiB", Unit::bytes, "How large."}, known_value_of<&Part::bytes>},
         {{"percent", "Share", Unit::percent, "Of the whole.", everywhere, 1, true}, value_of<&Part::share>},
     };
     return kFields;
@@ -34,7 +34,7 @@ TEST(ResultTable, IsOneTextTable) {
     const std::vector<Part> parts = {{"gemm", 1234, 1'234'550, std::int64_t{3} << 20, 12.25},
                                      {"", 1, 0, 0, {}}};
     EXPECT_EQ(report::text_of(result_table(part_fields(), parts), report::kAnyWidth),
-              "Part  Count  Time (us)  Start (ms)    MB  Share (%)\n"
+              "Part  Count  Time (µs)  Start (ms)   MiB  Share (%)\n"
               "────  ─────  ─────────  ──────────  ────  ─────────\n"
               "gemm  1,234    1,234.6       1.235  3.00       12.3\n"
               "-         1        0.0       0.000     -          -\n");
@@ -71,8 +71,8 @@ TEST(ResultTable, HasARowsRankBeforeIt) {
 }
 
 TEST(ResultTable, WritesAUnitIfTheTitleHasNone) {
-    EXPECT_EQ(header_text({"us", "Time", Unit::us, ""}), "Time (us)");
-    EXPECT_EQ(header_text({"bytes", "MB/step", Unit::bytes, ""}), "MB/step");
+    EXPECT_EQ(header_text({"us", "Time", Unit::us, ""}), "Time (µs)");
+    EXPECT_EQ(header_text({"bytes", "MiB/step", Unit::bytes, ""}), "MiB/step");
     EXPECT_EQ(header_text({"rank", "Rank", Unit::index, ""}), "Rank");
     const ResultColumn count = {"count", "Count", Unit::count, ""};
     EXPECT_EQ(cell_text(count, 0.5), "0.50") << "a mean";

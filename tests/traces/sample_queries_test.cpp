@@ -68,15 +68,15 @@ TEST_F(SampleQueries, KernelsByTime) {
 TEST_F(SampleQueries, KernelSpread) {
     // sgemm takes 300 us in both steps.
     EXPECT_THAT(rows_of("kernel_spread.sql"),
-                Contains(ElementsAre(whole(1), chars("sgemm(float*, int)"), whole(2), chars("600.000 us"),
-                                     chars("300.000 us"), chars("300.000 us"), chars("300.000 us"))));
+                Contains(ElementsAre(whole(1), chars("sgemm(float*, int)"), whole(2), chars("600.000 µs"),
+                                     chars("300.000 µs"), chars("300.000 µs"), chars("300.000 µs"))));
 }
 
 TEST_F(SampleQueries, HiddenCollectives) {
     // The gather runs from 100 to 150 us, sgemm from 200 us on: nothing hides the gather.
     EXPECT_THAT(rows_of("hidden_collectives.sql"),
                 Contains(ElementsAre(whole(0), chars("all_gather"), chars("root"), chars("forward"),
-                                     chars("100.000 us"), chars("50.000 us"), chars("50.000 us"))));
+                                     chars("100.000 µs"), chars("50.000 µs"), chars("50.000 µs"))));
 }
 
 TEST_F(SampleQueries, PeakMemory) {

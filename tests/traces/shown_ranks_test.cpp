@@ -23,7 +23,7 @@ std::unique_ptr<store::Trace> run(int shown, const char* ranks, bool simulated) 
     sink.add(schema::RunInfoRow{"run.ranks", ranks});
     if (simulated)
         sink.add(
-            schema::RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 12345 bytes, 5715.25 us"});
+            schema::RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 12345 bytes, 5715.25 µs"});
     for (int rank = 0; rank < shown; ++rank)
         sink.add(schema::RankRow{.rank = rank,
                                  .global_pid = schema::global_pid(rank + 1),
@@ -39,10 +39,10 @@ TEST(ShownRanks, AFewRepresentAll) {
               "of these "
               "did");
     EXPECT_THAT(ranks_like_it(*trace),
-                ElementsAre("Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                ElementsAre("Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 µs."));
     EXPECT_THAT(check_notes(*trace),
                 ElementsAre(shown_ranks_sentence(*trace) + ".",
-                            "Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 us."));
+                            "Rank 0 represents 1,024 of 1,024 ranks: peak 12,345 bytes, 5,715.25 µs."));
 }
 
 TEST(ShownRanks, IfAllAreShownThereIsNoNote) {

@@ -61,7 +61,7 @@ std::string all_reports(const store::Trace& trace) {
 }
 
 TEST(Singular, OfOneThereIsNoPlural) {
-    EXPECT_EQ(plural_of_one("21 kernels, 1.1 kernels, 1 kernel, 1 us"), "");
+    EXPECT_EQ(plural_of_one("21 kernels, 1.1 kernels, 1 kernel, 1 µs"), "");
     EXPECT_EQ(plural_of_one("All 1 collectives"), "1 collectives");
     for (const int ranks : {1, 2}) {
         RunBuilder run(ranks);

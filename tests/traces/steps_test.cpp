@@ -119,7 +119,7 @@ TEST(Steps, ShowTheHostsTimeAndTheWindowSideBySide) {
     const std::string table = render(report, report::Format::table);
     EXPECT_THAT(table, HasSubstr("       Host  Window"));
     EXPECT_THAT(table, HasSubstr("   0  100.0   250.0"));
-    EXPECT_THAT(table, HasSubstr("   1  120.0   180.0")) << "250 us to 430 us";
+    EXPECT_THAT(table, HasSubstr("   1  120.0   180.0")) << "250 µs to 430 µs";
     EXPECT_THAT(render(report, report::Format::csv),
                 AllOf(HasSubstr("rank,step,start_ns,us,host_us,"), HasSubstr("0,0,0,250,100,"),
                       HasSubstr("0,1,250000,180,120,")));

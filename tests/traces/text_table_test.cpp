@@ -33,7 +33,7 @@ TEST(TextTable, PrintsNothingWithoutRows) {
 // 14: 63.
 TextTable wide_table() {
     TextTable table({Align::left, Align::right, Align::right});
-    table.header({"Name", "Host total (us)", "Host self (us)"});
+    table.header({"Name", "Host total (µs)", "Host self (µs)"});
     table.row({"abcdefghijklmnopqrstuvwxyz0123", "12,345.6", "-1,234.5"});
     return table;
 }
@@ -47,13 +47,13 @@ std::size_t widest_line(const std::string& text) {
 
 TEST(TextTable, FoldsHeadersOnlyIfItMust) {
     EXPECT_EQ(wide_table().text(63),
-              "Name                            Host total (us)  Host self (us)\n"
+              "Name                            Host total (µs)  Host self (µs)\n"
               "──────────────────────────────  ───────────────  ──────────────\n"
               "abcdefghijklmnopqrstuvwxyz0123         12,345.6        -1,234.5\n");
     EXPECT_EQ(wide_table().text(62),
               "                                    Host      Host\n"
               "                                   total      self\n"
-              "Name                                (us)      (us)\n"
+              "Name                                (µs)      (µs)\n"
               "──────────────────────────────  ────────  ────────\n"
               "abcdefghijklmnopqrstuvwxyz0123  12,345.6  -1,234.5\n");
 }
@@ -62,7 +62,7 @@ TEST(TextTable, ThenShortensTexts) {
     EXPECT_EQ(wide_table().text(45),
               "                               Host      Host\n"
               "                              total      self\n"
-              "Name                           (us)      (us)\n"
+              "Name                           (µs)      (µs)\n"
               "─────────────────────────  ────────  ────────\n"
               "abcdefghijkl…stuvwxyz0123  12,345.6  -1,234.5\n");
 }
@@ -73,13 +73,13 @@ TEST(TextTable, ThenContinuesBelowWithTheNamesRepeated) {
     EXPECT_EQ(text,
               "                          Host\n"
               "                         total\n"
-              "Name                      (us)\n"
+              "Name                      (µs)\n"
               "────────────────────  ────────\n"
               "abcdefghij…vwxyz0123  12,345.6\n"
               "\n"
               "                          Host\n"
               "                          self\n"
-              "Name                      (us)\n"
+              "Name                      (µs)\n"
               "────────────────────  ────────\n"
               "abcdefghij…vwxyz0123  -1,234.5\n");
     // Numbers are never cut, however narrow the table is.
@@ -88,7 +88,7 @@ TEST(TextTable, ThenContinuesBelowWithTheNamesRepeated) {
 
 TEST(TextTable, FitsEveryWidthThatItsNumbersAllow) {
     TextTable table({Align::right, Align::left, Align::right, Align::left, Align::right}, 2);
-    table.header({"Rank", "Kernel of the device", "Time in all (us)", "Annotation around it", "Count"});
+    table.header({"Rank", "Kernel of the device", "Time in all (µs)", "Annotation around it", "Count"});
     table.row({"0", std::string(90, 'k'), "123,456,789.0", std::string(70, 'a'), "1,234"});
     table.rule();
     table.row({"11", "日本日本日本日本日本日本日本日本", "1.0", "short", "1"});

@@ -83,8 +83,8 @@ int run(int ranks, int width, int batch) {
         kinds[plan::OpKind::kernel] + kinds[plan::OpKind::memcpy] + kinds[plan::OpKind::memset],
         kinds[plan::OpKind::collective]);
     fmt::print(
-        "width 8, batch 1:      step {:8.2f} ms, processor time {:8.2f} ms ({:.2f} us an operation; of the "
-        "host thread {:.2f} us)\n",
+        "width 8, batch 1:      step {:8.2f} ms, processor time {:8.2f} ms ({:.2f} µs an operation; of the "
+        "host thread {:.2f} µs)\n",
         idle.wall * 1e3, idle.process * 1e3, idle.process / all * 1e6, idle.host / operations * 1e6);
     fmt::print(
         "width {}, batch {}: step {:8.2f} ms, processor time {:8.2f} ms (of the host threads {:.2f} ms): the "

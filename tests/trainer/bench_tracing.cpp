@@ -127,7 +127,7 @@ void report(const Turns& turns, const std::string& path, int steps_per_block) {
     fmt::print("{:<52} {:>7.1f} ms\n", "a step, untraced (processor time)",
                1e3 * mean_plain / steps_per_block);
     fmt::print("{:<52} {:>10.0f}\n", "events of a step", static_cast<double>(events) / steps);
-    fmt::print("{:<52} {:>7.2f} us\n", "writer thread for each event",
+    fmt::print("{:<52} {:>7.2f} µs\n", "writer thread for each event",
                1e6 * turns.writer_seconds() / (static_cast<double>(events) * n / (n + 1)));
     fmt::print("{:<52} {:>10.4f}\n", "traced / untraced, median", ratios[pairs / 2]);
     fmt::print("{:<52} {:>10.4f}\n", "its upper 95 % bound (goal: at most 1.01)", bound);

@@ -327,7 +327,7 @@ TEST_F(JobFile, IsRefusedIfItIsInvalid) {
     const std::string large = folder_ / "large.toml";
     std::ofstream(large) << std::string((1 << 20) + 1, '#');
     EXPECT_EQ(error_of_file(large),
-              large + ": larger than 1 MB, so not a job file; give the path of a .toml file");
+              large + ": larger than 1 MiB, so not a job file; give the path of a .toml file");
 }
 
 TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {

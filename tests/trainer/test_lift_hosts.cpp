@@ -235,9 +235,10 @@ TEST(LiftedHosts, TwoRanksFromATraceOfOneTakeWhatGlooWasMeasuredToTake) {
     trace.write(folder / "");
     const Lifted own = lift(*traces::importer::open_any({folder / "rank0.json"}));
     EXPECT_EQ(own.ranks, 1);
-    EXPECT_THAT(own.notes,
-                Contains(HasSubstr(
-                    "No collective between ranks was recorded: each is assumed to take 1 ms and 1 ms a MB")));
+    EXPECT_THAT(
+        own.notes,
+        Contains(HasSubstr(
+            "No collective between ranks was recorded: each is assumed to take 1 ms and 1 ms a MiB")));
     const Replay one = replay_unmodified(own);
     const Replay two = replay(own, own.cluster, {{"run.ranks", "2"}, {"parallel.mode", "ddp"}}, 1);
     ASSERT_TRUE(two.can_be()) << two.impossible;

@@ -29,7 +29,7 @@ job::Job talk_job(const std::string& wrap, bool offload) {
                           {"fsdp.cpu_offload", offload ? "true" : "false"}});
 }
 
-// The FSDP talk's three peaks, in MB of 2^20 bytes: 43,218.2, 17,616.6 and 16,016.6.
+// The FSDP talk's three peaks, in MiB: 43,218.2, 17,616.6 and 16,016.6.
 TEST(SimJobs, TheTalksPeaksAtFullSize) {
     const Cluster cluster = load_cluster("h200_nvlink");
     const auto megabytes = [&](const std::string& wrap, bool offload) {

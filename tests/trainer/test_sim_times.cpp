@@ -303,7 +303,7 @@ TEST(SimTimes, AnAllocationBeyondTheLimitWaitsForBlocksOrEndsTheRun) {
     options.memory_place = "into the 1500000 bytes of a test";
     try {
         work_of(plan, {}, testing::round_cluster(), options);
-        FAIL() << "2 MB fit into 1.5 MB";
+        FAIL() << "2 MiB fit into 1.5 MiB";
     } catch (const executor::OutOfMemory& error) {
         EXPECT_THAT(error.what(),
                     ::testing::HasSubstr("2000000 bytes for buffer 1 (none) do not fit into the "

@@ -72,7 +72,7 @@ TEST(AdviceRows, SeriousFindingsComeFirstElseInTheReportsOrder) {
 
 TEST(AdviceRows, FiguresHaveTheirUnit) {
     EXPECT_EQ(figure_text({"exposed", 1234.5, "us/step"}), "1.23 ms per step");
-    EXPECT_EQ(figure_text({"peak", 110092296, "bytes"}), "105.0 MB");
+    EXPECT_EQ(figure_text({"peak", 110092296, "bytes"}), "105.0 MiB");
     EXPECT_EQ(figure_text({"share", 12.345, "%"}), "12.35 %");
     EXPECT_EQ(figure_text({"rank", 3, ""}), "3");
     EXPECT_EQ(figure_text({"regathers", 1, "times/step"}), "once per step");

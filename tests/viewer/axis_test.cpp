@@ -29,16 +29,17 @@ TEST(Axis, StepsAreOneTwoOrFiveTimesAPowerOfTen) {
 TEST(Axis, BytesAreRoundInTheUnitShown) {
     const double mb = 1 << 20;
     const auto ticks = make_ticks(0, 115 * mb, 6, AxisUnit::bytes);
-    EXPECT_THAT(labels(ticks), testing::ElementsAre("0 MB", "20 MB", "40 MB", "60 MB", "80 MB", "100 MB"));
+    EXPECT_THAT(labels(ticks),
+                testing::ElementsAre("0 MiB", "20 MiB", "40 MiB", "60 MiB", "80 MiB", "100 MiB"));
     EXPECT_DOUBLE_EQ(ticks[1].value, 20 * mb);
 }
 
 TEST(Axis, LogarithmicBytesArePowersOfTwo) {
     const double gb = 1 << 30;
     EXPECT_THAT(labels(make_log_ticks(0.4 * gb, 9 * gb, 8, AxisUnit::bytes)),
-                testing::ElementsAre("512 MB", "1 GB", "2 GB", "4 GB", "8 GB"));
+                testing::ElementsAre("512 MiB", "1 GiB", "2 GiB", "4 GiB", "8 GiB"));
     EXPECT_THAT(labels(make_log_ticks(0.4 * gb, 9 * gb, 3, AxisUnit::bytes)),
-                testing::ElementsAre("1 GB", "4 GB"))
+                testing::ElementsAre("1 GiB", "4 GiB"))
         << "thinned out";
 }
 

@@ -139,10 +139,10 @@ TEST(SizeHistogram, CountsEachOperationByItsClass) {
     EXPECT_THAT(histogram.operations[0].count, ElementsAre(0, 7, 0, 0, 0, 0, 0));
     EXPECT_THAT(histogram.operations[2].count, ElementsAre(0, 0, 0, 0, 0, 0, 3));
     EXPECT_EQ(histogram.most, 11);
-    EXPECT_EQ(size_class_text(0), "below 4 KB");
-    EXPECT_EQ(size_class_text(1), "4 KB - 64 KB");
-    EXPECT_EQ(size_class_text(4), "16 MB - 256 MB");
-    EXPECT_EQ(size_class_text(5), "from 256 MB");
+    EXPECT_EQ(size_class_text(0), "below 4 KiB");
+    EXPECT_EQ(size_class_text(1), "4 KiB - 64 KiB");
+    EXPECT_EQ(size_class_text(4), "16 MiB - 256 MiB");
+    EXPECT_EQ(size_class_text(5), "from 256 MiB");
     EXPECT_EQ(size_class_text(6), "unknown");
 }
 

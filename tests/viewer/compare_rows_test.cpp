@@ -95,9 +95,9 @@ TEST(CompareRows, APeakIsJudgedAgainstTheFirst) {
     const auto rows = compare_rows(root_and_linear());
     const CompareRow& peak = row(rows, "Peak allocated");
     ASSERT_EQ(peak.cells.size(), 2U);
-    EXPECT_EQ(peak.cells[0].value, "108.10 MB");
+    EXPECT_EQ(peak.cells[0].value, "108.10 MiB");
     EXPECT_EQ(peak.cells[0].change, "");
-    EXPECT_EQ(peak.cells[1].value, "44.02 MB");  // 46,157,824 / 2^20
+    EXPECT_EQ(peak.cells[1].value, "44.02 MiB");  // 46,157,824 / 2^20
     EXPECT_EQ(peak.cells[1].change, "-59.3 %");
     EXPECT_EQ(peak.cells[1].tone, Tone::better);
     EXPECT_NEAR(peak.cells[1].share, 46157824.0 / 113348608.0, 1e-12);
@@ -135,7 +135,7 @@ TEST(CompareRows, CollectivesAreCountedAStep) {
     const auto rows = compare_rows(comparison);
     EXPECT_EQ(row(rows, "all_gather, count").cells[0].value, "2");
     EXPECT_EQ(row(rows, "all_gather, count").cells[1].value, "0");
-    EXPECT_EQ(row(rows, "all_gather, data").cells[0].value, "64.06 MB");  // 67,174,400 / 2^20
+    EXPECT_EQ(row(rows, "all_gather, data").cells[0].value, "64.06 MiB");  // 67,174,400 / 2^20
     comparison.runs[0].collectives[0].bytes = 0;
     EXPECT_EQ(row(compare_rows(comparison), "all_gather, data").cells[0].value, "-") << "nothing tells them";
 }
@@ -150,7 +150,7 @@ TEST(CompareRows, ARunThatRecordedNoAllocationsHasNoPeakAndIsNotTheBetterOne) {
     Comparison comparison = root_and_linear();
     comparison.runs[1].peak_bytes = 0;
     const auto cells = row(compare_rows(comparison), "Peak allocated").cells;
-    EXPECT_EQ(cells[0].value, "108.10 MB");
+    EXPECT_EQ(cells[0].value, "108.10 MiB");
     EXPECT_EQ(cells[1].value, "-");
     EXPECT_EQ(cells[1].change, "");
     EXPECT_EQ(cells[1].tone, Tone::neutral);

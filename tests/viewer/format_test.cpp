@@ -31,19 +31,19 @@ TEST(Format, RoundsAsTheTablesDo) {
 }
 
 TEST(Format, MegabytesAreTwoToTheTwenty) {
-    EXPECT_EQ(format_mb(std::int64_t{1} << 20), "1.00 MB");
+    EXPECT_EQ(format_mb(std::int64_t{1} << 20), "1.00 MiB");
     // The FSDP talk's root wrap at laptop scale: 113,348,608 / 1,048,576 = 108.098
-    EXPECT_EQ(format_mb(113348608), "108.10 MB");
+    EXPECT_EQ(format_mb(113348608), "108.10 MiB");
     EXPECT_EQ(format_mb(113348608, false), "108.10");
-    EXPECT_EQ(format_mb(std::int64_t{45317} << 20), "45,317.00 MB");
+    EXPECT_EQ(format_mb(std::int64_t{45317} << 20), "45,317.00 MiB");
 }
 
 TEST(Format, SizesChooseTheirUnit) {
     EXPECT_EQ(format_size(812), "812 B");
-    EXPECT_EQ(format_size(3277), "3.2 KB");
-    EXPECT_EQ(format_size(113348608), "108.1 MB");
-    EXPECT_EQ(format_size(std::int64_t{1} << 30), "1.0 GB");
-    EXPECT_EQ(format_size((std::int64_t{1} << 20) - 1), "1.0 MB");  // not "1,024.0 KB"
+    EXPECT_EQ(format_size(3277), "3.2 KiB");
+    EXPECT_EQ(format_size(113348608), "108.1 MiB");
+    EXPECT_EQ(format_size(std::int64_t{1} << 30), "1.0 GiB");
+    EXPECT_EQ(format_size((std::int64_t{1} << 20) - 1), "1.0 MiB");  // not "1,024.0 KiB"
 }
 
 TEST(Format, DurationsChooseTheirUnit) {
@@ -51,7 +51,7 @@ TEST(Format, DurationsChooseTheirUnit) {
     EXPECT_EQ(format_duration(812), "812 ns");
     EXPECT_EQ(format_duration(3214), "3.21 \u00b5s");
     EXPECT_EQ(format_duration(12345678), "12.35 ms");
-    EXPECT_EQ(format_duration(999960), "1.00 ms");  // not "1000.0 us"
+    EXPECT_EQ(format_duration(999960), "1.00 ms");  // not "1000.0 µs"
     EXPECT_EQ(format_duration(1.2044e9), "1.204 s");
     EXPECT_EQ(format_duration(-3214), "-3.21 \u00b5s");
 }

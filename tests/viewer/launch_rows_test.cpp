@@ -32,7 +32,7 @@ class LaunchTest : public PanelsTest {
         add_kernel(writer, 100, 50'000, 30'000, {32, 2, 1});
         add_kernel(writer, 100, 90'000, 5'000, {1, 1, 1});
         add_kernel(writer, 200, 95'000, 7'000, {32, 2, 1});
-        // 4 MB in 1 ms and 2 MB in 1 ms: 6 * 2^20 bytes / 2 * 10^6 ns.
+        // 4 MiB in 1 ms and 2 MiB in 1 ms: 6 * 2^20 bytes / 2 * 10^6 ns.
         add_copy(writer, 100'000, 1'000'000, 4 << 20, traces::schema::kMemKindPinned);
         add_copy(writer, 1'200'000, 1'000'000, 2 << 20, traces::schema::kMemKindPinned);
         add_copy(writer, 2'400'000, 500'000, 1 << 20, traces::schema::kMemKindPageable);

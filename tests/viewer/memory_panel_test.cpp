@@ -126,7 +126,7 @@ TEST_F(MemoryPanelTest, AgainstAnotherRunTheDifferencesAreAtThePeaks) {
     click(*panel, "memory.other");
     click(*panel, "memory.other.linear.sqlite");
     const std::string text = click(*panel, "memory.view.other_run");
-    EXPECT_THAT(text, HasSubstr("At the peaks of rank 0: 18.16 MB here"));
+    EXPECT_THAT(text, HasSubstr("At the peaks of rank 0: 18.16 MiB here"));
     EXPECT_THAT(item("memory.other_categories.unsharded gradients.difference_mb"), HasSubstr("-"))
         << "wrapped per Linear fewer are whole at once";
 }

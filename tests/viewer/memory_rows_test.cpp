@@ -144,7 +144,7 @@ TEST(MemoryTables, ThePeaksSentenceStatesWhatTheTraceRecords) {
     rank.moment.phase = traces::schema::Phase::backward;
     rank.moment.step = 2;
     EXPECT_EQ(moment_sentence(rank),
-              "Reached by allocating 4.0 MB (weight.grad) of blocks.3, in the backward of step 2.");
+              "Reached by allocating 4.0 MiB (weight.grad) of blocks.3, in the backward of step 2.");
 }
 
 TEST(SummaryRows, HaveTheMeanFirstAndSevenRowsWhereCommunicationIsKernel) {
@@ -214,10 +214,10 @@ TEST(MemoryWords, SayWhenThePeakWasAndWhatWasForetold) {
     trace.config = {{"import.format", "kineto"}};
     EXPECT_EQ(prediction(trace, memory), "") << "no other tool stores one";
     memory.predicted_peak_bytes = (3 << 20) - 8;
-    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, off by 8 bytes.");
+    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MiB, off by 8 bytes.");
     memory.predicted_peak_bytes = 3 << 20;
     memory.predicted_where = "first step";
-    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MB, exact (first step).");
+    EXPECT_EQ(prediction(trace, memory), "Predicted 3.00 MiB, exact (first step).");
 }
 
 // A run of one step, whose predicted peak is that of the later steps.
@@ -229,10 +229,11 @@ TEST(MemoryWords, CompareTheFirstStepWithThePredictionOfTheFirstStep) {
     memory.prediction_applies = false;
     memory.predicted_of_steps = 3 << 20;
     memory.predicted_step = 1;
-    EXPECT_EQ(prediction(trace, memory), "Predicted for these steps 3.00 MB, exact; 5.00 MB from step 1 on.");
+    EXPECT_EQ(prediction(trace, memory),
+              "Predicted for these steps 3.00 MiB, exact; 5.00 MiB from step 1 on.");
     memory.predicted_of_steps = 2 << 20;
     EXPECT_EQ(prediction(trace, memory),
-              "Predicted for these steps 2.00 MB, off by 1.00 MB; 5.00 MB from step 1 on.");
+              "Predicted for these steps 2.00 MiB, off by 1.00 MiB; 5.00 MiB from step 1 on.");
 }
 
 TEST(MemoryWords, RunsAreMovedToBeginTheirFirstCommonStepTogether) {

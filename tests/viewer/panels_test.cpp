@@ -91,7 +91,7 @@ TEST_F(PanelsTest, MemoryNamesThePeakAndWhatLivedThen) {
     EXPECT_EQ(peak, 19042304);  // 3 * 4,202,496 + 3 * 2,101,248 + 131,072
     const std::string text = draw(*make_panel("memory"));
     EXPECT_THAT(text, HasSubstr("19,042,304 bytes"));
-    EXPECT_THAT(text, HasSubstr("18.16 MB"));
+    EXPECT_THAT(text, HasSubstr("18.16 MiB"));
     EXPECT_THAT(text, HasSubstr("unsharded gradients"));
     EXPECT_THAT(text, HasSubstr("No prediction is stored."));
 }
@@ -123,7 +123,7 @@ TEST_F(PanelsTest, CompareTitlesCardsByWhatDiffersAndJudgesThePeak) {
     open_root_and_linear();
     const std::string text = draw(*make_panel("compare"));
     EXPECT_THAT(text, AllOf(HasSubstr("wrap=root"), HasSubstr("wrap=module:Linear")));
-    EXPECT_THAT(text, HasSubstr("18.16 MB"));
+    EXPECT_THAT(text, HasSubstr("18.16 MiB"));
     EXPECT_THAT(text, HasSubstr("Settings that differ"));
     EXPECT_THAT(text, HasSubstr("fsdp.wrap"));
 }

@@ -46,8 +46,8 @@ TEST_F(PlanPanelTest, ShowsThePictureTheTableAndTheBestRow) {
     EXPECT_EQ(item("plan.title"), "Row 3, on the Pareto front");
     EXPECT_EQ(item("plan.chosen"), "3");
     EXPECT_EQ(item("plan.why"), "why of 3");
-    EXPECT_EQ(item("plan.value.Peak, allocated"), "800.00 MB");
-    EXPECT_EQ(item("plan.peak.activations"), "600.00 MB");
+    EXPECT_EQ(item("plan.value.Peak, allocated"), "800.00 MiB");
+    EXPECT_EQ(item("plan.peak.activations"), "600.00 MiB");
 }
 
 TEST_F(PlanPanelTest, AClickOnAPointChoosesItsRow) {
@@ -152,7 +152,7 @@ TEST_F(PlanPanelTest, NamesTheSmallestRowIfNothingFits) {
     }
     session_.add_trace(sink.take(), "plan.sqlite");
     EXPECT_THAT(draw(*panel_),
-                HasSubstr("Nothing fits into 1,000.0 MB of memory: the smallest peak is 2,000.00 MB"));
+                HasSubstr("Nothing fits into 1,000.0 MiB of memory: the smallest peak is 2,000.00 MiB"));
 }
 
 // Thousands of rows, some of them at the same place, and values that are not numbers.

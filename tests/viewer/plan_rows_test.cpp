@@ -89,7 +89,7 @@ TEST(PlanList, NamesTheSmallestPeakIfNothingFits) {
     large.outcome = larger.outcome = "too_large";
     const std::string said = nothing_fits(list_of({larger, large}));
     EXPECT_THAT(said,
-                AllOf(HasSubstr("3,000.00 MB"), HasSubstr("of row 1"), HasSubstr("1,000.0 MB of memory"),
+                AllOf(HasSubstr("3,000.00 MiB"), HasSubstr("of row 1"), HasSubstr("1,000.0 MiB of memory"),
                       HasSubstr("backward of blocks.0"), HasSubstr("run.memory_limit")));
 }
 
@@ -189,7 +189,7 @@ TEST(PlanPicture, PutsEveryRowAtItsMemoryAndTime) {
     EXPECT_EQ(picture.front[0].bytes, 200 * kMB);
     EXPECT_THAT(picture.limits, ElementsAre(1000 * kMB));
     EXPECT_FALSE(picture.x_log);
-    EXPECT_FALSE(picture.y_log) << "200 to 4,000 MB are 20 times apart";
+    EXPECT_FALSE(picture.y_log) << "200 to 4,000 MiB are 20 times apart";
     EXPECT_EQ(picture.x_low, 0);
     EXPECT_GT(picture.x_high, 40e6);
     EXPECT_GT(picture.y_high, 4000 * kMB);
@@ -230,7 +230,7 @@ TEST(PlanPicture, ValuesThatLieCloseTogetherFillThePicture) {
     const PlanPicture picture = picture_of(list_of({plan_row(1, 100, 900, true), plan_row(2, 110, 300)}));
     EXPECT_DOUBLE_EQ(picture.x_low, 98.8e6);
     EXPECT_DOUBLE_EQ(picture.x_high, 111.2e6);
-    EXPECT_EQ(picture.y_low, 0) << "down to 300 MB below a limit of 1,000";
+    EXPECT_EQ(picture.y_low, 0) << "down to 300 MiB below a limit of 1,000";
 }
 
 TEST(PlanPicture, AFarLimitLeavesTheRowsTheirRoom) {

@@ -233,7 +233,7 @@ TEST_F(SchedulePanelTest, ShowsTheStepsBubbleAndCellsOfTheRanksPipeline) {
     EXPECT_EQ(item("schedule.row.3"), draw::format_percent(100 * static_cast<double>(report.ranks[3].idle()) /
                                                            static_cast<double>(report.ranks[3].makespan)));
     EXPECT_EQ(item("schedule.cell.2.2B1"), draw::format_duration(4e6 - 1));
-    EXPECT_EQ(item("schedule.memory.0"), "2.0 MB");
+    EXPECT_EQ(item("schedule.memory.0"), "2.0 MiB");
     EXPECT_THAT(text, HasSubstr("the plan alone"));
     click(*panel, "schedule.previous");
     EXPECT_EQ(item("schedule.step"), "0");
@@ -332,7 +332,7 @@ TEST_F(SchedulePanelTest, ManyRanksAreThinRowsThatCostLittle) {
     EXPECT_THAT(item("schedule.row.127"), HasSubstr("%"));
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 4 * 12000);
     EXPECT_LT(commands(), 100);
-    EXPECT_EQ(item("schedule.memory.0"), "2.0 MB") << "the chosen rank's line in the band";
+    EXPECT_EQ(item("schedule.memory.0"), "2.0 MiB") << "the chosen rank's line in the band";
     click(*panel, "schedule.show.by_rank");
     EXPECT_THAT(draw(*panel), HasSubstr("Step 1 of all pipelines by rank"));
 }

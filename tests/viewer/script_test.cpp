@@ -90,7 +90,7 @@ TEST(Script, ReadsEachCommand) {
 TEST(Script, AnExpectationIsATextOrATest) {
     EXPECT_EQ(only<Expect>("expect units.rows 12").text, "12");
     EXPECT_EQ(only<Expect>("expect a is absent").text, "absent");
-    EXPECT_EQ(only<Expect>("expect a 12.5 MB").text, "12.5 MB");
+    EXPECT_EQ(only<Expect>("expect a 12.5 MiB").text, "12.5 MiB");
     EXPECT_EQ(only<Expect>("expect a absent").test, script::Test::absent);
     EXPECT_EQ(only<Expect>("expect a contains \"b c\"").text, "b c");
     EXPECT_EQ(only<Expect>("expect a matches [0-9]+").test, script::Test::matches);
@@ -131,12 +131,12 @@ std::string expect(std::string_view line, const std::optional<std::string>& show
 }
 
 TEST(Expectation, ComparesTexts) {
-    EXPECT_EQ(expect("expect a 12 MB", "12 MB"), "");
-    EXPECT_EQ(expect("expect a 12 MB", "13 MB"), "expected \"12 MB\", it shows \"13 MB\"");
-    EXPECT_EQ(expect("expect a contains MB", "13 MB"), "");
-    EXPECT_THAT(expect("expect a contains GB", "13 MB"), HasSubstr("13 MB"));
-    EXPECT_EQ(expect("expect a matches \"[0-9]+ MB\"", "13 MB"), "");
-    EXPECT_NE(expect("expect a matches [0-9]+", "13 MB"), "");  // the whole text must match
+    EXPECT_EQ(expect("expect a 12 MiB", "12 MiB"), "");
+    EXPECT_EQ(expect("expect a 12 MiB", "13 MiB"), "expected \"12 MiB\", it shows \"13 MiB\"");
+    EXPECT_EQ(expect("expect a contains MiB", "13 MiB"), "");
+    EXPECT_THAT(expect("expect a contains GiB", "13 MiB"), HasSubstr("13 MiB"));
+    EXPECT_EQ(expect("expect a matches \"[0-9]+ MiB\"", "13 MiB"), "");
+    EXPECT_NE(expect("expect a matches [0-9]+", "13 MiB"), "");  // the whole text must match
     EXPECT_EQ(expect("expect a 12", std::nullopt), "there is no such item");
     EXPECT_EQ(expect("expect a shown", ""), "");
     EXPECT_EQ(expect("expect a absent", std::nullopt), "");

@@ -169,7 +169,7 @@ TEST(Details, NameWhatACollectiveMoves) {
     const model::SelectedEvent event{model::EventKind::device, static_cast<std::int64_t>(i)};
     const EventDetails details = describe(*trace, event);
     EXPECT_EQ(value_of(details, "operation"), "all_gather");
-    EXPECT_EQ(value_of(details, "bytes"), "1.0 MB (1,050,624 B)");  // (512 * 512 + 512) * 4
+    EXPECT_EQ(value_of(details, "bytes"), "1.0 MiB (1,050,624 B)");  // (512 * 512 + 512) * 4
     EXPECT_EQ(value_of(details, "sequence number"), "0");
     EXPECT_EQ(value_of(details, "group"), "0 (2 ranks)");
     EXPECT_EQ(value_of(details, "unit"), "net.0");

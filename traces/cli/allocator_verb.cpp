@@ -35,7 +35,7 @@ Work allocator_verb(Options& options) {
         "\"expandable_segments:True,max_split_size_mb:128\"; empty_cache:True empties the cache after each "
         "step. May be repeated");
     const double& limit_mb =
-        options.number("--limit", 0, "MB",
+        options.number("--limit", 0, "MiB",
                        "The most that the allocator may reserve (as the recording shows, "
                        "if it ran out of memory; else any amount)");
     return [&](const Inputs& inputs) {
@@ -43,7 +43,7 @@ Work allocator_verb(Options& options) {
         check_settings(settings);
         if (limit_mb != 0 && !(limit_mb >= 1 && limit_mb <= kMostMb)) {
             throw UsageError(
-                fmt::format("--limit {}: it must be from 1 to {:.0f} MB, or 0 for what the recording shows",
+                fmt::format("--limit {}: it must be from 1 to {:.0f} MiB, or 0 for what the recording shows",
                             limit_mb, kMostMb));
         }
         const analysis::AllocatorChoices choices{settings, std::llround(limit_mb * (1 << 20))};

@@ -169,7 +169,7 @@ Work idle_verb(Options& options) {
     return [&](const Inputs& inputs) {
         if (!(kernel_wait_us >= 0 && kernel_wait_us <= 1e12)) {
             throw UsageError(
-                fmt::format("--kernel-wait-us {}: it must be from 0 to 1e12 us", kernel_wait_us));
+                fmt::format("--kernel-wait-us {}: it must be from 0 to 1e12 µs", kernel_wait_us));
         }
         const std::int64_t ns = std::llround(kernel_wait_us * 1e3);
         return analyse_devices(inputs, [ns](const store::Trace& t, const analysis::Selection& s) {

@@ -77,20 +77,20 @@ std::string clocks(const merge::MergeResult& result) {
     if (result.parts.size() < 2) return "";
     std::string measured;
     if (result.was_measured())
-        measured = fmt::format("measured to within {:.3f} us", us(result.uncertainty_ns()));
+        measured = fmt::format("measured to within {:.3f} µs", us(result.uncertainty_ns()));
     if (result.collectives == 0) {
         return fmt::format("; clocks: {}, since the parts have no collectives in common",
                            measured.empty() ? "by the wall clock alone" : measured + " and no more");
     }
     if (!measured.empty()) measured += "; ";
     return fmt::format(
-        "; clocks: {}{} within {:.3f} us (median; {:.3f} us at worst; "
-        "{}{:.3f} us by the wall clock alone)",
+        "; clocks: {}{} within {:.3f} µs (median; {:.3f} µs at worst; "
+        "{}{:.3f} µs by the wall clock alone)",
         measured,
         store::counted(result.collectives, "collective in common ends", "collectives in common end"),
         us(result.residual_ns), us(result.worst_ns),
         result.was_measured()
-            ? fmt::format("{:.3f} us by the measurements alone; ", us(result.residual_measured_ns))
+            ? fmt::format("{:.3f} µs by the measurements alone; ", us(result.residual_measured_ns))
             : "",
         us(result.residual_by_wall_ns));
 }

@@ -1,5 +1,5 @@
 // The caching allocator's reserved memory; see reserved_fields(), failed_request_fields() and
-// device_account_fields(). MB = 2^20 bytes.
+// device_account_fields().
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ std::string check_text(const analysis::SegmentCheck& check, std::size_t width) {
     if (check.is_equal()) {
         return paragraph(
             fmt::format("The replay equals the recording: {} taken and returned alike, {} at the end, the "
-                        "peak {} MB; {} of {} at the recorded address.",
+                        "peak {} MiB; {} of {} at the recorded address.",
                         store::counted(check.recorded_changes, "segment", "segments"),
                         store::counted(check.recorded_segments, "segment", "segments"),
                         mb(check.recorded_peak), store::grouped(check.at_recorded_address),
@@ -27,7 +27,7 @@ std::string check_text(const analysis::SegmentCheck& check, std::size_t width) {
     }
     return paragraph(
         fmt::format(
-            "The replay differs from the recording: peak {} MB recorded, {} MB replayed; at the end {} "
+            "The replay differs from the recording: peak {} MiB recorded, {} MiB replayed; at the end {} "
             "recorded and {} replayed, {} of them equal; {} of {} at the recorded address. {}",
             mb(check.recorded_peak), mb(check.replayed_peak),
             store::counted(check.recorded_segments, "segment", "segments"),
@@ -40,7 +40,7 @@ std::string check_text(const analysis::SegmentCheck& check, std::size_t width) {
 std::string head_of(const analysis::RankAllocator& rank, std::size_t width) {
     std::string text = fmt::format("Rank {}: {}; recorded settings: {}", rank.rank,
                                    store::counted(rank.requests, "allocation", "allocations"), rank.settings);
-    text += rank.limit > 0 ? fmt::format("; the allocator could have {} MB", mb(rank.limit))
+    text += rank.limit > 0 ? fmt::format("; the allocator could have {} MiB", mb(rank.limit))
                            : "; the device did not run out of memory";
     return paragraph(text, width);
 }
@@ -49,8 +49,8 @@ constexpr std::size_t kMostFailuresShown = 40;
 
 std::string fits_text(const analysis::FailedRequest& failure) {
     if (!failure.fits) return "unknown";
-    return *failure.fits ? fmt::format("yes, with {} MB left", mb(failure.left.value_or(0)))
-                         : fmt::format("no, {} MB are missing", mb(-failure.left.value_or(0)));
+    return *failure.fits ? fmt::format("yes, with {} MiB left", mb(failure.left.value_or(0)))
+                         : fmt::format("no, {} MiB are missing", mb(-failure.left.value_or(0)));
 }
 
 std::string failures_text(const analysis::RankAllocator& rank, std::size_t width) {
@@ -83,7 +83,7 @@ std::string account_text(const analysis::RankAllocator& rank, std::size_t width)
 
 std::string table_text(const analysis::AllocatorReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    std::string text = "MB = 2^20 bytes. Cached: reserved, but in no block that the program has.\n";
+    std::string text = "Cached: reserved, but in no block that the program has.\n";
     for (const analysis::RankAllocator& rank : report.ranks) {
         if (rank.requests == 0) {
             text += fmt::format(

@@ -1,5 +1,5 @@
 // Compares runs side by side: whole runs (one column per run, then its difference from the first) and their
-// parts (one row per part). MB = 2^20 bytes; times of parts are us per step of one rank.
+// parts (one row per part). Times of parts are us per step of one rank.
 #include "traces/analysis/compare/compare.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ std::string table_text(const analysis::Comparison& comparison, std::size_t width
             [&](std::size_t r) { return change_text(figure.runs[r], figure.runs.front(), figure.unit); });
     }
     std::string notes =
-        "MB = 2^20 bytes; the peak is that of the rank with the largest. ~ the difference is within the "
+        "The peak is that of the rank with the largest. ~ the difference is within the "
         "spread of the steps"
         " (half the interquartile range).";
     const auto left_out = [](const analysis::RunColumn& run) { return run.first_left_out; };
@@ -175,7 +175,7 @@ std::string table_text(const analysis::PartsComparison& comparison, std::size_t 
     std::string text;
     const std::vector<analysis::RunColumn>& runs = comparison.whole.runs;
     for (std::size_t r = 0; r < runs.size(); ++r) {
-        text += fmt::format("Run {}: {}, {} {} us", r + 1, printable(runs[r].file),
+        text += fmt::format("Run {}: {}, {} {} µs", r + 1, printable(runs[r].file),
                             runs[r].stepped ? "median step" : "the whole trace, which has no steps:",
                             us(runs[r].median_step_us));
         for (const auto& [key, value] : runs[r].config) {
@@ -185,9 +185,9 @@ std::string table_text(const analysis::PartsComparison& comparison, std::size_t 
     }
     if (comparison.parts.empty()) return text + "No run has parts of this kind.\n";
     std::vector<std::string> header = {kPartTitles[static_cast<std::size_t>(comparison.by)], "Times",
-                                       "Run 1 (us)"};
+                                       "Run 1 (µs)"};
     for (std::size_t r = 1; r < runs.size(); ++r) {
-        header.push_back(fmt::format("Run {} (us)", r + 1));
+        header.push_back(fmt::format("Run {} (µs)", r + 1));
         header.emplace_back("vs. run 1");
     }
     std::vector<Align> align(header.size(), Align::right);

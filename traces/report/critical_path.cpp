@@ -48,7 +48,7 @@ std::string path_parts_table(const analysis::CriticalPathReport& report, std::si
     std::vector<Align> align(3 + kinds.size(), Align::right);
     align[0] = Align::left;
     TextTable table(align);
-    std::vector<std::string> header = {"Rank", "Steps", report.stepped ? "Step (us)" : "Whole (us)"};
+    std::vector<std::string> header = {"Rank", "Steps", report.stepped ? "Step (µs)" : "Whole (µs)"};
     for (const std::size_t k : kinds) header.emplace_back(kTitles[k]);
     table.header(std::move(header));
     for (const analysis::RankPath* path : all_paths(report)) {
@@ -75,7 +75,7 @@ std::string ranks_text(const analysis::CriticalPathReport& report) {
             path->rank < 0 ? std::string("The job's path runs") : fmt::format("Rank {} waits", path->rank);
         const std::size_t shown = std::min<std::size_t>(path->ranks.size(), 8);
         for (std::size_t i = 0; i < shown; ++i) {
-            text += fmt::format("{}{} us {} rank {}", i > 0 ? ", " : " ", us(path->ranks[i].us),
+            text += fmt::format("{}{} µs {} rank {}", i > 0 ? ", " : " ", us(path->ranks[i].us),
                                 path->rank < 0 ? "on" : "for", path->ranks[i].rank);
         }
         if (path->ranks.size() > shown) text += fmt::format(", {} more", path->ranks.size() - shown);
@@ -87,7 +87,7 @@ std::string ranks_text(const analysis::CriticalPathReport& report) {
 std::string shares_table(const analysis::RankPath& path, bool stepped, std::size_t width) {
     TextTable table({Align::left, Align::left, Align::right, Align::right, Align::right});
     table.header({fmt::format("On the path of {}", path.rank < 0 ? "the job" : "rank " + title(path)), "Kind",
-                  stepped ? "us/step" : "us", "%", stepped ? "times/step" : "times"});
+                  stepped ? "µs/step" : "µs", "%", stepped ? "times/step" : "times"});
     double left = 0;
     for (std::size_t i = 0; i < path.shares.size(); ++i) {
         const analysis::PathShare& share = path.shares[i];
@@ -107,7 +107,7 @@ std::string shares_table(const analysis::RankPath& path, bool stepped, std::size
 
 std::string modules_table(const analysis::RankPath& path, bool stepped, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right});
-    table.header({"Module (self)", stepped ? "us/step" : "us", "%"});
+    table.header({"Module (self)", stepped ? "µs/step" : "µs", "%"});
     for (std::size_t i = 0; i < std::min(path.modules.size(), kTopRows); ++i) {
         table.row({shortened(path.modules[i].name, 56), us(path.modules[i].us),
                    percent(path.modules[i].us, path.average_step_us)});
@@ -128,7 +128,7 @@ std::string factors_text(const analysis::CriticalPathReport& report) {
 std::string what_if_table(const analysis::CriticalPathReport& report, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
     table.header({fmt::format("What if {}", factors_text(report)),
-                  report.stepped ? "Step (us)" : "Whole (us)", "Predicted (us)", "Difference (us)", "%"});
+                  report.stepped ? "Step (µs)" : "Whole (µs)", "Predicted (µs)", "Difference (µs)", "%"});
     for (const analysis::RankPath* path : all_paths(report)) {
         const double change = path->predicted_step_us - path->whole_step_us;
         table.row({path->rank < 0 ? "job" : "rank " + title(*path), us(path->whole_step_us),

@@ -59,7 +59,7 @@ std::string host_sentence(const analysis::DistributedReport& report, std::size_t
 
 std::string ranks_table(const analysis::DistributedReport& report, std::size_t width) {
     const std::string of = report.stepped ? "Mean per step" : "The whole trace, which has no steps,";
-    return of + " by rank; MB = 2^20 bytes of the full buffers\n" +
+    return of + " by rank; MiB of the full buffers\n" +
            text_of(result_table(analysis::rank_traffic_fields(), report.ranks), width);
 }
 

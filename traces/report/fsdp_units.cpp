@@ -54,12 +54,12 @@ std::string table_text(const analysis::UnitsReport& report, std::size_t width) {
                                                              {"phase"},
                                                              {"gathers_per_step"},
                                                              {"bytes_per_step"},
-                                                             {"gather_per_step_us", "Time (us)"},
+                                                             {"gather_per_step_us", "Time (µs)"},
                                                              {"wait_per_step_us"},
                                                              {"limiter_per_step_us", "Limiter"},
                                                              {"reductions_per_step"},
                                                              {"reduce_bytes_per_step"},
-                                                             {"reduce_per_step_us", "Time (us)"},
+                                                             {"reduce_per_step_us", "Time (µs)"},
                                                              {"exposed_per_step_us", "Exposed"},
                                                              {"hidden_by"}});
     units.rules = {report.all_ranks.size()};
@@ -70,7 +70,7 @@ std::string table_text(const analysis::UnitsReport& report, std::size_t width) {
     std::string text =
         paragraph(
             fmt::format(
-                "{} of {}. MB = 2^20 bytes of the full buffer; Limiter and Exposed in us. Wait: "
+                "{} of {}. MiB of the full buffer; Limiter and Exposed in µs. Wait: "
                 "compute was ready and the gather was not. Exposed: gathers and reductions outside compute.",
                 report.stepped ? "Mean per step" : "The whole trace, which has no steps,", whose),
             width) +
@@ -88,7 +88,7 @@ std::string table_text(const analysis::UnitsReport& report, std::size_t width) {
     }
     for (const analysis::UnitMeans& means : rows) {
         if (&means.row == &all || means.row.sum.regathers == 0) continue;
-        text += fmt::format("\n{} is gathered again right after it was freed ({}): {} us{}.\n",
+        text += fmt::format("\n{} is gathered again right after it was freed ({}): {} µs{}.\n",
                             printable(means.row.name), name(means.row.phase), us(means.regather_us()),
                             report.stepped ? " per step" : "");
     }

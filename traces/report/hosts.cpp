@@ -42,7 +42,7 @@ std::string cpus_of(const analysis::HostPlace& host) {
 
 std::string places_table(const analysis::HostsReport& report, std::size_t width) {
     TextTable table({Align::left, Align::right, Align::left, Align::right, Align::right, Align::right});
-    table.header({"Host", "Ranks", "Processors", "Collectives", "Came last", "Late (us)"});
+    table.header({"Host", "Ranks", "Processors", "Collectives", "Came last", "Late (µs)"});
     for (const analysis::HostPlace& host : report.hosts) {
         table.row({host.name.empty() ? "unknown" : host.name, ranks_of(host), cpus_of(host),
                    report.known ? store::grouped(host.collectives) : "-",
@@ -64,9 +64,9 @@ std::string clock_lines(const analysis::HostsReport& report) {
     std::string text;
     if (report.skewed > 0) {
         text += fmt::format(
-            "\nSkew between hosts: all ranks of the last one arrived {} us after those of the first (median "
+            "\nSkew between hosts: all ranks of the last one arrived {} µs after those of the first (median "
             "of {}; "
-            "{} us at worst).\n",
+            "{} µs at worst).\n",
             us(to_us(report.median_skew_ns)), store::counted(report.skewed, "collective", "collectives"),
             us(to_us(report.worst_skew_ns)));
     }
@@ -74,9 +74,9 @@ std::string clock_lines(const analysis::HostsReport& report) {
     const analysis::ClockAgreement& clocks = *report.clocks;
     text += text.empty() ? "\nClocks: " : "Clocks: ";
     if (clocks.uncertainty_ns)
-        text += fmt::format("measured to within {} us; ", us(to_us(*clocks.uncertainty_ns)));
+        text += fmt::format("measured to within {} µs; ", us(to_us(*clocks.uncertainty_ns)));
     if (clocks.collectives == 0) return text + "no collective is in several parts.\n";
-    return text + fmt::format("{} within {} us on all parts (median; {} us at worst).\n",
+    return text + fmt::format("{} within {} µs on all parts (median; {} µs at worst).\n",
                               store::counted(clocks.collectives, "collective ends", "collectives end"),
                               us(to_us(clocks.residual_ns)), us(to_us(clocks.worst_ns)));
 }
@@ -99,7 +99,7 @@ std::string hosts_text(const analysis::HostsReport& report, std::size_t width) {
 std::string groups_text(const analysis::HostsReport& report, const GroupText& group, std::size_t width) {
     if (report.hosts.size() < 2 || report.groups.empty()) return {};
     TextTable table({Align::right, Align::left, Align::right, Align::right, Align::right});
-    table.header({"Group", "Ranks", "Hosts", "Collectives", "MB"});
+    table.header({"Group", "Ranks", "Hosts", "Collectives", "MiB"});
     for (std::size_t i = 0; i < std::min(kShownGroups, report.groups.size()); ++i) {
         const analysis::RankGroup& g = report.groups[i];
         table.row({group(g.group), ranks_of(g), g.hosts > 0 ? std::to_string(g.hosts) : "-",

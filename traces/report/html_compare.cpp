@@ -37,7 +37,7 @@ std::string bars(const analysis::Comparison& comparison, const std::vector<std::
             if (std::isnan(run.categories_us[c])) continue;
             used[c] = used[c] || run.categories_us[c] > 0;
             parts.push_back(
-                {fmt::format("{}: {} us", analysis::kTimeCategoryNames[c], us(run.categories_us[c])),
+                {fmt::format("{}: {} µs", analysis::kTimeCategoryNames[c], us(run.categories_us[c])),
                  longest > 0 ? run.categories_us[c] / longest : 0, static_cast<int>(c)});
         }
         const std::string mean = store::grouped(run.average_step_us * 1e-3, 3);
@@ -92,7 +92,7 @@ std::string part_difference(const analysis::PartFigures& run, const analysis::Pa
 std::string part_table(const analysis::PartsComparison& comparison, std::vector<std::string> names,
                        const Redactor& redact) {
     for (std::size_t r = 0; r < names.size(); ++r)
-        names[r] += comparison.whole.runs[r].stepped ? " (us/step)" : " (us)";
+        names[r] += comparison.whole.runs[r].stepped ? " (µs/step)" : " (µs)";
     HtmlTable table(header_of("Name", names));
     for (std::size_t p = 0; p < std::min(kPartsOnPage, comparison.parts.size()); ++p) {
         const analysis::ComparedPart& part = comparison.parts[p];

@@ -95,7 +95,7 @@ std::string number(double value) {
 }
 
 std::string category_table(const analysis::RankMemory& rank) {
-    HtmlTable table({"At the peak", "", "MB", "%"}, 2);
+    HtmlTable table({"At the peak", "", "MiB", "%"}, 2);
     for (std::size_t c = 0; c < rank.at_peak.size(); ++c) {
         if (rank.at_peak[c] == 0) continue;
         const double share = rank.peak_bytes > 0
@@ -126,16 +126,16 @@ std::string holder_table(const char* title, const std::vector<analysis::MemoryHo
 std::string rank_memory(const analysis::RankMemory& rank, const std::vector<analysis::MemoryPoint>& curve,
                         const Redactor& redact) {
     std::string html =
-        fmt::format("<p>Peak {} MB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
+        fmt::format("<p>Peak {} MiB at {} ms", mb(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.reserved_bytes > 0)
-        html += fmt::format("; the allocator reserved {} MB at most", mb(rank.reserved_bytes));
+        html += fmt::format("; the allocator reserved {} MiB at most", mb(rank.reserved_bytes));
     const bool like = rank.prediction_applies || rank.predicted_of_steps < 0;
     if (rank.predicted_peak_bytes >= 0) {
         const std::int64_t predicted = like ? rank.predicted_peak_bytes : rank.predicted_of_steps;
-        html += fmt::format("; the memory account predicted {} MB ({:+.2f} %)", mb(predicted),
+        html += fmt::format("; the memory account predicted {} MiB ({:+.2f} %)", mb(predicted),
                             analysis::difference_percent(rank.peak_bytes, predicted));
         if (!like)
-            html += fmt::format(" for the steps shown, and {} MB{}", mb(rank.predicted_peak_bytes),
+            html += fmt::format(" for the steps shown, and {} MiB{}", mb(rank.predicted_peak_bytes),
                                 since_step(rank));
     }
     html += ".</p>\n";
@@ -214,7 +214,7 @@ std::string memory_curve_svg(const std::vector<analysis::MemoryPoint>& curve,
         fmt::format_to(to_svg, "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 6,
                        y + 4, number(mark));
     }
-    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MB</text>\n", kLeft - 6, 12);
+    fmt::format_to(to_svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">MiB</text>\n", kLeft - 6, 12);
     // Areas are stacked from the bottom up: each category's columns on top of those before it.
     std::vector<double> base(columns.size(), 0);
     for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c) {
@@ -279,7 +279,7 @@ std::string html_memory(const ReportedRun& run, const Redactor& redact) {
         if (allocator.rank == ranks[fullest].rank) html += reserved_memory(allocator, redact);
     }
     if (ranks.size() > 1) {
-        HtmlTable table({"Rank", "Peak (MB)", "Peak at (ms)", "Reserved (MB)"});
+        HtmlTable table({"Rank", "Peak (MiB)", "Peak at (ms)", "Reserved (MiB)"});
         for (const analysis::RankMemory& rank : ranks) {
             table.row({std::to_string(rank.rank), mb(rank.peak_bytes), milliseconds(rank.peak_time_ns),
                        rank.reserved_bytes > 0 ? mb(rank.reserved_bytes) : "-"});

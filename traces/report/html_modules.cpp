@@ -44,7 +44,7 @@ class Tree {
 
     std::string html() const {
         std::string text = "<div class=\"scroll\"><div class=\"tree\"><div class=\"head\">" +
-                           cells("Module", "Calls", "Host (us)", "Device (us)", "Device self (us)") +
+                           cells("Module", "Calls", "Host (µs)", "Device (µs)", "Device self (µs)") +
                            "</div>\n" + html_ + "</div></div>\n";
         if (shown_ > kNodesShown)
             text += fmt::format("<p class=\"dim small\">Only the first {} are shown.</p>\n", kNodesShown);

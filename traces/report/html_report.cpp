@@ -134,7 +134,7 @@ std::string html_report(const std::vector<ReportedRun>& runs,
 <header>
 <h1>{}</h1>
 </header>
-{}<footer>Made by shardscope-trace {}. MB = 2<sup>20</sup> bytes, GB/s = 10<sup>9</sup> bytes a second.{}</footer>
+{}<footer>Made by shardscope-trace {}. GB/s = 10<sup>9</sup> bytes a second.{}</footer>
 </body>
 </html>
 )html",

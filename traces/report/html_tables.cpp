@@ -47,7 +47,7 @@ std::string html_cards(const ReportedRun& run) {
     html += card(milliseconds_of(step) + " ms", run.summary.stepped ? "average step" : "whole trace");
     std::int64_t peak = 0;
     for (const analysis::RankMemory& rank : run.memory.ranks) peak = std::max(peak, rank.peak_bytes);
-    if (peak > 0) html += card(mb(peak) + " MB", "highest peak memory of a rank");
+    if (peak > 0) html += card(mb(peak) + " MiB", "highest peak memory of a rank");
     if (run.overlap.any_communication()) {
         html += card(store::grouped(100 * share_of(run.overlap.mean_exposed_us(), step), 1) + " %",
                      run.summary.stepped ? "of the step: exposed communication"
@@ -102,7 +102,7 @@ std::string html_summary(const ReportedRun& run) {
                 const analysis::RankSummary& rank = ranks[r];
                 std::vector<BarPart> parts;
                 for (std::size_t c = 0; c < analysis::kTimeCategoryNames.size(); ++c) {
-                    parts.push_back({fmt::format("{}: {} us, {} %", analysis::kTimeCategoryNames[c],
+                    parts.push_back({fmt::format("{}: {} µs, {} %", analysis::kTimeCategoryNames[c],
                                                  us(rank.average_us[c]),
                                                  percent(rank.average_us[c], rank.average_step_us)),
                                      share_of(rank.average_us[c], rank.average_step_us),
@@ -123,7 +123,7 @@ std::string html_summary(const ReportedRun& run) {
     html += by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
         std::vector<std::string> header = {run.summary.stepped ? "Mean per step" : "Whole trace"};
         for (std::size_t r = first; r < last; ++r) {
-            header.push_back(fmt::format("Rank {} (us)", ranks[r].rank));
+            header.push_back(fmt::format("Rank {} (µs)", ranks[r].rank));
             header.push_back(fmt::format("Rank {} (%)", ranks[r].rank));
         }
         HtmlTable table(header);

@@ -59,7 +59,7 @@ std::string table_text(const analysis::IdleReport& report, std::size_t width) {
         store::grouped(to_us(report.kernel_wait_ns), report.kernel_wait_ns % 1000 == 0 ? 0 : 3);
     return paragraph(fmt::format(
                          "Gaps before device events. Host wait: launched after the work before it had ended; "
-                         "kernel wait: launched earlier, and at most {} us long; other: the rest, such as "
+                         "kernel wait: launched earlier, and at most {} µs long; other: the rest, such as "
                          "waiting for other streams.",
                          longest),
                      width) +

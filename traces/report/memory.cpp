@@ -1,4 +1,4 @@
-// Peak memory; see memory_part_fields(). MB = 2^20 bytes.
+// Peak memory; see memory_part_fields().
 #include "traces/analysis/memory/memory.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::string fragmentation_line(const analysis::RankMemory& rank) {
     if (!rank.fragmentation) return {};
     const analysis::Fragmentation& f = *rank.fragmentation;
     return fmt::format(
-        "The allocator then had reserved {} MB in {}: {} MB free in {}, the largest {} MB;\n"
+        "The allocator then had reserved {} MiB in {}: {} MiB free in {}, the largest {} MiB;\n"
         "fragmentation of the free bytes {} %\n",
         mb(f.held_bytes), store::counted(f.segments, "segment", "segments"), mb(f.free_bytes),
         store::counted(f.free_blocks, "block", "blocks"), mb(f.largest_free), store::grouped(f.percent(), 1));
@@ -57,7 +57,7 @@ std::string fragmentation_line(const analysis::RankMemory& rank) {
 std::string spaces_and_failures(const analysis::RankMemory& rank) {
     std::string text;
     for (const analysis::SpacePeak& space : rank.other_spaces) {
-        text += fmt::format("Peak of {} memory: {} MB ({} bytes) at {} ms\n", name(space.space),
+        text += fmt::format("Peak of {} memory: {} MiB ({} bytes) at {} ms\n", name(space.space),
                             mb(space.peak_bytes), store::grouped(space.peak_bytes),
                             milliseconds(space.peak_time_ns));
     }
@@ -77,8 +77,8 @@ std::string growth_text(const analysis::RankMemory& rank, std::size_t width) {
                   "whether it is freed is unknown",
                   g.host_library);
     return paragraph(
-        fmt::format("Communication memory grows in each of {} steps, from {} MB at the end of the "
-                    "first to {} MB at the end of the last: {}.",
+        fmt::format("Communication memory grows in each of {} steps, from {} MiB at the end of the "
+                    "first to {} MiB at the end of the last: {}.",
                     store::grouped(g.steps), mb(g.first_bytes), mb(g.last_bytes), why),
         width);
 }
@@ -183,7 +183,7 @@ Json memory_json(const analysis::RankMemory& rank) {
 namespace {
 
 std::string memory_headline(const analysis::RankMemory& rank, std::size_t width) {
-    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
+    std::string line = fmt::format("Rank {}: peak {} MiB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    store::grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (rank.predicted_peak_bytes >= 0) {
         line += "; " + predicted_text(rank);
@@ -192,7 +192,7 @@ std::string memory_headline(const analysis::RankMemory& rank, std::size_t width)
     if (rank.devices > 1)
         line +=
             fmt::format("; on the one of the rank's {} devices that has the most allocated", rank.devices);
-    if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MB", mb(rank.reserved_bytes));
+    if (rank.reserved_bytes > 0) line += fmt::format("; reserved {} MiB", mb(rank.reserved_bytes));
     return paragraph(line, width);
 }
 
@@ -202,7 +202,7 @@ std::string category_table(const analysis::RankMemory& rank, std::size_t width) 
                                           {"mb"},
                                           {"bytes"},
                                           {"share"},
-                                          {"predicted_mb", "Predicted MB"},
+                                          {"predicted_mb", "Predicted MiB"},
                                           {"difference_bytes", "Difference (bytes)"}});
     table.columns.back().difference = false;  // a plain number here
     return text_of(table, width);
@@ -220,7 +220,7 @@ std::string holder_table(std::string_view title, const std::vector<analysis::Mem
 
 std::string table_text(const analysis::MemoryReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
-    std::string text = counted_title(report) + "; MB = 2^20 bytes\n";
+    std::string text = counted_title(report) + "\n";
     for (const analysis::RankMemory& rank : report.ranks) {
         if (rank.is_empty()) {
             text += fmt::format("\nRank {}: nothing allocated here, or allocations were not recorded\n",

@@ -1,5 +1,5 @@
 // What `memory --explain` prints as text: measured values next to predicted ones. The totals below each table
-// are the sums of its rows. MB = 2^20 bytes.
+// are the sums of its rows.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownParts = 16;
 
-// Parts that sum to the peak: bytes, MB, share and, if known, the predicted bytes.
+// Parts that sum to the peak: bytes, MiB, share and, if known, the predicted bytes.
 std::string explained_table(std::string_view title, const std::vector<analysis::MemoryPart>& parts,
                             std::size_t width) {
     if (parts.empty()) return {};
@@ -30,9 +30,9 @@ std::string explained_table(std::string_view title, const std::vector<analysis::
                                              {"mb"},
                                              {"share"},
                                              {"predicted_bytes", "Predicted (bytes)"},
-                                             {"predicted_mb", "(MB)"},
+                                             {"predicted_mb", "(MiB)"},
                                              {"difference_bytes", "Difference (bytes)"},
-                                             {"difference_mb", "(MB)"},
+                                             {"difference_mb", "(MiB)"},
                                              {"difference_percent", "(%)"}}),
                           width);
 }
@@ -43,12 +43,12 @@ constexpr int kShownFrames = 6;
 
 std::string moment_line(const analysis::RankMemory& rank, const analysis::PeakMoment& moment,
                         std::size_t width) {
-    std::string line = fmt::format("Rank {}: peak {} MB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
+    std::string line = fmt::format("Rank {}: peak {} MiB ({} bytes) at {} ms", rank.rank, mb(rank.peak_bytes),
                                    store::grouped(rank.peak_bytes), milliseconds(rank.peak_time_ns));
     if (moment.step) line += fmt::format(", in step {}", *moment.step);
     if (moment.phase != schema::Phase::none) line += fmt::format(", {}", name(moment.phase));
     if (moment.bytes > 0) {
-        line += fmt::format("; reached by allocating {} MB", mb(moment.bytes));
+        line += fmt::format("; reached by allocating {} MiB", mb(moment.bytes));
         if (!moment.buffer.empty()) line += fmt::format(" for \"{}\"", printable(moment.buffer));
         if (!moment.annotation.empty()) line += fmt::format(" under {}", printable(moment.annotation));
         std::string owner;
@@ -74,14 +74,15 @@ std::string moment_line(const analysis::RankMemory& rank, const analysis::PeakMo
 
 std::string prediction_line(const analysis::RankMemory& rank, std::size_t width) {
     if (rank.predicted_peak_bytes < 0) return "No prediction of the memory account is stored.\n";
-    std::string line = fmt::format("Predicted by the memory account: {} MB ({} bytes)",
+    std::string line = fmt::format("Predicted by the memory account: {} MiB ({} bytes)",
                                    mb(rank.predicted_peak_bytes), store::grouped(rank.predicted_peak_bytes));
     if (!rank.prediction_applies && rank.predicted_of_steps >= 0) {
-        line = fmt::format(
-                   "Predicted by the memory account for the steps shown: {} MB ({} bytes); {} MB ({} bytes)",
-                   mb(rank.predicted_of_steps), store::grouped(rank.predicted_of_steps),
-                   mb(rank.predicted_peak_bytes), store::grouped(rank.predicted_peak_bytes)) +
-               since_step(rank);
+        line =
+            fmt::format(
+                "Predicted by the memory account for the steps shown: {} MiB ({} bytes); {} MiB ({} bytes)",
+                mb(rank.predicted_of_steps), store::grouped(rank.predicted_of_steps),
+                mb(rank.predicted_peak_bytes), store::grouped(rank.predicted_peak_bytes)) +
+            since_step(rank);
     }
     if (!rank.predicted_where.empty()) line += fmt::format(", in {}", printable(rank.predicted_where));
     if (!rank.prediction_applies) {
@@ -114,11 +115,11 @@ std::string step_table(const std::vector<analysis::StepMemory>& steps, std::size
     }
     analysis::ResultTable table = parts_table(parts, {{"name", "By step"},
                                                       {"bytes", "Peak allocated (bytes)"},
-                                                      {"mb", "(MB)"},
+                                                      {"mb", "(MiB)"},
                                                       {"predicted_bytes", "Predicted (bytes)"},
-                                                      {"predicted_mb", "(MB)"},
+                                                      {"predicted_mb", "(MiB)"},
                                                       {"difference_bytes", "Difference (bytes)"},
-                                                      {"difference_mb", "(MB)"},
+                                                      {"difference_mb", "(MiB)"},
                                                       {"difference_percent", "(%)"}});
     // Inserts a column at index `at` if any step has a value for it.
     const auto add = [&](std::size_t at, const analysis::ResultColumn& column, auto member) {
@@ -237,9 +238,8 @@ std::string table_text(const analysis::MemoryExplanation& explanation, std::size
     const bool active =
         std::any_of(explanation.ranks.begin(), explanation.ranks.end(),
                     [](const analysis::RankExplanation& r) { return r.memory.until_last_use; });
-    std::string text = paragraph(
-        counted_title(active) + "; MB = 2^20 bytes, difference = measured - predicted, \"=\" the same",
-        width);
+    std::string text =
+        paragraph(counted_title(active) + "; difference = measured - predicted, \"=\" the same", width);
     for (const analysis::RankExplanation& explained : explanation.ranks) {
         const analysis::RankMemory& rank = explained.memory;
         if (rank.is_empty()) {

@@ -49,7 +49,7 @@ std::string table_text(const analysis::ModuleView& view, std::size_t width) {
             text += fmt::format("Rank {}: no module ranges\n", rank.rank);
             continue;
         }
-        text += fmt::format("Rank {} (MB = 2^20 bytes)\n", rank.rank);
+        text += fmt::format("Rank {}\n", rank.rank);
         analysis::ResultTable table = empty_table(analysis::module_fields());
         add_rows(table, rank.modules, "", true);
         text += text_of(table, width);

@@ -36,7 +36,7 @@ std::string notes(const analysis::PipelineReport& report, std::size_t width) {
 std::string table_text(const analysis::PipelineReport& report, std::size_t width) {
     if (report.ranks.empty()) return paragraph(kNoPipeline, width);
     const std::string title = fmt::format(
-        "Pipeline of {}: makespan {} us{}; bubble {} % of ranks x makespan, {} % between the ranks' first "
+        "Pipeline of {}: makespan {} µs{}; bubble {} % of ranks x makespan, {} % between the ranks' first "
         "and "
         "last work",
         store::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),

@@ -87,7 +87,7 @@ std::string ranks_line(const Ranks& ranks, ToJson to_json) {
     return json_line(json);
 }
 
-// --- numbers within sentences: times in nanoseconds or microseconds, MB = 2^20 bytes ---
+// --- numbers within sentences: times in nanoseconds or microseconds ---
 
 constexpr double to_us(std::int64_t ns) {
     return static_cast<double>(ns) * 1e-3;

@@ -39,7 +39,7 @@ std::string table_text(const analysis::KernelsReport& report, std::size_t width)
     std::string text;
     for (const analysis::RankKernels& rank : report.ranks) {
         if (!text.empty()) text += '\n';
-        text += fmt::format("Rank {}: {} of {}, {} us", rank.rank,
+        text += fmt::format("Rank {}: {} of {}, {} µs", rank.rank,
                             store::counted(rank.count, "kernel", "kernels"),
                             store::counted(rank.distinct, "name", "names"), us(to_us(rank.total))) +
                 shown_text(rank.kernels, rank.distinct, "first");
@@ -105,10 +105,10 @@ std::string table_text(const analysis::AllocationsReport& report, std::size_t wi
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const std::string where =
         report.space ? fmt::format(" of {} memory", name(*report.space)) : std::string();
-    std::string text = paragraph(
-        "Lived: until the address was freed or reused; - to the end of the trace. MB = 2^20 bytes.", width);
+    std::string text =
+        paragraph("Lived: until the address was freed or reused; - to the end of the trace.", width);
     for (const analysis::RankAllocations& rank : report.ranks) {
-        text += fmt::format("\nRank {}: {}{}, {} MB in all", rank.rank,
+        text += fmt::format("\nRank {}: {}{}, {} MiB in all", rank.rank,
                             store::counted(rank.count, "allocation", "allocations"), where, mb(rank.bytes)) +
                 shown_text(rank.allocations, rank.count, "largest");
         if (rank.allocations.empty()) continue;
@@ -139,7 +139,7 @@ std::string table_text(const analysis::CollectivesReport& report, std::size_t wi
         by_rank(analysis::collective_fields(), report.ranks, &analysis::RankCollectives::operations);
     if (table.rows.empty()) return "No collectives.\n";
     if (!report.stepped) table = without(std::move(table), {"count_per_step", "bytes_per_step"});
-    std::string text = "MB = 2^20 bytes of the full buffer, GB = 10^9 bytes\n" + text_of(table, width, 2);
+    std::string text = "MiB of the full buffer, GB = 10^9 bytes\n" + text_of(table, width, 2);
     std::int64_t unmatched = 0;
     bool on_host = false;
     for (const analysis::RankCollectives& rank : report.ranks) {

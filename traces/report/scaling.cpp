@@ -51,7 +51,7 @@ std::string difference_note(const analysis::ScalingRun& run, const analysis::Sca
 // One row for each part of a step, one column for each run and, after the first, its difference.
 std::string scaling_parts_table(const analysis::ScalingReport& report, std::size_t width) {
     std::vector<Align> align = {Align::left};
-    std::vector<std::string> header = {"us per step"};
+    std::vector<std::string> header = {"µs per step"};
     const analysis::ScalingRun& base = report.runs[report.baseline];
     for (std::size_t r = 0; r < report.runs.size(); ++r) {
         header.push_back(store::counted(report.runs[r].ranks, "rank", "ranks"));

@@ -26,7 +26,7 @@ std::string table_text(const analysis::ExecutionSummary& summary, std::size_t wi
             text += fmt::format(" ({} at the end cut off and excluded)", store::grouped(rank.cut_steps));
         }
         if (summary.stepped && !rank.steps.empty())
-            text += fmt::format("; median {} us, host step {} us", us(rank.median_step_us),
+            text += fmt::format("; median {} µs, host step {} µs", us(rank.median_step_us),
                                 us(rank.average_host_step_us));
         text += '\n';
         analysis::ResultTable table =

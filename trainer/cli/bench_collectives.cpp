@@ -42,9 +42,9 @@ std::string table(const executor::CollectiveBench& bench, const std::string& gro
     std::vector<Align> columns(bounded ? 8 : 6, Align::right);
     columns[0] = Align::left;
     traces::report::TextTable rows(columns, 2);
-    std::vector<std::string> header = {"Collective", "Size",         "Time (us)",
-                                       "Alone (us)", "algbw (GB/s)", "busbw (GB/s)"};
-    if (bounded) header.insert(header.end(), {"Bound (us)", "Of bound (%)"});
+    std::vector<std::string> header = {"Collective", "Size",         "Time (µs)",
+                                       "Alone (µs)", "algbw (GB/s)", "busbw (GB/s)"};
+    if (bounded) header.insert(header.end(), {"Bound (µs)", "Of bound (%)"});
     rows.header(header);
     const executor::CollectiveRate* before = nullptr;
     for (const executor::CollectiveRate& rate : bench.rates) {

@@ -31,7 +31,7 @@ std::string residual_table(const Calibration& fitted) {
 
 std::string step_table(const Calibration& fitted) {
     traces::report::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right});
-    table.header({"trace", "steps", "measured (us)", "simulated (us)", "error (%)"});
+    table.header({"trace", "steps", "measured (µs)", "simulated (µs)", "error (%)"});
     for (const calibrate::StepResidual& own : fitted.steps) {
         table.row({own.file, grouped(own.steps), grouped(own.measured_s * 1e6, 0),
                    grouped(own.simulated_s * 1e6, 0), fmt::format("{:+.1f}", 100 * own.error())});

@@ -102,9 +102,8 @@ std::string plans_text(const sharding::Program& role, const plan::PlanLabels& la
     section(fmt::format("Steady step (from step {})", role.warm_up_steps()), role.step(role.warm_up_steps()));
     if (role.evaluation() != nullptr) section("Validation, one batch", *role.evaluation());
     const plan::MemoryPeak peak = role.predict().peak;
-    out +=
-        fmt::format("Predicted peak per rank: {} bytes, {} MB (2^20)\n", traces::store::grouped(peak.bytes),
-                    traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
+    out += fmt::format("Predicted peak per rank: {} bytes, {} MiB\n", traces::store::grouped(peak.bytes),
+                       traces::store::grouped(static_cast<double>(peak.bytes) / (1 << 20), 1));
     return out + peak_table(peak);
 }
 

@@ -33,11 +33,11 @@ double percent(double value, double base) {
 std::string signed_percent(double value, double base) {
     return fmt::format("{:+.1f} %", percent(value, base));
 }
-// "-11.4 GB", "+3.2 MB"
+// "-11.4 GiB", "+3.2 MiB"
 std::string signed_bytes(std::int64_t bytes) {
     const double mega = static_cast<double>(bytes) / kMB;
-    if (std::abs(mega) >= 1024) return fmt::format("{:+.1f} GB", mega / 1024);
-    return fmt::format("{:+.1f} MB", mega);
+    if (std::abs(mega) >= 1024) return fmt::format("{:+.1f} GiB", mega / 1024);
+    return fmt::format("{:+.1f} MiB", mega);
 }
 
 // --- columns ----------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ std::vector<Column<Replay>> figure_columns(const LiftResult& result) {
     std::vector<Column<Replay>> columns = {
         {"units", Align::right, [](const Replay& r) { return grouped(static_cast<std::int64_t>(r.units)); }}};
     if (result.lifted.memory) {
-        columns.push_back({"peak MB", Align::right, [](const Replay& r) { return mb(r.peak.bytes); }});
+        columns.push_back({"peak MiB", Align::right, [](const Replay& r) { return mb(r.peak.bytes); }});
     }
     columns.push_back({"peak", Align::right,
                        [&](const Replay& r) { return signed_bytes(r.peak.bytes - base.peak.bytes); }});
@@ -107,7 +107,7 @@ std::string head(const LiftResult& result) {
             : fmt::format("Unmodified replay: {} ms per step, recorded {}", kNone, kNone);
     if (lifted.peak_bytes >= 0) {
         const std::int64_t off = base.peak.bytes - lifted.peak_bytes;
-        out += fmt::format("; peak {} MB, recorded {} MB ({})", mb(base.peak.bytes), mb(lifted.peak_bytes),
+        out += fmt::format("; peak {} MiB, recorded {} MiB ({})", mb(base.peak.bytes), mb(lifted.peak_bytes),
                            off == 0 ? "equal to the byte" : signed_bytes(off));
     }
     std::size_t kernels = 0;
@@ -233,7 +233,7 @@ std::string lift_table(const LiftResult& result, bool all) {
         }
     }
     return out +
-           "\nMB = 2^20 bytes; exposed: communication outside kernels, of a steady step; differences are "
+           "\nExposed: communication outside kernels, of a steady step; differences are "
            "from the unmodified replay.\n";
 }
 

@@ -21,13 +21,13 @@ struct LiftResult {
 // is possible.
 const lift::Replay* shown_row(const LiftResult& result);
 
-// MB = 2^20 bytes. `all`: every row, not only the Pareto front and the best of the rest.
+// `all`: every row, not only the Pareto front and the best of the rest.
 std::string lift_table(const LiftResult& result, bool all);
 
 // docs/counterfactuals.md describes its contents.
 std::string lift_json(const LiftResult& result);
 
-// The difference from the unmodified replay: "-11.4 GB, +3.0 % step"; only bytes if the trace has no times.
+// The difference from the unmodified replay: "-11.4 GiB, +3.0 % step"; only bytes if the trace has no times.
 std::string difference_of(const lift::Replay& row, const LiftResult& result);
 
 }  // namespace shardscope::trainer::cli

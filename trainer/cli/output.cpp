@@ -196,8 +196,7 @@ std::string peak_table(const plan::MemoryPeak& peak) {
         return fmt::format("{:<22} {:>18} {:>12} {:>8.2f}%\n", what, grouped(bytes),
                            grouped(static_cast<double>(bytes) / (1 << 20), 1), share);
     };
-    std::string out =
-        fmt::format("{:<22} {:>18} {:>12} {:>9}\n", "At the peak", "bytes", "MB (2^20)", "share");
+    std::string out = fmt::format("{:<22} {:>18} {:>12} {:>9}\n", "At the peak", "bytes", "MiB", "share");
     for (std::size_t c = 0; c < peak.at_peak.size(); ++c)
         out += row(traces::schema::kMemoryCategoryNames[c], peak.at_peak[c]);
     out += row("total", peak.bytes);
@@ -207,7 +206,7 @@ std::string peak_table(const plan::MemoryPeak& peak) {
 
 std::string peaks_line(const executor::RunResult& run) {
     const auto mb = [](std::int64_t bytes) { return grouped(static_cast<double>(bytes) / (1 << 20), 1); };
-    return fmt::format("Peaks of rank 0 in MB (2^20): allocated {}, active {}, reserved {}\n",
+    return fmt::format("Peaks of rank 0 in MiB: allocated {}, active {}, reserved {}\n",
                        mb(run.peaks.front().bytes), mb(run.active.front()), mb(run.reserved.front()));
 }
 

@@ -46,7 +46,7 @@ std::string describe_run(const sharding::Program& program);
 
 std::int64_t parameter_count(const sharding::Program& program);
 
-// Peak by category, for runs without a trace. MB = 2^20 bytes.
+// Peak by category, for runs without a trace.
 std::string peak_table(const plan::MemoryPeak& peak);
 
 // For rank 0: allocated, active and reserved, which mean different things (docs/definitions.md, "Memory").

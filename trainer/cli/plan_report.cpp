@@ -83,8 +83,8 @@ std::vector<Column<Row>> figure_columns(const std::vector<const Row*>& rows) {
     const auto timed = [](const Row& r, const std::string& text) { return r.timed ? text : "-"; };
     std::vector<Column<Row>> columns = {
         {"fits", Align::left, [](const Row& r) { return r.fits() ? "yes" : "no"; }},
-        {"peak MB", Align::right, [](const Row& r) { return mb(r.peak.bytes); }},
-        {"reserved MB", Align::right, [=](const Row& r) { return timed(r, mb(r.reserved)); }},
+        {"peak MiB", Align::right, [](const Row& r) { return mb(r.peak.bytes); }},
+        {"reserved MiB", Align::right, [=](const Row& r) { return timed(r, mb(r.reserved)); }},
         {"step ms", Align::right, [=](const Row& r) { return timed(r, ms(r.times.step)); }},
         {"exposed ms", Align::right, [=](const Row& r) { return timed(r, ms(r.times.exposed)); }},
         {tokens ? "tokens/s" : "samples/s", Align::right,
@@ -135,7 +135,7 @@ std::string best_line(const PlanResult& result) {
     const Row* fastest = planner::fastest(result.rows);
     if (!best || !fastest || !result.complete) return "";
     std::string text = fmt::format(
-        "Best: row {}, {} ms per step, {} MB of {} MB reserved; {} from row 1", best->number,
+        "Best: row {}, {} ms per step, {} MiB of {} MiB reserved; {} from row 1", best->number,
         ms(best->times.step), mb(best->reserved), mb(best->limit),
         best->changes == 0 ? std::string("no key differs")
                            : fmt::format("{} key{} differ{}", best->changes, best->changes == 1 ? "" : "s",
@@ -149,7 +149,7 @@ std::string best_line(const PlanResult& result) {
     const std::size_t more = tied.size() - 1 - names.size();
     text += fmt::format(
         "\nThe model cannot distinguish it from the {} other{} within {:.0f} % of the fastest, row {} ({} "
-        "ms, {} MB "
+        "ms, {} MiB "
         "reserved): {}{}\n",
         tied.size() - 1, tied.size() == 2 ? "" : "s", 100 * planner::kTie, fastest->number,
         ms(fastest->times.step), mb(fastest->reserved), traces::schema::joined(names, ", "),
@@ -273,14 +273,14 @@ std::string plan_table(const PlanResult& result, const PlanPrint& print) {
     for (const Row* row : shown)
         out += fmt::format("{:>4}  {}\n", row->number, planner::why(*row, result.rows));
     return out +
-           "MB = 2^20 bytes; peak: allocated; reserved: what has to fit; exposed: communication outside "
+           "Peak: allocated; reserved: what has to fit; exposed: communication outside "
            "kernels, per step.\n";
 }
 
 std::string anatomy_table(const Row& row, const planner::Anatomy& anatomy) {
     traces::report::TextTable table({Align::left, Align::right, Align::right, Align::right, Align::right,
                                      Align::right, Align::right, Align::left});
-    table.header({"MB (2^20)", "stage 0", "stage 1", "stage 2", "stage 3", "formula here", "simulated",
+    table.header({"MiB", "stage 0", "stage 1", "stage 2", "stage 3", "formula here", "simulated",
                   "simulated categories"});
     std::array<double, planner::kZeroStages> sums{};
     double here = 0, simulated = 0;

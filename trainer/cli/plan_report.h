@@ -23,7 +23,7 @@ struct PlanPrint {
     bool all = false;  // all rows, not only the Pareto front and the best of the rest
 };
 
-// MB = 2^20 bytes.
+//
 std::string plan_table(const PlanResult& result, const PlanPrint& print = {});
 
 // The anatomy of one row, next to its simulated peak.

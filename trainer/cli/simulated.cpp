@@ -217,7 +217,7 @@ std::string Simulated::communication_table() const {
     using traces::report::Align;
     traces::report::TextTable table(
         {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right});
-    table.header({"unit", "phase", "operation", "bytes", "us", "exposed us"});
+    table.header({"unit", "phase", "operation", "bytes", "µs", "exposed µs"});
     for (std::size_t i = 0; i < std::min(kExposuresShown, first.exposures.size()); ++i) {
         const sim::UnitExposure& own = first.exposures[i];
         table.row({own.unit < 0 ? "-" : program_.units()[static_cast<std::size_t>(own.unit)].name,
@@ -237,16 +237,16 @@ void Simulated::print() const {
     }
     const executor::RunResult run = as_run();
     const sim::SimStep& last = result_.classes.front().steps.back();
-    fmt::print("Average step: {:.0f} us, of which {:.0f} us are exposed communication\n",
+    fmt::print("Average step: {:.0f} µs, of which {:.0f} µs are exposed communication\n",
                result_.average_step_s * 1e6, result_.exposed_communication_s * 1e6);
     fmt::print(
-        "Last step of rank 0: {:.0f} us; kernels {:.0f} us, copies {:.0f} us, communication {:.0f} us\n",
+        "Last step of rank 0: {:.0f} µs; kernels {:.0f} µs, copies {:.0f} µs, communication {:.0f} µs\n",
         last.seconds * 1e6, last.kernel_s * 1e6, last.copy_s * 1e6, last.communication_s * 1e6);
     if (cluster_.device.price_per_hour > 0)
         fmt::print("Price: {:.4f} USD per step on {} devices\n", usd_per_step(), grouped(job().run.ranks));
     for (const sim::SimRanks& own : result_.classes) {
         if (result_.classes.size() == 1) break;
-        fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} us per step\n", own.representative,
+        fmt::print("As rank {}: {} rank{}, exposed communication {:.0f} µs per step\n", own.representative,
                    own.ranks, own.ranks == 1 ? "" : "s", own.steps.back().exposed_communication_s * 1e6);
     }
     fmt::print("{}", communication_table());

@@ -218,11 +218,11 @@ void Sweep::print() const {
                                        [](const SweepRow& row) { return !row.trace.empty() && row.figures; });
     if (options_.dry_run) {
         fmt::print(
-            "MB = 2^20 bytes. Nothing was trained: each peak is what the memory account predicts for one "
+            "Nothing was trained: each peak is what the memory account predicts for one "
             "rank.\n");
     } else if (any_trace) {
         fmt::print(
-            "MB = 2^20 bytes; peak: allocated, largest of the ranks; exposed: communication outside compute, "
+            "Peak: allocated, largest of the ranks; exposed: communication outside compute, "
             "per step.\nCompare them with: shardscope-view {}/*.sqlite --panel compare\n",
             folder_);
     }

@@ -94,9 +94,10 @@ std::string sweep_table(const SweepResult& result) {
     std::vector<Align> columns(header.size(), Align::left);
     const std::vector<std::string> figures =
         result.dry_run
-            ? std::vector<std::string>{"predicted peak bytes", "MB", "collectives/step", "collective MB/step"}
-            : std::vector<std::string>{"peak MB",   "reserved MB",        "step ms",   "first loss",
-                                       "last loss", "collective MB/step", "exposed ms"};
+            ? std::vector<std::string>{"predicted peak bytes", "MiB", "collectives/step",
+                                       "collective MiB/step"}
+            : std::vector<std::string>{"peak MiB",  "reserved MiB",        "step ms",   "first loss",
+                                       "last loss", "collective MiB/step", "exposed ms"};
     header.insert(header.end(), figures.begin(), figures.end());
     columns.insert(columns.end(), figures.size(), Align::right);
     const bool any_reason = std::any_of(result.rows.begin(), result.rows.end(), [](const SweepRow& row) {

@@ -44,7 +44,7 @@ struct SweepResult {
     bool dry_run = false;
 };
 
-// One row per combination; MB = 2^20 bytes.
+// One row per combination.
 std::string sweep_table(const SweepResult& result);
 
 // {"runs":[{"settings":{"fsdp.wrap":"root"},"trace":"...","peak_bytes":n,...,"error":null}]}. Figures that a

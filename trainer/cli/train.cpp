@@ -149,7 +149,7 @@ void Training::tell(const std::exception& error) {
 void Training::saved(const checkpoint::SaveReport& report) {
     if (report.error.empty()) {
         result_.checkpoint = report.folder;
-        say(fmt::format("saved {} ({:.1f} MB in {:.2f} s)", report.folder,
+        say(fmt::format("saved {} ({:.1f} MiB in {:.2f} s)", report.folder,
                         static_cast<double>(report.bytes) / (1 << 20), report.seconds));
     } else {
         say("shardscope-train: warning: " + report.error);
@@ -217,7 +217,7 @@ void Training::print() const {
         fmt::print("Loss: first {:.6f}, last {:.6f}\n", run_.losses.front(), run_.losses.back());
         for (const executor::ValidationReport& report : run_.validation)
             fmt::print("Validation loss after step {}: {:.6f}\n", report.step + 1, report.loss);
-        fmt::print("Average step: {:.0f} us\n", result_.average_step_us);
+        fmt::print("Average step: {:.0f} µs\n", result_.average_step_us);
     }
     if (tables_.empty()) {
         fmt::print("Peak memory of rank 0: {} bytes\n{}", run_.peaks.front().bytes,

@@ -16,10 +16,10 @@ namespace shardscope::trainer::cli {
 
 namespace {
 
-// MB = 2^20 bytes, as in all tables; small values to a KB.
+// Small values to a KiB.
 std::string mb_words(std::int64_t bytes) {
     const double number = static_cast<double>(bytes) / (1 << 20);
-    return traces::store::grouped(number, number < 10 ? 3 : 1) + " MB";
+    return traces::store::grouped(number, number < 10 ? 3 : 1) + " MiB";
 }
 
 std::string switches(const std::vector<job::Override>& changes) {

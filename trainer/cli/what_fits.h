@@ -10,7 +10,7 @@
 
 namespace shardscope::trainer::cli {
 
-// One line for each, " fits: --fsdp.wrap=module:Block (peak 61.2 MB, ...)"; or, if none fits, the smallest
+// One line for each, " fits: --fsdp.wrap=module:Block (peak 61.2 MiB, ...)"; or, if none fits, the smallest
 // configuration.
 std::string fits_text(const planner::NearestFits& found, std::int64_t limit, const std::string& cluster);
 

@@ -314,8 +314,8 @@ void TcpPeer::handle_message(const TcpFrame& frame) {
     if (small) {
         kept_ += frame.size;
         if (kept_ > kMostKept) {
-            fail(
-                fmt::format("has delivered {} MB of messages that this rank has not requested", kept_ >> 20));
+            fail(fmt::format("has delivered {} MiB of messages that this rank has not requested",
+                             kept_ >> 20));
         }
         arrival->data.resize(frame.size);
         target_ = arrival->data.data();

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kChunk =
     16384;  // bytes, or elements, that a block moves: 4 words of 16 bytes per thread
-constexpr int kFew = 16, kMany = 640;  // components per launch: 0.8 and 31 KB of arguments
+constexpr int kFew = 16, kMany = 640;  // components per launch: 0.8 and 31 KiB of arguments
 
 struct Entry {
     Component component;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kCount = 4;               // floats in 16 bytes
 constexpr std::int64_t kChunk = 4096;   // elements per block: 4 rounds
-constexpr int kFew = 32, kMany = 1000;  // ranges per launch: 1 and 32 KB of arguments
+constexpr int kFew = 32, kMany = 1000;  // ranges per launch: 1 and 32 KiB of arguments
 
 struct Entry {
     std::int64_t begin, end;

@@ -165,7 +165,7 @@ std::string read_file(const std::string& path) {
     text.resize(static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kMaxFileBytes) {
         throw JobError(
-            fmt::format("{}: larger than 1 MB, so not a job file; give the path of a .toml file", path));
+            fmt::format("{}: larger than 1 MiB, so not a job file; give the path of a .toml file", path));
     }
     return text;
 }

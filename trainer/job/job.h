@@ -1,6 +1,5 @@
 // A training job: what is trained, on what, sharded how. Plain values, complete and checked once load_job has
-// returned them; nothing here opens the data or the trace. Sizes are counts of elements, bucket sizes MB
-// (2^20).
+// returned them; nothing here opens the data or the trace. Sizes are counts of elements, bucket sizes MiB.
 #pragma once
 
 #include <array>

@@ -337,7 +337,7 @@ std::vector<Key> make_keys() {
                      "broadcast the weights of rank 0 at the start"),
 
         ddp.number("bucket_cap_mb", &DdpSection::bucket_cap_mb, 1e-3, 1e6,
-                   "gradient bytes reduced together, MB"),
+                   "gradient bytes reduced together, MiB"),
         ddp.number("first_bucket_mb", &DdpSection::first_bucket_mb, 1e-3, 1e6,
                    "the same for the first bucket"),
         ddp.boolean("gradient_as_bucket_view", &DdpSection::gradient_as_bucket_view,

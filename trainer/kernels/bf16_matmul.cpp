@@ -15,7 +15,7 @@
 namespace shardscope::trainer::kernels {
 namespace {
 
-// Edge of the blocks: three of them in fp32 take 3 MB; each element is converted once per 512
+// Edge of the blocks: three of them in fp32 take 3 MiB; each element is converted once per 512
 // multiplications.
 constexpr int kEdge = 512;
 

@@ -24,7 +24,7 @@ using traces::schema::Operation;
 using traces::store::Trace;
 
 // Between two processes of one machine that share its cores, as measured with Gloo over TCP from 0.1 to 20
-// MB. A collective of `kLatencyBytes` takes twice as long as an empty one.
+// MiB. A collective of `kLatencyBytes` takes twice as long as an empty one.
 constexpr double kLatencyBytes = 1e6, kGlooBandwidth = 1e9;  // bytes, bytes/s on the wire
 
 struct Sum {
@@ -170,7 +170,7 @@ void know_host_collectives(const Trace& converted, const std::vector<Interval>& 
     if (alone.empty()) {
         members = 2;
         notes.push_back(fmt::format(
-            "No collective between ranks was recorded: each is assumed to take {} ms and {} ms a MB "
+            "No collective between ranks was recorded: each is assumed to take {} ms and {} ms a MiB "
             "on the wire, as Gloo's did between two processes of one machine.",
             line.latency * 1e3, 1e9 / kGlooBandwidth));
     } else {

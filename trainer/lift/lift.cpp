@@ -267,8 +267,8 @@ void Lifting::know_settings() {
     }
 }
 
-// The caps that produce the recorded buckets: PyTorch's defaults first (1 MB for the first bucket, 25 MB for
-// the others), then 25 MB for all (bucket_cap_mb given explicitly), then the recorded sizes.
+// The caps that produce the recorded buckets: PyTorch's defaults first (1 MiB for the first bucket, 25 MiB
+// for the others), then 25 MiB for all (bucket_cap_mb given explicitly), then the recorded sizes.
 void Lifting::know_buckets(const std::vector<std::int64_t>& recorded) {
     if (recorded.empty()) return;
     constexpr double kMb = 1 << 20;

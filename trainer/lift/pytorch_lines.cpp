@@ -349,7 +349,7 @@ std::vector<PytorchLines> pytorch_lines(const Lifted& lifted, const job::Job& jo
     if (job.parallel.mode == job::ParallelMode::ddp) {
         // Buckets that were lifted as single parameters keep their recorded sizes.
         const bool whole = lifted.parameters == ParametersFrom::buckets && job.ddp.bucket_cap_mb < 0.01;
-        // Without bucket_cap_mb the cap is 25 MB, 1 MB for the first bucket; an explicit value applies to
+        // Without bucket_cap_mb the cap is 25 MiB, 1 MiB for the first bucket; an explicit value applies to
         // all.
         const job::DdpSection defaults;
         const bool as_default = job.ddp.bucket_cap_mb == defaults.bucket_cap_mb &&

@@ -11,7 +11,7 @@ namespace shardscope::trainer::plan {
 
 namespace {
 
-// About 4 GB of operations; a step of a large model has a million.
+// About 4 GiB of operations; a step of a large model has a million.
 constexpr std::size_t kMostOps = std::size_t{1} << 24;
 
 }  // namespace

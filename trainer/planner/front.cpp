@@ -12,20 +12,20 @@ namespace shardscope::trainer::planner {
 namespace {
 
 std::string bytes_text(std::int64_t bytes) {
-    return fmt::format("{:.1f} MB", static_cast<double>(bytes) / (1 << 20));
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 std::string time_text(double seconds) {
     if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
     return seconds >= 1e-3 ? fmt::format("{:.1f} ms", seconds * 1e3)
-                           : fmt::format("{:.0f} us", seconds * 1e6);
+                           : fmt::format("{:.0f} µs", seconds * 1e6);
 }
 
 std::size_t largest_category(const plan::CategoryBytes& bytes) {
     return static_cast<std::size_t>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
-// "19.3 GB of it activations; largest unit: root, 0.8 GB; largest module: blocks.3, 1.2 GB; reached in: …"
+// "19.3 GiB of it activations; largest unit: root, 0.8 GiB; largest module: blocks.3, 1.2 GiB; reached in: …"
 std::string peak_words(const Row& row) {
     const std::size_t c = largest_category(row.peak.at_peak);
     std::string text =

@@ -84,7 +84,7 @@ class MeshSearch {
             row.least_step = least.seconds;
             bounds_[i] = least.seconds / samples_per_step(row.job);
             if (least.bytes <= options.memory_limit) return;
-            exclude(row, fmt::format("a rank needs {:.1f} MB or more, which do not fit {}",
+            exclude(row, fmt::format("a rank needs {:.1f} MiB or more, which do not fit {}",
                                      static_cast<double>(least.bytes) / kMB, options.memory_place));
         } catch (const job::JobError& error) {
             row.outcome = Outcome::impossible;

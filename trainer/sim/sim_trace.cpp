@@ -135,7 +135,7 @@ void SimTrace::summarise(const SimResult& result) {
         sink_.add(traces::schema::RunInfoRow{
             fmt::format("sim.ranks_as_rank_{}", own.representative),
             fmt::format(
-                "{} of {} ranks: peak {} bytes, average step {:.1f} us, exposed communication {:.1f} us",
+                "{} of {} ranks: peak {} bytes, average step {:.1f} µs, exposed communication {:.1f} µs",
                 own.ranks, mesh_.ranks, own.peak.bytes, seconds / steps * 1e6, exposed / steps * 1e6)});
     }
     sink_.commit();

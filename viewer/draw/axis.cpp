@@ -19,9 +19,9 @@ struct Scale {
 // The largest unit of which `extent` holds at least one.
 Scale choose_scale(double extent, AxisUnit unit) {
     if (unit == AxisUnit::bytes) {
-        if (extent >= 1024.0 * 1024 * 1024) return {1024.0 * 1024 * 1024, " GB"};
-        if (extent >= 1024.0 * 1024) return {1024.0 * 1024, " MB"};
-        if (extent >= 1024.0) return {1024.0, " KB"};
+        if (extent >= 1024.0 * 1024 * 1024) return {1024.0 * 1024 * 1024, " GiB"};
+        if (extent >= 1024.0 * 1024) return {1024.0 * 1024, " MiB"};
+        if (extent >= 1024.0) return {1024.0, " KiB"};
         return {1, " B"};
     }
     if (unit == AxisUnit::nanoseconds) {

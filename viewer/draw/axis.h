@@ -9,14 +9,14 @@ namespace shardscope::viewer::draw {
 
 enum class AxisUnit {
     count,        // no unit
-    bytes,        // B, KB, MB, GB by 1024; steps are round numbers of the chosen unit
+    bytes,        // B, KiB, MiB, GiB by 1024; steps are round numbers of the chosen unit
     nanoseconds,  // ns, us, ms, s
     percent,
 };
 
 struct Tick {
     double value = 0;   // in the axis's base unit (bytes, nanoseconds, ...)
-    std::string label;  // with unit: "40 MB"
+    std::string label;  // with unit: "40 MiB"
 };
 
 // The smallest 1, 2 or 5 times a power of ten that is at least `value` (> 0).

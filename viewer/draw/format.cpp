@@ -38,11 +38,11 @@ std::string format_decimal(double value, int decimals) {
 
 std::string format_mb(std::int64_t bytes, bool with_unit) {
     const std::string number = format_decimal(static_cast<double>(bytes) / (1 << 20), 2);
-    return with_unit ? number + " MB" : number;
+    return with_unit ? number + " MiB" : number;
 }
 
 std::string format_size(std::int64_t bytes) {
-    static constexpr std::array<std::string_view, 5> kUnits = {"B", "KB", "MB", "GB", "TB"};
+    static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = static_cast<double>(bytes);
     std::size_t unit = 0;
     while (std::abs(value) >= 1023.95 && unit + 1 < kUnits.size()) {

@@ -1,5 +1,5 @@
-// Numbers formatted for reading: thousands separated, each with a unit. Pure text, no drawing; any thread. MB
-// = 2^20 bytes everywhere, as PyTorch's tools print it. Only Latin-1 characters: every font has them.
+// Numbers formatted for reading: thousands separated, each with a unit. Pure text, no drawing; any thread.
+// Only Latin-1 characters: every font has them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ std::string format_count(std::int64_t value);
 // 1234567.891 with 1 decimal -> "1,234,567.9"; never "-0.0".
 std::string format_decimal(double value, int decimals);
 
-// For a column with one unit: bytes in MB (2^20), "43,218.21 MB" with unit or "43,218.21" without.
+// For a column with one unit: bytes in MiB, "43,218.21 MiB" with unit or "43,218.21" without.
 std::string format_mb(std::int64_t bytes, bool with_unit = true);
 
-// In a suitable unit: "812 B", "3.2 KB", "108.1 MB", "42.2 GB" (powers of 1024).
+// In a suitable unit: "812 B", "3.2 KiB", "108.1 MiB", "42.2 GiB" (powers of 1024).
 std::string format_size(std::int64_t bytes);
 
 // In a suitable unit, four digits: "812 ns", "3.21 µs", "12.35 ms", "1.204 s".

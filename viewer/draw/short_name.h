@@ -24,7 +24,7 @@ struct ShortName {
 // A C++ symbol ("_Z...", also with a suffix like ".kd") as its source spells it; other text unchanged.
 std::string readable_name(std::string_view name);
 
-// Names longer than 16 KB are not parsed: they have no forms.
+// Names longer than 16 KiB are not parsed: they have no forms.
 ShortName short_name(std::string_view name);
 
 }  // namespace shardscope::viewer::draw

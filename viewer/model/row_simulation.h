@@ -71,7 +71,7 @@ class RowSimulation {
     };
     std::optional<Made> poll();
 
-    // "simulating row 12 of plan.sqlite: 3 s, 41.0 MB written"; empty if nothing runs.
+    // "simulating row 12 of plan.sqlite: 3 s, 41.0 MiB written"; empty if nothing runs.
     std::string progress() const;
     const std::string& name() const { return name_; }
     // Why the latest simulation failed or was cancelled: one sentence.

@@ -11,7 +11,7 @@ namespace shardscope::viewer::script {
 
 std::optional<double> parse_number(std::string_view text);  // the whole text must be one finite number
 
-// "12,345.6 MB" is 12345.6 and "MB"; "-59.3 %" is -59.3 and "%". nullopt: no number at the start.
+// "12,345.6 MiB" is 12345.6 and "MiB"; "-59.3 %" is -59.3 and "%". nullopt: no number at the start.
 struct Figure {
     double value = 0;
     std::string unit;

@@ -17,12 +17,12 @@ constexpr std::string_view kMebi = "MiB";
 constexpr double kBytes = 1 << 20;  // in a MiB
 constexpr double kLeast = 0.1;      // a column with smaller values keeps a smaller unit
 
-struct Unit {
+struct WrittenUnit {
     double of;  // in the first unit of its kind
     std::string_view symbol;
 };
 struct UnitKind {
-    std::array<Unit, 3> units;
+    std::array<WrittenUnit, 3> units;
     double most;  // a column with values from this on needs the next unit
 };
 constexpr UnitKind kKinds[] = {{{{{1, kMicro}, {1e3, "ms"}, {1e6, "s"}}}, 1e4},
@@ -42,8 +42,8 @@ double longest(const TableModel& model, std::size_t column) {
     return most;
 }
 
-const Unit& unit_for(const UnitKind& kind, double value) {
-    for (const Unit& unit : kind.units)
+const WrittenUnit& unit_for(const UnitKind& kind, double value) {
+    for (const WrittenUnit& unit : kind.units)
         if (value < kind.most * unit.of) return unit;
     return kind.units.back();
 }
@@ -63,10 +63,11 @@ std::vector<ColumnScale> column_scales(const TableModel& model) {
         std::vector<double> most(columns.size(), 0);
         for (std::size_t c = 0; c < columns.size(); ++c)
             if (is_of(kind, columns[c])) most[c] = longest(model, c);
-        const Unit& shared = unit_for(kind, most.empty() ? 0 : *std::max_element(most.begin(), most.end()));
+        const WrittenUnit& shared =
+            unit_for(kind, most.empty() ? 0 : *std::max_element(most.begin(), most.end()));
         for (std::size_t c = 0; c < columns.size(); ++c) {
             if (most[c] == 0) continue;
-            const Unit& unit = most[c] >= kLeast * shared.of ? shared : unit_for(kind, most[c]);
+            const WrittenUnit& unit = most[c] >= kLeast * shared.of ? shared : unit_for(kind, most[c]);
             if (unit.of == 1) continue;
             scales[c].of = unit.of;
             scales[c].decimals = decimals_for(most[c] / unit.of);

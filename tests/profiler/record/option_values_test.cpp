@@ -19,7 +19,7 @@ TEST(Sizes, are_powers_of_1024) {
     EXPECT_EQ(parse_bytes("3k"), 3 * 1024);
     EXPECT_EQ(parse_bytes("500M"), 500ll << 20);
     EXPECT_EQ(parse_bytes("2GB"), 2ll << 30);
-    EXPECT_EQ(parse_bytes("1.5GiB"), 3ll << 29);
+    EXPECT_EQ(parse_bytes("1.5GB"), 3ll << 29);
     EXPECT_EQ(parse_bytes("1T"), 1ll << 40);
 }
 

@@ -250,7 +250,7 @@ def snapshot(tools, live, segments, failed=0):
 def fragmentation(rng, tools):
     segments, block, share = rng.randrange(20, 80), rng.choice([8, 16, 32]) << 20, rng.uniform(0.3, 0.7)
     live = [(s, 0, int(block * share) // 512 * 512) for s in range(segments)]
-    return [snapshot(tools, live, [block] * segments)], f"{segments} segments of {block >> 20} MB", f"{100 * (1 - share):.0f} % free"
+    return [snapshot(tools, live, [block] * segments)], f"{segments} segments of {block >> 20} MiB", f"{100 * (1 - share):.0f} % free"
 
 
 def uneven_ranks(rng, tools):
@@ -262,14 +262,14 @@ def uneven_ranks(rng, tools):
         named = pathlib.Path(path).with_name(f"{pathlib.Path(path).stem}_rank{rank}.pickle")
         pathlib.Path(path).rename(named)
         files.append(str(named))
-    return files, f"{ranks} ranks of {usual >> 20} MB", f"{factor} times"
+    return files, f"{ranks} ranks of {usual >> 20} MiB", f"{factor} times"
 
 
 def out_of_memory(rng, tools):
     segments, block = rng.randrange(4, 40), 256 << 20
     live = [(s, 0, block // 4 * 3) for s in range(segments)]
     failed = rng.choice([300, 500, 800]) << 20
-    return [snapshot(tools, live, [block] * segments, failed)], f"{segments} segments", f"{failed >> 20} MB asked for"
+    return [snapshot(tools, live, [block] * segments, failed)], f"{segments} segments", f"{failed >> 20} MiB asked for"
 
 
 def limiter(rng, tools):

@@ -225,8 +225,8 @@ TEST_F(Faults, max_size_includes_waiting_data_and_indexes) {
                     "omitted: the trace was full (--max-size)'"),
               "1");
     EXPECT_THAT(outcome.err, HasSubstr("omitted: the trace was full (--max-size)"));
-    // The reported number of events is the number in the file: "wrote FILE (4.4 MB): 41,234 events of ..."
-    std::string digits = outcome.err.substr(outcome.err.find("MB): "));
+    // The reported number of events is the number in the file: "wrote FILE (4.4 MiB): 41,234 events of ..."
+    std::string digits = outcome.err.substr(outcome.err.find("MiB): "));
     digits = digits.substr(5, digits.find(" event") - 5);
     digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
     EXPECT_NEAR(std::stod(digits), kept, 100) << outcome.err;

@@ -181,12 +181,12 @@ TEST_F(PlanTrace, ARecordingWithoutTimesPredictsThePeaksOfOthers) {
 TEST_F(PlanTrace, ARecordingWithoutTimesIsPrintedWithDashesAndANote) {
     const Outcome outcome = train({"plan", kFake, "--fsdp.wrap=module:Block;root"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: - ms per step, recorded -; peak 16.1 MB, "
-                                        "recorded 16.1 MB (equal to the byte)\n"));
+    EXPECT_THAT(outcome.out, StartsWith("Unmodified replay: - ms per step, recorded -; peak 16.1 MiB, "
+                                        "recorded 16.1 MiB (equal to the byte)\n"));
     EXPECT_THAT(outcome.out,
                 AllOf(HasSubstr("Note: The trace has no times"), HasSubstr("no other is smaller"),
-                      HasSubstr("+0.0 MB        -     -           -\n"),
-                      HasSubstr("Row 1 (as recorded): +0.0 MB\n")));
+                      HasSubstr("+0.0 MiB        -     -           -\n"),
+                      HasSubstr("Row 1 (as recorded): +0.0 MiB\n")));
     expect_refused({"plan", kFake, "--bandwidth", "50"}, 2, {"--bandwidth", "no times"});
     expect_refused({"plan", kFake, "--cluster", "h200_nvlink"}, 2, {"--cluster", "no times"});
 }
@@ -200,7 +200,7 @@ TEST_F(PlanTrace, RowsWithoutTimesAreWrittenWithoutTimes) {
     EXPECT_EQ(loaded->config_value("times"), "none");
     ASSERT_EQ(loaded->plan.size(), rows.at("rows").size());
     EXPECT_FALSE(loaded->plan[1].simulated());
-    EXPECT_THAT(loaded->plan[1].why, testing::EndsWith(" MB"));
+    EXPECT_THAT(loaded->plan[1].why, testing::EndsWith(" MiB"));
     EXPECT_EQ(trace_tool({"check", other}).status, 0);
     EXPECT_EQ(trace_json({"memory", other}).at("ranks").at(0).at("peak_bytes"),
               rows.at("rows").at(1).at("peak_bytes"));

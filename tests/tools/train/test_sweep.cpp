@@ -77,9 +77,9 @@ TEST_F(Sweep, PrintsARowForEachAndHowToOpenThem) {
     const Outcome outcome = sweep({"--fsdp.wrap=root,module:Linear"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out,
-                AllOf(HasSubstr("wrap"), HasSubstr("peak MB"), HasSubstr("reserved MB"), HasSubstr("step ms"),
-                      HasSubstr("last loss"), HasSubstr("exposed ms"), HasSubstr("\nroot "),
-                      HasSubstr("\nmodule:Linear "),
+                AllOf(HasSubstr("wrap"), HasSubstr("peak MiB"), HasSubstr("reserved MiB"),
+                      HasSubstr("step ms"), HasSubstr("last loss"), HasSubstr("exposed ms"),
+                      HasSubstr("\nroot "), HasSubstr("\nmodule:Linear "),
                       HasSubstr("shardscope-view " + (folder_ / "out") + "/*.sqlite --panel compare\n")));
     EXPECT_THAT(outcome.err,
                 AllOf(HasSubstr("[1/2] fsdp.wrap=root"), HasSubstr("[2/2] fsdp.wrap=module:Linear")));

@@ -53,7 +53,7 @@ TEST(TalkTables, TheDryRunPrintsThem) {
     const Outcome outcome = train({sample("talk/talk.toml"), "--model.width=20480", "--data.batch=10240",
                                    fmt::format("--memory.gemm_workspace_bytes={}", kWorkspace),
                                    "--fsdp.wrap=module:Linear", "--dry-run"});
-    EXPECT_THAT(outcome.out, HasSubstr("Predicted peak per rank: 18,472,386,560 bytes, 17,616.6 MB (2^20)"));
+    EXPECT_THAT(outcome.out, HasSubstr("Predicted peak per rank: 18,472,386,560 bytes, 17,616.6 MiB"));
 }
 
 // Runs the whole script, 64 wide with 32 rows: the talk's proportions, and as fast as a test must be.

@@ -56,7 +56,7 @@ void expect_what_fits(const Words& more) {
     EXPECT_LT(failed.err.find(errors.front()), failed.err.find(fits.front())) << "the error comes first";
     for (const std::string& line : fits) {
         EXPECT_THAT(line,
-                    ContainsRegex("fits: --[a-z_.]+=[^ ]+.*\\(peak 0\\.[0-9]+ MB of 0\\.381 MB, step "));
+                    ContainsRegex("fits: --[a-z_.]+=[^ ]+.*\\(peak 0\\.[0-9]+ MiB of 0\\.381 MiB, step "));
         Words words = more;
         for (const std::string& word : switches_of(line)) words.push_back(word);
         const Outcome run = train(too_large(words));
@@ -99,11 +99,11 @@ TEST(WhatFits, TheLayoutOfFullyShardIsNamedForThirteenBillionParametersOnOneGpu)
 TEST(WhatFits, ReportsTheSmallestPeakIfNothingFits) {
     const Outcome failed = train(too_large({"--run.device=sim", "--run.memory_limit=3000"}));
     EXPECT_EQ(failed.status, 1);
-    EXPECT_THAT(
-        failed.err,
-        AllOf(HasSubstr("out of memory"), HasSubstr("nothing that the planner tries"),
-              ContainsRegex("the smallest peak is 0\\.[0-9]+ MB \\(0\\.[0-9]+ MB of it [a-z_]+\\), with --"),
-              Not(HasSubstr("fits: "))));
+    EXPECT_THAT(failed.err,
+                AllOf(HasSubstr("out of memory"), HasSubstr("nothing that the planner tries"),
+                      ContainsRegex(
+                          "the smallest peak is 0\\.[0-9]+ MiB \\(0\\.[0-9]+ MiB of it [a-z_]+\\), with --"),
+                      Not(HasSubstr("fits: "))));
 }
 
 TEST(WhatFits, IsReportedWithADryRun) {

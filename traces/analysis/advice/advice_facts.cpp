@@ -257,14 +257,14 @@ std::string us_text(double us) {
     if (us >= 1e6) return fmt::format("{:.2f} s", us * 1e-6);
     if (us >= 1e4) return fmt::format("{:.1f} ms", us * 1e-3);
     if (us >= 1e3) return fmt::format("{:.2f} ms", us * 1e-3);
-    return fmt::format("{:.1f} us", us);
+    return fmt::format("{:.1f} µs", us);
 }
 
 std::string bytes_text(std::int64_t bytes) {
     const auto value = static_cast<double>(bytes);
-    if (value >= 1 << 30) return fmt::format("{:.2f} GB", value / (1 << 30));
-    if (value >= 1 << 20) return fmt::format("{:.1f} MB", value / (1 << 20));
-    if (value >= 1 << 10) return fmt::format("{:.1f} KB", value / (1 << 10));
+    if (value >= 1 << 30) return fmt::format("{:.2f} GiB", value / (1 << 30));
+    if (value >= 1 << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
+    if (value >= 1 << 10) return fmt::format("{:.1f} KiB", value / (1 << 10));
     return fmt::format("{} bytes", bytes);
 }
 

@@ -123,7 +123,7 @@ class Settings {
 };
 
 std::string us_text(double us);              // "1,234.5 us", "12.3 ms"
-std::string bytes_text(std::int64_t bytes);  // "1.5 MB" of 2^20 bytes
+std::string bytes_text(std::int64_t bytes);  // "1.5 MiB"
 std::string percent_text(double percent);    // "12.3 %"
 std::string shown(std::string_view name);    // a name of the trace, in quotation marks
 

@@ -45,7 +45,7 @@ struct Answer {
 // "What makes up the peak?"
 std::string_view asks(const Answer& answer);
 
-// Its most important figure, as `says` writes it: "30.1 MB", "Rank 2"; "" if it has none.
+// Its most important figure, as `says` writes it: "30.1 MiB", "Rank 2"; "" if it has none.
 std::string headline(const Answer& answer);
 
 Fields<Answer> answer_fields();

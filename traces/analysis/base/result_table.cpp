@@ -20,11 +20,11 @@ struct UnitLook {
 UnitLook look_of(Unit unit) {
     switch (unit) {
         case Unit::us:
-            return {"us", 1, 1};
+            return {"\u00b5s", 1, 1};
         case Unit::ns:
             return {"ms", 1e6, 3};
         case Unit::bytes:
-            return {"MB", 1 << 20, 2};
+            return {"MiB", 1 << 20, 2};
         case Unit::percent:
             return {"%", 1, 2};
         case Unit::gbps:

@@ -24,7 +24,7 @@ enum class Unit : std::uint8_t {
     digits6,  // the same with six significant digits
     us,       // microseconds
     ns,       // nanoseconds; a table shows milliseconds
-    bytes,    // a table shows MB of 2^20
+    bytes,    // a table shows MiB
     percent,
     gbps,  // 10^9 bytes per second
 };
@@ -51,9 +51,9 @@ struct ResultColumn {
     bool whole_title = false;   // the title is the whole header, with its unit
 };
 
-// "us", "MB"; "" for a unit that has no symbol.
+// "us", "MiB"; "" for a unit that has no symbol.
 std::string_view symbol(Unit unit);
-// The title followed by the unit: "Mean (us)". A title that begins with the unit ("MB/step") stays as it is.
+// The title followed by the unit: "Mean (µs)". A title that begins with the unit ("MiB/step") stays as it is.
 std::string header_text(const ResultColumn& column);
 // The value in the column's unit, formatted: "1,234.5"; "-" if it is unknown or an empty text.
 std::string cell_text(const ResultColumn& column, const store::Cell& cell);

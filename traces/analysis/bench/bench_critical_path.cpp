@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
     const double end = cpu_seconds();
     fmt::print("nodes            {}\ncritical path    {:.3f} s CPU\nwith a what-if   {:.3f} s CPU\n", nodes,
                middle - begin, end - middle);
-    fmt::print("step             {:.1f} us, predicted {:.1f} us\n", plain.ranks.at(0).average_step_us,
+    fmt::print("step             {:.1f} µs, predicted {:.1f} µs\n", plain.ranks.at(0).average_step_us,
                scaled.ranks.at(0).predicted_step_us);
     return 0;
 }

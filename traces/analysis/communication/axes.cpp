@@ -196,7 +196,7 @@ Fields<AxisTraffic> axis_traffic_fields() {
          micros_of<&A::transfer_ns>},
         {{"count_per_step", "Count/step", Unit::count, "Collectives of a rank in a step, a mean."},
          per_step<&A::parts>},
-        {{"bytes_per_step", "MB/step", Unit::bytes, "Full buffers of a rank in a step, a mean."},
+        {{"bytes_per_step", "MiB/step", Unit::bytes, "Full buffers of a rank in a step, a mean."},
          [](const A& a) { return a.bytes > 0 ? per_step<&A::part_bytes>(a) : store::Cell(); }},
         {{"us_per_step", "Time", Unit::us, "Time of a rank in a step in which one of them runs, a mean."},
          us_per_step<&A::ns>},

@@ -190,7 +190,7 @@ Fields<OperationStats> collective_fields() {
         {{"name", "Operation", Unit::text, "The kind of collective."},
          [](const O& o) { return to_cell(name(o.operation)); }},
         {{"count", "Count", Unit::count, "Collectives in the current selection."}, value_of<&O::count>},
-        {{"bytes", "MB", Unit::bytes, "Sum of the full buffers, of those whose bytes are known."},
+        {{"bytes", "MiB", Unit::bytes, "Sum of the full buffers, of those whose bytes are known."},
          known_value_of<&O::bytes>},
         {{"us", "Time", Unit::us, "Sum of their durations."}, value_of<&O::us>},
         {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest duration among the ranks of each."},
@@ -208,7 +208,7 @@ Fields<OperationStats> collective_fields() {
         {{"busbw_gbps", "busbw", Unit::gbps, "Bus bandwidth as nccl-tests defines it."},
          known_value_of<&O::busbw_gbps>},
         {{"count_per_step", "Count/step", Unit::count, "Mean count per step."}, value_of<&O::count_per_step>},
-        {{"bytes_per_step", "MB/step", Unit::bytes, "Mean bytes per step."},
+        {{"bytes_per_step", "MiB/step", Unit::bytes, "Mean bytes per step."},
          [](const O& o) { return o.bytes > 0 ? store::Cell(o.bytes_per_step) : store::Cell(); }},
         {{"us_per_step", "", Unit::us, "Mean time per step.", in_programs}, value_of<&O::us_per_step>},
     };

@@ -321,9 +321,9 @@ store::Cell carried_by(const Row& row) {
 }
 
 std::string size_text(std::int64_t bytes) {
-    return bytes >= (1 << 20) ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
+    return bytes >= (1 << 20) ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
-// "64 KB - 1 MB".
+// "64 KiB - 1 MiB".
 store::Cell size_of(const Traffic& traffic) {
     constexpr int kClasses = static_cast<int>(std::size(kSizeClasses));
     const int size = traffic.size_class;
@@ -338,7 +338,7 @@ constexpr ResultColumn kCarriedBy = {"on", "", Unit::text,
 constexpr ResultColumn kOperation = {"name", "Operation", Unit::text, "The kind of collective."};
 constexpr ResultColumn kGroup = {"group", "Group", Unit::index,
                                  "The communicator; in tables numbered in the order in which they appear."};
-constexpr ResultColumn kBytes = {"bytes", "MB", Unit::bytes, "Sum of the full buffers."};
+constexpr ResultColumn kBytes = {"bytes", "MiB", Unit::bytes, "Sum of the full buffers."};
 
 }  // namespace
 
@@ -374,7 +374,7 @@ Fields<RankTraffic> rank_traffic_fields() {
          }},
         {{"collectives", "Collectives", Unit::count, "Collectives; mean per step.", in_table},
          [](const R& r) { return knows_collectives(r) ? mean_of(r, r.collectives) : store::Cell(); }},
-        {{"bytes", "MB", Unit::bytes, "Full buffers; mean per step.", in_table},
+        {{"bytes", "MiB", Unit::bytes, "Full buffers; mean per step.", in_table},
          [](const R& r) { return r.bytes > 0 ? mean_of(r, r.bytes) : store::Cell(); }},
         {{"transfer_us", "Transfer", Unit::us, "Shortest duration among the ranks of each; mean per step.",
           in_table},

@@ -182,7 +182,7 @@ Fields<HostTraffic> host_traffic_fields() {
         {{"name", "Operation", Unit::text, "The kind of collective."},
          [](const T& t) { return to_cell(name(t.operation)); }},
         {{"count", "Count", Unit::count, "Number of collectives; each counts once."}, value_of<&T::count>},
-        {{"bytes", "MB", Unit::bytes, "Sum of the full buffers."}, known_value_of<&T::bytes>},
+        {{"bytes", "MiB", Unit::bytes, "Sum of the full buffers."}, known_value_of<&T::bytes>},
         {{"transfer_us", "Transfer", Unit::us, "Sum of the shortest durations."}, micros_of<&T::transfer_ns>},
         {{"waiting_us", "Waiting", Unit::us, "Sum over ranks of duration without transfer."},
          micros_of<&T::waiting_ns>},

@@ -367,23 +367,23 @@ class FigureList {
 
     void add_times() {
         const std::string per_step = stepped_ ? "us/step" : "us";
-        add(stepped_ ? "Step time, median (us)" : "Whole trace (us)", Unit::us,
+        add(stepped_ ? "Step time, median (µs)" : "Whole trace (µs)", Unit::us,
             [](const RunColumn& r) -> ComparedValue {
                 return {r.median_step_us, r.spread_step_us};
             });
         if (stepped_) {
-            add("Step time, mean (us)", Unit::us, [](const RunColumn& r) -> ComparedValue {
+            add("Step time, mean (µs)", Unit::us, [](const RunColumn& r) -> ComparedValue {
                 return {r.average_step_us, r.spread_step_us};
             });
             add(
-                "Step time, spread (us)", Unit::us,
+                "Step time, spread (µs)", Unit::us,
                 [](const RunColumn& r) -> ComparedValue {
                     return {r.spread_step_us, 0};
                 },
                 false);
         }
         for (std::size_t c = 0; c < kTimeCategoryNames.size(); ++c) {
-            add(fmt::format("  {} (us)", kTimeCategoryNames[c]), Unit::us,
+            add(fmt::format("  {} (µs)", kTimeCategoryNames[c]), Unit::us,
                 [c](const RunColumn& r) -> ComparedValue {
                     return {r.categories_us[c], r.categories_spread[c].spread};
                 });
@@ -409,10 +409,10 @@ class FigureList {
         const auto bytes = [](const RunColumn& run, std::int64_t of) -> ComparedValue {
             return {run.peak_bytes > 0 ? static_cast<double>(of) : kUnknown, 0};
         };
-        add("Peak memory (MB)", Unit::bytes, [&](const RunColumn& r) { return bytes(r, r.peak_bytes); });
+        add("Peak memory (MiB)", Unit::bytes, [&](const RunColumn& r) { return bytes(r, r.peak_bytes); });
         for (std::size_t c = 0; c < schema::kMemoryCategoryNames.size(); ++c) {
             if (any([c](const RunColumn& r) { return r.at_peak[c] != 0; }))
-                add(fmt::format("  {} (MB)", schema::kMemoryCategoryNames[c]), Unit::bytes,
+                add(fmt::format("  {} (MiB)", schema::kMemoryCategoryNames[c]), Unit::bytes,
                     [&](const RunColumn& r) { return bytes(r, r.at_peak[c]); });
         }
     }
@@ -442,7 +442,7 @@ class FigureList {
                     false);
             };
             figure("count", Unit::number, &OperationStats::count_per_step);
-            figure("MB", Unit::bytes, &OperationStats::bytes_per_step);
+            figure("MiB", Unit::bytes, &OperationStats::bytes_per_step);
             figure("us", Unit::us, &OperationStats::us_per_step);
         }
     }

@@ -171,7 +171,7 @@ Fields<OperationTime> operation_time_fields() {
          [](const O& o) { return to_cell(name(o.operation)); }},
         {{"count_per_step", "Count/step", Unit::count, "Collectives per rank and step."},
          value_of<&O::count>},
-        {{"bytes_per_step", "MB/step", Unit::bytes, "Their bytes."}, known_value_of<&O::bytes>},
+        {{"bytes_per_step", "MiB/step", Unit::bytes, "Their bytes."}, known_value_of<&O::bytes>},
         {{"us_per_step", "Time", Unit::us, "Their time."}, value_of<&O::us>},
         {{"transfer_us_per_step", "Transfer", Unit::us, "That without waiting for other ranks."},
          value_of<&O::transfer_us>},

@@ -35,7 +35,7 @@ constexpr auto kGathers = &C::gathers, kReductions = &C::reductions;
 
 constexpr std::array<UnitFigure, 17> kFigures = {{
     {"gathers", "gathers_per_step", "Gathers", Unit::count, "All-gathers.", count_of<&C::gathers>, kGathers},
-    {"bytes", "bytes_per_step", "MB", Unit::bytes, "Bytes of the gathered unit, padding included.",
+    {"bytes", "bytes_per_step", "MiB", Unit::bytes, "Bytes of the gathered unit, padding included.",
      bytes_of<&C::gather_bytes, &C::gathers>, kGathers},
     {"padding_bytes", "padding_bytes_per_step", "Padding", Unit::bytes, "The padding among them.",
      count_of<&C::gather_padding>, kGathers},
@@ -54,7 +54,7 @@ constexpr std::array<UnitFigure, 17> kFigures = {{
      time_of<&C::gather_exposed_ns>, kGathers},
     {"reductions", "reductions_per_step", "Reduces", Unit::count, "Reduce-scatters, all-reduces and reduces.",
      count_of<&C::reductions>, kReductions},
-    {"reduce_bytes", "reduce_bytes_per_step", "MB", Unit::bytes,
+    {"reduce_bytes", "reduce_bytes_per_step", "MiB", Unit::bytes,
      "Bytes of the whole gradient, padding included.", bytes_of<&C::reduce_bytes, &C::reductions>,
      kReductions},
     {"reduce_padding_bytes", "reduce_padding_bytes_per_step", "Padding", Unit::bytes,

@@ -156,7 +156,7 @@ Fields<AllocationDetail> allocation_fields() {
     using A = AllocationDetail;
     static constexpr Field<A> kFields[] = {
         {{"exact_bytes", "Bytes", Unit::count, "Its size.", in_table}, value_of<&A::bytes>},
-        {{"bytes", "MB", Unit::bytes, "Its size."}, value_of<&A::bytes>},
+        {{"bytes", "MiB", Unit::bytes, "Its size."}, value_of<&A::bytes>},
         {{"time_ns", "From", Unit::ns, "When it was allocated."}, value_of<&A::time>},
         {{"freed_ns", "", Unit::ns, "When it was freed; none: it was still allocated at the end.",
           in_programs},

@@ -33,7 +33,7 @@ PlacedRange* range_at(PlacedRanges& ranges, std::uint64_t address) {
 }
 
 std::string mb_and_bytes(std::int64_t bytes) {
-    return fmt::format("{} MB ({} bytes)", store::grouped(static_cast<double>(bytes) / (1 << 20), 2),
+    return fmt::format("{} MiB ({} bytes)", store::grouped(static_cast<double>(bytes) / (1 << 20), 2),
                        store::grouped(bytes));
 }
 

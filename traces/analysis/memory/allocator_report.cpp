@@ -161,7 +161,7 @@ class RankReport {
         std::int64_t limit = history_.limit;
         if (collects && limit == 0) limit = trace_.ranks[rank_.at()].device_memory;
         if (collects && limit <= 0) {
-            row.note = "the threshold is a share of the device's memory, which is unknown: use --limit MB";
+            row.note = "the threshold is a share of the device's memory, which is unknown: use --limit MiB";
         } else if (choice.settings.empty_cache && trace_.steps.empty()) {
             row.note = "the trace has no steps at whose end the cache could be emptied";
         } else {
@@ -274,10 +274,11 @@ class RankReport {
             const auto& found = *outcome++;
             if (!found || !selects(event.time)) continue;
             if (shown++ == kMostShown) break;
-            DeviceAccount account = device_account(
-                trace_, rank_,
-                fmt::format("failed: {} MB", store::grouped(static_cast<double>(event.bytes) / (1 << 20), 2)),
-                event.time);
+            DeviceAccount account =
+                device_account(trace_, rank_,
+                               fmt::format("failed: {} MiB",
+                                           store::grouped(static_cast<double>(event.bytes) / (1 << 20), 2)),
+                               event.time);
             account.allocated = found->state.allocated;
             account.cached = found->state.cached();
             if (choices_.limit == 0) {  // a given limit is not the device's

@@ -34,7 +34,7 @@ std::int64_t parse_mb(std::string_view item, std::string_view value) {
     const auto mb = schema::number_of<std::int64_t>(value);
     if (!mb || *mb <= kLeastMb || *mb > kMostMb)
         refuse_setting(item,
-                       fmt::format("the value must be a number of MB from {} to {}", kLeastMb + 1, kMostMb));
+                       fmt::format("the value must be a number of MiB from {} to {}", kLeastMb + 1, kMostMb));
     return *mb * kBytesOfMb;
 }
 
@@ -47,7 +47,7 @@ std::int64_t parse_divisions(std::string_view item, std::string_view value) {
     return *count;
 }
 
-// "[256:1,512:2,>:4]": the divisions from that number of MB on; the first entry also counts below it.
+// "[256:1,512:2,>:4]": the divisions from that number of MiB on; the first entry also counts below it.
 void parse_division_list(std::string_view item, std::string_view list, AllocatorSettings& settings) {
     std::optional<std::size_t> last;
     while (!list.empty()) {
@@ -55,7 +55,7 @@ void parse_division_list(std::string_view item, std::string_view list, Allocator
         const std::string_view entry = list.substr(0, comma);
         const std::size_t colon = entry.find(':');
         if (colon == std::string_view::npos)
-            refuse_setting(item, "an entry of the list must be MB:DIVISIONS");
+            refuse_setting(item, "an entry of the list must be MiB:DIVISIONS");
         const std::string_view key = entry.substr(0, colon);
         const std::int64_t count = parse_divisions(item, entry.substr(colon + 1));
         if (key == ">") {
@@ -64,7 +64,7 @@ void parse_division_list(std::string_view item, std::string_view list, Allocator
         } else {
             const auto mb = schema::number_of<std::uint64_t>(key);
             if (!mb || !std::has_single_bit(*mb) || *mb > 32768)
-                refuse_setting(item, "the MB of an entry must be a power of two up to 32768, or >");
+                refuse_setting(item, "the MiB of an entry must be a power of two up to 32768, or >");
             const auto place = static_cast<std::size_t>(std::countr_zero(*mb));
             if (last && place <= *last) refuse_setting(item, "the entries of the list must ascend");
             for (std::size_t i = last ? place : 0; i <= place; ++i) settings.divisions[i] = count;

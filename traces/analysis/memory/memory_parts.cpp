@@ -22,7 +22,7 @@ Fields<MemoryPart> memory_part_fields() {
     static constexpr Field<P> kFields[] = {
         {{"name", "", Unit::text, "The part.", everywhere, -1, false, false, true}, value_of<&P::name>},
         {{"bytes", "Bytes", Unit::count, "Its bytes at the peak."}, value_of<&P::bytes>},
-        {{"mb", "MB", Unit::bytes, "Its bytes at the peak.", in_table}, value_of<&P::bytes>},
+        {{"mb", "MiB", Unit::bytes, "Its bytes at the peak.", in_table}, value_of<&P::bytes>},
         {{"share", "Share", Unit::percent, "Its share of the peak.", in_table},
          [](const P& part) {
              return store::Cell(part.peak > 0
@@ -31,7 +31,7 @@ Fields<MemoryPart> memory_part_fields() {
          }},
         {{"predicted_bytes", "Predicted", Unit::count, "What the memory account predicts for it."},
          value_of<&P::predicted>},
-        {{"predicted_mb", "Predicted MB", Unit::bytes, "What the memory account predicts for it.", in_table},
+        {{"predicted_mb", "Predicted MiB", Unit::bytes, "What the memory account predicts for it.", in_table},
          value_of<&P::predicted>},
         {{"difference_bytes", "Difference", Unit::count, "Measured - predicted.", everywhere, -1, false,
           true},

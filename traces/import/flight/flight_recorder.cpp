@@ -148,7 +148,7 @@ Tensors tensors_of(const Value& sizes, const Value& types) {
     return result;
 }
 
-// Detects large lists or strings that many entries share, which no real dump does: 400 KB of entries that
+// Detects large lists or strings that many entries share, which no real dump does: 400 KiB of entries that
 // share the sizes of 4096 tensors would become gigabytes of rows. The limit is the memory of the tree.
 class Reading {
   public:

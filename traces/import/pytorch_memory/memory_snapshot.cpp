@@ -72,7 +72,7 @@ void tell_doubts(const SnapshotDevice& device, bool cut, store::EventSink& sink)
              "the snapshot has no history and shows one moment; record with "
              "torch.cuda.memory._record_memory_history()");
     } else if (!device.timed) {
-        tell(schema::Severity::information, "the snapshot has no times; each event is shown as 1 us");
+        tell(schema::Severity::information, "the snapshot has no times; each event is shown as 1 µs");
     }
     if (cut) {
         tell(

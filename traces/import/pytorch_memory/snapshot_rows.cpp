@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";  // PyTorch's annotation
 
 std::string in_words(std::int64_t bytes) {
-    return fmt::format("{:.2f} MB ({} bytes)", static_cast<double>(bytes) / (1 << 20), bytes);
+    return fmt::format("{:.2f} MiB ({} bytes)", static_cast<double>(bytes) / (1 << 20), bytes);
 }
 
 // The rows of one device, in the order of their times.

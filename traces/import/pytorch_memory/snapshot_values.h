@@ -63,7 +63,7 @@ struct SnapshotDevice {
 };
 
 // Whether a list of blocks or events is shared by several places, which no snapshot needs: 200,000 events
-// shared by 400 devices would be a file of 400 KB and 80 million rows.
+// shared by 400 devices would be a file of 400 KiB and 80 million rows.
 bool shares_rows(const Value& root);
 
 // The devices with any content, by number. Views and values belong to `root`'s tree.

@@ -246,9 +246,9 @@ int main(int argc, char** argv) {
         fmt::print("{} rows of each, best of {}, process CPU time, in {}\n", rows, kRounds, folder);
         fmt::print("a kernel row has {} columns, 26 of them with a value; its first 28 take {:.1f} bytes\n\n",
                    find_table("CUPTI_ACTIVITY_KIND_KERNEL")->columns.size(), kernels.bytes_28);
-        fmt::print("kernel rows             {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} us a row\n",
+        fmt::print("kernel rows             {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} µs a row\n",
                    rate(kernels.seconds), kernels.bytes, 1e6 * kernels.finalize_seconds / count);
-        fmt::print("range rows              {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} us a row\n",
+        fmt::print("range rows              {:6.2f} M/s  {:5.1f} bytes a row  finalize {:.2f} µs a row\n",
                    rate(ranges.seconds), ranges.bytes, 1e6 * ranges.finalize_seconds / count);
         const double write = plain_write(path, rows, static_cast<std::size_t>(kernels.bytes));
         fmt::print("\nfor comparison, with kernel rows\n");

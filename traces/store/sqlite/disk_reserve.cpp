@@ -9,7 +9,7 @@ namespace shardscope::traces::store {
 
 namespace {
 
-constexpr off_t kRoom = 64 << 10;  // room for some pages of a journal, 16 KB each with its frame
+constexpr off_t kRoom = 64 << 10;  // room for some pages of a journal, 16 KiB each with its frame
 
 }  // namespace
 

@@ -154,7 +154,8 @@ void percentile_final(sqlite3_context* context) {
 }  // namespace
 
 std::string pretty_time(double ns) {
-    constexpr std::array<std::pair<double, const char*>, 3> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}}};
+    constexpr std::array<std::pair<double, const char*>, 3> kUnits = {
+        {{1e9, "s"}, {1e6, "ms"}, {1e3, "\u00b5s"}}};
     for (const auto& [size, unit] : kUnits) {
         if (std::abs(ns) >= size) return fmt::format("{:.3f} {}", ns / size, unit);
     }

@@ -63,7 +63,7 @@ MpiJob::~MpiJob() {
 
 std::string MpiJob::broadcast(const std::string& from_rank_0) {
     std::uint64_t size = from_rank_0.size();
-    if (size > INT_MAX) throw std::logic_error("a text of more than 2 GB is broadcast");
+    if (size > INT_MAX) throw std::logic_error("a text of more than 2 GiB is broadcast");
     check(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD), "MPI_Bcast");
     std::string text = from_rank_0;
     text.resize(size);

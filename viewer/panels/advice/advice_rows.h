@@ -13,7 +13,7 @@
 
 namespace shardscope::viewer::panels {
 
-// "1.23 ms a step", "12.34 %", "108.1 MB", "3".
+// "1.23 ms a step", "12.34 %", "108.1 MiB", "3".
 std::string figure_text(const traces::analysis::AdviceFigure& figure);
 
 // Indices of the findings: serious first, else in the report's order.

@@ -77,8 +77,11 @@ std::shared_ptr<const tables::CellTable> operation_table(const traces::analysis:
     };
     if (stepped) {
         looks.push_back({.key = "count_per_step", .priority = 5, .title = "Count", .unit = "per step"});
-        looks.push_back(
-            {.key = "bytes_per_step", .priority = 5, .id = "mb_per_step", .title = "MB", .unit = "per step"});
+        looks.push_back({.key = "bytes_per_step",
+                         .priority = 5,
+                         .id = "mb_per_step",
+                         .title = "MiB",
+                         .unit = "per step"});
         looks.push_back({.key = "us_per_step",
                          .width = 6.5F,
                          .priority = 5,
@@ -177,7 +180,7 @@ std::shared_ptr<const tables::CellTable> slowest_table(const traces::analysis::D
         tables::text_column("collective", "Collective", 11),
         tables::text_column("group", "Group", 6, 5),
         tables::number_column("start_ms", "Start", "ms", 7, 9),
-        tables::number_column("mb", "Full buffer", "MB", 7, 7),
+        tables::number_column("mb", "Full buffer", "MiB", 7, 7),
         tables::number_column("ranks", "Ranks", "", 4.5F, 4),
         tables::number_column("transfer_us", "Transfer", tables::kMicro, 7, 8, theme::transfer_color(),
                               kTransferHelp),
@@ -250,7 +253,7 @@ std::string size_class_text(std::size_t index) {
     constexpr std::size_t kBounds = std::size(traces::analysis::kSizeClasses);
     const auto bound = [](std::size_t i) {
         const std::int64_t bytes = traces::analysis::kSizeClasses[i];
-        return bytes >= 1 << 20 ? fmt::format("{} MB", bytes >> 20) : fmt::format("{} KB", bytes >> 10);
+        return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
     };
     if (index > kBounds) return "unknown";
     if (index == 0) return "below " + bound(0);
@@ -328,7 +331,7 @@ CollectiveTable::CollectiveTable(std::shared_ptr<const std::vector<traces::analy
     number(tables::number_column("ranks", "Ranks", "", 4, 3), 0,
            [](const CollectiveTimes& c) { return static_cast<double>(c.ranks); });
     if (sized)
-        number(tables::number_column("mb", "Full buffer", "MB", 7, 8), 2, [](const CollectiveTimes& c) {
+        number(tables::number_column("mb", "Full buffer", "MiB", 7, 8), 2, [](const CollectiveTimes& c) {
             return c.bytes > 0 ? static_cast<double>(c.bytes) / (1 << 20) : tables::kNoNumber;
         });
     number(tables::number_column("transfer_us", "Transfer", tables::kMicro, 6.5F, 9, theme::transfer_color(),

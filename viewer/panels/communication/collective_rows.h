@@ -1,5 +1,5 @@
 // What the Collectives and Distributed panels show of traces/analysis: tables, and collectives counted by
-// size. No drawing; any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes per second.
+// size. No drawing; any thread. Times in microseconds, GB/s = 10^9 bytes per second.
 #pragma once
 
 #include <array>
@@ -58,12 +58,12 @@ struct SizeHistogram {
     std::int64_t most = 0;              // the highest count of a class, all operations together
 };
 SizeHistogram size_histogram(const traces::analysis::DistributedReport& report);
-std::string size_class_text(std::size_t index);  // "64 KB - 1 MB", "size unknown"
+std::string size_class_text(std::size_t index);  // "64 KiB - 1 MiB", "size unknown"
 
 theme::Color operation_color(traces::schema::Operation operation);
 
 // --- The table of all collectives, one row each (traces/analysis/communication/collectives.h). No drawing;
-// any thread. Times in microseconds, MB = 2^20 bytes, GB/s = 10^9 bytes per second.
+// any thread. Times in microseconds, GB/s = 10^9 bytes per second.
 
 class CollectiveTable final : public tables::LazyTable {
   public:

@@ -139,7 +139,7 @@ class CollectivesPanel final : public model::Panel {
             labels.push_back({draw::spaced(traces::schema::name(o.operation)), operation_color(o.operation)});
         legend(labels);
         ImGui::Dummy({0, font * 0.2F});
-        const float label = ImGui::CalcTextSize("16 MB - 256 MB").x + font * 0.8F;
+        const float label = ImGui::CalcTextSize("16 MiB - 256 MiB").x + font * 0.8F;
         const float value = ImGui::CalcTextSize("999,999").x + font * 0.4F;
         const float width = std::max(font * 2, ImGui::GetContentRegionAvail().x - label - value);
         for (std::size_t size = 0; size < kHistogramClasses; ++size) {

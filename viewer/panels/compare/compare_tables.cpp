@@ -197,7 +197,7 @@ PartsModel::PartsModel(std::shared_ptr<const PartsComparison> comparison, const 
                                            5, 8, 0, "How often"),
                      r, RunColumns::kWholeOrTwo, value(&PartFigures::times, 1));
         if (by == CompareBy::collective || by == CompareBy::unit)
-            figures_.add(tables::number_column("run" + n + "_mb", "Data " + n, "MB" + of, 6, 9, 0,
+            figures_.add(tables::number_column("run" + n + "_mb", "Data " + n, "MiB" + of, 6, 9, 0,
                                                "Bytes of full buffers"),
                          r, 2, value(&PartFigures::bytes, kMegabyte));
         figures_.add(tables::number_column("run" + n + "_spread_us", "Spread " + n, "\u00b5s", 5.6F, 2, 0,
@@ -301,7 +301,7 @@ MemoryModel::MemoryModel(const std::vector<RunHead>& runs,
                          const std::vector<const traces::analysis::RankMemory*>& ranks, MemoryBy by) {
     columns_.push_back({"name", "At the peak", "", tables::TableColumn::Kind::text, 0, 99, 0, ""});
     figures_.compare(runs, {.key = "mb",
-                            .unit = "MB",
+                            .unit = "MiB",
                             .meaning = "the rank with the largest peak",
                             .more = "has allocated",
                             .change_meaning = "The difference in percent of run 1",

@@ -92,7 +92,7 @@ struct PartWords {
 };
 const PartWords& words_of(traces::analysis::CompareBy by);
 
-// Times in us, data in MB (2^20 bytes), averaged over the ranks; per step, or over all kept steps.
+// Times in us, data in MiB, averaged over the ranks; per step, or over all kept steps.
 class PartsModel final : public tables::TableModel {
   public:
     PartsModel(std::shared_ptr<const traces::analysis::PartsComparison> comparison,
@@ -135,7 +135,7 @@ enum class MemoryBy { category, unit, module, buffer };
 // The rank with the largest peak; nullptr if no rank has one.
 const traces::analysis::RankMemory* largest_rank(const traces::analysis::MemoryReport& report);
 
-// Sizes in MB (2^20 bytes). The first row is the peak itself; the others sum to it.
+// Sizes in MiB. The first row is the peak itself; the others sum to it.
 class MemoryModel final : public tables::TableModel {
   public:
     // One rank for each run; nullptr: the run recorded no allocations.

@@ -34,7 +34,7 @@ tables::TableColumn name_column(std::string id, std::string title) {
 }
 tables::TableColumn mb_column(std::string id, std::string title, int priority = 10) {
     return {
-        .id = std::move(id), .title = std::move(title), .unit = "MB", .width = 5.5F, .priority = priority};
+        .id = std::move(id), .title = std::move(title), .unit = "MiB", .width = 5.5F, .priority = priority};
 }
 tables::TableColumn bytes_column(std::string id, std::string title, int priority = 8) {
     return {
@@ -259,7 +259,7 @@ ModelPtr pool_table(const traces::analysis::RankExplanation& rank) {
         name_column("figure", "Figure"), tables::number_column("value", "Value", "", 8),
         tables::text_column("unit", "Unit", 6, 9)});
     const auto mb = [&](std::string_view name, std::int64_t bytes) {
-        table->add({tables::text_cell(name), tables::mb_cell(bytes), tables::text_cell("MB")});
+        table->add({tables::text_cell(name), tables::mb_cell(bytes), tables::text_cell("MiB")});
     };
     const auto count = [&](std::string_view name, std::int64_t n) {
         table->add({tables::text_cell(name), tables::count_cell(n), tables::text_cell("times")});

@@ -1,4 +1,4 @@
-// The rows of the Memory panel's tables, from the results of traces/analysis. Sizes in MB of 2^20 bytes. No
+// The rows of the Memory panel's tables, from the results of traces/analysis. Sizes in MiB. No
 // Dear ImGui; any thread.
 #pragma once
 
@@ -38,7 +38,7 @@ ModelPtr compared_categories(const traces::analysis::RankMemory& here,
 ModelPtr compared_holders(const traces::analysis::RankMemory& here, const traces::analysis::RankMemory& there,
                           HolderKind kind);
 
-// "The peak was reached by allocating 4.00 MB (qkv.weight) for blocks.3, in the backward of step 2."; empty
+// "The peak was reached by allocating 4.00 MiB (qkv.weight) for blocks.3, in the backward of step 2."; empty
 // if the trace does not contain it.
 std::string moment_sentence(const traces::analysis::RankExplanation& rank);
 

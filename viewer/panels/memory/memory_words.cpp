@@ -27,7 +27,7 @@ std::string prediction(const traces::store::Trace& trace, const RankMemory& memo
     const auto compared = [&](std::int64_t predicted) {
         const std::int64_t off = memory.peak_bytes - predicted;
         if (off == 0) return std::string("exact");
-        const bool shows = std::abs(off) >= (1 << 20) / 100;  // visible in MB with two decimals
+        const bool shows = std::abs(off) >= (1 << 20) / 100;  // visible in MiB with two decimals
         return "off by " + (shows ? draw::format_mb(off) : draw::format_count(off) + " bytes");
     };
     const std::string whole = draw::format_mb(memory.predicted_peak_bytes);

@@ -12,8 +12,8 @@ namespace shardscope::viewer::panels {
 // "in step 2, 12.3 ms after its start", or "at 1.2 s" outside every step.
 std::string moment(const traces::store::Trace& trace, traces::store::RankIndex rank, std::int64_t time);
 
-// "Predicted 85.98 MB, exact (where)."; for a run of ours without one, that none is stored; empty for foreign
-// traces.
+// "Predicted 85.98 MiB, exact (where)."; for a run of ours without one, that none is stored; empty for
+// foreign traces.
 std::string prediction(const traces::store::Trace& trace, const traces::analysis::RankMemory& memory);
 
 // What was reserved, pinned and allocated on the host, two blanks before each sentence; empty: not recorded.

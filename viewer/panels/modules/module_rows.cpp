@@ -147,16 +147,16 @@ void ModulesModel::add_columns() {
     add(tables::number_column("parameters", "Parameters", "", 6.6F, 5, 0,
                               "Elements, modules inside included"),
         0, [=](Node node) { return or_none(node.parameters != 0, count(node.parameters)); });
-    add(tables::number_column("gathered_mb", "Gathered", "MB", 5.4F, 7, communication,
+    add(tables::number_column("gathered_mb", "Gathered", "MiB", 5.4F, 7, communication,
                               "All-gathers of the unit that it wraps"),
         2, [](Node node) { return megabytes(node.gathered_bytes); });
-    add(tables::number_column("reduced_mb", "Reduced", "MB", 5.4F, 2, communication,
+    add(tables::number_column("reduced_mb", "Reduced", "MiB", 5.4F, 2, communication,
                               "Reductions of the unit that it wraps"),
         2, [](Node node) { return megabytes(node.reduced_bytes); });
     add(tables::number_column("unshard_wait_us", "Unshard wait", tables::kMicro, 7, 1, 0,
                               "Host time in its rate limiter and unshard waits"),
         0, [=](Node node) { return or_none(node.unshard_wait_us > 0, node.unshard_wait_us); });
-    add(tables::number_column("peak_mb", "Peak", "MB", 5.4F, 11, memory,
+    add(tables::number_column("peak_mb", "Peak", "MiB", 5.4F, 11, memory,
                               "Largest allocated device memory while a call is open"),
         2, [](Node node) { return megabytes(node.peak_bytes); });
 }

@@ -16,7 +16,7 @@ namespace shardscope::viewer::panels {
 // The share of the node's device time spent in its backward, in percent; 0 if it has no device time.
 double backward_percent(const traces::analysis::ModuleNode& node);
 
-// The tree of one rank. Times in us, sizes in MB (2^20 bytes).
+// The tree of one rank. Times in us, sizes in MiB.
 class ModulesModel final : public tables::TreeModel {
   public:
     // `rank` points into `view`, which the model keeps alive.

@@ -140,12 +140,12 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     const PlanPart& head = parts.front();
     draw::heading("Memory by formula, beside the simulated peak");
     ImGui::PushTextWrapPos(0);
-    draw::text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}; MB = 2^20 bytes",
+    draw::text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}",
                                draw::format_count(head.parameters), draw::format_count(head.devices),
                                head.devices == 1 ? "" : "s", head.stage,
                                head.offloaded ? ", offloaded to the host" : ""));
     ImGui::PopTextWrapPos();
-    constexpr std::array<const char*, 7> kTitles = {"MB",      "stage 0", "stage 1",  "stage 2",
+    constexpr std::array<const char*, 7> kTitles = {"MiB",     "stage 0", "stage 1",  "stage 2",
                                                     "stage 3", "formula", "simulated"};
     if (!ImGui::BeginTable("anatomy", static_cast<int>(kTitles.size()),
                            ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_RowBg))

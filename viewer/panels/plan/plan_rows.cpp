@@ -147,9 +147,9 @@ std::vector<tables::TableColumn> figure_columns(const PlanList& list) {
     constexpr auto kText = tables::TableColumn::Kind::text;
     std::vector<tables::TableColumn> columns = {
         tables::text_column("fits", "Fits", 4.4F, 20),
-        tables::number_column("peak_mb", "Peak", "MB", 5.2F, 30, 0,
-                              "allocated device memory at its peak, of each rank (MB = 2^20 bytes)"),
-        tables::number_column("reserved_mb", "Reserved", "MB", 5.2F, 18, 0,
+        tables::number_column("peak_mb", "Peak", "MiB", 5.2F, 30, 0,
+                              "allocated device memory at its peak, of each rank"),
+        tables::number_column("reserved_mb", "Reserved", "MiB", 5.2F, 18, 0,
                               "the most that a rank's caching allocator held: what has to fit"),
         tables::number_column("step_ms", "Step", "ms", 5, 29, 0,
                               "mean step of the simulated run, warm-up included"),

@@ -24,7 +24,7 @@ struct UnitEnding {
 constexpr std::array kEndings = {
     UnitEnding{"_ns", "ns"},       UnitEnding{"_us", "\u00b5s"}, UnitEnding{"_ms", "ms"},
     UnitEnding{"_s", "s"},         UnitEnding{"_percent", "%"},  UnitEnding{"percent", "%"},
-    UnitEnding{"_bytes", "bytes"}, UnitEnding{"bytes", "bytes"}, UnitEnding{"_mb", "MB"},
+    UnitEnding{"_bytes", "bytes"}, UnitEnding{"bytes", "bytes"}, UnitEnding{"_mb", "MiB"},
     UnitEnding{"_gbps", "GB/s"},   UnitEnding{"_mib", "MiB"},
 };
 
@@ -342,7 +342,7 @@ std::vector<PlotColumn> fold_plot(std::span<const PlotPoint> points, const PlotR
 
 draw::AxisUnit axis_unit_of(const std::string& unit) {
     if (unit == "ns" || unit == "\u00b5s" || unit == "ms" || unit == "s") return draw::AxisUnit::nanoseconds;
-    if (unit == "bytes" || unit == "MB" || unit == "MiB") return draw::AxisUnit::bytes;
+    if (unit == "bytes" || unit == "MiB") return draw::AxisUnit::bytes;
     return unit == "%" ? draw::AxisUnit::percent : draw::AxisUnit::count;
 }
 
@@ -350,7 +350,7 @@ double axis_factor_of(const std::string& unit) {
     if (unit == "\u00b5s") return 1e3;
     if (unit == "ms") return 1e6;
     if (unit == "s") return 1e9;
-    return unit == "MB" || unit == "MiB" ? 1048576.0 : 1.0;
+    return unit == "MiB" ? 1048576.0 : 1.0;
 }
 
 }  // namespace shardscope::viewer::panels

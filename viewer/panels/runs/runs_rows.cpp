@@ -124,7 +124,7 @@ std::shared_ptr<const tables::TableModel> runs_table(const std::vector<RunFacts>
             "device_busy_percent", "Device busy", "%", 6, 7, 0,
             "of the steps' time (of the whole trace where it names none): at least one kernel, copy or "
             "collective ran"),
-        tables::number_column("peak_mb", "Peak memory", "MB", 6.5F, 9, 0,
+        tables::number_column("peak_mb", "Peak memory", "MiB", 6.5F, 9, 0,
                               "allocated device memory of the fullest rank"),
         tables::number_column("faults", "Faults", "", 4, 9, 0, "found by check; 0: the trace is whole"),
         tables::number_column("dropped", "Dropped", "events", 5, 5),
@@ -224,7 +224,7 @@ std::shared_ptr<const tables::TableModel> devices_table(const traces::store::Tra
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         tables::number_column("rank", "Rank", "", 4), tables::text_column("host", "Host", 10, 8),
         tables::text_column("device", "Device", 0, 9),
-        tables::number_column("device_memory_mb", "Device memory", "MB", 8, 6),
+        tables::number_column("device_memory_mb", "Device memory", "MiB", 8, 6),
         tables::number_column("process", "Process", "id", 6, 5)});
     const auto told = [](const std::string& text) {
         return tables::text_cell(text.empty() ? "unknown" : text);

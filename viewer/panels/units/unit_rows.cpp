@@ -58,7 +58,7 @@ std::vector<tables::TableColumn> unit_columns() {
     return {
         {"unit", "Unit and phase", "", Kind::text, 11, 10, 0, {}},
         {"gathers", "Gathers", "", Kind::number, 4.5F, 7, 0, "All-gathers of the unit."},
-        {"gathered_mb", "Gathered", "MB", Kind::number, 5.5F, 6, 0,
+        {"gathered_mb", "Gathered", "MiB", Kind::number, 5.5F, 6, 0,
          "Bytes of the gathered unit, padding included."},
         {"gather_us", "Gather", tables::kMicro, Kind::number, 6, 10, gather,
          "Time of the gathers on the device, waiting for other ranks included."},
@@ -69,7 +69,7 @@ std::vector<tables::TableColumn> unit_columns() {
         {"exposed_us", "Exposed", tables::kMicro, Kind::number, 6, 10, theme::exposed_color(),
          "Time of gathers and reductions outside compute kernels."},
         {"reductions", "Reduces", "", Kind::number, 4.5F, 7, 0, "Reduce-scatters, all-reduces and reduces."},
-        {"reduced_mb", "Reduced", "MB", Kind::number, 5.5F, 6, 0,
+        {"reduced_mb", "Reduced", "MiB", Kind::number, 5.5F, 6, 0,
          "Bytes of the whole gradient, padding included."},
         {"reduce_us", "Reduce", tables::kMicro, Kind::number, 6, 8, reduce,
          "Time of the reductions on the device."},
@@ -136,8 +136,8 @@ std::shared_ptr<const tables::CellTable> unit_rank_table(const traces::analysis:
          theme::shard_color(traces::analysis::ShardState::reducing),
          {}},
         {"exposed_us", "Exposed", tables::kMicro, Kind::number, 7, 9, theme::exposed_color(), {}},
-        {"shard_mb", "Shards", "MB", Kind::number, 6, 6, 0, "Parameters that the rank stores."},
-        {"peak_mb", "Peak", "MB", Kind::number, 6.5F, 6, 0, "Largest allocated device memory."},
+        {"shard_mb", "Shards", "MiB", Kind::number, 6, 6, 0, "Parameters that the rank stores."},
+        {"peak_mb", "Peak", "MiB", Kind::number, 6.5F, 6, 0, "Largest allocated device memory."},
         {"busy_us", "Busy", tables::kMicro, Kind::number, 7, 6, theme::accent(),
          "Time with any event on the device."},
     };
