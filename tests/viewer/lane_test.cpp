@@ -1,6 +1,5 @@
 // Lanes with any kind of events: sums, searches and folding agree with a plain reference at every zoom, and
 // odd input (no length, an end before the start, overlaps, long times, nothing) does no harm.
-#include "viewer/timeline/lane.h"
 
 #include <algorithm>
 #include <random>

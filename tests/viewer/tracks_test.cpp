@@ -15,7 +15,7 @@
 #include "viewer/model/rank_steps.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/rows.h"
-#include "viewer/timeline/thread_titles.h"
+#include "traces/lanes/thread_titles.h"
 
 namespace shardscope::viewer::timeline {
 namespace TEST_FILE {

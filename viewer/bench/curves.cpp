@@ -72,7 +72,7 @@ void measure_curves(std::size_t count) {
         const double indexed = time_of(
             from, to, 9, [&](std::int64_t a, std::int64_t b) { (void)fold_curve(curve, a, b, kColumns); });
         const double counted = time_of(from, to, 9, [&](std::int64_t a, std::int64_t b) {
-            (void)fold_counter(counter, model::TimeView{a, b, kColumns}, kColumns);
+            (void)timeline::fold_counter(counter, model::TimeView{a, b, kColumns}, kColumns);
         });
         const double plain = time_of(from, to, 1, [&](std::int64_t a, std::int64_t b) {
             (void)draw::fold_curve(curve.points, a, b, kColumns);

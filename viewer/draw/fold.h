@@ -9,9 +9,12 @@
 
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_curves.h"
-#include "viewer/draw/curve_index.h"
+#include "traces/lanes/curve_index.h"
 
 namespace shardscope::viewer::draw {
+
+using traces::lanes::CurveIndex;
+using traces::lanes::Extremes;
 
 // One pixel column: the curve's lowest and highest total within it, each with its split by category.
 struct FoldedColumn {

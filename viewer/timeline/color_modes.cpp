@@ -14,24 +14,6 @@ namespace {
 
 constexpr std::size_t kInLegend = 24;
 
-std::string_view kind_name(Paint paint) {
-    if (paint < kFirstRangePaint) return traces::store::kDeviceKindNames[paint];
-    if (paint < kRuntimePaint)
-        return traces::store::kRangeKindNames[static_cast<std::size_t>(paint - kFirstRangePaint)];
-    switch (paint) {
-        case kRuntimePaint:
-            return "runtime call";
-        case kWaitPaint:
-            return "waiting";
-        case kMarkPaint:
-            return "mark";
-        case kArrivalPaint:
-            return "ranks arrive";
-        default:
-            return "transfer";
-    }
-}
-
 // The hue of each name, module or unit.
 class Naming {
   public:
@@ -86,7 +68,7 @@ std::vector<PaintName> kinds_of(const Tracks& tracks) {
     }
     std::vector<PaintName> legend;
     for (Paint paint = 0; paint < kKindPaints; ++paint) {
-        if (seen[paint]) legend.push_back({paint, std::string(kind_name(paint)), times[paint]});
+        if (seen[paint]) legend.push_back({paint, std::string(paint_name(paint)), times[paint]});
     }
     return legend;
 }

@@ -10,7 +10,6 @@
 
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
-#include "viewer/timeline/lane.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "traces/store/columns/event_columns.h"
+#include "traces/store/columns/names.h"
 #include "traces/store/grouped.h"
 #include "viewer/draw/format.h"
 #include "viewer/model/rank_steps.h"
@@ -136,22 +137,6 @@ std::string name_in(const traces::store::Trace& trace, const Columns& columns, s
     return row < 0 ? std::string() : std::string(trace.strings[columns.name[static_cast<std::size_t>(row)]]);
 }
 
-// ENUM_CUPTI_SYNC_TYPE.
-std::string_view wait_text(std::uint8_t type) {
-    switch (type) {
-        case traces::schema::kSyncEvent:
-            return "Wait for an event";
-        case traces::schema::kSyncStreamWait:
-            return "Stream waits for an event";
-        case traces::schema::kSyncStream:
-            return "Wait for a stream";
-        case traces::schema::kSyncContext:
-            return "Wait for the device";
-        default:
-            return "Synchronization";
-    }
-}
-
 // The innermost module around a range.
 int module_around(const traces::store::Trace& trace, std::int32_t range) {
     for (; range >= 0; range = trace.ranges.parent[static_cast<std::size_t>(range)]) {
@@ -182,7 +167,8 @@ EventDetails describe(const traces::store::Trace& trace, model::SelectedEvent ev
     const std::int64_t ns = time.end - time.start;
     const traces::store::RankIndex rank = rank_of(trace, event);
     const std::int32_t launch = device ? d.launch[i] : -1;
-    out.title = wait ? wait_text(trace.synchronizations.type[i]) : trace.strings[name_id_of(trace, event)];
+    out.title = wait ? traces::store::wait_name(trace.synchronizations.type[i])
+                     : trace.strings[name_id_of(trace, event)];
     DetailList rows(out.rows);
     rows.put("kind", std::string(kind_text(trace, event)));
     rows.put(mark ? "time" : "start", instant_text(time.start));
@@ -240,7 +226,7 @@ std::string bar_label(const traces::store::Trace& trace, model::SelectedEvent ev
             return std::string(text);
         }
         case model::EventKind::wait:
-            return std::string(wait_text(trace.synchronizations.type[i]));
+            return std::string(traces::store::wait_name(trace.synchronizations.type[i]));
         case model::EventKind::runtime:
         case model::EventKind::mark:
         case model::EventKind::none:

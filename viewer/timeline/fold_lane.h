@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "viewer/model/time_view.h"
-#include "viewer/timeline/lane.h"
+#include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {
 

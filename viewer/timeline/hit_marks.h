@@ -10,7 +10,6 @@
 
 #include "traces/store/columns/event_columns.h"
 #include "viewer/model/time_view.h"
-#include "viewer/timeline/lane.h"
 #include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {

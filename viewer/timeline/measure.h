@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "viewer/timeline/lane.h"
+#include "viewer/timeline/tracks.h"
 
 namespace shardscope::viewer::timeline {
 

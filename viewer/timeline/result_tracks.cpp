@@ -1,6 +1,7 @@
 // See tracks.h.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -51,6 +52,14 @@ std::vector<Track> result_tracks(const traces::store::Trace& trace, const model:
         if (shown < spans.size()) track.label += fmt::format(", {} of {} rows", shown, spans.size());
         for (Lane& lane : track.lanes) lane.finish();
     }
+    return tracks;
+}
+
+Tracks make_tracks(const traces::store::Trace& trace, const model::ResultRows* result) {
+    Tracks tracks = traces::lanes::make_tracks(trace);
+    if (result == nullptr) return tracks;
+    for (Track& track : result_tracks(trace, *result)) tracks.tracks.push_back(std::move(track));
+    tracks.result = result->number;
     return tracks;
 }
 

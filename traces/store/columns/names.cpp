@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 
+#include "traces/schema/enums.h"
 #include "traces/schema/text.h"
 #include "traces/store/columns/nvtx_names.h"
 
@@ -77,6 +78,21 @@ std::string_view memcpy_name(int copy_kind) {
         "Memcpy PtoP", "Memcpy UVM HtoD", "Memcpy UVM DtoH", "Memcpy UVM DtoD"};
     const auto index = static_cast<std::size_t>(copy_kind);
     return copy_kind >= 0 && index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+std::string_view wait_name(int type) {
+    switch (type) {
+        case schema::kSyncEvent:
+            return "Wait for an event";
+        case schema::kSyncStreamWait:
+            return "Stream waits for an event";
+        case schema::kSyncStream:
+            return "Wait for a stream";
+        case schema::kSyncContext:
+            return "Wait for the device";
+        default:
+            return "Synchronization";
+    }
 }
 
 }  // namespace shardscope::traces::store

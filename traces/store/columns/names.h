@@ -49,4 +49,7 @@ std::optional<std::int64_t> profiler_step(std::string_view text);
 // "Memcpy HtoD" and the like, by ENUM_CUDA_MEMCPY_OPER.
 std::string_view memcpy_name(int copy_kind);
 
+// What waits for what, by ENUM_CUPTI_SYNC_TYPE.
+std::string_view wait_name(int type);
+
 }  // namespace shardscope::traces::store

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardscope::viewer::draw {
+namespace shardscope::traces::lanes {
 
 // The positions of the first lowest and the first highest of some points.
 template <class Number>
@@ -143,4 +143,4 @@ void walk_columns(const CurveIndex<Number>& index, std::int64_t from, std::int64
     }
 }
 
-}  // namespace shardscope::viewer::draw
+}  // namespace shardscope::traces::lanes

@@ -1,5 +1,5 @@
 // See tracks.h.
-#include "viewer/timeline/tracks.h"
+#include "traces/lanes/tracks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,12 +12,11 @@
 
 #include <fmt/core.h>
 
+#include "traces/lanes/lane.h"
+#include "traces/lanes/thread_titles.h"
 #include "traces/schema/sort_rows.h"
-#include "viewer/model/result_rows.h"
-#include "viewer/timeline/lane.h"
-#include "viewer/timeline/thread_titles.h"
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::traces::lanes {
 namespace {
 
 // --- The lane in its track for each event, determined before the lanes are filled, so that their memory can
@@ -56,15 +55,15 @@ std::int64_t row(std::size_t i) {
 }
 
 // The device kind with the most time in a stream.
-traces::store::DeviceKind work_of(const Track& track) {
+store::DeviceKind work_of(const Track& track) {
     PaintTimes times{};
     for (const Lane& lane : track.lanes) lane.paints().add_times(lane, 0, lane.size(), times);
-    const auto most = std::max_element(times.begin(), times.begin() + traces::store::kDeviceKinds);
-    return static_cast<traces::store::DeviceKind>(most - times.begin());
+    const auto most = std::max_element(times.begin(), times.begin() + store::kDeviceKinds);
+    return static_cast<store::DeviceKind>(most - times.begin());
 }
 
-std::vector<Track> stream_tracks(const traces::store::Trace& trace) {
-    const traces::store::DeviceEvents& device = trace.device;
+std::vector<Track> stream_tracks(const store::Trace& trace) {
+    const store::DeviceEvents& device = trace.device;
     std::vector<LanePlan> plans(trace.streams.size());
     std::vector<std::uint32_t> lane_of(device.size());
     for (std::size_t i = 0; i < device.size(); ++i) {
@@ -73,17 +72,17 @@ std::vector<Track> stream_tracks(const traces::store::Trace& trace) {
     }
     std::vector<Track> tracks(trace.streams.size());
     for (std::size_t s = 0; s < tracks.size(); ++s) {
-        const traces::store::DeviceStream& stream = trace.streams[s];
+        const store::DeviceStream& stream = trace.streams[s];
         tracks[s].kind = Track::Kind::stream;
         tracks[s].rank = stream.rank;
-        tracks[s].stream = traces::store::StreamIndex(s);
+        tracks[s].stream = store::StreamIndex(s);
         tracks[s].label = stream.name.empty() ? fmt::format("stream {}", stream.id) : stream.name;
         tracks[s].lanes = plans[s].empty_lanes();
     }
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.stream[i] >= tracks.size()) continue;
         tracks[device.stream[i]].lanes[lane_of[i]].add(
-            device.start[i], device.end[i], {model::EventKind::device, row(i)}, paint_of(device.kind[i]));
+            device.start[i], device.end[i], {store::EventKind::device, row(i)}, paint_of(device.kind[i]));
     }
     return tracks;
 }
@@ -91,8 +90,8 @@ std::vector<Track> stream_tracks(const traces::store::Trace& trace) {
 // Visits ranges and calls of all threads by start; of a range and a call that start together, the range comes
 // first, because it encloses the call.
 template <typename OnRange, typename OnCall>
-void in_order(const traces::store::HostRanges& ranges, const traces::store::RuntimeCalls& calls,
-              OnRange on_range, OnCall on_call) {
+void in_order(const store::HostRanges& ranges, const store::RuntimeCalls& calls, OnRange on_range,
+              OnCall on_call) {
     std::size_t r = 0, c = 0;
     while (r < ranges.size() || c < calls.size()) {
         if (c == calls.size() || (r < ranges.size() && ranges.start[r] <= calls.start[c])) {
@@ -103,9 +102,9 @@ void in_order(const traces::store::HostRanges& ranges, const traces::store::Runt
     }
 }
 
-std::vector<Track> thread_tracks(const traces::store::Trace& trace, const std::vector<std::string>& titles) {
-    const traces::store::HostRanges& ranges = trace.ranges;
-    const traces::store::RuntimeCalls& calls = trace.runtime;
+std::vector<Track> thread_tracks(const store::Trace& trace, const std::vector<std::string>& titles) {
+    const store::HostRanges& ranges = trace.ranges;
+    const store::RuntimeCalls& calls = trace.runtime;
     std::vector<LanePlan> plans(trace.threads.size());
     std::vector<std::uint32_t> lane_of(ranges.size()), lane_of_call(calls.size());
     const auto below = [&](std::int32_t range) {  // the first lane under a range
@@ -125,7 +124,7 @@ std::vector<Track> thread_tracks(const traces::store::Trace& trace, const std::v
         });
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t t = 0; t < tracks.size(); ++t) {
-        const traces::store::HostThread& thread = trace.threads[t];
+        const store::HostThread& thread = trace.threads[t];
         tracks[t].kind = Track::Kind::thread;
         tracks[t].rank = thread.rank;
         tracks[t].thread = static_cast<int>(t);
@@ -137,46 +136,45 @@ std::vector<Track> thread_tracks(const traces::store::Trace& trace, const std::v
         [&](std::size_t r) {
             if (ranges.thread[r] >= tracks.size()) return;
             tracks[ranges.thread[r]].lanes[lane_of[r]].add(
-                ranges.start[r], ranges.end[r], {model::EventKind::range, row(r)}, paint_of(ranges.kind[r]));
+                ranges.start[r], ranges.end[r], {store::EventKind::range, row(r)}, paint_of(ranges.kind[r]));
         },
         [&](std::size_t c) {
             if (calls.thread[c] >= tracks.size()) return;
             tracks[calls.thread[c]].lanes[lane_of_call[c]].add(
-                calls.start[c], calls.end[c], {model::EventKind::runtime, row(c)}, kRuntimePaint);
+                calls.start[c], calls.end[c], {store::EventKind::runtime, row(c)}, kRuntimePaint);
         });
     return tracks;
 }
 
-void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, model::SelectedEvent event,
-                  Paint paint) {
+void add_to_lanes(Track& track, std::int64_t start, std::int64_t end, store::EventRef event, Paint paint) {
     for (Lane& lane : track.lanes) {
         if (lane.add(start, end, event, paint)) return;
     }
     track.lanes.emplace_back().add(start, end, event, paint);
 }
 
-std::vector<Track> wait_tracks(const traces::store::Trace& trace) {
-    const traces::store::Synchronizations& waits = trace.synchronizations;
+std::vector<Track> wait_tracks(const store::Trace& trace) {
+    const store::Synchronizations& waits = trace.synchronizations;
     std::vector<Track> tracks(trace.ranks.size());
     for (std::size_t i = 0; i < waits.size(); ++i) {
         if (waits.rank[i] >= tracks.size()) continue;
         Track& track = tracks[waits.rank[i]];
-        add_to_lanes(track, waits.start[i], waits.end[i], {model::EventKind::wait, row(i)}, kWaitPaint);
+        add_to_lanes(track, waits.start[i], waits.end[i], {store::EventKind::wait, row(i)}, kWaitPaint);
     }
     for (std::size_t r = 0; r < tracks.size(); ++r) {
         tracks[r].kind = Track::Kind::waits;
-        tracks[r].rank = traces::store::RankIndex(r);
+        tracks[r].rank = store::RankIndex(r);
         tracks[r].label = "waiting";
     }
     return tracks;
 }
 
-std::vector<Track> mark_tracks(const traces::store::Trace& trace, const std::vector<std::string>& titles) {
-    const traces::store::Marks& marks = trace.marks;
+std::vector<Track> mark_tracks(const store::Trace& trace, const std::vector<std::string>& titles) {
+    const store::Marks& marks = trace.marks;
     std::vector<Track> tracks(trace.threads.size());
     for (std::size_t i = 0; i < marks.size(); ++i) {
         if (marks.thread[i] >= tracks.size()) continue;
-        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {model::EventKind::mark, row(i)},
+        add_to_lanes(tracks[marks.thread[i]], marks.time[i], marks.time[i], {store::EventKind::mark, row(i)},
                      kMarkPaint);
     }
     for (std::size_t t = 0; t < tracks.size(); ++t) {
@@ -188,18 +186,18 @@ std::vector<Track> mark_tracks(const traces::store::Trace& trace, const std::vec
     return tracks;
 }
 
-draw::CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
+CurveIndex<double> index_of(const std::vector<std::pair<std::int64_t, double>>& points) {
     return {points.size(), [&](std::size_t i) { return points[i].first; },
             [&](std::size_t i) { return points[i].second; }};
 }
 
-std::vector<CounterTrack> counter_tracks(const traces::store::Trace& trace) {
-    const traces::store::Counters& all = trace.counters;
-    std::map<std::pair<traces::store::RankIndex, traces::schema::StringId>, std::size_t> known;
+std::vector<CounterTrack> counter_tracks(const store::Trace& trace) {
+    const store::Counters& all = trace.counters;
+    std::map<std::pair<store::RankIndex, schema::StringId>, std::size_t> known;
     std::vector<CounterTrack> tracks;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (std::isnan(all.value[i])) continue;
-        traces::store::RankIndex rank(all.rank[i]);
+        store::RankIndex rank(all.rank[i]);
         if (rank.at() >= trace.ranks.size()) rank = {};
         const auto [it, is_new] = known.try_emplace({rank, all.name[i]}, tracks.size());
         if (is_new) {
@@ -215,8 +213,7 @@ std::vector<CounterTrack> counter_tracks(const traces::store::Trace& trace) {
         track.points.shrink_to_fit();
         track.index = index_of(track.points);
     }
-    traces::schema::sort_rows(tracks,
-                              [](const CounterTrack& a, const CounterTrack& b) { return a.rank < b.rank; });
+    schema::sort_rows(tracks, [](const CounterTrack& a, const CounterTrack& b) { return a.rank < b.rank; });
     return tracks;
 }
 
@@ -251,22 +248,22 @@ class Union {
 
 // Sorts the events of all lanes: for tracks with few events.
 Lane union_of_lanes(const std::vector<const Track*>& tracks) {
-    std::vector<EventTime> times;
+    std::vector<store::EventTime> times;
     for (const Track* track : tracks) {
         for (const Lane& lane : track->lanes) {
             for (std::size_t i = 0; i < lane.size(); ++i) times.push_back({lane.start(i), lane.end(i)});
         }
     }
     std::sort(times.begin(), times.end(),
-              [](const EventTime& a, const EventTime& b) { return a.start < b.start; });
+              [](const store::EventTime& a, const store::EventTime& b) { return a.start < b.start; });
     Union all;
-    for (const EventTime& time : times) all.put(time.start, time.end);
+    for (const store::EventTime& time : times) all.put(time.start, time.end);
     return all.take();
 }
 
 }  // namespace
 
-Tracks make_tracks(const traces::store::Trace& trace, const model::ResultRows* rows) {
+Tracks make_tracks(const store::Trace& trace) {
     Tracks result;
     const auto take = [&](std::vector<Track> part) {
         for (Track& track : part) {
@@ -283,20 +280,16 @@ Tracks make_tracks(const traces::store::Trace& trace, const model::ResultRows* r
     take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
     take(mark_tracks(trace, titles));
-    traces::schema::sort_rows(result.tracks, [](const Track& a, const Track& b) {
+    schema::sort_rows(result.tracks, [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;
         return a.rank < b.rank;  // those of no rank last
     });
-    if (rows != nullptr) {
-        for (Track& track : result_tracks(trace, *rows)) result.tracks.push_back(std::move(track));
-        result.result = rows->number;
-    }
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {
-        if (trace.memory.space[i] == traces::schema::MemorySpace::device &&
+        if (trace.memory.space[i] == schema::MemorySpace::device &&
             trace.memory.rank[i] < trace.ranks.size()) {
             result.has_memory[trace.memory.rank[i]] = true;
         }
@@ -314,7 +307,7 @@ std::size_t Tracks::memory() const {
     return bytes;
 }
 
-Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track*>& tracks) {
+Lane busy_union(const store::Trace& trace, const std::vector<const Track*>& tracks) {
     if (std::all_of(tracks.begin(), tracks.end(), [](const Track* t) {
             return t->kind != Track::Kind::stream && t->kind != Track::Kind::thread;
         }))
@@ -327,15 +320,15 @@ Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track
             counts[on_device ? track->stream.at() : static_cast<std::size_t>(track->thread)] = true;
     }
     Union all;
-    const traces::store::DeviceEvents& device = trace.device;
+    const store::DeviceEvents& device = trace.device;
     for (std::size_t i = 0; on_device && i < device.size(); ++i) {
         if (device.stream[i] < counts.size() && counts[device.stream[i]])
             all.put(device.start[i], device.end[i]);
     }
     if (!on_device) {
         // Ranges inside another range add nothing.
-        const traces::store::HostRanges& ranges = trace.ranges;
-        const traces::store::RuntimeCalls& calls = trace.runtime;
+        const store::HostRanges& ranges = trace.ranges;
+        const store::RuntimeCalls& calls = trace.runtime;
         in_order(
             ranges, calls,
             [&](std::size_t r) {
@@ -350,34 +343,33 @@ Lane busy_union(const traces::store::Trace& trace, const std::vector<const Track
     return all.take();
 }
 
-std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tracks& tracks,
-                                     model::SelectedEvent event) {
-    if (event.kind == model::EventKind::none || event.index < 0) return std::nullopt;
+std::optional<EventPlace> find_event(const store::Trace& trace, const Tracks& tracks, store::EventRef event) {
+    if (event.kind == store::EventKind::none || event.index < 0) return std::nullopt;
     const auto i = static_cast<std::size_t>(event.index);
     Track::Kind kind = Track::Kind::thread;
-    traces::store::RankIndex rank;
-    traces::store::StreamIndex stream;
+    store::RankIndex rank;
+    store::StreamIndex stream;
     int thread = -1;
     switch (event.kind) {
-        case model::EventKind::device:
+        case store::EventKind::device:
             kind = Track::Kind::stream;
-            stream = traces::store::StreamIndex(trace.device.stream[i]);
+            stream = store::StreamIndex(trace.device.stream[i]);
             break;
-        case model::EventKind::range:
+        case store::EventKind::range:
             thread = trace.ranges.thread[i];
             break;
-        case model::EventKind::runtime:
+        case store::EventKind::runtime:
             thread = trace.runtime.thread[i];
             break;
-        case model::EventKind::wait:
+        case store::EventKind::wait:
             kind = Track::Kind::waits;
-            rank = traces::store::RankIndex(trace.synchronizations.rank[i]);
+            rank = store::RankIndex(trace.synchronizations.rank[i]);
             break;
-        case model::EventKind::mark:
+        case store::EventKind::mark:
             kind = Track::Kind::marks;
             thread = trace.marks.thread[i];
             break;
-        case model::EventKind::none:
+        case store::EventKind::none:
             return std::nullopt;
     }
     const std::int64_t start = time_of(trace, event).start;
@@ -396,7 +388,7 @@ std::optional<EventPlace> find_event(const traces::store::Trace& trace, const Tr
     return std::nullopt;
 }
 
-std::vector<std::int64_t> launched_by(const traces::store::Trace& trace, std::int64_t call) {
+std::vector<std::int64_t> launched_by(const store::Trace& trace, std::int64_t call) {
     std::vector<std::int64_t> events;
     for (std::size_t i = 0; i < trace.device.size(); ++i) {
         if (trace.device.launch[i] == call) events.push_back(row(i));
@@ -404,4 +396,4 @@ std::vector<std::int64_t> launched_by(const traces::store::Trace& trace, std::in
     return events;
 }
 
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::traces::lanes

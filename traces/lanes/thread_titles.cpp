@@ -1,5 +1,5 @@
 // See thread_titles.h.
-#include "viewer/timeline/thread_titles.h"
+#include "traces/lanes/thread_titles.h"
 
 #include <algorithm>
 #include <map>
@@ -9,15 +9,15 @@
 
 #include <fmt/core.h>
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::traces::lanes {
 namespace {
 
 constexpr std::int64_t kNumber = 0xFFFFFF;  // the thread's bits of a serialized id; the process's are above
 
-std::int64_t tid_of(const traces::store::HostThread& thread) {
+std::int64_t tid_of(const store::HostThread& thread) {
     return thread.global_tid & kNumber;
 }
-std::int64_t pid_of(const traces::store::HostThread& thread) {
+std::int64_t pid_of(const store::HostThread& thread) {
     return thread.global_tid >> 24 & kNumber;
 }
 
@@ -35,16 +35,16 @@ std::optional<std::string_view> in_brackets(std::string_view name) {
 
 // Threads with a range that belongs to a forward, or that autograd's engine named (torch/csrc/autograd/
 // function.h: "autograd::engine::evaluate_function: " and the function's name).
-std::vector<bool> backward_threads(const traces::store::Trace& trace) {
+std::vector<bool> backward_threads(const store::Trace& trace) {
     std::vector<bool> found(trace.threads.size());
     std::vector<bool> of_engine(trace.strings.size());
     bool any = false;
     for (std::size_t i = 0; i < of_engine.size(); ++i) {
-        of_engine[i] = trace.strings[static_cast<traces::schema::StringId>(i)].starts_with(
+        of_engine[i] = trace.strings[static_cast<schema::StringId>(i)].starts_with(
             "autograd::engine::evaluate_function");
         any = any || of_engine[i];
     }
-    const traces::store::HostRanges& r = trace.ranges;
+    const store::HostRanges& r = trace.ranges;
     if (!any && r.forward.empty()) return found;
     for (std::size_t i = 0; i < r.size(); ++i) {
         const bool backward =
@@ -54,7 +54,7 @@ std::vector<bool> backward_threads(const traces::store::Trace& trace) {
     return found;
 }
 
-std::string title_of(const traces::store::HostThread& thread, bool runs_backward) {
+std::string title_of(const store::HostThread& thread, bool runs_backward) {
     const auto kineto = in_brackets(thread.name);
     if (!thread.name.empty() && !kineto) return thread.name;
     const std::string_view name = kineto.value_or("");
@@ -68,31 +68,31 @@ std::string title_of(const traces::store::HostThread& thread, bool runs_backward
 
 }  // namespace
 
-std::vector<std::string> thread_titles(const traces::store::Trace& trace) {
+std::vector<std::string> thread_titles(const store::Trace& trace) {
     const std::vector<bool> backward = backward_threads(trace);
     std::vector<std::string> titles;
-    std::map<std::pair<traces::store::RankIndex, std::string>, int> called;  // number of uses in a rank
+    std::map<std::pair<store::RankIndex, std::string>, int> called;  // number of uses in a rank
     for (std::size_t t = 0; t < trace.threads.size(); ++t) {
         titles.push_back(title_of(trace.threads[t], backward[t]));
         ++called[{trace.threads[t].rank, titles.back()}];
     }
     const auto tell_apart = [&](auto number) {
-        std::map<std::pair<traces::store::RankIndex, std::string>, int> now;
+        std::map<std::pair<store::RankIndex, std::string>, int> now;
         for (std::size_t t = 0; t < titles.size(); ++t) {
-            const traces::store::HostThread& thread = trace.threads[t];
+            const store::HostThread& thread = trace.threads[t];
             if (called[{thread.rank, titles[t]}] > 1) titles[t] = number(thread, titles[t]);
             ++now[{thread.rank, titles[t]}];
         }
         called = std::move(now);
     };
-    tell_apart([](const traces::store::HostThread& thread, const std::string& title) {
+    tell_apart([](const store::HostThread& thread, const std::string& title) {
         const std::string number = fmt::format("{}", tid_of(thread));
         return title.ends_with(" " + number) ? title : title + " " + number;
     });
-    tell_apart([](const traces::store::HostThread& thread, const std::string& title) {
+    tell_apart([](const store::HostThread& thread, const std::string& title) {
         return fmt::format("{} of {}", title, pid_of(thread));
     });
     return titles;
 }
 
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::traces::lanes

@@ -1,9 +1,27 @@
 // See lane.h.
-#include "viewer/timeline/lane.h"
+#include "traces/lanes/lane.h"
 
 #include <algorithm>
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::traces::lanes {
+
+std::string_view paint_name(Paint paint) {
+    if (paint < kFirstRangePaint) return store::kDeviceKindNames[paint];
+    if (paint < kRuntimePaint)
+        return store::kRangeKindNames[static_cast<std::size_t>(paint - kFirstRangePaint)];
+    switch (paint) {
+        case kRuntimePaint:
+            return "runtime call";
+        case kWaitPaint:
+            return "waiting";
+        case kMarkPaint:
+            return "mark";
+        case kArrivalPaint:
+            return "ranks arrive";
+        default:
+            return "transfer";
+    }
+}
 
 void LanePaints::finish(const Lane& lane) {
     paint_.shrink_to_fit();
@@ -65,7 +83,7 @@ void Lane::reserve(std::size_t events) {
     blocks_.reserve(events / kBlock + 2);
 }
 
-bool Lane::add(std::int64_t start, std::int64_t end, model::SelectedEvent event, Paint paint) {
+bool Lane::add(std::int64_t start, std::int64_t end, store::EventRef event, Paint paint) {
     if (start < last_end_) return false;
     last_end_ = std::max(start, end);
     open_.push_back({start, last_end_});
@@ -169,4 +187,4 @@ std::size_t Lane::memory() const {
            wide_.capacity() * sizeof(Wide) + paints_.memory();
 }
 
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::traces::lanes

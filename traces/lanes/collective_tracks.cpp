@@ -5,32 +5,32 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/communication/matching.h"
+#include "traces/lanes/tracks.h"
 #include "traces/schema/sort_rows.h"
-#include "viewer/timeline/tracks.h"
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::traces::lanes {
 namespace {
 
 struct Joined {
     std::int64_t first_arrival = 0, last_arrival = 0, end = 0;
-    std::int64_t group = -1;    // -1: not recorded
-    model::SelectedEvent last;  // of the rank that arrived last
+    std::int64_t group = -1;  // -1: not recorded
+    store::EventRef last;     // of the rank that arrived last
 };
 
-std::vector<Joined> join(const traces::store::Trace& trace) {
-    const traces::analysis::Communications all = traces::analysis::match_communications(trace);
-    const traces::store::DeviceEvents& device = trace.device;
+std::vector<Joined> join(const store::Trace& trace) {
+    const analysis::Communications all = analysis::match_communications(trace);
+    const store::DeviceEvents& device = trace.device;
     std::vector<Joined> joined;
-    for (const traces::analysis::CollectiveMatch& match : all.matches) {
+    for (const analysis::CollectiveMatch& match : all.matches) {
         Joined one;
         int parts = 0;
-        for (const traces::analysis::Communication& part : all.of(match)) {
+        for (const analysis::Communication& part : all.of(match)) {
             if (part.event < 0) continue;
             const auto e = static_cast<std::size_t>(part.event);
             if (parts == 0 || device.start[e] < one.first_arrival) one.first_arrival = device.start[e];
             if (parts == 0 || device.start[e] > one.last_arrival) {
                 one.last_arrival = device.start[e];
-                one.last = {model::EventKind::device, part.event};
+                one.last = {store::EventKind::device, part.event};
             }
             one.end = std::max(parts == 0 ? device.end[e] : one.end, device.end[e]);
             if (part.row >= 0) one.group = trace.collectives.group[static_cast<std::size_t>(part.row)];
@@ -38,7 +38,7 @@ std::vector<Joined> join(const traces::store::Trace& trace) {
         }
         if (parts >= 2) joined.push_back(one);
     }
-    traces::schema::sort_rows(joined, [](const Joined& a, const Joined& b) {
+    schema::sort_rows(joined, [](const Joined& a, const Joined& b) {
         return a.first_arrival != b.first_arrival ? a.first_arrival < b.first_arrival : a.end > b.end;
     });
     return joined;
@@ -46,7 +46,7 @@ std::vector<Joined> join(const traces::store::Trace& trace) {
 
 }  // namespace
 
-std::vector<Track> collective_tracks(const traces::store::Trace& trace) {
+std::vector<Track> collective_tracks(const store::Trace& trace) {
     std::map<std::int64_t, Track> by_group;
     for (const Joined& one : join(trace)) {
         Track& track = by_group[one.group];
@@ -69,4 +69,4 @@ std::vector<Track> collective_tracks(const traces::store::Trace& trace) {
     return tracks;
 }
 
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::traces::lanes

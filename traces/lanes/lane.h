@@ -11,13 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <vector>
 
+#include "traces/store/columns/event_columns.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
-#include "viewer/model/session.h"
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::traces::lanes {
 
 // --- The look of a bar, as a small number: one of the kinds below or, if the timeline is not coloured by
 // kind, one of kHues hues (color_modes.h). Plain data.
@@ -25,8 +26,8 @@ namespace shardscope::viewer::timeline {
 using Paint = std::uint8_t;
 
 // By kind: device events, then host ranges, then the rest.
-inline constexpr int kFirstRangePaint = traces::store::kDeviceKinds;
-inline constexpr Paint kRuntimePaint = kFirstRangePaint + traces::store::kRangeKinds;
+inline constexpr int kFirstRangePaint = store::kDeviceKinds;
+inline constexpr Paint kRuntimePaint = kFirstRangePaint + store::kRangeKinds;
 inline constexpr Paint kWaitPaint = kRuntimePaint + 1;      // synchronisation of the host
 inline constexpr Paint kMarkPaint = kRuntimePaint + 2;      // an instant that was marked
 inline constexpr Paint kArrivalPaint = kRuntimePaint + 3;   // of a collective: until all ranks have arrived
@@ -39,12 +40,15 @@ inline constexpr Paint kFirstHue = kKindPaints;
 inline constexpr Paint kNoHue = kFirstHue + kHues;  // it has no module, no unit
 inline constexpr int kPaints = kNoHue + 1;
 
-constexpr Paint paint_of(traces::store::DeviceKind kind) {
+constexpr Paint paint_of(store::DeviceKind kind) {
     return static_cast<Paint>(kind);
 }
-constexpr Paint paint_of(traces::store::RangeKind kind) {
+constexpr Paint paint_of(store::RangeKind kind) {
     return static_cast<Paint>(kFirstRangePaint + static_cast<int>(kind));
 }
+
+// "Kernel", "module", "waiting": what a bar with this paint is; of a kind only.
+std::string_view paint_name(Paint paint);
 
 // --- The paints of a lane's events, and which paint has the most time in any stretch of them. A lane has its
 // own by kind; the same events by name, module or unit have others. Pure data, any thread. Times in
@@ -82,7 +86,7 @@ class Lane {
     void reserve(std::size_t events);
     // Events must be added in order of start; one that starts before the previous one's end is refused
     // (false), one that ends before it starts gets length zero. `event.index` is below 2^29.
-    bool add(std::int64_t start, std::int64_t end, model::SelectedEvent event, Paint paint);
+    bool add(std::int64_t start, std::int64_t end, store::EventRef event, Paint paint);
     // To be called after the last add(): computes the sums. Before it only size() and last_end() are valid.
     void finish();
 
@@ -96,10 +100,9 @@ class Lane {
     std::int64_t length(std::size_t i) const { return busy_before(i + 1) - busy_before(i); }
     Paint paint(std::size_t i) const { return paints_.paint(i); }
     const LanePaints& paints() const { return paints_; }
-    model::SelectedEvent event(std::size_t i) const {
-        const auto kind = static_cast<model::EventKind>(row_[i] >> kKindShift);
-        return kind == model::EventKind::none ? model::SelectedEvent{}
-                                              : model::SelectedEvent{kind, row_[i] & kRowMask};
+    store::EventRef event(std::size_t i) const {
+        const auto kind = static_cast<store::EventKind>(row_[i] >> kKindShift);
+        return kind == store::EventKind::none ? store::EventRef{} : store::EventRef{kind, row_[i] & kRowMask};
     }
 
     // The first event that ends after `time`; size() if there is none.
@@ -156,4 +159,4 @@ class Lane {
     std::int64_t busy_ = 0, last_end_ = std::numeric_limits<std::int64_t>::min();
 };
 
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::traces::lanes
