@@ -6,14 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include "traces/analysis/base/intervals.h"
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/modules/operators.h"
+#include "traces/analysis/time/device_time.h"
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
+#include "traces/analysis/waits/waits.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces {
@@ -123,10 +126,44 @@ inline void expect_sound(const analysis::ModuleNode& node) {
     EXPECT_NEAR(node.device_us, device, 1e-6 * std::max(1.0, device)) << node.name;
 }
 
+// The parts of every gap and of every exposed time sum to the whole.
+inline void expect_waits_are_whole(const store::Trace& trace) {
+    using namespace analysis;
+    const WaitFinder waits(trace);
+    const store::DeviceEvents& device = trace.device;
+    const std::vector<KindUnions> unions = device_unions(trace);
+    std::int64_t gaps = 0;
+    for (std::size_t i = 0; i < device.size(); ++i) {
+        std::int64_t at = -1;
+        for (const Wait& wait : waits.gap_before(i)) {
+            ASSERT_TRUE(at < 0 || wait.from == at) << "a hole before event " << i;
+            ASSERT_GT(wait.to, wait.from);
+            at = wait.to;
+            gaps += wait.length();
+        }
+        ASSERT_TRUE(at < 0 || at == device.start[i]);
+        const Exposure exposure = waits.exposure(i);
+        if (device.kind[i] == store::DeviceKind::kernel) continue;
+        const IntervalSet& compute = of(unions[device.rank[i]], store::DeviceKind::kernel);
+        ASSERT_EQ(exposure.ns,
+                  device.end[i] - device.start[i] - length_within(compute, {device.start[i], device.end[i]}));
+        ASSERT_EQ(std::accumulate(exposure.causes.begin(), exposure.causes.end(), std::int64_t{0}),
+                  exposure.ns)
+            << i;
+        for (const std::int64_t part : exposure.causes) ASSERT_GE(part, 0);
+    }
+    std::int64_t idle = 0;
+    for (const RankIdle& rank : idle_report(trace).ranks) {
+        for (const StreamIdle& stream : rank.streams) idle += stream.idle();
+    }
+    EXPECT_EQ(gaps, idle);
+}
+
 inline void expect_time_invariants(const store::Trace& trace, const analysis::Selection& selection = {}) {
     expect_windows_are_whole(trace, selection);
     expect_device_time_is_whole(trace, selection);
     expect_tables_are_whole(trace, selection);
+    expect_waits_are_whole(trace);
     for (const analysis::RankModules& rank : module_view(trace, selection).ranks) {
         for (const analysis::ModuleNode& node : rank.modules) expect_sound(node);
     }

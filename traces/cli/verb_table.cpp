@@ -12,6 +12,7 @@
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/temporal.h"
+#include "traces/analysis/waits/exposed.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/verb.h"
 
@@ -70,6 +71,11 @@ Work copies(Options&) {
         "copies");
 }
 
+Work exposed(Options&) {
+    return rows_of_devices<analysis::exposed_report, analysis::exposed_fields,
+                           &analysis::RankExposed::shares>("exposed");
+}
+
 Work info(Options&) {
     return [](const Inputs& inputs) {
         print(render(analysis::trace_info(*load(inputs)), inputs.format));
@@ -117,6 +123,8 @@ constexpr Verb kVerbs[] = {
      analysis<analysis::steps_report>},
     {"overlap", "Overlap of communication and compute: computation, overlapped, exposed, other",
      Reads::selection, analysis_of_devices<analysis::overlap_report>},
+    {"exposed", "Why communication and copies are exposed: late ranks, queues, the host, too little compute",
+     Reads::selection, exposed},
     {"temporal", "Device time: idle, compute, exposed communication, exposed memory", Reads::selection,
      analysis_of_devices<analysis::temporal_breakdown>},
     {"idle", "Why streams were idle; launch delays and queue lengths", Reads::selection, idle_verb},

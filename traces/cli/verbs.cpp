@@ -16,6 +16,7 @@
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/waits/exposed.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/arguments.h"
 #include "traces/cli/verb.h"
@@ -173,7 +174,9 @@ Work idle_verb(Options& options) {
         }
         const std::int64_t ns = std::llround(kernel_wait_us * 1e3);
         return analyse_devices(inputs, [ns](const store::Trace& t, const analysis::Selection& s) {
-            return idle_report(t, s, ns);
+            analysis::IdleReport report = idle_report(t, s, ns);
+            name_gaps(t, s, report);
+            return report;
         });
     };
 }

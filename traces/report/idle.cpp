@@ -53,6 +53,15 @@ Json stream_json(const analysis::StreamIdle& idle) {
     return json;
 }
 
+// Empty if the gaps were not named.
+std::string waits_text(const analysis::IdleReport& report, std::size_t width) {
+    const analysis::ResultTable table =
+        by_rank(analysis::idle_wait_fields(), report.ranks, &analysis::RankIdle::waits);
+    if (table.rows.empty()) return {};
+    return paragraph("What the work after the gaps waited for, and the longest wait of each kind.", width) +
+           text_of(table, width, 2) + "\n";
+}
+
 std::string table_text(const analysis::IdleReport& report, std::size_t width) {
     if (report.ranks.empty()) return std::string(kNothingSelected);
     const std::string longest =
@@ -64,6 +73,7 @@ std::string table_text(const analysis::IdleReport& report, std::size_t width) {
                          longest),
                      width) +
            text_of(streams_table(report, analysis::gap_fields(), false), width, 2) + "\n" +
+           waits_text(report, width) +
            paragraph(
                "From the end of the launching call to the start on the device, and what was launched but had "
                "not started.",
@@ -81,7 +91,10 @@ std::string json_text(const analysis::IdleReport& report) {
             streams.push_back(std::move(one));
         }
         ranks.push_back(
-            {{"rank", rank.rank}, {"device", stream_json(rank.device)}, {"streams", std::move(streams)}});
+            {{"rank", rank.rank},
+             {"device", stream_json(rank.device)},
+             {"streams", std::move(streams)},
+             {"waits", json_of(analysis::result_table(analysis::idle_wait_fields(), rank.waits))}});
     }
     return json_line(
         {{"kernel_wait_threshold_us", to_us(report.kernel_wait_ns)}, {"ranks", std::move(ranks)}});

@@ -25,6 +25,7 @@
 #include "traces/analysis/time/steps.h"
 #include "traces/analysis/time/summary.h"
 #include "traces/analysis/time/temporal.h"
+#include "traces/analysis/waits/exposed.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces::report {
@@ -59,9 +60,11 @@ std::vector<ResultRows> all_rows() {
         rows_of("stragglers", "ranks[] and operations[].ranks[]", true, analysis::arrival_fields()),
         rows_of("overlap", "ranks[], and per_step[] and device_time of each", true,
                 analysis::overlap_fields()),
+        rows_of("exposed", "ranks[].exposed[]", true, analysis::exposed_fields()),
         rows_of("temporal", "ranks[], and per_step[] of each", true, analysis::temporal_fields()),
         rows_of("idle", "", true, analysis::gap_fields()),
         rows_of("idle", "", true, analysis::launch_delay_fields()),
+        rows_of("idle", "ranks[].waits[]", false, analysis::idle_wait_fields()),
         rows_of("kernels", "ranks[].kernels[]", true, analysis::kernel_fields()),
         rows_of("copies", "ranks[].copies[]", true, analysis::copy_fields()),
         rows_of("operators", "ranks[].operators[]", true, analysis::operator_fields(true)),

@@ -1,7 +1,7 @@
-// Measures the CPU time of the critical path of one large step: `bench_critical_path [EVENTS] [RANKS]`. The
-// step is synthetic: each rank's host launches EVENTS / RANKS device events in turn on three streams, with
-// occasional waits between streams, blocking calls and collectives. A device event is four nodes: the start
-// and end of its launching call and of itself.
+// Measures the CPU time of the critical path, and of the waits, of one large step: `bench_critical_path
+// [EVENTS] [RANKS]`. The step is synthetic: each rank's host launches EVENTS / RANKS device events in turn on
+// three streams, with occasional waits between streams, blocking calls and collectives. A device event is
+// four nodes: the start and end of its launching call and of itself.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "traces/analysis/path/critical_path.h"
 #include "traces/analysis/path/step_graph.h"
+#include "traces/analysis/waits/waits.h"
 #include "traces/store/columns/column_sink.h"
 
 namespace {
@@ -101,6 +102,15 @@ int main(int argc, char** argv) {
     const double end = cpu_seconds();
     fmt::print("nodes            {}\ncritical path    {:.3f} s CPU\nwith a what-if   {:.3f} s CPU\n", nodes,
                middle - begin, end - middle);
+    const analysis::WaitFinder waits(*trace);
+    const double found = cpu_seconds();
+    std::int64_t pieces = 0;
+    for (std::size_t i = 0; i < trace->device.size(); ++i) {
+        pieces += static_cast<std::int64_t>(waits.gap_before(i).size());
+        pieces += waits.exposure(i).ns > 0 ? 1 : 0;
+    }
+    fmt::print("waits            {:.3f} s CPU, those of every event {:.3f} s CPU ({} waits and exposures)\n",
+               found - end, cpu_seconds() - found, pieces);
     fmt::print("step             {:.1f} µs, predicted {:.1f} µs\n", plain.ranks.at(0).average_step_us,
                scaled.ranks.at(0).predicted_step_us);
     return 0;

@@ -1,6 +1,5 @@
 // Data common to all steps' graphs of a trace; see step_graph.h.
 #include <span>
-#include <string_view>
 
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/path/step_graph.h"
@@ -8,20 +7,6 @@
 
 namespace shardscope::traces::analysis {
 namespace {
-
-// Whether a call waits, by its name. A copy without "Async" returns when the copy is done; freeing device
-// memory waits for the device.
-GraphSources::Call call_of_name(std::string_view name) {
-    const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    if (has("StreamWaitEvent")) return GraphSources::Call::stream_waits;
-    if (has("Synchronize")) return GraphSources::Call::waits;
-    if (has("EventQuery") || has("StreamQuery")) return GraphSources::Call::polls;
-    if (has("Memcpy") && !has("Async")) return GraphSources::Call::waits;
-    if (name == "cudaFree" || name == "hipFree" || name.starts_with("cuMemFree")) {
-        return has("Async") ? GraphSources::Call::plain : GraphSources::Call::waits;
-    }
-    return GraphSources::Call::plain;
-}
 
 // Whether the parts, sorted by rank, are one each of several ranks. With two parts of one rank it is unknown
 // which rank came last.
@@ -34,7 +19,7 @@ bool of_several_ranks(std::span<const Communication> parts) {
 
 }  // namespace
 
-GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t), steps(s) {
+GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t), steps(s), roles(t) {
     const store::DeviceEvents& device = trace.device;
     const store::RuntimeCalls& runtime = trace.runtime;
 
@@ -82,15 +67,7 @@ GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t
         }
     }
 
-    // What calls wait for: as recorded, or by their names if nothing is recorded.
-    std::vector<std::int8_t> by_name(trace.strings.size(), -1);
-    call.resize(runtime.size());
-    call_stream.assign(runtime.size(), -1);
     for (std::size_t i = 0; i < runtime.size(); ++i) {
-        std::int8_t& known = by_name[static_cast<std::size_t>(runtime.name[i])];
-        if (known < 0) known = static_cast<std::int8_t>(call_of_name(trace.strings[runtime.name[i]]));
-        call[i] = static_cast<Call>(known);
-
         const std::uint16_t thread = runtime.thread[i];
         const store::RankIndex rank = trace.threads[thread].rank;
         if (!rank.known()) continue;
@@ -99,13 +76,6 @@ GraphSources::GraphSources(const store::Trace& t, const TraceSteps& s) : trace(t
         const int step = trace.steps.empty() ? 0 : steps.ranks[r].step_at(runtime.start[i]);
         if (step < 0 || calls[r].empty()) continue;
         calls[r][static_cast<std::size_t>(step)].push_back(static_cast<std::uint32_t>(i));
-    }
-    const store::Synchronizations& waits = trace.synchronizations;
-    for (std::size_t i = 0; i < waits.size(); ++i) {
-        if (waits.call[i] < 0) continue;
-        const auto at = static_cast<std::size_t>(waits.call[i]);
-        call[at] = waits.type[i] == schema::kSyncStreamWait ? Call::stream_waits : Call::waits;
-        call_stream[at] = waits.type[i] == schema::kSyncContext ? -1 : waits.stream[i];
     }
 }
 

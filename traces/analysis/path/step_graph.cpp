@@ -230,15 +230,15 @@ class Builder {
         const std::int32_t call = graph_.owner[at(n)];
         CallState& state = calls_[call];
         state.start = n;
-        if (sources_.call[at(call)] == GraphSources::Call::stream_waits) {
-            const std::int32_t stream = sources_.call_stream[at(call)];
+        if (sources_.roles.role[at(call)] == CallRole::stream_waits) {
+            const std::int32_t stream = sources_.roles.stream[at(call)];
             ++(stream >= 0 ? streams_[at(stream)].waits : rank.stream_waits);
         }
         if (state.stream >= 0) state.waits = rank.stream_waits + streams_[at(state.stream)].waits;
         hold_by_host(n, rank);
         const std::uint16_t thread = trace_.runtime.thread[at(call)];
         hold_by_spin(n, rank, thread);
-        if (sources_.call[at(call)] == GraphSources::Call::polls) {
+        if (sources_.roles.role[at(call)] == CallRole::polls) {
             count_poll(at(call));
         } else {
             spins_[thread] = {};
@@ -251,8 +251,8 @@ class Builder {
         CallState& state = calls_[call];
         hold_by_host(n, rank);
         std::int32_t device = state.own_end;  // of a blocking copy, or of a launch that was made to block
-        if (device == kNoNode && sources_.call[at(call)] == GraphSources::Call::waits) {
-            const std::int32_t stream = sources_.call_stream[at(call)];
+        if (device == kNoNode && sources_.roles.role[at(call)] == CallRole::waits) {
+            const std::int32_t stream = sources_.roles.stream[at(call)];
             device = stream >= 0 ? streams_[at(stream)].last_end : rank.streams.node[0];
         }
         if (device != kNoNode && graph_.time[at(device)] > trace_.runtime.start[at(call)]) hold(n, device);

@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "traces/analysis/base/call_roles.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/path/critical_path.h"
 
@@ -59,9 +60,7 @@ struct GraphSources {
     // By index into Trace::ranks, then by index of the rank's step: its device events, and the runtime calls
     // that start in its host interval on threads that launch device work (or on all, if none does).
     std::vector<std::vector<std::vector<std::uint32_t>>> events, calls;
-    enum class Call : std::uint8_t { plain = 0, waits = 1, stream_waits = 2, polls = 3 };
-    std::vector<Call> call;                 // by runtime call
-    std::vector<std::int32_t> call_stream;  // the stream that it waits for or makes wait; -1 unknown
+    CallRoles roles;
 };
 
 enum class GraphNode : std::uint8_t {

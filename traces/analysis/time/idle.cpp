@@ -103,6 +103,31 @@ Fields<StreamIdle> launch_delay_fields() {
     return kFields;
 }
 
+Fields<IdleWait> idle_wait_fields() {
+    using W = IdleWait;
+    static constexpr Field<W> kFields[] = {
+        {{"stream", "", Unit::index, "The stream; none: all together.", in_programs}, value_of<&W::stream>},
+        {{"stream", "Stream", Unit::text, "The stream.", in_table},
+         [](const W& w) {
+             if (!w.stream) return store::Cell(std::string("all as one"));
+             std::string text = std::to_string(*w.stream);
+             if (!w.stream_name.empty()) text += " " + std::string(w.stream_name);
+             return store::Cell(std::move(text));
+         }},
+        {{"waits_for", "", Unit::text,
+          "host, data, device, rank, collective, copy, kernel, queue, start or unknown.", in_programs},
+         value_of<&W::what>},
+        {{"waits_for", "Waits for", Unit::text, "What the next work waited for.", in_table},
+         value_of<&W::title>},
+        {{"count", "Count", Unit::count, "Gaps, and parts of gaps."}, value_of<&W::count>},
+        {{"us", "Total", Unit::us, "Their sum."}, micros_of<&W::ns>},
+        {{"longest_us", "Longest", Unit::us, "The longest of them."}, micros_of<&W::longest>},
+        {{"longest_for", "Longest for", Unit::text, "What the longest waited for."},
+         value_of<&W::longest_for>},
+    };
+    return kFields;
+}
+
 namespace {
 
 bool longer(const IdleGap& a, const IdleGap& b) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -62,10 +64,23 @@ struct StreamIdle {
 Fields<StreamIdle> gap_fields();           // its gaps by kind
 Fields<StreamIdle> launch_delay_fields();  // its launches and its queue
 
+// Idle time of a stream by what its next work waited for.
+struct IdleWait {
+    std::optional<int> stream;       // its id; none: all streams as one
+    std::string_view stream_name;    // as StreamIdle::name
+    std::string_view what, title;    // the kind of wait (waits/waits.h)
+    std::int64_t count = 0, ns = 0;  // parts of gaps
+    std::int64_t longest = 0;
+    std::string longest_for;  // what the longest waited for: "all_gather blocks.3"
+};
+
+Fields<IdleWait> idle_wait_fields();
+
 struct RankIdle {
     int rank = 0;
     StreamIdle device;  // all of its streams as one: idle if none of them is busy
     std::vector<StreamIdle> streams;
+    std::vector<IdleWait> waits;  // filled by name_gaps(), waits/exposed.h: the device first, longest first
 };
 
 struct IdleReport {

@@ -1,0 +1,136 @@
+// What idle streams wait for, which rank a collective waits for, and why communication and copies are
+// exposed. Definition: docs/definitions.md, "Waits". Times in nanoseconds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "traces/analysis/base/call_roles.h"
+#include "traces/analysis/base/intervals.h"
+#include "traces/analysis/base/step_windows.h"
+#include "traces/analysis/communication/matching.h"
+#include "traces/analysis/time/stream_walk.h"
+#include "traces/store/columns/index.h"
+
+namespace shardscope::traces::store {
+struct Trace;
+}
+
+namespace shardscope::traces::analysis {
+
+enum class WaitFor : std::uint8_t {
+    host,        // the host had not launched the work: CPU-bound
+    data,        // the same, while the host waited for the data loader
+    device,      // the same, while the host waited for work of the device (a limiter, a synchronisation)
+    rank,        // a collective waits for the last rank, alone or with what needs its result
+    collective,  // communication of another stream
+    copy,        // a copy or fill of another stream
+    kernel,      // a kernel of another stream
+    queue,       // the communicator was busy with an earlier collective
+    start,       // nothing: the device needs this time to start launched work
+    unknown,     // the trace does not say
+};
+inline constexpr int kWaitsFor = 10;
+inline constexpr std::array<std::string_view, kWaitsFor> kWaitForNames = {
+    "host", "data", "device", "rank", "collective", "copy", "kernel", "queue", "start", "unknown"};
+
+// A time for which a device event waited: before its start or, for a rank, after it.
+struct Wait {
+    WaitFor what = WaitFor::unknown;
+    std::int64_t from = 0, to = 0;
+    std::int32_t event = -1;  // the device event that waits; -1: the host waits in `call`
+    std::int32_t on = -1;  // the device event that is waited for; for `rank` the own part or the last rank's
+    std::int32_t call = -1;  // the launching call or, for `device`, the call in which the host waits
+    store::RankIndex rank;   // the last rank, for `rank`
+    std::int64_t length() const { return to - from; }
+};
+
+enum class ExposureCause : std::uint8_t {
+    late_rank,    // a rank of the collective had not arrived
+    queued,       // it could have been hidden, had its queue not been busy with other communication or copies
+    host_waited,  // ... had the host not waited for the device before it launched it
+    issued_late,  // ... had the host launched it earlier
+    too_long,     // it is longer than the compute that hides or could have hidden a part of it
+    nothing,      // no compute hides or could have hidden a quarter of it
+};
+inline constexpr int kExposureCauses = 6;
+inline constexpr std::array<std::string_view, kExposureCauses> kExposureCauseNames = {
+    "late_rank", "queued", "host_waited", "issued_late", "too_long", "nothing_to_hide_it"};
+
+// The part of a collective or copy in which no kernel of its rank runs.
+struct Exposure {
+    std::int64_t ns = 0;
+    std::array<std::int64_t, kExposureCauses> causes{};  // sum to `ns`
+    std::int32_t behind = -1;                            // of `queued`: the device event ahead of it
+    std::int32_t call = -1;      // of `host_waited`: the call in which the host waited longest
+    std::int32_t waited = -1;    // ... and the device event that it waited for
+    store::RankIndex late;       // of `late_rank`: that rank
+    ExposureCause main() const;  // the cause with the most time
+};
+
+// Holds a few numbers for each device event; a question about one event takes a few binary searches. The
+// trace must outlive it. Any thread.
+class WaitFinder {
+  public:
+    explicit WaitFinder(const store::Trace& trace);
+
+    // What a device event waited for from `from` to its start, in order of time, without holes.
+    std::vector<Wait> before(std::size_t event, std::int64_t from) const;
+    // The same for the gap before it on its own stream; empty: it followed at once, or is the first.
+    std::vector<Wait> gap_before(std::size_t event) const;
+    // The wait of a collective for its last rank: from its start, as long as it is longer than the shortest
+    // part. Without length: it does not wait, or has no counterparts.
+    Wait for_last_rank(std::size_t event) const;
+    // Of a collective or copy; nothing for a kernel.
+    Exposure exposure(std::size_t event) const;
+    // The waits whose end is the end (for other ranks' parts: the start) of this event.
+    std::vector<Wait> waiting_for(std::size_t event) const;
+
+  private:
+    void follow_streams();
+    void match_ranks();
+    void read_calls();
+
+    std::span<const std::uint32_t> stream(std::size_t s) const;
+    std::int32_t launch_of(std::size_t event) const;
+    std::int64_t launched(std::size_t event) const;  // start of the launching call, else the event's own
+    std::int32_t dependency(std::size_t event, bool binding = false) const;
+    struct Bounds {
+        std::int64_t launched_by = 0, ended_by = 0;
+        int besides = -1, only = -1;  // streams
+        std::int64_t group = -1;      // a communicator, whose collectives do not count
+    };
+    std::int32_t latest(store::RankIndex rank, const Bounds& bounds) const;
+    std::int32_t awaited_by(std::size_t call) const;
+    void add_host(std::vector<Wait>& waits, std::size_t event, std::int64_t from, std::int64_t to) const;
+    void add_loading(std::vector<Wait>& waits, const Wait& host) const;
+    void add_device(std::vector<Wait>& waits, std::size_t event, std::int32_t on, std::int64_t from,
+                    std::int64_t to) const;
+    std::int64_t compute_within(std::size_t event, std::int64_t from, std::int64_t to) const;
+    std::int64_t blame(std::size_t event, std::int64_t most, Exposure& exposure) const;
+
+    const store::Trace& trace_;
+    CallRoles roles_;
+    EventsByStream streams_;
+    TraceSteps steps_;
+    Communications communications_;
+    std::vector<IntervalSet> compute_;                 // by rank
+    std::vector<std::vector<std::uint16_t>> of_rank_;  // the streams of each rank
+    std::vector<std::uint32_t> place_;                 // by event: in its stream
+    std::vector<std::int32_t> before_;                 // by event: that of its stream that ended last before
+    std::vector<std::int32_t> ahead_;                  // ... of its communicator
+    std::vector<std::int32_t> match_;                  // ... its match; -1: no comparable counterparts
+    struct StreamWait {
+        std::int32_t call = -1;
+        std::int32_t on =
+            -1;  // the event launched last before the recording that this call follows; -1 unknown
+    };
+    std::vector<std::vector<StreamWait>> stream_waits_;  // by stream, by time
+    std::vector<std::vector<std::int32_t>> host_waits_;  // by thread: calls that wait, by time
+    std::vector<std::vector<std::int32_t>> loading_;     // by thread: ranges of the data loader, by time
+};
+
+}  // namespace shardscope::traces::analysis
