@@ -195,7 +195,9 @@ int run(int argc, char** argv) {
         if (!program.notice.empty())
             fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(program.notice));
     }
-    if (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty())
+    // A window that was divided stays as it was, unless a panel is requested.
+    if (program.panes.count() == 1 &&
+        (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty()))
         program.show(options.panel);
     if (options.scale) program.set_zoom(*options.scale);
     if (options.appearance) program.set_appearance(*options.appearance);
@@ -204,6 +206,7 @@ int run(int argc, char** argv) {
         program.session.open_file(file);
         program.remember(file);
     }
+    if (!options.panes.empty()) program.arrange(options.panes);
     if (options.panel_given) program.show(options.panel);  // regardless of what the files hold
     if (script && !options.window) return run_script(program, options, std::move(*script));
     if (!options.screenshot.empty()) return take_picture(program, options);

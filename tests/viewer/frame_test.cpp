@@ -11,6 +11,7 @@
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
 #include "viewer/app/style.h"
@@ -215,6 +216,91 @@ TEST_F(TimelineTest, TheRailShowsThePanels) {
     EXPECT_EQ(program_.shown().name(), "timeline");
     EXPECT_EQ(draw::items::find("rail.timeline")->text, "shown");
     draw::items::keep(false);
+}
+
+// --- panes
+
+TEST_F(TimelineTest, PanesAreFocusedResizedChosenAndClosedWithTheMouse) {
+    draw::items::keep(true);
+    ASSERT_TRUE(program_.arrange("timeline /60 (memory | summary)"));
+    settle();
+    const auto middle = [](const char* name) {
+        const auto item = draw::items::find(name);
+        EXPECT_TRUE(item) << name;
+        return item ? ImVec2{(item->min.x + item->max.x) / 2, (item->min.y + item->max.y) / 2} : ImVec2();
+    };
+    const auto click_on = [&](const char* name) {
+        const ImVec2 at = middle(name);
+        click(at.x, at.y);
+    };
+    EXPECT_EQ(draw::items::find("rail.memory")->text, "in sight");
+    click_on("pane.3");
+    EXPECT_EQ(program_.shown().name(), "summary");
+    // The wheel is for the pane under the mouse, and moves no focus.
+    const model::TimeRange before = entry().visible;
+    const ImVec2 rows = middle("timeline.rows");
+    move(rows.x, rows.y);
+    wheel_ = 1;
+    frame();
+    frame();
+    EXPECT_LT(entry().visible.length(), before.length());
+    EXPECT_EQ(program_.shown().name(), "summary");
+
+    const ImVec2 bar = middle("splitter.1");
+    drag(bar.x, bar.y, bar.x, bar.y - 100);
+    frame();
+    EXPECT_NEAR(middle("splitter.1").y, bar.y - 100, 2);
+    EXPECT_EQ(program_.shown().name(), "summary");
+
+    click_on("pane.3.heading");
+    frame();
+    click_on("pane.3.memory");  // the two change places
+    frame();
+    EXPECT_TRUE(program_.panes.text().ends_with("(summary | memory)")) << program_.panes.text();
+    click_on("pane.2.close");
+    frame();
+    frame();
+    EXPECT_FALSE(program_.panes.pane_of("summary"));
+    EXPECT_EQ(program_.panes.count(), 2U);
+    draw::items::keep(false);
+}
+
+TEST_F(TimelineTest, MemoryAboveTheTimelineSharesItsAxis) {
+    draw::items::keep(true);
+    ASSERT_TRUE(run_action("time_panes", program_));
+    EXPECT_EQ(program_.panes.text(), "memory /45 timeline");
+    settle();
+    const auto places = [] {
+        return std::pair(*draw::items::find("memory.chart"), *draw::items::find("timeline.rows"));
+    };
+    const auto [chart, rows] = places();
+    EXPECT_EQ(chart.min.x, rows.min.x);
+    EXPECT_EQ(chart.max.x, rows.max.x);
+    EXPECT_LT(chart.max.y, rows.min.y);
+    // The wheel on one zooms both about the mouse; both show the same time.
+    const model::TimeRange before = entry().visible;
+    move(chart.min.x + (chart.max.x - chart.min.x) / 4, (chart.min.y + chart.max.y) / 2);
+    wheel_ = 1;
+    frame();
+    frame();
+    EXPECT_NEAR(static_cast<double>(entry().visible.length()) / static_cast<double>(before.length()), 0.8,
+                0.01);
+    // Side by side each has its own width.
+    ASSERT_TRUE(program_.arrange("memory | timeline"));
+    settle();
+    EXPECT_NE(places().first.min.x, places().second.min.x);
+    draw::items::keep(false);
+}
+
+TEST_F(TimelineTest, FourPanesStayCheapToDraw) {
+    ASSERT_TRUE(program_.arrange("(timeline | memory) / (units | summary)"));
+    settle();
+    frame();
+    const ImDrawData* data = ImGui::GetDrawData();
+    int commands = 0;
+    for (int i = 0; i < data->CmdListsCount; ++i) commands += data->CmdLists[i]->CmdBuffer.Size;
+    EXPECT_LE(commands, 250);
+    EXPECT_LE(data->TotalVtxCount, 120'000);
 }
 
 TEST_F(TimelineTest, ShowsWhatIsWrongInsteadOfAPanel) {

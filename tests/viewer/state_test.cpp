@@ -82,6 +82,7 @@ TEST_F(StateTest, IsRestored) {
                     {"/b.json", {"/b.json", "/c.json"}, {}, {}, ""}};
     state.active = "/b.json";
     state.panel = "memory";
+    state.panes = "timeline /40 (memory | runs)";
     state.appearance = "light";
     state.zoom = 150;
     state.rail = "narrow";
@@ -150,6 +151,7 @@ TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
         program.open(path("one.sqlite"));
         program.open(path("two.sqlite"));
         settle(program.session);
+        program.arrange("timeline | (runs /25 memory)");
         program.show("memory");
         program.session.open[1].visible = {1000, 9000};
         program.session.open[1].limit = model::TimeRange{2000, 3000};
@@ -171,11 +173,22 @@ TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
     EXPECT_EQ(program.session.current()->visible, (model::TimeRange{1000, 9000}));
     EXPECT_EQ(program.session.current()->limit, (model::TimeRange{2000, 3000}));
     EXPECT_EQ(program.shown().name(), "memory");
+    EXPECT_EQ(program.panes.text(), "timeline | (runs /25 memory)");
     EXPECT_EQ(theme::appearance(), theme::Appearance::light);
     EXPECT_EQ(program.zoom, 150);
     EXPECT_EQ(program.recent.front(), path("two.sqlite"));
     EXPECT_EQ(static_cast<PlainPanel&>(*program.panels[1]).kept, "order");
     EXPECT_EQ(tables::table_memory()["units"].sorted_by, "bytes");
+}
+
+TEST_F(StateTest, PanesOfPanelsThatAreGoneAreNotRestored) {
+    Program program;
+    add_panels(program);
+    SavedState state;
+    state.panes = "timeline | crystal_ball";
+    state.panel = "memory";
+    restore(state, program, false);
+    EXPECT_EQ(program.panes.text(), "memory");
 }
 
 // --- files that change

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the viewer in a real window (GLFW, GLX) on a virtual display, with a real mouse and keys of the X server:
-# a click and a key select a panel, the wheel zooms the timeline, menus open by keys, dropped files open, everything is
+# a click and a key select a panel, the wheel zooms the timeline, panes are split, focused and resized, menus open by keys, dropped files open, everything is
 # restored when the program starts again, and nothing is drawn while nothing happens.
 #
 #   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view PATH/TO/drop_files
@@ -161,6 +161,43 @@ key ctrl+Page_Down
 quit
 says 'two files.json'
 says '"panel": "units"'
+
+# Split view: keys divide the window and go from pane to pane, a click moves the focus, the bar is dragged, all is
+# restored.
+start --panel timeline
+key F7
+key shift+F7
+quit
+says '"panes": "timeline | (memory / summary)"'
+says '"panel": "summary"'
+start
+key F6
+key F6
+quit
+says '"panel": "memory"'
+start --scale 100
+xdotool mousemove --window "$window" 300 500
+settle
+xdotool click 1
+settle
+bar=702 # the middle of a window 1200 pixels wide without its sidebar
+xdotool mousemove --window "$window" "$bar" 400
+settle
+xdotool mousedown 1
+for x in 20 40 60 80 100 120; do
+    xdotool mousemove --window "$window" $((bar + x)) 400
+    settle
+done
+xdotool mouseup 1
+settle
+quit
+says '"panel": "timeline"'
+says '"panes": "timeline |6[0-9] (memory / summary)"'
+start
+key F8
+key F8
+quit
+says '"panes": "summary"'
 
 # A display without OpenGL 3.3.
 if MESA_GL_VERSION_OVERRIDE=2.1 "$view" "$folder/run.json" --no-state >"$folder/log" 2>&1; then

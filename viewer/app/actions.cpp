@@ -16,6 +16,7 @@ namespace {
 constexpr int kZoomStep = 25;               // percent
 constexpr double kTimelineZoomStep = 0.75;  // share of the visible range
 constexpr double kPanStep = 0.12;
+constexpr double kPaneStep = 0.05;  // share of the area of two panes
 constexpr bool kRepeats = true;
 
 using Run = std::function<void(Program&)>;
@@ -65,8 +66,23 @@ void next_trace(Program& program) {
 Run to_neighbour(std::size_t step) {
     return [step](Program& p) {
         const std::size_t count = p.panels.size();
-        p.panel = (p.panel + (step == 1 ? 1 : count - 1)) % count;
+        std::size_t at = 0;
+        while (at < count && p.panels[at].get() != &p.shown()) ++at;
+        p.show(p.panels[(at + (step == 1 ? 1 : count - 1)) % count]->name());
     };
+}
+
+// --- Panes.
+
+Run split(Split how) {
+    return [how](Program& p) {
+        if (p.panes.count() == Panes::kMost) p.notice = "A window has at most four panes; close one first.";
+        if (const std::string panel = p.panel_for_new_pane(); !panel.empty()) p.panes.split(how, panel);
+    };
+}
+
+Run on_panes(void (*change)(Panes& panes)) {
+    return [change](Program& p) { change(p.panes); };
 }
 
 Run save(SaveRequest::What what) {
@@ -120,6 +136,30 @@ void add_program_actions(std::vector<Action>& all) {
     for (const panels::PanelEntry& panel : panels::panel_table())
         add("Panels", panel.name, panel.title, {panel.key},
             [name = panel.name](Program& p) { p.show(name); });
+}
+
+void add_pane_actions(std::vector<Action>& all) {
+    const auto add = [&](std::string_view id, std::string_view title, model::Chord key, Run run,
+                         bool repeats = false) {
+        all.push_back({id, "Window", title, {key}, "", repeats, std::move(run)});
+    };
+    add("split_beside", "Split: a new pane to the right", {model::Key::f7}, split(Split::beside));
+    add("split_above", "Split: a new pane below", shift(model::Key::f7), split(Split::above));
+    add("time_panes", "Memory above the timeline, on one time axis", ctrl(model::Key::f7),
+        [](Program& p) { p.arrange("memory /45 timeline") && p.show("timeline"); });
+    add("close_pane", "Close the pane", {model::Key::f8}, on_panes([](Panes& panes) { panes.close(); }));
+    add("only_pane", "This pane alone, or all panes", shift(model::Key::f8),
+        on_panes([](Panes& panes) { panes.toggle_alone(); }));
+    add("next_pane", "Go to the next pane", {model::Key::f6},
+        on_panes([](Panes& panes) { panes.step_focus(1); }));
+    add("previous_pane", "Go to the previous pane", shift(model::Key::f6),
+        on_panes([](Panes& panes) { panes.step_focus(-1); }));
+    add("swap_panes", "Swap with the next pane", ctrl(model::Key::f6),
+        on_panes([](Panes& panes) { panes.swap_with_next(); }));
+    add("larger_pane", "Larger pane", ctrl_shift(model::Key::equal),
+        on_panes([](Panes& panes) { panes.grow(kPaneStep); }), kRepeats);
+    add("smaller_pane", "Smaller pane", ctrl_shift(model::Key::minus),
+        on_panes([](Panes& panes) { panes.grow(-kPaneStep); }), kRepeats);
 }
 
 // --- The timeline, and other panels that have their own actions.
@@ -278,6 +318,7 @@ void add_panel_actions(std::vector<Action>& all) {
 std::vector<Action> all_actions() {
     std::vector<Action> all;
     add_program_actions(all);
+    add_pane_actions(all);
     add_timeline_actions(all);
     add_panel_actions(all);
     all.push_back({"help",
@@ -313,6 +354,8 @@ const std::vector<MouseHelp>& mouse_help() {
         {"Right click an event or a row's name", "Open its menu"},
         {"Click a group's heading", "Fold or unfold it"},
         {"Drag a row's name", "Move the row among its neighbours"},
+        {"Drag the bar between two panes", "Resize them; a double click makes them equal"},
+        {"Click a pane's heading", "Choose its panel"},
         {"Drop a file", "Open it"},
     };
     return kHelp;
@@ -327,7 +370,7 @@ std::vector<std::string_view> menu_names() {
 }
 
 bool is_available(const Action& action, const Program& program) {
-    return action.panel.empty() || program.panels[program.panel]->name() == action.panel;
+    return action.panel.empty() || program.shown().name() == action.panel;
 }
 
 const Action* find_action(std::string_view id) {

@@ -15,6 +15,7 @@
 #include "traces/schema/joined.h"
 #include "traces/schema/schema.h"
 #include "traces/schema/text.h"
+#include "viewer/app/panes.h"
 #include "viewer/model/time_view.h"
 
 namespace shardscope::viewer::app {
@@ -79,6 +80,11 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
                    "The panel to show: " + traces::schema::joined(panels, ", ") +
                        " (default: start; of a file that holds a plan and no timeline: plan)")
         ->type_name("NAME");
+    app.add_option(
+           "--panes", options.panes,
+           "Divide the window: \"timeline / memory\" above each other, \"timeline |40 (memory / units)\" "
+           "side by side, the first with 40 percent")
+        ->type_name("TEXT");
     app.add_option("--screenshot", options.screenshot,
                    "Draw the panel to a PNG picture without a display, and exit")
         ->type_name("OUT.png");
@@ -115,6 +121,15 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     if (std::find(panels.begin(), panels.end(), options.panel) == panels.end()) {
         return wrong(fmt::format("--panel {}: there is no such panel; choose one of {}.", options.panel,
                                  traces::schema::joined(panels, ", ")));
+    }
+    if (app.count("--panes") > 0) {
+        const auto divided = parse_panes(options.panes);
+        if (!divided) return wrong(fmt::format("--panes: {}.", not_panes(options.panes)));
+        for (std::size_t i = 0; i < divided->count(); ++i) {
+            if (std::find(panels.begin(), panels.end(), divided->panel(i)) == panels.end())
+                return wrong(fmt::format("--panes: there is no panel called {}; choose some of {}.",
+                                         divided->panel(i), traces::schema::joined(panels, ", ")));
+        }
     }
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");

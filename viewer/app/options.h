@@ -14,6 +14,7 @@ namespace shardscope::viewer::app {
 struct Options {
     std::vector<std::string> files;
     std::string panel = "start";
+    std::string panes;         // Panes::text(); empty: one
     std::string screenshot;    // empty: opens a window
     std::string script;        // a file of commands (script/script.h)
     bool window = false;       // the script drives a window instead of a picture in memory

@@ -1,15 +1,17 @@
-// The state of the running viewer that belongs to no panel: which panel is shown, which windows are open,
+// The state of the running viewer that belongs to no panel: which panels are shown, which windows are open,
 // whether to quit. Actions change it, the shell draws it. Frame thread only. No Dear ImGui.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "viewer/app/changed_keys.h"
+#include "viewer/app/panes.h"
 #include "viewer/app/report_job.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
@@ -39,7 +41,7 @@ struct Desk {
 struct Program {
     model::Session session;
     std::vector<std::unique_ptr<model::Panel>> panels;  // in the order of the sidebar
-    std::size_t panel = 0;                              // index of the panel that is shown
+    Panes panes;                                        // how the window is divided among them
     bool help = false;                                  // the help window
     bool choose_file = false;                           // the file window
     bool palette = false;                               // the command palette
@@ -66,8 +68,8 @@ struct Program {
 
     // Whether work runs in the background; pictures and scripts wait for its end.
     bool working() const {
-        return session.working() || report.busy() || tables::TableOrder::any_busy() || shown().busy() ||
-               !picture.empty();
+        return session.working() || report.busy() || tables::TableOrder::any_busy() || !picture.empty() ||
+               any_in_sight([](const model::Panel& panel) { return panel.busy(); });
     }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);
@@ -97,15 +99,48 @@ struct Program {
         return entry == nullptr ? "Shardscope" : entry->name + " - Shardscope";
     }
 
-    model::Panel& shown() { return *panels[panel]; }
-    const model::Panel& shown() const { return *panels[panel]; }
+    // The panel of this name; of no panel's name, the first one.
+    model::Panel& panel(std::string_view name) const {
+        const auto found =
+            std::find_if(panels.begin(), panels.end(), [&](const auto& p) { return p->name() == name; });
+        return found == panels.end() ? *panels.front() : **found;
+    }
+    bool has_panel(std::string_view name) const { return panel(name).name() == name; }
+    // The panel that has the keyboard.
+    model::Panel& shown() { return panel(panes.shown()); }
+    const model::Panel& shown() const { return panel(panes.shown()); }
+    // False: there is no such panel.
     bool show(std::string_view name) {
-        for (std::size_t i = 0; i < panels.size(); ++i) {
-            if (panels[i]->name() != name) continue;
-            panel = i;
-            for (model::OpenTrace& entry : session.open)
-                entry.leads_to_plan = false;  // this panel was requested
-            return true;
+        if (!has_panel(name)) return false;
+        panes.show(name);
+        for (model::OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was requested
+        return true;
+    }
+    // Divides the window as this text says (panes.h). False if it is no such text or names no panel.
+    bool arrange(std::string_view text) {
+        const std::optional<Panes> wanted = parse_panes(text);
+        if (!wanted) return false;
+        for (std::size_t i = 0; i < wanted->count(); ++i) {
+            if (!has_panel(wanted->panel(i))) return false;
+        }
+        panes = *wanted;
+        return true;
+    }
+    // A panel for a new pane: one that goes well with most others; empty: every panel is in a pane.
+    std::string panel_for_new_pane() const {
+        for (const std::string_view name : {"timeline", "memory", "summary"}) {
+            if (has_panel(name) && !panes.pane_of(name)) return std::string(name);
+        }
+        for (const auto& one : panels) {
+            if (!panes.pane_of(one->name())) return std::string(one->name());
+        }
+        return "";
+    }
+    // Whether any panel in sight has this property.
+    template <class Property>
+    bool any_in_sight(Property has) const {
+        for (std::size_t i = 0; i < panes.count(); ++i) {
+            if ((i == panes.focus() || !panes.alone()) && has(panel(panes.panel(i)))) return true;
         }
         return false;
     }

@@ -76,16 +76,17 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x;
     const std::string name(panel.name()), title(panels::panel_title(name));
-    if (draw::place_button(name.c_str(), {width, height})) program.panel = index;
-    const bool here = program.panel == index, over = ImGui::IsItemHovered();
-    draw::items::mark("rail." + name, here ? "shown" : title);
+    if (draw::place_button(name.c_str(), {width, height})) program.show(name);
+    const bool here = program.shown().name() == name, over = ImGui::IsItemHovered();
+    const bool in_sight = !program.panes.alone() && program.panes.pane_of(name).has_value();
+    draw::items::mark("rail." + name, here ? "shown" : in_sight ? "in sight" : title);
     if (here) bring_into_sight(index, at.y, at.y + height);
     ImDrawList& list = *ImGui::GetWindowDrawList();
     const ImVec2 end{at.x + width, at.y + height};
     if (here || over) list.AddRectFilled(at, end, here ? theme::raised() : theme::hover(), font * 0.27F);
-    if (here)
+    if (here || in_sight)
         list.AddRectFilled({at.x, at.y + font * 0.3F}, {at.x + font * 0.2F, end.y - font * 0.3F},
-                           theme::accent());
+                           here ? theme::accent() : theme::text_dim());
     const ImU32 color = here ? theme::accent() : over ? theme::text() : theme::text_dim();
     const float indent = wide ? font * 0.75F : (width - icon) / 2;
     if (const panels::PanelEntry* entry = panels::find_panel(name)) {

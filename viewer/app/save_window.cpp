@@ -53,7 +53,7 @@ std::string suggestion(const Program& program, const std::string& table) {
             break;
         case SaveRequest::panel:
         case SaveRequest::window:
-            name += fmt::format("-{}.png", program.panels[program.panel]->name());
+            name += fmt::format("-{}.png", program.shown().name());
             break;
         case SaveRequest::text:
             name = program.save.name;

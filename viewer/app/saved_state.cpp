@@ -113,6 +113,7 @@ std::string to_json(const SavedState& state) {
     }
     json["active"] = state.active;
     json["panel"] = state.panel;
+    json["panes"] = state.panes;
     json["appearance"] = state.appearance;
     json["zoom"] = state.zoom;
     json["window"] = {
@@ -141,6 +142,7 @@ SavedState parse_state(std::string_view text) {
         }
         take(json, "active", state.active);
         take(json, "panel", state.panel);
+        take(json, "panes", state.panes);
         take(json, "appearance", state.appearance);
         take(json, "zoom", state.zoom);
         if (const auto it = json.find("window"); it != json.end()) state.desk = desk_of(*it);
@@ -228,7 +230,8 @@ SavedState state_of(const Program& program) {
         state.traces.push_back(std::move(trace));
     }
     if (const model::OpenTrace* entry = program.session.current()) state.active = full(entry->path);
-    state.panel = program.panels[program.panel]->name();
+    state.panel = program.shown().name();
+    state.panes = program.panes.text();
     state.appearance = theme::appearance() == theme::Appearance::dark ? "dark" : "light";
     state.zoom = program.zoom;
     state.desk = program.desk;
@@ -254,6 +257,8 @@ void restore(const SavedState& state, Program& program, bool files) {
     program.session.color_by = value_of(kColorings, state.color_by);
     program.recent = state.recent;
     program.keys = changed_keys(state.keys);
+    program.arrange(state.panes);
+    program.show(state.panel);
     tables::table_memory() = state.tables;
     for (const auto& panel : program.panels) {
         const auto saved = state.panels.find(std::string(panel->name()));

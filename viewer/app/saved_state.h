@@ -24,7 +24,8 @@ struct SavedTrace {
 struct SavedState {
     std::vector<SavedTrace> traces;
     std::string active;  // path of the active trace
-    std::string panel;
+    std::string panel;   // the one with the keyboard
+    std::string panes;   // Panes::text()
     std::string appearance = "dark";
     int zoom = 100;
     Desk desk;

@@ -61,7 +61,9 @@ model::Chord menu_chord(std::string_view menu) {
 void Shell::draw(const model::Frame& frame) {
     model::Session& session = program_.session;
     draw::items::begin_frame();
-    session.poll([&](const model::TracePtr& next) { return program_.shown().ready(session, next); });
+    session.poll([&](const model::TracePtr& next) {
+        return !program_.any_in_sight([&](model::Panel& panel) { return !panel.ready(session, next); });
+    });
     for (const model::GoneTrace& gone : session.take_gone()) {
         for (const auto& panel : program_.panels) panel->closed(*gone.trace, gone.successor);
     }
@@ -147,20 +149,25 @@ void Shell::run_shortcuts() {
     if (!program_.takes_key.empty()) return take_key();
     program_.wanted_menu = wanted_menu();
     if (popup_is_open_ || !program_.wanted_menu.empty()) return;
+    const auto pressed = [&](const Action& action) {
+        const std::vector<model::Chord>& keys = keys_of(action, program_);
+        return std::any_of(keys.begin(), keys.end(),
+                           [&](const model::Chord& chord) { return chord_pressed(chord, action.repeats); });
+    };
     if (ImGui::GetIO().WantTextInput) {
-        // While a text field has the keyboard, Escape still closes windows over the panels.
+        // The keys from pane to pane write no text. While a text field has the keyboard, Escape still closes
+        // windows over the panels.
         const bool over =
             program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
         if (over && model::chord_pressed({model::Key::escape}, false)) run_action("let_go", program_);
+        for (const char* id : {"next_pane", "previous_pane"}) {
+            if (!over && pressed(*find_action(id))) run_action(id, program_);
+        }
         return;
     }
     for (const Action& action : actions()) {
         if (!is_available(action, program_)) continue;
-        const std::vector<model::Chord>& keys = keys_of(action, program_);
-        const bool pressed = std::any_of(keys.begin(), keys.end(), [&](const model::Chord& chord) {
-            return chord_pressed(chord, action.repeats);
-        });
-        if (pressed) action.run(program_);
+        if (pressed(action)) action.run(program_);
     }
 }
 
@@ -233,11 +240,36 @@ void Shell::draw_notices() {
 void Shell::draw_content(const model::Frame& frame, float height) {
     // The timeline handles the wheel itself; panels that scroll begin children of their own.
     ImGui::BeginChild("content", {0, height}, false, ImGuiWindowFlags_NoScrollWithMouse);
-    const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
-    program_.panel_min = {corner.x, corner.y};
-    program_.panel_max = {corner.x + size.x, corner.y + size.y};
-    model::Panel& panel = program_.shown();
-    draw::items::place("panel", corner, {corner.x + size.x, corner.y + size.y}, panel.name());
+    panes_.draw(program_, [&](model::Panel& panel) {
+        const ImVec2 corner = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+        const ImVec2 end{corner.x + size.x, corner.y + size.y};
+        if (&panel == &program_.shown()) {
+            program_.panel_min = {corner.x, corner.y};
+            program_.panel_max = {end.x, end.y};
+            draw::items::place("panel", corner, end, panel.name());
+        }
+        ImGui::PushID(std::string(panel.name()).c_str());
+        draw_panel(panel, frame);
+        ImGui::PopID();
+    });
+    ImGui::EndChild();
+}
+
+// The time axis of a panel in another pane in sight that is as wide as the current window and in its column.
+std::optional<model::TimeAxis> Shell::axis_for(const model::Panel& panel) const {
+    std::optional<model::TimeAxis> found;
+    program_.any_in_sight([&](const model::Panel& other) {
+        const auto axis = &other == &panel ? std::nullopt : other.time_axis();
+        if (!axis || axis->window_left != ImGui::GetWindowPos().x ||
+            axis->window_width != ImGui::GetWindowSize().x)
+            return false;
+        found = axis;
+        return true;
+    });
+    return found;
+}
+
+void Shell::draw_panel(model::Panel& panel, const model::Frame& frame) {
     const model::TracePtr trace = program_.session.trace();
     if (panel.needs_trace() && trace == nullptr) {
         draw_instead_of_panel();
@@ -247,11 +279,9 @@ void Shell::draw_content(const model::Frame& frame, float height) {
         model::Frame inside = frame;
         inside.width = ImGui::GetContentRegionAvail().x;
         inside.height = ImGui::GetContentRegionAvail().y;
-        ImGui::PushID(static_cast<int>(program_.panel));
+        inside.axis = axis_for(panel);
         panel.draw(program_.session, inside);
-        ImGui::PopID();
     }
-    ImGui::EndChild();
 }
 
 namespace {

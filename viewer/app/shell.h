@@ -3,9 +3,11 @@
 // layer (Dear ImGui); frame thread only.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "viewer/app/panes_view.h"
 #include "viewer/app/program.h"
 #include "viewer/app/windows.h"
 
@@ -25,6 +27,8 @@ class Shell {
     void draw_menus();
     void draw_recent();
     void draw_content(const model::Frame& frame, float height);
+    void draw_panel(model::Panel& panel, const model::Frame& frame);
+    std::optional<model::TimeAxis> axis_for(const model::Panel& panel) const;
     void draw_instead_of_panel();
     void draw_only_plan(std::string_view title);
     void draw_status();
@@ -32,6 +36,7 @@ class Shell {
     void draw_notices();
 
     Program& program_;
+    PanesView panes_;
     FileWindow files_;
     CommandPalette palette_;
     SaveWindow save_;

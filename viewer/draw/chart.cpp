@@ -94,6 +94,10 @@ Chart begin_chart(const char* id, ImVec2 size, const ChartAxes& axes) {
     chart.min = {std::floor(at.x + label_width + font * 0.5F), std::floor(at.y + font * 0.5F)};
     chart.max = {std::floor(std::max(chart.min.x + font * 2, at.x + size.x)),
                  std::floor(chart.min.y + inner_height)};
+    if (axes.inside) {
+        chart.min.x = axes.inside->left;
+        chart.max.x = std::max(chart.min.x + font * 2, axes.inside->right);
+    }
     const auto mapped = [](double value, bool log) { return log ? std::log10(value) : value; };
     chart.x = {mapped(axes.x_low, axes.x_log), mapped(axes.x_high, axes.x_log), chart.min.x, chart.max.x};
     chart.y = {mapped(axes.y_low, axes.y_log), mapped(axes.y_high, axes.y_log), chart.max.y, chart.min.y};

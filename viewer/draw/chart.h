@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct Chart {
     float height() const { return max.y - min.y; }
 };
 
+struct ChartInside {
+    float left = 0, right = 0;  // on the screen
+};
+
 struct ChartAxes {
     double x_low = 0, x_high = 1, y_high = 1;
     double x_zero = 0;  // subtracted from the labels of the x ticks
@@ -35,6 +40,8 @@ struct ChartAxes {
     bool x_whole = false;  // ticks of a plain number at whole numbers only
     double y_low = 0;      // negative if there are negative values
     float label_room = 0;  // least width of the y labels: aligns the chart with what is above it
+    // Where the inside of the chart is from left to right; none: as wide as its size and labels allow.
+    std::optional<ChartInside> inside;
     // Logarithmic axes: low and high are positive, and Chart::x and y map the values' log10.
     bool x_log = false, y_log = false;
 };

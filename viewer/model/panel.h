@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,11 +17,19 @@ namespace shardscope::viewer::model {
 class Session;
 using TracePtr = std::shared_ptr<const traces::store::Trace>;
 
+// The time axis of a panel on the screen: the pixels at both ends of the trace's visible time.
+struct TimeAxis {
+    float left = 0, right = 0;
+    float window_left = 0, window_width = 0;  // of the panel
+};
+
 struct Frame {
     float scale = 1;              // the display's scale: multiply pixel sizes by it
     float width = 0, height = 0;  // of the panel's content region, in pixels
     double seconds = 0;           // since the start; constant when headless, so that pictures are repeatable
-    bool headless = false;        // a picture is drawn: there is no mouse, and nothing depends on time
+    // Of the timeline above or below in a pane of the same width: a panel over the same time aligns with it.
+    std::optional<TimeAxis> axis;
+    bool headless = false;  // a picture is drawn: there is no mouse, and nothing depends on time
 };
 
 class Panel {
@@ -43,6 +52,8 @@ class Panel {
     // A trace was closed or, if it has a successor, reloaded: the panel drops what it keeps of it, to free
     // the memory.
     virtual void closed(const traces::store::Trace& /*trace*/, const TracePtr& /*successor*/) {}
+    // Of the last frame, if the panel's axis is the visible time.
+    virtual std::optional<TimeAxis> time_axis() const { return {}; }
     // Whether a trace that is to replace the one shown can be drawn immediately; called each frame until
     // then.
     virtual bool ready(Session& /*session*/, const TracePtr& /*successor*/) { return true; }

@@ -60,6 +60,11 @@ std::string unknown_names(const Script& script, const app::Program& program) {
         std::string wrong;
         if (const auto* show = std::get_if<ShowPanel>(&command.act))
             wrong = check(command, "panel", show->name, panels);
+        if (const auto* arrange = std::get_if<ArrangePanes>(&command.act)) {
+            const app::Panes panes = app::parse_panes(arrange->text).value_or(app::Panes());
+            for (std::size_t i = 0; i < panes.count() && wrong.empty(); ++i)
+                wrong = check(command, "panel", panes.panel(i), panels);
+        }
         if (const auto* action = std::get_if<RunAction>(&command.act))
             wrong = check(command, "action", action->id, ids);
         if (!wrong.empty()) return wrong.ends_with('?') ? wrong : wrong + ".";
@@ -281,6 +286,11 @@ Runner::Step Runner::run(const Close&) {
 
 Runner::Step Runner::run(const ShowPanel& show) {
     program_.show(show.name);
+    return done_after(2);
+}
+
+Runner::Step Runner::run(const ArrangePanes& arrange) {
+    program_.arrange(arrange.text);
     return done_after(2);
 }
 

@@ -40,6 +40,7 @@ class Runner {
     Step run(const Open&);
     Step run(const Close&);
     Step run(const ShowPanel&);
+    Step run(const ArrangePanes&);
     Step run(const Click&);
     Step run(const Hover&);
     Step run(const Drag&);

@@ -14,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "viewer/app/options.h"
+#include "viewer/app/panes.h"
 #include "viewer/script/match.h"
 #include "viewer/script/words.h"
 
@@ -271,6 +272,10 @@ constexpr Verb kVerbs[] = {
 };
 
 Act parse_act(Line& line) {
+    if (line.command() == "panes") {
+        if (!app::parse_panes(line.rest())) throw Wrong(app::not_panes(line.rest()));
+        return ArrangePanes{line.rest()};
+    }
     if (line.command() == "type") {
         if (line.rest().empty()) throw Wrong("type expects a text");
         return TypeText{line.rest()};
@@ -281,7 +286,7 @@ Act parse_act(Line& line) {
         line.end();
         return act;
     }
-    std::vector<std::string> names{"type"};
+    std::vector<std::string> names{"type", "panes"};
     for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
     throw Wrong(
         fmt::format("{}: there is no such command{}", line.command(), did_you_mean(line.command(), names)));

@@ -4,7 +4,8 @@
 //
 //   open PATH ...                    opens files separately;  open merged PATH ...  on one clock
 //   close                            the active trace
-//   panel NAME                       shows a panel
+//   panel NAME                       shows a panel, in the pane that has the focus
+//   panes TEXT                       divides the window: timeline / memory, timeline |40 (memory / units)
 //   click ITEM [right|double] [ctrl] [shift] [at X Y]      X Y: pixels from the item's corner, or 10% 50%
 //   hover ITEM [at X Y]
 //   drag ITEM DX DY [ctrl] [shift] [at X Y]                pixels;  drag ITEM to ITEM
@@ -56,6 +57,9 @@ struct Open {
 struct Close {};
 struct ShowPanel {
     std::string name;
+};
+struct ArrangePanes {
+    std::string text;
 };
 struct Click {
     Spot spot;
@@ -139,9 +143,9 @@ struct ExportReport {
 };
 struct Quit {};
 
-using Act = std::variant<Open, Close, ShowPanel, Click, Hover, Drag, Wheel, PressKey, TypeText, RunAction,
-                         Wait, Frames, Expect, Print, List, SetLimit, SetArea, SetVisible, SetSize, SetRank,
-                         SetTrace, SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
+using Act = std::variant<Open, Close, ShowPanel, ArrangePanes, Click, Hover, Drag, Wheel, PressKey, TypeText,
+                         RunAction, Wait, Frames, Expect, Print, List, SetLimit, SetArea, SetVisible, SetSize,
+                         SetRank, SetTrace, SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
 
 struct Command {
     std::size_t line = 0;  // in the file, from 1

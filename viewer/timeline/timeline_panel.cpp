@@ -209,6 +209,8 @@ class TimelinePanel final : public model::Panel {
         draw_side(session, page, room);
     }
 
+    std::optional<model::TimeAxis> time_axis() const override { return axis_; }
+
     void act(std::string_view action, model::Session& session) override {
         if (on_ == nullptr || session.current() == nullptr || session.trace() != on_->page.trace) return;
         do_timeline_action(action, session, *on_, parts_);
@@ -277,7 +279,7 @@ class TimelinePanel final : public model::Panel {
         if (area && session.selected.kind == model::EventKind::none) parts_.area_in_front = true;
     }
 
-    void lay_out(TimelinePage& page, model::RowArrangement& arrangement, Room& room) const {
+    void lay_out(TimelinePage& page, model::RowArrangement& arrangement, Room& room) {
         const float font = ImGui::GetFontSize();
         const RowHeights heights{.rank = std::round(font * 1.5F),
                                  .memory = std::round(font * 2.8F),
@@ -293,6 +295,7 @@ class TimelinePanel final : public model::Panel {
         area.outer = room.main;
         area.min = {room.min.x, room.min.y + MinimapView::height() + 2};
         area.max = {room.main - scrollbar_width(), room.bottom};
+        axis_ = {area.left(), area.max.x, ImGui::GetWindowPos().x, ImGui::GetWindowSize().x};
         room.minimap_min = {area.left(), room.min.y};
         room.minimap_max = {area.max.x, room.min.y + MinimapView::height()};
         if (page.scroll_to_rank.known()) {
@@ -405,6 +408,7 @@ class TimelinePanel final : public model::Panel {
     std::map<const traces::store::Trace*, std::unique_ptr<TraceOnPage>> traces_;
     TraceOnPage* on_ = nullptr;  // of the active trace
     TimelineParts parts_;
+    std::optional<model::TimeAxis> axis_;
     std::optional<model::MarkedArea> seen_area_;  // of the last frame, as the selected event
     model::SelectedEvent seen_event_;
 };

@@ -260,6 +260,11 @@ TEST_F(ViewFiles, TheKeyboardOpensMenusChangesKeysAndFindsFiles) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewFiles, PanesAreSplitMovedAndClosedByKeysMenusAndMouse) {
+    const Outcome outcome = run("panes.script", {});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
     const std::string plan = folder_ / "plan.sqlite";
     traces::store::DatabaseWriter writer({.path = plan});

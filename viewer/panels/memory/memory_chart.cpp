@@ -236,7 +236,7 @@ void memory_tip_rows(const traces::analysis::MemoryPoint* point) {
 void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec2 size) {
     model::OpenTrace& entry = *input.entry;
     const model::TimeRange seen = entry.visible;
-    const int columns = column_count(size.x);
+    const int columns = column_count(input.axis ? input.axis->right - input.axis->left : size.x);
     std::vector<draw::FoldedColumn> stack;
     if (input.stack != nullptr) stack = fold_curve(*input.stack, seen.from, seen.to, columns);
     std::int64_t most = 1;
@@ -246,8 +246,9 @@ void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec
         lines.push_back(fold_line(*line.line, seen.from, seen.to, columns, line.shift));
         for (const draw::LineColumn& column : lines.back()) most = std::max(most, column.highest);
     }
-    const draw::ChartAxes axes{static_cast<double>(seen.from), static_cast<double>(seen.to),
-                               draw::axis_top(static_cast<double>(most)) * 1.04};
+    draw::ChartAxes axes{static_cast<double>(seen.from), static_cast<double>(seen.to),
+                         draw::axis_top(static_cast<double>(most)) * 1.04};
+    if (input.axis) axes.inside = draw::ChartInside{input.axis->left, input.axis->right};
     const draw::Chart chart = begin_chart("over time", size, axes);
     time_gestures(entry, chart);
     draw::items::place(item, chart.min, chart.max,

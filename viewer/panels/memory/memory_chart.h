@@ -12,6 +12,7 @@
 #include "traces/analysis/memory/memory.h"
 #include "viewer/draw/chart.h"
 #include "viewer/draw/fold.h"
+#include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 
@@ -72,6 +73,7 @@ struct MemoryTimeChart {
         std::int64_t time = 0, bytes = 0;
     };
     std::optional<Peak> peak;
+    std::optional<model::TimeAxis> axis;  // the chart's inside is exactly above or below it
 };
 
 // Draws into the current window and takes `size`. `item`: the name of its place for scripts.

@@ -2,6 +2,7 @@
 // visible range; below it what was allocated when, and every allocation (memory_views.h).
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,7 +53,7 @@ class MemoryPanel final : public model::Panel {
 
     void closed(const traces::store::Trace& trace, const model::TracePtr&) override { views_.forget(trace); }
 
-    void draw(model::Session& session, const model::Frame&) override {
+    void draw(model::Session& session, const model::Frame& frame) override {
         MemoryFacts facts;
         facts.trace = session.trace();
         facts.entry = session.current();
@@ -73,7 +74,9 @@ class MemoryPanel final : public model::Panel {
                 "profile_memory=True, Nsight Systems with --cuda-memory-usage=true, and our recorder always; "
                 "a memory snapshot (torch.cuda.memory._dump_snapshot) opens here too.");
         }
-        draw_headline(facts);
+        // In a low pane on the timeline's axis the chart, which names the peak, comes first.
+        const bool low = frame.axis && frame.height < ImGui::GetFontSize() * 26;
+        if (!low) draw_headline(facts);
         widgets::draw_limit_note(session);
         const std::vector<MemoryLine> lines = lines_of(session, facts);
         draw_legend(facts, lines);
@@ -81,11 +84,15 @@ class MemoryPanel final : public model::Panel {
 
         const float font = ImGui::GetFontSize();
         // Scrolls if the window is too small for both halves.
+        // Its scrollbar is as narrow as the timeline's, where the two share their axis.
+        ImGui::PushStyleVar(ImGuiStyleVar_ScrollbarSize,
+                            frame.axis ? std::round(font * 0.55F) : ImGui::GetStyle().ScrollbarSize);
         ImGui::BeginChild("page");
+        ImGui::PopStyleVar();
         const float room = ImGui::GetContentRegionAvail().y - ImGui::GetStyle().ItemSpacing.y;
         const float below = std::max(std::min(font * 19, room * 0.52F), font * 12);
         const std::optional<std::int64_t> cursor = facts.entry->cursor;
-        draw_charts(facts, lines, std::max(font * 10, room - below));
+        draw_charts(facts, lines, std::max(font * 10, low ? room : room - below), frame.axis);
         if (facts.entry->cursor != cursor) views_.show_cursor();
         ImGui::BeginChild("views", {0, std::max(below, ImGui::GetContentRegionAvail().y)});
         views_.draw(session, facts);
@@ -336,12 +343,14 @@ class MemoryPanel final : public model::Panel {
         legend(items);
     }
 
-    // The whole time on the left; on the right, if there is room, one step allocation by allocation.
-    void draw_charts(const MemoryFacts& facts, const std::vector<MemoryLine>& lines, float height) {
+    // The whole time on the left; on the right, if there is room, one step allocation by allocation. On the
+    // timeline's axis, the whole time alone.
+    void draw_charts(const MemoryFacts& facts, const std::vector<MemoryLine>& lines, float height,
+                     const std::optional<model::TimeAxis>& axis) {
         const float font = ImGui::GetFontSize(), gap = font * 1.2F;
         const float line = ImGui::GetTextLineHeightWithSpacing();
         const float width = ImGui::GetContentRegionAvail().x;
-        const bool beside = !all_ranks_ && width > font * 66;
+        const bool beside = !all_ranks_ && !axis && width > font * 66;
         constexpr ImGuiWindowFlags kStill = ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse;
         MemoryTimeChart chart;
         chart.entry = facts.entry;
@@ -351,6 +360,7 @@ class MemoryPanel final : public model::Panel {
         chart.peak = {facts.memory->peak_time_ns, facts.memory->peak_bytes};
         ImGui::BeginChild("time", {beside ? (width - gap) * 0.62F : 0, height}, false, kStill);
         draw::text_dim(all_ranks_ ? "All ranks over time" : "Over time");
+        chart.axis = axis;
         draw_memory_over_time("memory.chart", chart, {ImGui::GetContentRegionAvail().x, height - line});
         ImGui::EndChild();
         if (!beside) return;
