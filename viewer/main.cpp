@@ -98,6 +98,7 @@ int run_script(app::Program& program, const app::Options& options, script::Scrip
         stage.frame(frame, [&] { runner.before_frame(); });
         runner.after_frame();
         program.session.poll_files();
+        program.session.poll_states();
         if (program.working()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     if (!runner.failure().empty()) {
@@ -140,9 +141,13 @@ int run_window(app::Program& program, const app::Options& options, std::optional
     app::Redraw redraw;
     const auto start = Clock::now();
     while (!window.wants_close()) {
-        const app::Redraw::Doing now{program.working(), runner != nullptr || program.session.animating};
+        const bool working = program.working(), quietly = working && program.works_quietly();
+        const app::Redraw::Doing now{working && !quietly, quietly,
+                                     runner != nullptr || program.session.animating};
         const bool input = window.wait(app::Redraw::patience(now));
-        if (!redraw.due(now, input, program.session.poll_files())) continue;
+        const bool replaced = quietly && program.advance();
+        if (!redraw.due(now, input, program.session.poll_files(), program.session.poll_states() || replaced))
+            continue;
         if (title != program.title()) window.set_title(title = program.title());
         const backend::WindowSize size = window.size();
         desk.maximized = size.maximized;

@@ -298,10 +298,10 @@ TEST(RunsRows, ARunIsGreenOnlyWhileItIsInProgress) {
     EXPECT_EQ(runs_table({run})->text(0, kState), "running");
     EXPECT_EQ(runs_table({run})->ink(0, kState), theme::good());
     entry.grew.reset();
-    EXPECT_EQ(runs_table({run})->text(0, kState), "did not end");
+    EXPECT_EQ(runs_table({run})->text(0, kState), "stopped without finishing");
     EXPECT_EQ(runs_table({run})->ink(0, kState), theme::bad());
     trace->ended = info->ended = true;
-    EXPECT_EQ(runs_table({run})->text(0, kState), "ended");
+    EXPECT_EQ(runs_table({run})->text(0, kState), "finished");
     EXPECT_EQ(runs_table({run})->ink(0, kState), 0U);
 }
 

@@ -80,12 +80,35 @@ class RankWriter {
         }
     }
 
-    void run() {
+    void begin() {
         const std::int64_t shards = sample_.layer_bytes() * sample_.layers / sample_.ranks;
         allocate("shards", shards, MemoryCategory::parameters, Phase::setup, -1, 0);
         allocate("momentum", shards, MemoryCategory::optimizer_state, Phase::setup, -1, 0);
+    }
+    void run() {
+        begin();
         for (int step = 1; step <= sample_.steps; ++step) run_step(step);
     }
+    void run_step(int step) {
+        const std::int64_t start = host_;
+        host_ += 3000;
+        allocate("input", sample_.activation_bytes(), MemoryCategory::activations, Phase::data, -1, -1);
+        const std::int64_t forward_end = forward();
+        backward(forward_end);
+        const std::int64_t optimizer = host_;
+        launch("sgd_step", kCompute, sample_.layer_bytes() * sample_.layers / sample_.ranks / 16,
+               busy_[kReduce - kCompute]);
+        range("Optimizer.step#SGD.step", -1, optimizer);
+        host_ = end() + 2000;
+        release("input", Phase::data);
+        release("gradient shards", Phase::optimizer);
+        range(fmt::format("ProfilerStep#{}", step), -1, start);
+        sink_.add(StepRow{rank_, step, start, host_, tid()});
+        sink_.add(CounterRow{host_, rank_, sink_.intern("reserved_bytes"),
+                             1.1 * static_cast<double>(peak_guess())});
+        host_ += 1000;
+    }
+
     std::int64_t end() const { return std::max(host_, *std::max_element(busy_.begin(), busy_.end())); }
 
   private:
@@ -184,26 +207,6 @@ class RankWriter {
         return end;
     }
 
-    void run_step(int step) {
-        const std::int64_t start = host_;
-        host_ += 3000;
-        allocate("input", sample_.activation_bytes(), MemoryCategory::activations, Phase::data, -1, -1);
-        const std::int64_t forward_end = forward();
-        backward(forward_end);
-        const std::int64_t optimizer = host_;
-        launch("sgd_step", kCompute, sample_.layer_bytes() * sample_.layers / sample_.ranks / 16,
-               busy_[kReduce - kCompute]);
-        range("Optimizer.step#SGD.step", -1, optimizer);
-        host_ = end() + 2000;
-        release("input", Phase::data);
-        release("gradient shards", Phase::optimizer);
-        range(fmt::format("ProfilerStep#{}", step), -1, start);
-        sink_.add(StepRow{rank_, step, start, host_, tid()});
-        sink_.add(CounterRow{host_, rank_, sink_.intern("reserved_bytes"),
-                             1.1 * static_cast<double>(peak_guess())});
-        host_ += 1000;
-    }
-
     std::int64_t peak_guess() const { return sample_.layer_bytes() * sample_.layers * 5; }
 
     std::int64_t forward() {
@@ -288,10 +291,7 @@ class RankWriter {
     std::map<std::string, Block> sizes_;
 };
 
-}  // namespace
-
-void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink) {
-    const Model model = make_model(sample);
+void write_head(const MlpSample& sample, const Model& model, traces::store::EventSink& sink) {
     const std::vector<std::pair<std::string, std::string>> config = {
         {"run.ranks", fmt::format("{}", sample.ranks)},
         {"run.steps", fmt::format("{}", sample.steps)},
@@ -303,12 +303,41 @@ void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink) {
     for (const auto& [key, value] : config) sink.add(RunInfoRow{key, value});
     for (const ModuleRow& row : model.rows) sink.add(row);
     for (const UnitRow& row : model.units) sink.add(row);
+}
+
+}  // namespace
+
+void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink) {
+    const Model model = make_model(sample);
+    write_head(sample, model, sink);
     for (int rank = 0; rank < sample.ranks; ++rank) {
         RankWriter writer(sample, model, sink, rank);
         writer.run();
     }
     for (int step = 1; step <= sample.steps; ++step) sink.add(LossRow{step, 2.0 / step});
     sink.commit();
+}
+
+std::function<void()> mlp_in_progress(const MlpSample& sample, traces::store::EventSink& sink) {
+    struct Run {
+        MlpSample sample;
+        Model model;
+        std::vector<RankWriter> ranks;
+        int steps = 0;
+    };
+    const auto run = std::make_shared<Run>(Run{.sample = sample, .model = make_model(sample), .ranks = {}});
+    write_head(run->sample, run->model, sink);
+    run->ranks.reserve(static_cast<std::size_t>(sample.ranks));
+    for (int rank = 0; rank < sample.ranks; ++rank) {
+        run->ranks.emplace_back(run->sample, run->model, sink, rank);
+        run->ranks.back().begin();
+    }
+    return [run, &sink] {
+        ++run->steps;
+        for (RankWriter& rank : run->ranks) rank.run_step(run->steps);
+        sink.add(LossRow{run->steps, 2.0 / run->steps});
+        sink.commit();
+    };
 }
 
 std::shared_ptr<const traces::store::Trace> mlp_sample(const MlpSample& sample, const char* path) {

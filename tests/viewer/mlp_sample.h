@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "traces/store/columns/trace.h"
@@ -25,6 +26,9 @@ struct MlpSample {
 
 // Feeds every row of the run to a sink (a database writer or columns).
 void write_mlp_sample(const MlpSample& sample, traces::store::EventSink& sink);
+
+// A run in progress, without a step yet: each call of the result adds a step of every rank and commits it.
+std::function<void()> mlp_in_progress(const MlpSample& sample, traces::store::EventSink& sink);
 
 // The first row of a trace's column that has a value; its size if none has.
 inline std::size_t first_with_value(const traces::store::IndexColumn& column) {

@@ -139,7 +139,7 @@ TEST_F(PanelsTest, RunsListEveryFileWithItsConfiguration) {
     EXPECT_THAT(text, AllOf(HasSubstr("root.sqlite"), HasSubstr("linear.sqlite")));
     EXPECT_THAT(text,
                 AllOf(HasSubstr("Sample processor"), HasSubstr("fsdp.wrap"), HasSubstr("module:Linear")));
-    EXPECT_THAT(text, HasSubstr("ended"));
+    EXPECT_THAT(text, HasSubstr("finished"));
 }
 
 TEST_F(PanelsTest, RunsWithoutAnyFileSayHowToOpenOne) {

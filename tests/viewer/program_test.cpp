@@ -522,6 +522,16 @@ TEST(Redraw, WorkDrawsItsProgressAndOnceMoreWhatItCameTo) {
     EXPECT_LE(Redraw::patience({.working = true}), 0.1);
 }
 
+// A trace that is being written is read again, and its age is shown, at a frame a second each at most.
+TEST(Redraw, WhatIsReadAgainQuietlyDrawsNothingAndATickOnce) {
+    Redraw redraw;
+    (void)redraw.due({}, false, false);
+    for (int look = 0; look < 5; ++look) EXPECT_FALSE(redraw.due({.quietly = true}, false, false));
+    EXPECT_EQ(Redraw::patience({.quietly = true}), 0.1);
+    EXPECT_TRUE(redraw.due({.quietly = true}, false, false, true));
+    EXPECT_FALSE(redraw.due({}, false, false));
+}
+
 TEST(Redraw, AnimationsAreDrawnSixtyTimesPerSecond) {
     Redraw redraw;
     EXPECT_EQ(Redraw::patience({.working = true, .moving = true}), 1.0 / 60);

@@ -78,7 +78,7 @@ TEST_F(RunsPanelTest, ARunInProgressIsNotAFault) {
     const auto panel = make_panel("runs");
     EXPECT_THAT(draw(*panel), HasSubstr("The run did not end"));
     const int faults = std::stoi(item("runs.value.faults"));
-    EXPECT_EQ(item("runs.files.live.sqlite.state"), "did not end");
+    EXPECT_EQ(item("runs.files.live.sqlite.state"), "stopped without finishing");
     session_.current()->grew = std::chrono::steady_clock::now();
     EXPECT_THAT(draw(*panel),
                 AllOf(HasSubstr("The run is in progress"), Not(HasSubstr("The run did not end"))));

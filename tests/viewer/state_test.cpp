@@ -299,9 +299,9 @@ TEST_F(StateTest, AGrowingRunIsReloaded) {
     }
     EXPECT_TRUE(grown);
     EXPECT_EQ(session.current()->notice, "");
-    EXPECT_THAT(run_state(*session.current()), HasSubstr("running, 1 step, "));
+    EXPECT_THAT(run_state(*session.current()), HasSubstr("running, step 1, "));
     session.current()->grew.reset();  // as after a while without growth
-    EXPECT_EQ(run_state(*session.current()), "the run did not end");
+    EXPECT_EQ(run_state(*session.current()), "stopped a moment ago without finishing");
 }
 
 // --- colours

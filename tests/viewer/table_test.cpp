@@ -35,6 +35,14 @@ std::shared_ptr<const TableModel> many_kernels(int rows) {
     return table;
 }
 
+// Three kernels again, after one more in front.
+std::shared_ptr<const TableModel> four_kernels() {
+    auto table = std::make_shared<CellTable>(three_kernels()->columns());
+    table->add({text_cell("first"), count_cell(1), us_cell(9)});
+    for (const char* name : {"add", "mul", "copy"}) table->add({text_cell(name), count_cell(3), us_cell(1)});
+    return table;
+}
+
 class TablePanel final : public model::Panel {
   public:
     explicit TablePanel(std::shared_ptr<const TableModel> shown) : model(std::move(shown)) {}
@@ -308,6 +316,23 @@ TEST_F(TableTest, ANameOfAMegabyteCostsWhatItsCellHolds) {
     EXPECT_THAT(text, ::testing::HasSubstr("aaa...aaa"));
     EXPECT_LT(text.size(), 100U * 1000);
     EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, 100'000);
+}
+
+// As when the trace of a running job grows.
+TEST_F(TableTest, TheChosenRowIsThatOfTheSameNameInTheNextModel) {
+    TablePanel panel(three_kernels());
+    draw(panel);
+    panel.state.chosen = 2;  // copy
+    panel.model = four_kernels();
+    draw(panel);
+    EXPECT_EQ(panel.state.chosen, 3U);
+    panel.model = many_kernels(10);
+    draw(panel);
+    EXPECT_EQ(panel.state.chosen, std::nullopt) << "a table with other columns";
+    panel.state.chosen = 9;
+    panel.model = many_kernels(5);
+    draw(panel);
+    EXPECT_EQ(panel.state.chosen, std::nullopt) << "no row has its name";
 }
 
 }  // namespace TEST_FILE

@@ -71,6 +71,15 @@ struct Program {
         return session.working() || report.busy() || tables::TableOrder::any_busy() || !picture.empty() ||
                any_in_sight([](const model::Panel& panel) { return panel.busy(); });
     }
+    // Whether all of it is for the successors of growing traces.
+    bool works_quietly() const {
+        return session.only_follows() && !report.busy() && !tables::TableOrder::any_busy() &&
+               !shown().busy() && picture.empty();
+    }
+    // Takes over what was read between frames, while it works quietly; true: there is something to draw.
+    bool advance() {
+        return session.advance([&](const model::TracePtr& next) { return shown().ready(session, next); });
+    }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);
         restyle = true;
@@ -93,10 +102,13 @@ struct Program {
         if (recent.size() > kMost) recent.resize(kMost);
     }
 
-    // "block.sqlite - Shardscope", of several open traces the active one.
+    // "block.sqlite - Shardscope", of several open traces the active one; "live.sqlite (running, step 33) -
+    // Shardscope" while it is being written.
     std::string title() const {
         const model::OpenTrace* entry = session.current();
-        return entry == nullptr ? "Shardscope" : entry->name + " - Shardscope";
+        if (entry == nullptr) return "Shardscope";
+        return entry->name + (entry->running() ? " (" + run_state_in_short(*entry) + ")" : "") +
+               " - Shardscope";
     }
 
     // The panel of this name; of no panel's name, the first one.

@@ -92,6 +92,15 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     if (const panels::PanelEntry* entry = panels::find_panel(name)) {
         draw_icon(list, entry->icon, {at.x + indent, at.y + (height - icon) / 2}, icon, color);
     }
+    if (name == "runs") {
+        for (const model::OpenTrace& entry : program.session.open) {
+            if (!entry.running()) continue;
+            list.AddCircleFilled({at.x + indent + icon, at.y + (height - icon) / 2}, font * 0.22F,
+                                 theme::good());
+            draw::items::value("rail.running", run_state(entry));
+            break;
+        }
+    }
     const std::string key = key_of(name);
     if (wide) {
         const float y = at.y + (height - font) / 2;

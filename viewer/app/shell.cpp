@@ -349,7 +349,7 @@ void Shell::draw_status() {
     if (entry != nullptr && entry->trace) {
         const traces::store::Trace& trace = *entry->trace;
         left += "   " + (model::holds_only_plan(trace) ? plan_text(trace) : extent_text(trace));
-        if (!trace.ended) left += "   " + run_state(*entry);
+        if (trace.schema_version > 0 && !model::holds_only_plan(trace)) left += "   " + run_state(*entry);
         if (trace.dropped > 0)
             left += fmt::format("   {} dropped",
                                 traces::store::counted(trace.dropped, "event was", "events were"));
@@ -372,6 +372,7 @@ void Shell::draw_status() {
 std::string Shell::progress_text() const {
     model::Session& session = program_.session;
     if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;
+    if (session.only_follows()) return program_.notice;
     if (session.loading()) {
         const model::OpenTrace* entry = session.current();
         return entry != nullptr && entry->reading_again ? "reloading ..." : "reading ...";

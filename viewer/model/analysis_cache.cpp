@@ -234,6 +234,14 @@ bool AnalysisCache::busy_with(const TracePtr& trace) const {
     });
 }
 
+bool AnalysisCache::busy_without(const std::vector<TracePtr>& traces) const {
+    const std::lock_guard lock(impl_->mutex);
+    return std::any_of(impl_->entries.begin(), impl_->entries.end(), [&](const auto& e) {
+        return e.second->state != Impl::State::done &&
+               std::none_of(traces.begin(), traces.end(), [&](const TracePtr& t) { return e.second->of(t); });
+    });
+}
+
 void AnalysisCache::begin_frame() {
     const std::lock_guard lock(impl_->mutex);
     impl_->frame_before = std::exchange(impl_->frame_now, impl_->questions);

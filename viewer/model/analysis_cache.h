@@ -77,6 +77,7 @@ class AnalysisCache {
 
     bool busy() const;                            // whether a requested analysis is unfinished
     bool busy_with(const TracePtr& trace) const;  // the same for this trace
+    bool busy_without(const std::vector<TracePtr>& traces) const;  // the same for what is not of these
     // Begins a frame: the requests that follow belong to it.
     void begin_frame();
     // The error of the latest failed analysis that this frame requested; empty if none failed, or while

@@ -1,7 +1,14 @@
 // See file_stamp.h.
 #include "viewer/model/file_stamp.h"
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/core.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 namespace shardscope::viewer::model {
 namespace {
@@ -33,6 +40,29 @@ std::vector<FileStamp> stamps_of(const std::vector<std::string>& paths) {
     stamps.reserve(paths.size());
     for (const std::string& path : paths) stamps.push_back(stamp_of(path));
     return stamps;
+}
+
+std::int64_t written_ns(const FileStamp& stamp) {
+    return std::max(stamp.changed_ns, stamp.log_changed_ns);
+}
+
+// The file is not opened to ask: closing it would release the locks that SQLite holds for this process.
+bool is_open_elsewhere(const std::string& path) {
+    struct stat index {};
+    if (::stat((path + "-shm").c_str(), &index) != 0) return false;
+    const std::string wanted =
+        fmt::format("{:02x}:{:02x}:{}", major(index.st_dev), minor(index.st_dev), index.st_ino);
+    std::ifstream locks("/proc/locks");
+    for (std::string line; std::getline(locks, line);) {
+        // 1: POSIX  ADVISORY  READ 861 fe:00:11198520 128 128
+        std::istringstream words(line);
+        std::string number, kind, advice, access, file;
+        long process = 0;
+        if (words >> number >> kind >> advice >> access >> process >> file && file == wanted &&
+            process != ::getpid())
+            return true;
+    }
+    return false;
 }
 
 std::string change_of(const FileStamp& before, const FileStamp& now) {

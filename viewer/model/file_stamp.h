@@ -19,6 +19,14 @@ struct FileStamp {
 FileStamp stamp_of(const std::string& path);
 std::vector<FileStamp> stamps_of(const std::vector<std::string>& paths);
 
+// When the file, or its log, was last written, in nanoseconds of the system's clock; 0: there is none.
+std::int64_t written_ns(const FileStamp& stamp);
+
+// Whether another process on this machine has the database open, as a run has its trace until it ends or
+// dies: SQLite holds a lock on the index of the write-ahead log (path + "-shm"). A short-lived reader counts,
+// too; a process of another container or host is not seen.
+bool is_open_elsewhere(const std::string& path);
+
 // What has happened to a file since, as the rest of a sentence: "is gone", "was replaced", "is shorter than
 // when it was read", "has changed since it was read"; empty: nothing.
 std::string change_of(const FileStamp& before, const FileStamp& now);

@@ -45,6 +45,13 @@ class LatestWork {
         }
         return result_;
     }
+    // Called while the trace's successor waits to be shown: the result for it and this key, which of() then
+    // has at once; nullptr while it is being made.
+    template <class Make>
+    std::shared_ptr<const T> ahead(const TracePtr& successor, const std::string& key, Make make) {
+        if (next_ == nullptr) next_ = std::make_unique<LatestWork>();
+        return next_->of(successor, key, std::move(make));
+    }
     bool busy() const { return now_ != nullptr; }
     // Cancels the work, without waiting for its end, and drops the result.
     void drop() {
@@ -56,10 +63,17 @@ class LatestWork {
         key_.clear();
         result_.reset();
     }
-    // The same if the work was on this trace, else false.
+    // The same if the work was on this trace, else false. What was made ahead takes its place.
     bool forget(const traces::store::Trace& trace) {
+        if (next_ != nullptr) next_->forget(trace);
         if (trace_.get() != &trace) return false;
         drop();
+        if (next_ == nullptr) return true;
+        trace_ = std::move(next_->trace_);
+        key_ = std::move(next_->key_);
+        result_ = std::move(next_->result_);
+        now_ = std::move(next_->now_);
+        next_.reset();
         return true;
     }
 
@@ -77,6 +91,7 @@ class LatestWork {
     std::shared_ptr<const T> result_;
     std::unique_ptr<Work> now_;
     std::vector<std::unique_ptr<Work>> ending_;
+    std::unique_ptr<LatestWork> next_;  // for the trace's successor
 };
 
 }  // namespace shardscope::viewer::model

@@ -92,13 +92,46 @@ bool holds_only_plan(const traces::store::Trace& trace) {
            trace.runtime.size() == 0 && trace.memory.size() == 0;
 }
 
+namespace {
+
+// "12 s ago" (or "a moment ago", which does not change in every second), "4 min ago": since an instant of the
+// system's clock.
+std::string ago_text(std::int64_t then_ns, bool in_seconds) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const std::int64_t seconds = std::max<std::int64_t>(
+        1, std::chrono::duration_cast<std::chrono::seconds>(now - std::chrono::nanoseconds(then_ns)).count());
+    if (seconds < 60 && !in_seconds) return "a moment ago";
+    if (seconds < 60) return fmt::format("{} s ago", seconds);
+    if (seconds < 60 * 60) return fmt::format("{} min ago", seconds / 60);
+    if (seconds < 48 * 60 * 60) return fmt::format("{} h ago", seconds / (60 * 60));
+    return fmt::format("{} days ago", seconds / (24 * 60 * 60));
+}
+
+// When a run without an end wrote its last event. A copied file is younger than its events.
+std::int64_t stopped_ns(const OpenTrace& entry) {
+    const traces::store::Trace& trace = *entry.trace;
+    if (trace.start_utc_ns <= 0) return entry.wrote_ns;
+    const std::int64_t last = trace.start_utc_ns + trace.last_ns;
+    return entry.wrote_ns > 0 ? std::min(last, entry.wrote_ns) : last;
+}
+
+}  // namespace
+
+std::string run_state_in_short(const OpenTrace& entry) {
+    if (entry.trace == nullptr) return "";
+    if (entry.trace->ended) return "finished";
+    if (!entry.running()) return "stopped without finishing";
+    const auto steps = steps_of(*entry.trace, traces::store::RankIndex(0));
+    return steps.empty() ? "running" : fmt::format("running, step {}", steps.back().number);
+}
+
 std::string run_state(const OpenTrace& entry) {
-    if (entry.trace == nullptr || entry.trace->ended) return "";
-    if (!entry.running()) return "the run did not end";
-    const std::size_t steps = steps_of(*entry.trace, traces::store::RankIndex(0)).size();
-    const auto ago =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - *entry.grew);
-    return fmt::format("running, {} step{}, {} s ago", steps, steps == 1 ? "" : "s", ago.count());
+    std::string state = run_state_in_short(entry);
+    if (entry.trace == nullptr || entry.trace->ended) return state;
+    if (entry.running())
+        return entry.wrote_ns > 0 ? fmt::format("{}, {}", state, ago_text(entry.wrote_ns, true)) : state;
+    const std::int64_t stopped = stopped_ns(entry);
+    return stopped > 0 ? fmt::format("stopped {} without finishing", ago_text(stopped, false)) : state;
 }
 
 struct Session::Loads {
@@ -171,6 +204,7 @@ void Session::reload(std::size_t index) {
     entry.error.clear();
     entry.progress = 0;
     entry.reading_again = entry.trace != nullptr;
+    entry.followed = false;
     read_entry(index);
 }
 
@@ -181,15 +215,21 @@ void Session::renew(std::size_t index, TracePtr trace) {
     if (has_all_of(*entry.next, *entry.trace)) analyses.renew(entry.trace, entry.next);
 }
 
-// The visible range stays; if it was all of the old trace, it becomes all of the new one.
+// The visible range stays; if it was all of the old trace, it becomes all of the new one, and if it reached
+// the end, it moves with the end.
 void Session::replace(std::size_t index) {
     OpenTrace& entry = open[index];
     entry.reading_again = false;
     const TracePtr before = std::exchange(entry.trace, std::exchange(entry.next, nullptr));
+    look_at_state(entry);
     entry.result.reset();  // of the trace before
     const TimeRange all_before = whole(*before);
     if (entry.visible.from <= all_before.from && entry.visible.to >= all_before.to)
         entry.visible = whole(*entry.trace);
+    else if (entry.followed && entry.visible.to >= before->last_ns) {
+        const std::int64_t further = entry.trace->last_ns - before->last_ns;
+        entry.visible = {entry.visible.from + further, entry.visible.to + further};
+    }
     if (index == active) {
         selected = same_event(*before, selected, *entry.trace);
         rank = same_rank(*before, rank, *entry.trace);
@@ -222,11 +262,12 @@ bool Session::poll_files() {
             same = false;
             const bool grows =
                 stamp.exists() && stamp.inode == file.stamps[f].inode && stamp.bytes >= file.stamps[f].bytes;
-            news = true;
             if (!entry.trace->ended && grows) entry.grew = now;
             if (follow && !entry.trace->ended && grows) {
                 reload(i);
+                entry.followed = true;
             } else {
+                news = true;
                 entry.notice = fmt::format("{} {}.", paths[f], change);
                 file.stamps[f] = stamp;  // reported once; a reload clears it
             }
@@ -237,6 +278,31 @@ bool Session::poll_files() {
             entry.grew.reset();
             news = true;
         }
+    }
+    return news;
+}
+
+void Session::look_at_state(OpenTrace& entry) {
+    const std::vector<std::string> paths = entry.files();
+    entry.held = std::any_of(paths.begin(), paths.end(), is_open_elsewhere);
+    entry.was_held = entry.was_held || entry.held;
+    entry.wrote_ns = 0;
+    for (const std::string& path : paths)
+        entry.wrote_ns = std::max(entry.wrote_ns, written_ns(stamp_of(path)));
+    entry.said_state = run_state(entry);
+}
+
+bool Session::poll_states() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_states_) return false;
+    next_states_ = now + std::chrono::seconds(1);
+    bool news = false;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+        OpenTrace& entry = open[i];
+        if (entry.trace == nullptr || entry.trace->ended || loads_->of_file[i].stamps.empty()) continue;
+        const std::string said = entry.said_state;
+        look_at_state(entry);
+        news = news || said != entry.said_state;
     }
     return news;
 }
@@ -298,12 +364,19 @@ void Session::open_simulated(const std::string& path, const std::string& name) {
 void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
     analyses.begin_frame();
     noted_work_ = std::exchange(notes_work_, false);
+    advance(ready);
+}
+
+bool Session::advance(const std::function<bool(const TracePtr&)>& ready) {
+    bool news = false;
     if (const auto made = simulation.poll()) open_simulated(made->path, made->name);
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
         if (open[i].next && !analyses.busy_with(open[i].next) &&
-            (i != active || !ready || ready(open[i].next) || analyses.failed_with(open[i].next)))
+            (i != active || !ready || ready(open[i].next) || analyses.failed_with(open[i].next))) {
             replace(i);
+            news = true;
+        }
         if (!load) continue;
         open[i].progress = load->progress->fraction;
         if (!load->finished()) continue;
@@ -316,6 +389,7 @@ void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
         load.reset();
         open[i].progress = 1;
         if (open[i].trace) {
+            news = news || outcome.trace == nullptr;
             if (outcome.trace) {
                 renew(i, std::move(outcome.trace));
             } else {
@@ -324,15 +398,29 @@ void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
             }
             continue;
         }
+        news = true;
         open[i].error = std::move(outcome.error);
         open[i].trace = std::move(outcome.trace);
         if (!open[i].trace) continue;
+        if (!open[i].trace->ended) look_at_state(open[i]);
         open[i].visible = open[i].wanted_visible.value_or(first_range.value_or(whole(*open[i].trace)));
         open[i].limit = open[i].wanted_limit ? open[i].wanted_limit : first_range;
         if (i == active) set_active(i);
         if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });
+    return news;
+}
+
+bool Session::only_follows() const {
+    std::vector<TracePtr> successors;
+    bool any = false;
+    for (const OpenTrace& entry : open) {
+        if (entry.loading() || (entry.reading_again && !entry.followed)) return false;
+        any = any || entry.reading_again;
+        if (entry.next) successors.push_back(entry.next);
+    }
+    return any && !simulation.busy() && !noted_work_ && !analyses.busy_without(successors);
 }
 
 bool Session::loading() const {

@@ -45,12 +45,16 @@ struct OpenTrace {
     std::string error;                // one sentence if it could not be read
     std::string notice;               // about its file, one sentence: "has changed since it was read"
     bool reading_again = false;       // the current trace stays until the new one is there
+    bool followed = false;            // read again because it has grown: the screen says nothing about it
     double progress = 0;              // 0..1 while it is being read
     // When its file was last seen to grow; none: never, or so long ago that it is no longer being written.
     std::optional<std::chrono::steady_clock::time_point> grew;
-    int color = 0;                   // index for run_color(): fixed while the trace is open
-    TimeRange visible;               // what the timeline shows
-    std::optional<TimeRange> limit;  // the time that analyses are limited to; none: the whole trace
+    bool held = false, was_held = false;  // another process has it open (is_open_elsewhere); has had it
+    std::int64_t wrote_ns = 0;            // when it was last written, by the system's clock; 0: unknown
+    std::string said_state;               // run_state() when poll_states() last looked
+    int color = 0;                        // index for run_color(): fixed while the trace is open
+    TimeRange visible;                    // what the timeline shows
+    std::optional<TimeRange> limit;       // the time that analyses are limited to; none: the whole trace
     // The instant that panels over time share: the mouse on the timeline, a click on the memory curve, the
     // shard map's slider. Every such panel draws it.
     std::optional<std::int64_t> cursor;
@@ -67,13 +71,18 @@ struct OpenTrace {
 
     std::vector<std::string> files() const { return merged.empty() ? std::vector{path} : merged; }
     bool loading() const { return trace == nullptr && error.empty(); }
-    // Whether its run is still going: it has not ended, and its file grew a moment ago.
-    bool running() const { return trace != nullptr && !trace->ended && grew.has_value(); }
+    // Whether its run is still going: it has not ended, and its file is held, or grew a moment ago (of a run
+    // of another host or container, which is not seen to hold it).
+    bool running() const {
+        return trace != nullptr && !trace->ended && (held || (grew.has_value() && !was_held));
+    }
 };
 
-// The state of a run without an end: "running, 33 steps, 1 s ago", or that it did not end. Empty if it has
-// ended.
+// "running, step 33, 1 s ago" (since its file was last written), "stopped 4 min ago without finishing" (since
+// its last event), "finished"; empty while it is not there.
 std::string run_state(const OpenTrace& entry);
+// The same without the time: "running, step 33", "stopped without finishing", "finished".
+std::string run_state_in_short(const OpenTrace& entry);
 
 // A trace that is no longer shown, with its successor if it was reloaded (else nullptr).
 struct GoneTrace {
@@ -117,14 +126,21 @@ class Session {
     // Checks whether files have changed, at most once a second; true: there is something new to draw. A
     // followed trace is reloaded; for others the entry's notice reports the change.
     bool poll_files();
+    // Once a second: looks whether runs that have not ended still go; true: a state that is shown has
+    // changed.
+    bool poll_states();
     void close(std::size_t index);       // also cancels reading it
     void set_active(std::size_t index);  // clears the selections if the trace is another one
     // Once a frame: takes over what was read. A reloaded trace replaces the one shown when its visible
     // analyses are ready and, for the active trace, when `ready` says that its picture is.
     void poll(const std::function<bool(const TracePtr&)>& ready = {});
+    // The same between frames, while only_follows(); true: there is something new to draw.
+    bool advance(const std::function<bool(const TracePtr&)>& ready = {});
     // The traces that have gone since the last call: everything that keeps a part of them must drop it.
     std::vector<GoneTrace> take_gone();
     bool loading() const;  // any file is being read or reloaded
+    // Whether all work is for the successors of growing traces: nothing of it is visible before its end.
+    bool only_follows() const;
     bool working() const { return loading() || analyses.busy() || simulation.busy() || noted_work_; }
     // A panel with threads of its own calls this in each frame while they work: pictures and scripts wait.
     void note_work() { notes_work_ = true; }
@@ -164,9 +180,11 @@ class Session {
     void read_entry(std::size_t index);
     void renew(std::size_t index, TracePtr trace);
     void replace(std::size_t index);
+    void look_at_state(OpenTrace& entry);
     std::vector<GoneTrace> gone_;
     struct Loads;
     std::unique_ptr<Loads> loads_;
+    std::chrono::steady_clock::time_point next_states_;
     bool notes_work_ = false, noted_work_ = false;  // in this frame, in the previous one
 };
 

@@ -82,9 +82,42 @@ void remember(const std::string& id, const TableModel& model, const TableState& 
     }
 }
 
+// Whether two rows are about the same: all texts are equal, or the first cells where a table has no text.
+bool same_row(const TableModel& a, std::size_t row, const TableModel& b, std::size_t other) {
+    bool texts = false;
+    for (std::size_t c = 0; c < a.columns().size(); ++c) {
+        if (a.columns()[c].kind == TableColumn::Kind::number) continue;
+        texts = true;
+        if (a.text(row, c) != b.text(other, c)) return false;
+    }
+    return texts || a.text(row, 0) == b.text(other, 0);
+}
+
+// The row of the next model that is about the same as the chosen one, which is kept when a trace grows.
+std::optional<std::size_t> chosen_again(const TableModel& before, std::size_t row, const TableModel& model) {
+    const auto& a = before.columns();
+    const auto& b = model.columns();
+    if (row >= before.rows() || !std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto& x, auto& y) {
+            return x.id == y.id && x.kind == y.kind;
+        }))
+        return std::nullopt;
+    if (row < model.rows() && same_row(before, row, model, row)) return row;
+    std::optional<std::size_t> same;
+    for (std::size_t other = 0; other < std::min(model.rows(), TableOrder::kAtOnce); ++other) {
+        if (!same_row(before, row, model, other)) continue;
+        if (same) return std::nullopt;  // one of several
+        same = other;
+    }
+    return same;
+}
+
 void meet_model(const std::shared_ptr<const TableModel>& met, TableState& state) {
     const TableModel& model = *met;
-    if (state.seen != met.get() || (state.chosen && *state.chosen >= model.rows())) state.chosen.reset();
+    if (state.seen != met.get() && state.chosen) {
+        const bool known = state.measured != nullptr && state.seen == state.measured.get();
+        state.chosen = known ? chosen_again(*state.measured, *state.chosen, model) : std::nullopt;
+    }
+    if (state.chosen && *state.chosen >= model.rows()) state.chosen.reset();
     state.seen = met.get();
     if (state.measured == met) {
         state.remade = 0;

@@ -28,7 +28,7 @@ namespace shardscope::viewer::tables {
 struct TableState {
     TableSort sort;  // set before the first frame to replace the model's order
     std::string filter;
-    std::optional<std::size_t> chosen;  // row of the model; cleared when the model changes
+    std::optional<std::size_t> chosen;  // row of the model; of another model the row with the same texts
     TableOrder order;
     bool scroll_to_chosen = false;  // scrolls to the row, once it is there
 

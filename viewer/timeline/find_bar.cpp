@@ -20,6 +20,22 @@ namespace shardscope::viewer::timeline {
 constexpr int kStripSlices = 4096;
 constexpr float kField = 12, kRest = 15;  // widths of the field and of what follows it, in font sizes
 
+namespace {
+
+auto marks_of(const std::shared_ptr<const FoundEvents>& found, const std::shared_ptr<const Tracks>& tracks) {
+    return [found, tracks](const traces::store::Trace& trace, const std::atomic<bool>& cancel) {
+        return make_hit_marks(trace, *tracks, *found, kStripSlices, cancel);
+    };
+}
+
+std::shared_ptr<const traces::analysis::TraceSteps> steps_of(model::Session& session,
+                                                             const model::TracePtr& trace) {
+    return session.analyses.get<traces::analysis::TraceSteps>(
+        "trace steps", {trace}, [](const auto& t) { return traces::analysis::find_steps(*t.front()); });
+}
+
+}  // namespace
+
 float FindBar::width() {
     return ImGui::GetFontSize() * (kRest + kField / 2);
 }
@@ -78,13 +94,23 @@ void FindBar::draw_count(const model::Session& session, const TimelinePage& page
 void FindBar::mark_hits(TimelinePage& page) {
     page.hits.reset();
     if (found_ == nullptr || found_->size() == 0 || page.tracks == nullptr) return;
-    const std::string key = fmt::format("{} {} {}", static_cast<const void*>(found_.get()),
-                                        static_cast<const void*>(page.tracks.get()), text_);
-    page.hits = marks_.of(page.trace, key,
-                          [found = found_, tracks = page.tracks](const traces::store::Trace& trace,
-                                                                 const std::atomic<bool>& cancel) {
-                              return make_hit_marks(trace, *tracks, *found, kStripSlices, cancel);
-                          });
+    page.hits = marks_.of(page.trace, marks_key(found_, page.tracks), marks_of(found_, page.tracks));
+}
+
+std::string FindBar::marks_key(const std::shared_ptr<const FoundEvents>& found,
+                               const std::shared_ptr<const Tracks>& tracks) const {
+    return fmt::format("{} {} {}", static_cast<const void*>(found.get()),
+                       static_cast<const void*>(tracks.get()), text_);
+}
+
+bool FindBar::ready(model::Session& session, const model::TracePtr& successor,
+                    const std::shared_ptr<const Tracks>& tracks) {
+    if (text_.empty()) return true;
+    const auto found = finder_.ahead(successor, text_);
+    if (found == nullptr) return false;
+    const bool listed = !list || steps_of(session, successor) != nullptr;
+    if (found->size() == 0) return listed;
+    return marks_.ahead(successor, marks_key(found, tracks), marks_of(found, tracks)) != nullptr && listed;
 }
 
 std::string FindBar::count_text(const model::Session& session, const TimelinePage& page) const {
@@ -112,8 +138,7 @@ void FindBar::draw_matches(model::Session& session, TimelinePage& page) {
     if (found_ == nullptr) return draw::note("Searching ...");
     if (!found_->wrong.empty()) return draw::note(found_->wrong);
     if (found_->size() == 0) return draw::note("No event passes this search.");
-    const auto steps = session.analyses.get<traces::analysis::TraceSteps>(
-        "trace steps", {page.trace}, [](const auto& t) { return traces::analysis::find_steps(*t.front()); });
+    const auto steps = steps_of(session, page.trace);
     if (model_of_ != found_ || steps_ != steps) {
         model_of_ = found_;
         steps_ = steps;

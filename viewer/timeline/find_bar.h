@@ -23,6 +23,10 @@ class FindBar {
     // Marks the matches on the page, once they are found.
     void mark_hits(TimelinePage& page);
 
+    // Whether the matches and marks in a trace that is to replace the one shown are found.
+    bool ready(model::Session& session, const model::TracePtr& successor,
+               const std::shared_ptr<const Tracks>& tracks);
+
     void forget(const traces::store::Trace& trace) {
         marks_.forget(trace);
         if (!finder_.forget(trace)) return;
@@ -44,6 +48,9 @@ class FindBar {
   private:
     void draw_count(const model::Session& session, const TimelinePage& page) const;
     std::string count_text(const model::Session& session, const TimelinePage& page) const;
+
+    std::string marks_key(const std::shared_ptr<const FoundEvents>& found,
+                          const std::shared_ptr<const Tracks>& tracks) const;
 
     std::string text_;
     bool focus_ = false;

@@ -175,6 +175,12 @@ std::shared_ptr<const FoundEvents> Finder::of(const model::TracePtr& trace, cons
     });
 }
 
+std::shared_ptr<const FoundEvents> Finder::ahead(const model::TracePtr& successor, const std::string& text) {
+    return work_.ahead(successor, text, [text](const Trace& in, const std::atomic<bool>& cancel) {
+        return find_text(in, text, cancel);
+    });
+}
+
 MatchTable::MatchTable(model::TracePtr trace, std::shared_ptr<const FoundEvents> found,
                        std::shared_ptr<const Tracks> tracks,
                        std::shared_ptr<const traces::analysis::TraceSteps> steps)

@@ -49,6 +49,8 @@ class Finder {
     // Called every frame: the matches of this text in this trace; nullptr while the search runs and if the
     // text is empty.
     std::shared_ptr<const FoundEvents> of(const model::TracePtr& trace, const std::string& text);
+    // The same for the trace that is to replace it.
+    std::shared_ptr<const FoundEvents> ahead(const model::TracePtr& successor, const std::string& text);
     bool busy() const { return work_.busy(); }
     // Cancels the search in this trace and drops its matches; false: the search was in another trace.
     bool forget(const traces::store::Trace& trace) { return work_.forget(trace); }

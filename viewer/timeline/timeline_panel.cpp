@@ -157,7 +157,7 @@ class TimelinePanel final : public model::Panel {
         for (const RowGroup& group : layout.update(*successor, tracks, session.current()->rows, {}).groups) {
             if (group.collapsed) all = busy_of(session, successor, tracks, group) != nullptr && all;
         }
-        return all;
+        return parts_.find.ready(session, successor, tracks) && all;
     }
 
     void draw(model::Session& session, const model::Frame& /*frame*/) override {

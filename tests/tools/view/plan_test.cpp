@@ -105,7 +105,7 @@ TEST_F(PlanInViewer, APointOpensItsSimulatedTrace) {
         "open {0}\nwait\nclick plan.point.{1} double\nwait\n"
         "expect rail.timeline \"shown\"\n"
         "panel runs\nwait\n"
-        "expect \"runs.files.row {1} of plan.sqlite.state\" ended\n"
+        "expect \"runs.files.row {1} of plan.sqlite.state\" finished\n"
         "expect \"runs.files.row {1} of plan.sqlite.peak_mb\" ~ {2} 0.1%\n"
         // Opening the same row again shows the same trace, and the plan is still open.
         "panel plan\nwait\nexpect plan.title contains \"Row {1}\"\nclick plan.open\nwait\npanel runs\nwait\n"

@@ -16,6 +16,7 @@
 
 #include "tests/tools/run_command.h"
 #include "tests/tools/view/picture.h"
+#include "tests/viewer/mlp_sample.h"
 #include "tests/viewer/plan_sample.h"
 #include "traces/store/write/writer.h"
 #include "viewer/panels/panel_table.h"
@@ -262,6 +263,16 @@ TEST_F(ViewFiles, TheKeyboardOpensMenusChangesKeysAndFindsFiles) {
 
 TEST_F(ViewFiles, PanesAreSplitMovedAndClosedByKeysMenusAndMouse) {
     const Outcome outcome = run("panes.script", {});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+TEST_F(ViewScripts, ARunningJobSaysSo) {
+    const std::string path = folder_ / "live.sqlite";
+    traces::store::DatabaseWriter writer({.path = path});
+    const auto step = viewer::mlp_in_progress({.per_linear = true}, writer);
+    step();
+    step();
+    const Outcome outcome = run("live.script", {{"live", path}});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 

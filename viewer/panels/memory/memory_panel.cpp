@@ -51,7 +51,9 @@ class MemoryPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "memory"; }
 
-    void closed(const traces::store::Trace& trace, const model::TracePtr&) override { views_.forget(trace); }
+    void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
+        views_.forget(trace, successor);
+    }
 
     void draw(model::Session& session, const model::Frame& frame) override {
         MemoryFacts facts;

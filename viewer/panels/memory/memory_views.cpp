@@ -98,7 +98,8 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(model::Session& sessi
         asked_ = wanted;
         waiting_ = true;
     }
-    if (waiting_) {
+    // Asked for in every frame, so that it is made for the successor of a growing trace, too.
+    if (asked_.trace != nullptr) {
         const traces::analysis::Selection instant{
             .rank = asked_.rank, .from_ns = asked_.time, .to_ns = asked_.time + 1};
         const auto space = asked_.space;
@@ -120,9 +121,11 @@ std::shared_ptr<const MemoryReport> MemoryViews::at_cursor(model::Session& sessi
     return fits ? instant_ : nullptr;
 }
 
-void MemoryViews::forget(const traces::store::Trace& trace) {
-    for (Instant* instant : {&asked_, &shown_}) {
-        if (instant->trace.get() == &trace) *instant = {};
+void MemoryViews::forget(const traces::store::Trace& trace, const model::TracePtr& successor) {
+    if (asked_.trace.get() == &trace) asked_ = {};
+    if (shown_.trace.get() == &trace) {
+        shown_.trace = successor;  // its report stays until that of the successor is there
+        shown_.time = -1;
     }
     if (asked_.trace == nullptr) waiting_ = false;
     if (shown_.trace == nullptr) instant_.reset();

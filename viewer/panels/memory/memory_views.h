@@ -41,7 +41,7 @@ class MemoryViews {
         view_ = View::live;
         at_cursor_ = 1;
     }
-    void forget(const traces::store::Trace& trace);
+    void forget(const traces::store::Trace& trace, const model::TracePtr& successor);
 
   private:
     enum class View { live, steps, allocations, ranks, pool, other_run };

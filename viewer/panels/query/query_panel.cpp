@@ -77,13 +77,22 @@ class QueryPanel final : public model::Panel {
 
     static constexpr bool kAllColumns = true;  // a column that the query names is always shown
 
-    // Another trace makes the results obsolete. A database is queried immediately, so that the page is not
-    // empty; a trace that must be imported first waits for the user.
+    // Another trace makes the results obsolete; those of one that has grown stay until the same SQL has new
+    // ones. A database is queried immediately, so that the page is not empty; a trace that must be imported
+    // first waits for the user.
     void notice_trace(model::Session& session, const TraceFiles& files) {
         if (shown_.lock() == session.trace()) return;
         if (runner_.running()) return;  // for the previous trace: waits for its answer
         shown_ = session.trace();
         stamps_ = model::stamps_of(files);
+        const bool grown = files == shown_files_ && answer_ != nullptr && answer_->error.empty();
+        shown_files_ = files;
+        if (grown) {
+            again_ = true;
+            runner_.run(files, answer_->sql, limits_);
+            return;
+        }
+        again_ = false;
         answer_ = nullptr;
         models_.clear();
         ignore_ = runner_.answer();
@@ -133,10 +142,10 @@ class QueryPanel final : public model::Panel {
     // The user's query waits until the panel's own first query and the reading of the schema have ended.
     void run(model::Session& session, const TraceFiles& files) {
         if (runner_.running()) {
-            run_next_ = own_work_;
+            run_next_ = own_work_ || again_;
             return;
         }
-        run_next_ = own_work_ = false;
+        run_next_ = own_work_ = again_ = false;
         asked_once_ = true;
         lists_.was_run(editor_.sql());
         runner_.run(files, editor_.sql(), limits_);
@@ -145,7 +154,7 @@ class QueryPanel final : public model::Panel {
 
     void draw_toolbar(model::Session& session, const TraceFiles& files) {
         const float font = ImGui::GetFontSize(), gap = font * 0.5F;
-        if (runner_.running()) {
+        if (runner_.running() && !again_) {
             if (draw::named_button("Stop", "query.stop")) {
                 run_next_ = false;
                 runner_.stop();
@@ -227,19 +236,27 @@ class QueryPanel final : public model::Panel {
     void take_answer() {
         const auto answer = runner_.answer();
         if (answer == nullptr || answer == answer_ || answer == ignore_) return;
+        const bool again = std::exchange(again_, false);
+        if (again && !answer->error.empty()) {
+            ignore_ = answer;  // what was found before stays
+            return;
+        }
+        const int chosen = chosen_result_;
         answer_ = answer;
         chosen_result_ = answer->results.empty() ? 0 : static_cast<int>(answer->results.size()) - 1;
+        if (again) chosen_result_ = std::min(chosen, chosen_result_);
         models_.clear();
         for (const traces::store::QueryResult& result : answer->results)
             models_.push_back(std::make_shared<QueryTable>(
                 std::shared_ptr<const traces::store::QueryResult>(answer, &result)));
+        if (again) return;
         table_ = {};
         table_.all_columns = kAllColumns;
     }
 
     void draw_answer(model::Session& session, const TraceFiles& files) {
         take_answer();
-        if (runner_.running()) {
+        if (runner_.running() && !again_) {
             const double seconds = runner_.running_seconds();
             draw::note(seconds < 0.3 ? std::string("Running ...")
                                      : fmt::format("Running ... {:.1f} s", seconds));
@@ -346,6 +363,8 @@ class QueryPanel final : public model::Panel {
     SchemaBrowser browser_;
     TraceFiles schema_asked_;
     std::weak_ptr<const traces::store::Trace> shown_;
+    TraceFiles shown_files_;
+    bool again_ = false;                    // the answer's SQL runs again for the trace, which has grown
     std::vector<model::FileStamp> stamps_;  // of the files when the trace was first seen here
     bool asked_once_ = false;               // a query of this trace has been run
     bool own_work_ = false;  // the panel's own first query is running, or the schema is being read

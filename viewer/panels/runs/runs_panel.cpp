@@ -230,7 +230,7 @@ class RunsPanel final : public model::Panel {
         const std::vector<std::string> faults = *faults_of(run);
         if (run.entry->running())
             bullet(fmt::format("The run is in progress ({}); everything written so far is shown.",
-                               run_state(*run.entry)),
+                               run_state_in_short(*run.entry)),
                    theme::good());
         if (faults.empty())
             bullet(run.entry->running() ? "No fault was found." : "No fault was found: the trace is whole.",

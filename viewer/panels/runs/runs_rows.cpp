@@ -82,7 +82,7 @@ std::string state_of(const RunFacts& run) {
     if (!run.entry->error.empty()) return "cannot be read";
     if (run.entry->loading()) return fmt::format("reading, {:.0f} %", 100 * run.entry->progress);
     if (run.info == nullptr) return "working";
-    return run.info->ended ? "ended" : run.entry->running() ? "running" : "did not end";
+    return run_state(*run.entry);
 }
 
 namespace {
@@ -109,8 +109,11 @@ std::optional<std::vector<std::string>> faults_of(const RunFacts& run) {
 }
 
 std::shared_ptr<const tables::TableModel> runs_table(const std::vector<RunFacts>& runs) {
+    std::size_t longest = 0;
+    for (const RunFacts& run : runs) longest = std::max(longest, state_of(run).size());
+    const float state_width = std::clamp(0.5F * static_cast<float>(longest), 6.0F, 20.0F);
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
-        tables::text_column("file", "File", 0), tables::text_column("state", "State", 7),
+        tables::text_column("file", "File", 0), tables::text_column("state", "State", state_width),
         tables::number_column("ranks", "Ranks", "", 5, 8, 0,
                               "that the trace shows; for a simulation also how many they represent"),
         tables::number_column("steps", "Steps", "", 3.5F, 8, 0,

@@ -22,7 +22,7 @@ struct RunFacts {
     std::shared_ptr<const traces::analysis::Comparison> figures;  // of this run alone, within its limit range
 };
 
-// "reading, 40 %", "ended", "running", "did not end", "cannot be read".
+// "reading, 40 %", "cannot be read", else as run_state() says: "running, step 33, 1 s ago", "finished".
 std::string state_of(const RunFacts& run);
 
 // The faults that check found; a missing end is not a fault while the run is still going. nullopt: check is

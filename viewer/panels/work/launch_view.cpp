@@ -2,6 +2,7 @@
 #include "viewer/panels/work/launch_view.h"
 
 #include <string_view>
+#include <utility>
 
 #include <fmt/core.h>
 #include <imgui.h>
@@ -56,15 +57,20 @@ bool LaunchView::ready(model::Session& session, Part part) {
         return asked.error.empty();
     }
     const TraceFiles files = session.current()->files();
+    // Of a trace that has grown, the rows that were read before stay until the new ones are there.
+    const bool any = part == launches ? launches_ != nullptr : copies_ != nullptr;
+    const bool kept = any && asked.error.empty() && asked.files == files && asked.limit == limit &&
+                      asked.ranks == trace->ranks.size();
     if (!runner_.running()) {
         if (!may_ask(session, files)) return false;
         LaunchRange range;
         if (limit) range = {limit->from, limit->to};
-        asked = {trace, limit, false, {}};
+        asked = {trace, limit, files, trace->ranks.size(), false, {}};
         pending_ = part;
         runner_.run(files, part == launches ? launches_sql(range) : copies_sql(range), {});
     }
     session.note_work();
+    if (kept) return true;
     draw::note("Querying the database ...");
     return false;
 }
@@ -74,7 +80,7 @@ bool LaunchView::may_ask(model::Session& session, const TraceFiles& files) {
     if (seen_.lock() != session.trace()) {
         seen_ = session.trace();
         database_ = files.size() == 1 && traces::query::is_database(files.front());
-        allowed_ = false;
+        if (std::exchange(seen_files_, files) != files) allowed_ = false;
     }
     if (database_ || allowed_) return true;
     draw::note(

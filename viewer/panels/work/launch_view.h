@@ -34,6 +34,8 @@ class LaunchView {
     struct Asked {
         std::weak_ptr<const traces::store::Trace> of;  // the trace and limit range they are for
         std::optional<model::TimeRange> limit;
+        TraceFiles files;
+        std::size_t ranks = 0;
         bool there = false;
         std::string error;
     };
@@ -51,6 +53,7 @@ class LaunchView {
     std::shared_ptr<const std::vector<Launches>> launches_;
     std::shared_ptr<const std::vector<Copies>> copies_;
     std::weak_ptr<const traces::store::Trace> seen_;
+    TraceFiles seen_files_;
     bool database_ = false, allowed_ = false;  // about seen_: needs no import; the import was allowed
     tables::TableState launches_state_, copies_state_;
     widgets::KeptModel launches_model_, copies_model_;
