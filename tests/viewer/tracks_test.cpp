@@ -11,11 +11,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/lanes/thread_titles.h"
 #include "traces/store/columns/column_sink.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/rows.h"
-#include "traces/lanes/thread_titles.h"
 
 namespace shardscope::viewer::timeline {
 namespace TEST_FILE {
