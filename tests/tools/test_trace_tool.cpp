@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,10 +49,10 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
     const Outcome outcome = tool({"--help"});
     EXPECT_EQ(outcome.status, 0);
     for (const char* verb :
-         {"info",       "summary",       "modules", "memory",  "collectives", "units",  "distributed",
-          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",   "kernels",
-          "operators",  "critical-path", "advice",  "compare", "query",       "report", "export",
-          "check",      "import",        "merge",   "slice",   "allocator",   "answers"}) {
+         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
+          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
+          "operators",  "critical-path", "advice",  "compare", "query",       "report",    "export",
+          "timeline",   "check",         "import",  "merge",   "slice",       "allocator", "answers"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -59,6 +60,26 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
                 AllOf(HasSubstr("--rank"), HasSubstr("--step"), HasSubstr("--range"), HasSubstr("--format"),
                       HasSubstr("--explain")));
     EXPECT_THAT(tool({"compare", "--help"}).out, HasSubstr("--fail-if"));
+}
+
+TEST_F(TraceTool, WritesATimelineThatFits) {
+    const std::string page = folder_ / "timeline.html";
+    const Outcome first = tool({"timeline", run_, "-o", page});
+    EXPECT_EQ(first.status, 0) << first.err;
+    EXPECT_EQ(first.out, "");
+    EXPECT_THAT(first.err, HasSubstr("timeline.html written, "));
+    EXPECT_THAT(first.err, HasSubstr("Every event is shown: nothing is folded."));
+    EXPECT_GT(fs::file_size(page), 30'000U);
+    EXPECT_THAT(tool({"timeline", run_, "-o", page}).err, HasSubstr("--overwrite"));
+    for (const auto& [option, value, sentence] :
+         {std::tuple<const char*, const char*, const char*>{"--fit", "4K",
+                                                            "4,096 bytes are too few for a timeline of"},
+          {"--fit", "much", "much"},
+          {"--rank", "77", "77"}}) {
+        const Outcome refused = tool({"timeline", run_, "-o", page, "--overwrite", option, value});
+        EXPECT_EQ(refused.status, 2);
+        EXPECT_THAT(refused.err, HasSubstr(sentence));
+    }
 }
 
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {

@@ -84,6 +84,8 @@ TEST(Script, ReadsEachCommand) {
     EXPECT_EQ(only<Shot>("shot a.png panel").item, "panel");
     EXPECT_EQ(only<ExportTable>("export table units u.csv").table, "units");
     EXPECT_EQ(only<ExportReport>("export report r.html").file, "r.html");
+    EXPECT_EQ(only<ExportReport>("export timeline t.html").what, ExportReport::What::timeline);
+    EXPECT_EQ(only<ExportReport>("export visible t.html").what, ExportReport::What::visible_timeline);
     only<Quit>("quit");
 }
 

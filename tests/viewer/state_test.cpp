@@ -15,11 +15,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "traces/lanes/lane.h"
+#include "traces/report/timeline/html_timeline.h"
 #include "traces/store/write/writer.h"
 #include "viewer/app/saved_state.h"
 #include "viewer/model/file_stamp.h"
 #include "viewer/model/same_event.h"
 #include "viewer/theme/theme.h"
+#include "viewer/timeline/color_modes.h"
 
 namespace shardscope::viewer::app {
 namespace TEST_FILE {
@@ -305,6 +308,16 @@ TEST_F(StateTest, AGrowingRunIsReloaded) {
 }
 
 // --- colours
+
+// The HTML timeline is drawn without the viewer, in its colours. A mark is as light or dark as the text.
+TEST(Colors, OfTheHtmlTimelineAreTheViewers) {
+    for (int paint = 0; paint < traces::lanes::kKindPaints; ++paint) {
+        if (paint == traces::lanes::kMarkPaint) continue;
+        const std::uint32_t color = traces::report::kTimelineColors[static_cast<std::size_t>(paint)];
+        EXPECT_EQ(theme::rgb(color), timeline::paint_color(static_cast<traces::lanes::Paint>(paint)))
+            << traces::lanes::paint_name(static_cast<traces::lanes::Paint>(paint));
+    }
+}
 
 using Rgb = std::array<double, 3>;
 

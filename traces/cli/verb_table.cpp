@@ -30,6 +30,7 @@ Work answers_verb(Options& options);
 Work compare_verb(Options& options);
 Work query_verb(Options& options);
 Work report_verb(Options& options);
+Work timeline_verb(Options& options);
 Work export_verb(Options& options);
 Work check_verb(Options& options);
 Work import_verb(Options& options);
@@ -142,6 +143,8 @@ constexpr Verb kVerbs[] = {
     {"compare", "Several runs side by side, against the first", Reads::selection, compare_verb},
     {"query", "The result of SQL on a trace", Reads::what_it_declares, query_verb},
     {"report", "One HTML file about a run, or about several side by side", Reads::selection, report_verb},
+    {"timeline", "One HTML file with the rows of a trace, to zoom and search in a browser", Reads::selection,
+     timeline_verb},
     {"export", "A trace for other tools: Chrome JSON or CSV", Reads::traces, export_verb},
     {"check", "Whether a trace is complete; exit status 0 complete, 1 not", Reads::what_it_declares,
      check_verb},

@@ -16,6 +16,11 @@ namespace shardscope::traces::report {
 // Text of a trace as HTML: valid UTF-8, without control characters and without markup.
 std::string html_escaped(std::string_view text);
 
+// The name of a run: the file without its folder, or the folder if the run is one.
+std::string run_name(const std::string& path);
+// "rank 0, steps 1 to 2, 10.000 to 20.000 ms"; empty: all of it.
+std::string part_text(const store::Trace& trace, const analysis::Selection& selection);
+
 // Removes what a report must not disclose.
 class Redactor {
   public:
@@ -24,6 +29,8 @@ class Redactor {
     bool on() const { return on_; }
     // The text, escaped; if redacted, also without names of machines and paths.
     std::string text(std::string_view text) const;
+    // The same as text that is not HTML.
+    std::string plain(std::string_view text) const;
     // Whether a value of the configuration may be shown.
     bool shows(std::string_view key, std::string_view value) const;
 

@@ -90,8 +90,11 @@ std::string html_escaped(std::string_view text) {
 }
 
 std::string Redactor::text(std::string_view text) const {
-    if (!on_) return html_escaped(text);
-    return html_escaped(without_hosts(without_paths(text), hosts_));
+    return html_escaped(plain(text));
+}
+
+std::string Redactor::plain(std::string_view text) const {
+    return on_ ? without_hosts(without_paths(text), hosts_) : std::string(text);
 }
 
 bool Redactor::shows(std::string_view key, std::string_view value) const {

@@ -9,21 +9,20 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/facts/info.h"
 #include "traces/analysis/memory/memory_curves.h"
+#include "traces/report/html_parts.h"
 #include "traces/report/html_report.h"
 #include "traces/report/print.h"
 
 namespace shardscope::traces::report {
-namespace {
 
-std::string name_of(const std::string& path) {
+std::string run_name(const std::string& path) {
     const std::filesystem::path full = std::filesystem::path(path).lexically_normal();
     const std::string name =
         full.has_filename() ? full.filename().string() : full.parent_path().filename().string();
     return name.empty() ? path : name;
 }
 
-// "rank 0, steps 1 to 2, 10.000 to 20.000 ms"; empty: all of it.
-std::string part_of(const store::Trace& trace, const analysis::Selection& selection) {
+std::string part_text(const store::Trace& trace, const analysis::Selection& selection) {
     std::string part;
     const auto add = [&](const std::string& text) { part += (part.empty() ? "" : ", ") + text; };
     if (selection.rank) add(fmt::format("rank {}", *selection.rank));
@@ -41,12 +40,10 @@ std::string part_of(const store::Trace& trace, const analysis::Selection& select
     return part;
 }
 
-}  // namespace
-
 ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                          const analysis::Selection& selection) {
     const analysis::AdviceFacts facts(trace, selection);
-    ReportedRun run{.name = name_of(path),
+    ReportedRun run{.name = run_name(path),
                     .info = analysis::trace_info(trace),
                     .summary = summarize(trace, selection),
                     .modules = module_view(trace, selection),
@@ -62,7 +59,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
     }
     if (trace.segments.size() > 0) run.allocator = allocator_report(trace, selection);
     run.info.counts = row_counts(trace, selection);
-    run.part = part_of(trace, selection);
+    run.part = part_text(trace, selection);
     for (const store::Rank& rank : trace.ranks) {
         if (!rank.host.empty() && std::find(run.hosts.begin(), run.hosts.end(), rank.host) == run.hosts.end())
             run.hosts.push_back(rank.host);

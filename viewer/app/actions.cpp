@@ -116,6 +116,9 @@ void add_program_actions(std::vector<Action>& all) {
     add("File", "export_panel", "Picture of the panel...", {ctrl(model::Key::p)}, save(Save::panel));
     add("File", "export_window", "Picture of the window...", {{model::Key::f12}}, save(Save::window));
     add("File", "export_report", "Report as HTML...", {ctrl_shift(model::Key::e)}, save(Save::report));
+    add("File", "export_timeline", "Timeline as HTML...", {ctrl_shift(model::Key::h)}, save(Save::timeline));
+    add("File", "export_visible", "Visible time of the timeline as HTML...", {ctrl(model::Key::h)},
+        save(Save::visible_timeline));
     add("File", "quit", "Quit", {ctrl(model::Key::q)}, [](Program& p) { p.quit = true; });
     add("View", "palette", "Command palette", {ctrl_shift(model::Key::p)},
         [](Program& p) { p.palette = !p.palette; });

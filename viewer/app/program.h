@@ -22,7 +22,7 @@ namespace shardscope::viewer::app {
 
 // What to save; the save window asks for the file name (windows.h).
 struct SaveRequest {
-    enum What { nothing, table, panel, window, report, text };
+    enum What { nothing, table, panel, window, report, timeline, visible_timeline, text };
     What what = nothing;
     std::string name;          // name of the table (empty: the first one shown), or suggested file name
     std::string content = {};  // for What::text: the text to write
@@ -49,7 +49,7 @@ struct Program {
     ChangedKeys keys;
     std::string takes_key;  // id of the action whose key the help window waits for
     bool quit = false;
-    ReportJob report;  // the HTML report that is being made
+    ReportJob report;  // the HTML report or timeline that is being made
     SaveRequest save;
     // File for a picture to take once the windows over the panel have closed; of the panel or the window.
     std::string picture;

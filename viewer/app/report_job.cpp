@@ -9,6 +9,7 @@
 
 #include "traces/export/text_output.h"
 #include "traces/report/html_report.h"
+#include "traces/report/timeline/html_timeline.h"
 
 namespace shardscope::viewer::app {
 namespace {
@@ -19,24 +20,29 @@ struct Subject {
     traces::analysis::Selection selection;
 };
 
-std::string write(const std::vector<Subject>& subjects, const std::string& path) {
+// Writes what `html` returns; the error, or "".
+template <class Html>
+std::string write(const std::string& path, const Html& html) {
     try {
-        std::vector<traces::report::ReportedRun> runs;
-        std::vector<const traces::store::Trace*> all;
-        std::vector<traces::analysis::Selection> selections;
-        for (const Subject& subject : subjects) {
-            runs.push_back(traces::report::reported_run(*subject.trace, subject.name, subject.selection));
-            all.push_back(subject.trace.get());
-            selections.push_back(subject.selection);
-        }
         traces::exports::TextOutput output(path, true, false);
-        output.buffer() =
-            traces::report::html_report(runs, traces::report::reported_comparison(all, selections));
+        output.buffer() = html();
         output.finish();
         return "";
     } catch (const std::exception& error) {
         return error.what();
     }
+}
+
+std::string report_of(const std::vector<Subject>& subjects) {
+    std::vector<traces::report::ReportedRun> runs;
+    std::vector<const traces::store::Trace*> all;
+    std::vector<traces::analysis::Selection> selections;
+    for (const Subject& subject : subjects) {
+        runs.push_back(traces::report::reported_run(*subject.trace, subject.name, subject.selection));
+        all.push_back(subject.trace.get());
+        selections.push_back(subject.selection);
+    }
+    return traces::report::html_report(runs, traces::report::reported_comparison(all, selections));
 }
 
 }  // namespace
@@ -48,15 +54,40 @@ void ReportJob::start(const model::Session& session, const std::string& path) {
         if (entry.trace && !model::holds_only_plan(*entry.trace))
             subjects.push_back({entry.trace, entry.name, model::Session::selection(entry)});
     }
-    wanted_ = path;
-    path_.clear();
-    error_.clear();
+    begin(path);
     if (subjects.empty()) {
         error_ = "No trace with a timeline is open: there is nothing to report.";
         return;
     }
-    outcome_ = std::async(std::launch::async,
-                          [subjects = std::move(subjects), path] { return write(subjects, path); });
+    outcome_ = std::async(std::launch::async, [subjects = std::move(subjects), path] {
+        return write(path, [&] { return report_of(subjects); });
+    });
+}
+
+void ReportJob::start_timeline(const model::Session& session, const std::string& path, bool visible) {
+    if (outcome_.valid()) return;
+    begin(path);
+    const model::OpenTrace* entry = session.current();
+    if (entry == nullptr || !entry->trace || model::holds_only_plan(*entry->trace)) {
+        error_ = "No trace with a timeline is open: there is nothing to export.";
+        return;
+    }
+    Subject subject{entry->trace, entry->name, model::Session::selection(*entry)};
+    if (visible) {
+        subject.selection.from_ns = entry->visible.from;
+        subject.selection.to_ns = entry->visible.to;
+    }
+    outcome_ = std::async(std::launch::async, [subject = std::move(subject), path] {
+        return write(path, [&] {
+            return traces::report::html_timeline(*subject.trace, subject.name, subject.selection).html;
+        });
+    });
+}
+
+void ReportJob::begin(const std::string& path) {
+    wanted_ = path;
+    path_.clear();
+    error_.clear();
 }
 
 bool ReportJob::busy() const {

@@ -29,6 +29,10 @@ const char* title_of(SaveRequest::What what) {
             return "Picture of the window###save";
         case SaveRequest::report:
             return "Report as HTML###save";
+        case SaveRequest::timeline:
+            return "Timeline as HTML###save";
+        case SaveRequest::visible_timeline:
+            return "Visible time of the timeline as HTML###save";
         case SaveRequest::text:
             return "Save a file###save";
         case SaveRequest::nothing:
@@ -57,6 +61,10 @@ std::string suggestion(const Program& program, const std::string& table) {
             break;
         case SaveRequest::text:
             name = program.save.name;
+            break;
+        case SaveRequest::timeline:
+        case SaveRequest::visible_timeline:
+            name += "-timeline.html";
             break;
         default:
             name += ".html";
@@ -103,6 +111,12 @@ void SaveWindow::save(Program& program) {
             case SaveRequest::report:
                 program.report.start(program.session, path_);
                 program.notice = "Writing the report ...";
+                break;
+            case SaveRequest::timeline:
+            case SaveRequest::visible_timeline:
+                program.report.start_timeline(program.session, path_,
+                                              program.save.what == SaveRequest::visible_timeline);
+                program.notice = "Writing the timeline ...";
                 break;
             case SaveRequest::text:
                 write_text(path_, program.save.content);
@@ -154,6 +168,9 @@ void SaveWindow::draw(Program& program) {
             draw::items::mark("save.go", there ? "Replace" : "Save");
             if (table)
                 draw::note("The rows as they are shown; a name that ends in .json gives JSON, else CSV.");
+            if (program.save.what == SaveRequest::timeline ||
+                program.save.what == SaveRequest::visible_timeline)
+                draw::note("For a browser, up to 5 MiB; short events that do not fit are folded.");
             if (!failure_.empty()) {
                 draw::wrapped_in(theme::bad(), failure_);
                 draw::items::mark("save.failure", failure_);

@@ -378,7 +378,7 @@ std::string Shell::progress_text() const {
         return entry != nullptr && entry->reading_again ? "reloading ..." : "reading ...";
     }
     if (std::string progress = session.simulation.progress(); !progress.empty()) return progress;
-    if (program_.report.busy()) return "writing the report ...";
+    if (program_.report.busy()) return "writing HTML ...";
     if (session.analyses.busy()) return "working ...";
     if (std::string error = program_.report.error(); !error.empty()) return error;
     if (std::string path = program_.report.path(); !path.empty()) return path + " is written.";

@@ -213,7 +213,7 @@ void measure_tables(std::size_t rows) {
 }
 
 int usage() {
-    fmt::print(stderr, "usage: bench_viewer [--events N] [--trace FILE]\n");
+    fmt::print(stderr, "usage: bench_viewer [--events N] [--trace FILE | --make FILE]\n");
     return 2;
 }
 
@@ -221,7 +221,7 @@ int usage() {
 
 int main(int argc, char** argv) {
     std::int64_t events = 10'000'000;
-    std::string path;
+    std::string path, made;
     for (int i = 1; i < argc; i += 2) {
         const std::string_view option = argv[i];
         if (i + 1 == argc) return usage();
@@ -229,6 +229,8 @@ int main(int argc, char** argv) {
             events = std::strtoll(argv[i + 1], nullptr, 10);
         } else if (option == "--trace") {
             path = argv[i + 1];
+        } else if (option == "--make") {  // the trace, without measuring it
+            made = argv[i + 1];
         } else {
             return usage();
         }
@@ -236,6 +238,10 @@ int main(int argc, char** argv) {
     if (events <= 0) return usage();
     const bool temporary = path.empty();
     try {
+        if (!made.empty()) {
+            make_trace(made, events);
+            return 0;
+        }
         if (temporary)
             path = (fs::temp_directory_path() / fmt::format("bench_viewer_{}.sqlite", ::getpid())).string();
         // In a child process, so that memory that it frees does not serve the measured ones.

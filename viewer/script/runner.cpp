@@ -437,7 +437,12 @@ Runner::Step Runner::run(const ExportTable& order) {
 Runner::Step Runner::run(const ExportReport& report) {
     if (!started_) {
         if (program_.session.loading() && waited() < kPatience) return Step::again;  // the report needs it
-        program_.report.start(program_.session, report.file);
+        if (report.what == ExportReport::What::report) {
+            program_.report.start(program_.session, report.file);
+        } else {
+            program_.report.start_timeline(program_.session, report.file,
+                                           report.what == ExportReport::What::visible_timeline);
+        }
         started_ = true;
     }
     if (program_.report.busy()) return Step::again;

@@ -220,10 +220,17 @@ Act parse_set(Line& line) {
 }
 
 Act parse_export(Line& line) {
-    const std::string what = line.word("table or report");
+    const std::string what = line.word("table, report, timeline or visible");
     if (what == "report") return ExportReport{line.word("the report's file")};
-    if (what != "table")
-        throw Wrong(fmt::format("export {}: export table NAME FILE, or export report FILE", what));
+    if (what == "timeline" || what == "visible") {
+        return ExportReport{line.word("the timeline's file"), what == "timeline"
+                                                                  ? ExportReport::What::timeline
+                                                                  : ExportReport::What::visible_timeline};
+    }
+    if (what != "table") {
+        throw Wrong(fmt::format(
+            "export {}: export table NAME FILE, or export report, timeline or visible FILE", what));
+    }
     ExportTable table{line.word("the table's name"), ""};
     table.file = line.word("the file, .csv or .json");
     if (!table.file.ends_with(".csv") && !table.file.ends_with(".json")) {

@@ -21,7 +21,7 @@
 //   set area A:B|none [ROW ...]      marks an area of these rows or groups of the timeline; without any: of
 //   all set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT set
 //   appearance dark|light shot FILE.png [ITEM]             a picture of the window or of an item ("panel":
-//   the panel alone) export table NAME FILE.csv|.json    export report FILE.html quit
+//   the panel alone) export table NAME FILE.csv|.json    export report|timeline|visible FILE.html    quit
 #pragma once
 
 #include <cstddef>
@@ -140,6 +140,7 @@ struct ExportTable {
 };
 struct ExportReport {
     std::string file;
+    enum class What { report, timeline, visible_timeline } what = What::report;
 };
 struct Quit {};
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
@@ -68,6 +69,11 @@ class ViewScripts : public testing::Test {
         const Outcome outcome = run_command(arguments);
         EXPECT_EQ(outcome.status, 0) << outcome.err;
         return json::parse(outcome.out, nullptr, false);
+    }
+    static std::string contents(const std::string& path) {
+        std::ifstream file(path, std::ios::binary);
+        EXPECT_TRUE(file) << path;
+        return {std::istreambuf_iterator<char>(file), {}};
     }
     static std::string text(const json& value) {
         return value.is_string() ? value.get<std::string>() : value.dump();
@@ -191,6 +197,25 @@ TEST_F(ViewScripts, TheSearchFindsAsManyEventsAsTheVerbsCount) {
         kernels += one["communication"] ? 0 : one["count"].get<std::int64_t>();
     const Outcome outcome = run("find.script", {{"kernels", std::to_string(kernels)}});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
+// The viewer and the tool write the same page, of all of a trace and of a part of its time.
+TEST_F(ViewScripts, TheTimelineAsHtmlIsTheTools) {
+    const std::string range = "42ms:43ms";
+    const Outcome outcome = run("timeline_html.script", {{"range", range}});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const auto page_of_tool = [&](std::vector<std::string> options) {
+        const std::string path = folder_ / "tool.html";
+        options.insert(options.begin(), {SHARDSCOPE_TRACE, "timeline", kLinear, "--overwrite", "-o", path});
+        const Outcome made = run_command(options);
+        EXPECT_EQ(made.status, 0) << made.err;
+        EXPECT_THAT(made.err, testing::HasSubstr("tool.html written, "));
+        return contents(path);
+    };
+    const std::string part = page_of_tool({"--range", range});
+    EXPECT_EQ(contents(folder_ / "whole.html"), page_of_tool({}));
+    EXPECT_EQ(contents(folder_ / "visible.html"), part);
+    EXPECT_EQ(contents(folder_ / "window.html"), part);
 }
 
 TEST_F(ViewScripts, TwoWrapConfigurationsAreCompared) {
