@@ -45,6 +45,9 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
     done
     # One step.
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
+    # Another run below it; memory over the timeline.
+    printf 'action other_run\nwait\nshot %s/two_runs.png\naction other_run\n' "$folder"
+    printf 'panes memory /45 timeline\nwait\nshot %s/panes.png\npanes timeline\nwait\n' "$folder"
     printf 'set area %sns:%sns "rank 0" "rank 1"\nwait\nclick timeline.area.by.kind\nwait\n' "$from" "$to"
     printf 'click timeline.area.groups.Communication at 5 5\nwait\nshot %s/area.png\nset area none\n' "$folder"
     printf 'action find\ntype all_gather dur>1ms\nwait\naction find_list\nwait\nshot %s/find.png\n' "$folder"

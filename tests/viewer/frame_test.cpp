@@ -292,6 +292,67 @@ TEST_F(TimelineTest, MemoryAboveTheTimelineSharesItsAxis) {
     draw::items::keep(false);
 }
 
+// --- two runs
+
+TEST_F(TimelineTest, AnotherRunLiesBelowWithEachStepAligned) {
+    draw::items::keep(true);
+    program_.session.add_trace(mlp_sample({.per_linear = false, .ranks = 2}, "other"), "other");
+    program_.session.set_active(0);
+    settle();
+    EXPECT_EQ(draw::items::find("timeline.other")->text, "");
+    for (model::OpenTrace& open : program_.session.open) open.rows.filter = "thread";  // the steps' rows
+    ASSERT_TRUE(run_action("other_run", program_));
+    settle();
+    settle();
+    EXPECT_EQ(draw::items::find("timeline.other")->text, "other");
+    EXPECT_EQ(draw::items::find("timeline.other.heading")->text.substr(0, 45),
+              "Each step begins where it does in run (above)");
+    const traces::store::Trace& here = *program_.session.trace();
+    ASSERT_GT(here.steps.size(), 2U);
+    int compared = 0;
+    for (const traces::store::Step& step : here.steps) {
+        const std::string name = "ProfilerStep#" + std::to_string(step.number);
+        const auto above = draw::items::find("timeline.event." + name);
+        const auto below = draw::items::find("timeline.other.event." + name);
+        if (!above || !below) continue;
+        EXPECT_NEAR(above->min.x, below->min.x, 1.5F) << name;
+        EXPECT_LT(above->max.y, below->min.y) << name;
+        ++compared;
+    }
+    EXPECT_GT(compared, 1);
+
+    // The wheel below moves the time of both; a double click on an event makes its run the active one.
+    const model::TimeRange before = entry().visible;
+    const auto rows = *draw::items::find("timeline.other.rows");
+    move((rows.min.x + rows.max.x) / 2, rows.min.y + 30);
+    wheel_ = 1;
+    frame();
+    frame();
+    EXPECT_LT(entry().visible.length(), before.length());
+    program_.session.fit();
+    settle();
+    settle();
+    const auto bar = *draw::items::find("timeline.other.event.ProfilerStep#1");
+    move((bar.min.x + bar.max.x) / 2, (bar.min.y + bar.max.y) / 2);
+    for (int i = 0; i < 2; ++i) {
+        pressed_ = true;
+        frame();
+        pressed_ = false;
+        frame();
+    }
+    settle();
+    EXPECT_EQ(entry().name, "other");
+    EXPECT_EQ(program_.session.selected.kind, model::EventKind::range);
+    EXPECT_EQ(draw::items::find("timeline.other")->text, "run");
+
+    // The other run is closed.
+    program_.session.close(0);
+    settle();
+    EXPECT_FALSE(draw::items::find("timeline.other"));
+    EXPECT_FALSE(draw::items::find("timeline.other.rows"));
+    draw::items::keep(false);
+}
+
 TEST_F(TimelineTest, FourPanesStayCheapToDraw) {
     ASSERT_TRUE(program_.arrange("(timeline | memory) / (units | summary)"));
     settle();

@@ -493,6 +493,10 @@ TEST_F(ActionsChange, EveryTimelineActionDoesSomethingSomewhere) {
     const std::string before = signature();
     ASSERT_TRUE(run_action("follow_backward", program_));
     if (signature() != before) dead.erase("follow_backward");
+    // Two runs are open now.
+    const std::string alone = signature();
+    ASSERT_TRUE(run_action("other_run", program_));
+    if (signature() != alone) dead.erase("other_run");
     EXPECT_EQ(dead, std::set<std::string_view>{});
 }
 

@@ -286,6 +286,7 @@ void add_timeline_actions(std::vector<Action>& all) {
             {shift(model::Key::l)});
     add.act("filter_rows", "Filter rows by text", {{model::Key::slash}});
     add.act("fold_ranks", "Fold or unfold all groups", {shift(model::Key::f)});
+    add.act("other_run", "Next other open run below, each step aligned", {{model::Key::y}});
     add.act("group_rows", "Rows by rank or by kind", {{model::Key::k}});
     add.act("fold_row", "Fold or unfold the row's group", {{model::Key::enter}});
     add.act("pin_row", "Pin or unpin the row", {{model::Key::p}});

@@ -70,9 +70,9 @@ void FoldedRows::update(const FoldRequest& request) {
     }
     const std::size_t strips = count_of(request.rows, Row::Kind::group);
     const std::size_t lanes = count_of(request.rows, Row::Kind::lane);
-    const std::size_t for_strips = strips == 0 ? 0 : kMostRectangles * strips / (strips + lanes);
+    const std::size_t for_strips = strips == 0 ? 0 : request.most * strips / (strips + lanes);
     fold_strips(request, for_strips);
-    fold_lanes(request, kMostRectangles - for_strips);
+    fold_lanes(request, request.most - for_strips);
 }
 
 // Rows with few events have columns of one pixel. The others share the remaining rectangles evenly; their

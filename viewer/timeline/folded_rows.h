@@ -45,11 +45,13 @@ struct FoldRequest {
     std::shared_ptr<const TrackPaints> paints;  // nullptr: by kind
     // The union of a group's events (busy_union()), nullptr while it is being computed.
     std::function<std::shared_ptr<const Lane>(const RowGroup&)> busy_union;
+    static constexpr std::size_t kMostRectangles = 6000;
+    std::size_t most = kMostRectangles;
 };
 
 class FoldedRows {
   public:
-    static constexpr std::size_t kMostRectangles = 6000;
+    static constexpr std::size_t kMostRectangles = FoldRequest::kMostRectangles;
 
     // Folds what is missing.
     void update(const FoldRequest& request);

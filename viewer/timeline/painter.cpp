@@ -93,9 +93,9 @@ class RowPainter : private Canvas {
     }
 
     void outlines(bool pinned) {
-        if (p_.hovered != p_.session.selected)
-            outline(p_.hovered, draw::faded(theme::text(), 0.7F), 1, pinned);
-        outline(p_.session.selected, theme::text(), 2, pinned);
+        const model::SelectedEvent selected = p_.of_active ? p_.session.selected : model::SelectedEvent();
+        if (p_.hovered != selected) outline(p_.hovered, draw::faded(theme::text(), 0.7F), 1, pinned);
+        outline(selected, theme::text(), 2, pinned);
     }
 
     // The edges of the step window that another panel navigated to.

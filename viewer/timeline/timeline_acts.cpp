@@ -68,6 +68,7 @@ class Acts {
             {"find_same", &Acts::find_same},
             {"filter_rows", &Acts::filter_rows},
             {"fold_ranks", &Acts::fold_ranks},
+            {"other_run", &Acts::other_run},
         };
         const auto found = kActs.find(action);
         if (found != kActs.end()) (this->*found->second)(session);
@@ -270,6 +271,8 @@ class Acts {
         p_.gestures.measuring = false;
     }
     void deselect(model::Session& session) { session.selected = {}; }
+
+    void other_run(model::Session& session) { p_.other.choose_next(session); }
 
     // --- rows ---
     void fold_ranks(model::Session& session) {

@@ -45,7 +45,19 @@ std::vector<RulerStep> windows_of(const model::Session& session, const TimelineP
     return windows;
 }
 
-void fold(model::Session& session, TimelinePage& page, const model::TimeView& view) {
+}  // namespace
+
+RowHeights row_heights() {
+    const float font = ImGui::GetFontSize();
+    return {.rank = std::round(font * 1.5F),
+            .memory = std::round(font * 2.8F),
+            .lane = std::round(font * 1.35F),
+            .counter = std::round(font * 1.8F),
+            .gap = std::round(font * 0.3F)};
+}
+
+void fold_rows(model::Session& session, const TimelinePage& page, const model::TimeView& view,
+               FoldedRows& folded, std::size_t most) {
     std::vector<const Row*> rows;
     for (const Row* row : page.rows_in_sight()) {
         const bool strip = row->kind == Row::Kind::group &&
@@ -53,18 +65,17 @@ void fold(model::Session& session, TimelinePage& page, const model::TimeView& vi
         if (row->kind == Row::Kind::lane || strip) rows.push_back(row);
     }
     const int levels = static_cast<int>(std::round(ImGui::GetFontSize() * 1.35F)) - 2;
-    page.folded_rows.update({.tracks = *page.tracks,
-                             .layout = page.layout(),
-                             .rows = std::move(rows),
-                             .view = view,
-                             .levels = std::max(1, levels),
-                             .paints = page.paints,
-                             .busy_union = [&](const RowGroup& group) {
-                                 return busy_of(session, page.trace, page.tracks, group);
-                             }});
+    folded.update(
+        {.tracks = *page.tracks,
+         .layout = page.layout(),
+         .rows = std::move(rows),
+         .view = view,
+         .levels = std::max(1, levels),
+         .paints = page.paints,
+         .busy_union =
+             [&](const RowGroup& group) { return busy_of(session, page.trace, page.tracks, group); },
+         .most = most});
 }
-
-}  // namespace
 
 std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
                                              const std::shared_ptr<const Tracks>& tracks) {
@@ -100,7 +111,7 @@ void paint_timeline(ImDrawList& draw, model::Session& session, TimelinePage& pag
     const RowLayout& layout = page.layout();
     page.memory.update(session.analyses, page.trace, page.rows_in_sight(), view);
     page.counters.update(*page.tracks, page.rows_in_sight(), view);
-    fold(session, page, view);
+    fold_rows(session, page, view, page.folded_rows, FoldedRows::kMostRectangles);
     const TimelinePicture picture{.trace = *page.trace,
                                   .tracks = *page.tracks,
                                   .layout = layout,

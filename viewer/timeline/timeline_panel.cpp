@@ -100,6 +100,8 @@ void name_timeline_items(const model::OpenTrace& entry, const TimelinePage& page
     }
 }
 
+}  // namespace
+
 // --- Views of the one event under the mouse: the tooltip of an event or of a memory curve.
 
 void event_tip(const traces::store::Trace& trace, model::SelectedEvent event, const Hit& hit) {
@@ -113,6 +115,8 @@ void event_tip(const traces::store::Trace& trace, model::SelectedEvent event, co
         draw::tip_row(detail.label, draw::shorten_middle(detail.value, 60));
     draw::end_tip();
 }
+
+namespace {
 
 void memory_tip(const std::vector<traces::analysis::MemoryPoint>& curve, std::int64_t time) {
     const traces::analysis::MemoryPoint* point = draw::point_at(curve, time);
@@ -140,6 +144,7 @@ class TimelinePanel final : public model::Panel {
         parts_.details.forget(trace);
         parts_.find.forget(trace);
         parts_.area.forget(trace, successor != nullptr);
+        parts_.other.forget(trace, successor);
         const auto old = traces_.find(&trace);
         if (old == traces_.end()) return;
         if (successor != nullptr && traces_.count(successor.get()) == 0)
@@ -172,7 +177,7 @@ class TimelinePanel final : public model::Panel {
         const std::string clicked =
             draw_timeline_toolbar(session, page, parts_.find,
                                   {parts_.gestures.measuring, on_->marks_view.shown, parts_.focus_filter,
-                                   on_->marks.marks.all().size()});
+                                   on_->marks.marks.all().size(), parts_.other});
         if (!clicked.empty()) act(clicked, session);
         if (page.tracks == nullptr) return widgets::draw_waiting(session, "the timeline");
         if (page.tracks->tracks.empty()) {
@@ -194,13 +199,14 @@ class TimelinePanel final : public model::Panel {
         parts_.gestures.handle(session, page, on_->marks.marks.edges(), mark >= 0);
         answer_mouse(session, page, mark);
         paint(session, page, room);
+        parts_.other.draw(session, page, {room.min.x, room.bottom}, {room.main, room.other_bottom});
         const std::string chosen = parts_.row_menu.draw(session, page, parts_.gestures);
         if (!chosen.empty()) act(chosen, session);
         const bool has_event = session.selected.kind != model::EventKind::none;
-        ImGui::SetCursorScreenPos({room.min.x, page.area.max.y});
+        ImGui::SetCursorScreenPos({room.min.x, room.other_bottom});
         std::string wanted;
         if (parts_.area_in_front && page.marked_area != nullptr) {
-            wanted = parts_.area.draw(session, page, {room.main - room.min.x, room.max.y - page.area.max.y},
+            wanted = parts_.area.draw(session, page, {room.main - room.min.x, room.max.y - room.other_bottom},
                                       has_event);
         } else if (has_event) {
             wanted = parts_.details.draw(session, page, room.main - room.min.x);
@@ -244,15 +250,16 @@ class TimelinePanel final : public model::Panel {
 
     // --- geometry --------------------------------------------------------------------------------------
     struct Room {
-        ImVec2 min, max;   // the whole page below the toolbar
-        float main = 0;    // right end of the timeline; the list, if any, is beyond it
-        float bottom = 0;  // bottom of the timeline; the details are below it
+        ImVec2 min, max;         // the whole page below the toolbar
+        float main = 0;          // right end of the timeline; the list, if any, is beyond it
+        float bottom = 0;        // bottom of the timeline; the other run, if any, is below it
+        float other_bottom = 0;  // the details are below it
         ImVec2 minimap_min, minimap_max;
     };
 
     bool has_list() const { return parts_.find.list || on_->marks_view.shown; }
 
-    Room share_out(const model::Session& session) const {
+    Room share_out(model::Session& session) const {
         const float font = ImGui::GetFontSize();
         Room room;
         const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
@@ -265,6 +272,9 @@ class TimelinePanel final : public model::Panel {
                                     : details            ? DetailsView::height()
                                                          : 0);
         room.bottom = std::max(room.bottom, room.min.y + MinimapView::height() + font * 8);
+        room.other_bottom = room.bottom;
+        if (parts_.other.chosen(session) != nullptr)
+            room.bottom = std::floor((room.min.y + MinimapView::height() + room.bottom) / 2);
         return room;
     }
 
@@ -281,11 +291,7 @@ class TimelinePanel final : public model::Panel {
 
     void lay_out(TimelinePage& page, model::RowArrangement& arrangement, Room& room) {
         const float font = ImGui::GetFontSize();
-        const RowHeights heights{.rank = std::round(font * 1.5F),
-                                 .memory = std::round(font * 2.8F),
-                                 .lane = std::round(font * 1.35F),
-                                 .counter = std::round(font * 1.8F),
-                                 .gap = std::round(font * 0.3F)};
+        const RowHeights heights = row_heights();
         page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
         if (page.unfold_revealed(arrangement))
             page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
@@ -367,8 +373,13 @@ class TimelinePanel final : public model::Panel {
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         paint_timeline(draw, session, page, scene);
         paint_scrollbar(draw, page);
+        const std::string length =
+            draw::format_duration(static_cast<double>(page.whole().to - page.whole().from));
+        // Of two runs, each has its name.
         const std::string whole =
-            "All " + draw::format_duration(static_cast<double>(page.whole().to - page.whole().from));
+            parts_.other.chosen(session) == nullptr
+                ? "All " + length
+                : draw::fit_text(session.current()->name, page.area.names - ImGui::GetFontSize());
         draw.AddText({room.min.x + ImGui::GetFontSize() * 0.5F,
                       std::floor(room.min.y + (MinimapView::height() - ImGui::GetFontSize()) / 2)},
                      theme::text_dim(), whole.c_str());

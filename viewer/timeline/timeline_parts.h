@@ -16,6 +16,7 @@
 #include "viewer/timeline/marks.h"
 #include "viewer/timeline/marks_view.h"
 #include "viewer/timeline/minimap_view.h"
+#include "viewer/timeline/other_run.h"
 #include "viewer/timeline/overlays.h"
 #include "viewer/timeline/row_menu.h"
 #include "viewer/timeline/timeline_page.h"
@@ -48,6 +49,7 @@ struct TimelineParts {
     AreaView area;
     bool area_in_front = false;  // of the selected event's fields
     RowMenu row_menu;
+    OtherRun other;
     bool focus_filter = false;  // the filter field of the rows gets the keyboard focus
 };
 
@@ -67,6 +69,7 @@ struct ToolbarState {
     bool& marks_shown;
     bool& focus_filter;     // the filter field of the rows is requested
     std::size_t marks = 0;  // number of marks
+    OtherRun& other;
 };
 
 // Returns the id of the action that was clicked ("back"), or empty.
@@ -84,6 +87,15 @@ std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TraceP
 
 // Updates the page's colours; those by kind are used until others are ready.
 void update_paints(model::Session& session, TimelinePage& page);
+
+RowHeights row_heights();
+
+// Folds the rows in sight for a view, into at most so many rectangles.
+void fold_rows(model::Session& session, const TimelinePage& page, const model::TimeView& view,
+               FoldedRows& folded, std::size_t most);
+
+// The tooltip of an event under the mouse.
+void event_tip(const traces::store::Trace& trace, model::SelectedEvent event, const Hit& hit);
 
 void paint_timeline(ImDrawList& draw, model::Session& session, TimelinePage& page, const OverlayScene& scene);
 

@@ -130,6 +130,10 @@ std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, F
     choose_color(session);
     next(FindBar::width());
     find.draw(session, page);
+    if (const float width = ImGui::GetFontSize() * 14; session.ready().size() > 1) {
+        next(width);
+        state.other.draw_choice(session, width);
+    }
 
     const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
     legend(page.legend);

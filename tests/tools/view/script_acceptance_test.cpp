@@ -301,6 +301,11 @@ TEST_F(ViewScripts, ARunningJobSaysSo) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewFiles, TwoRunsLieOnOneTimelineAlignedByStep) {
+    const Outcome outcome = run("two_runs.script", {});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(ViewScripts, EveryPanelHasAPicture) {
     const std::string plan = folder_ / "plan.sqlite";
     traces::store::DatabaseWriter writer({.path = plan});
