@@ -251,10 +251,26 @@ def finding(browser, database):
         SELECT COUNT(*) FROM NVTX_EVENTS e LEFT JOIN StringIds s ON s.id = e.textId
         WHERE e.end IS NOT NULL AND INSTR(LOWER(COALESCE(e.text, s.value)), LOWER(?))""",
         (name,)).fetchone()[0]
-    browser.run("document.getElementById('find').value = arguments[0]; find(arguments[0]); paint()", name)
+    browser.run("""const box = document.getElementById("find");
+        box.value = arguments[0];
+        box.dispatchEvent(new Event("input"));""", name)
+    browser.settle()
     text = browser.run("return document.getElementById('found').textContent")
     total = sum(int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d", text))
     check(total == with_it >= count, "finding counts the events of a name as SQL does", f"{name}: {text}")
+    if text.startswith("0 hits"):
+        return
+    before = browser.range()
+    browser.run("document.getElementById('find').focus()")
+    browser.type("\ue007")  # Enter
+    kept = browser.run("return document.getElementById('kept').textContent")
+    check(kept.startswith(name) and browser.range() != before, "Enter goes to the first hit", kept[:100])
+    marked = browser.run("""const [r, g, b] = theme.hit.match(/[\\da-f]{2}/gi).map(h => parseInt(h, 16));
+        const {data} = draw.getImageData(0, 0, canvas.width, canvas.height);
+        let pixels = 0;
+        for (let i = 0; i < data.length; i += 4) pixels += data[i] === r && data[i + 1] === g && data[i + 2] === b;
+        return pixels""")
+    check(marked > 0, "hits are marked", f"{marked:,} pixels")
 
 
 def hostile_names(browser, database):

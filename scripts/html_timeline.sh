@@ -29,7 +29,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trace=$build/bin/shardscope-trace
 measured=()
-[[ -x /usr/bin/time ]] && measured=(/usr/bin/time -f "  written in %e s with %M KiB of memory")
+[[ -x /usr/bin/time ]] && measured=(/usr/bin/time -f "  written in %e s, %U s of the processor, %M KiB of memory")
 
 # page TRACE NAME: writes the page, and checks it.
 page() {

@@ -26,7 +26,7 @@ function readTheme() {
 }
 const xOf = time => (time - view.from) * view.width / (view.to - view.from);
 const timeOf = x => view.from + x * (view.to - view.from) / view.width;
-const inkOn = paint => ((c => (c >> 16) * 3 + (c >> 8 & 255) * 6 + (c & 255))(head.colors[paint]) > 1250 ? "#111" : "#fff");
+const inkOn = paint => paint === head.pale ? theme.text : ((c => (c >> 16) * 3 + (c >> 8 & 255) * 6 + (c & 255))(head.colors[paint]) > 1250 ? "#111" : "#fff");
 function write(text, x, y, room, ink) {  // shortened to its room
   if (room < 12) return;
   let width = draw.measureText(text).width;
@@ -142,8 +142,9 @@ function paintRuler() {
     const x = Math.floor(xOf(tick));
     draw.fillStyle = theme.line;
     draw.fillRect(x, 16, 1, canvas.clientHeight);
+    const label = `${(tick / unit[0]).toLocaleString("en-US", { maximumFractionDigits: unit[2] })} ${unit[1]}`;
     draw.fillStyle = theme.dim;
-    draw.fillText(`${(tick / unit[0]).toLocaleString("en-US", { maximumFractionDigits: unit[2] })} ${unit[1]}`, x + 3, 9);
+    if (x + 3 + draw.measureText(label).width < view.width) draw.fillText(label, x + 3, 9);
   }
   const steps = head.groups[rank].steps;
   for (let s = 0, free = -1; s < steps.number.length; ++s) {

@@ -138,13 +138,13 @@ std::string page_head(const std::string& title, const std::string& line,
 <p>{2}</p>
 <form id="finder"><input id="find" type="search" placeholder="Find a name, module or unit ( / )" aria-label="Find"><output id="found"></output></form>
 <button id="fit" title="F">Fit</button><button id="in" title="W">+</button><button id="out" title="S">−</button>
-<output id="span"></output>
 <details id="about"><summary>About</summary>
 <div id="notes">
 {3}<p>Wheel: zoom at the mouse; over the names, or with Shift: scroll. Drag: pan. W S zoom, A D ← → pan, ↑ ↓ scroll, Home End go to the start and the end, F fits. Click an event to keep its fields below, double-click to zoom to it, Z zooms to the one clicked. Find: Enter and Shift+Enter, or N and P, go to the next and the previous hit; Esc clears. Click a rank to fold its rows.</p>
 <ul id="legend"></ul>
 <p>Made by shardscope-trace {4}.</p>
 </div></details>
+<output id="span"></output>
 </header>
 <main><canvas id="rows" tabindex="0" role="img" aria-label="Timeline"></canvas></main>
 <footer id="kept">{5}</footer>

@@ -60,6 +60,8 @@ async function read() {
   const reader = new Reader(new Uint8Array(await new Response(stream).arrayBuffer()));
   head = JSON.parse(new TextDecoder().decode(reader.block()));
   head.inks = head.colors.map(rgb => `#${rgb.toString(16).padStart(6, "0")}`);
+  head.pale = head.paints.indexOf("ranks arrive");  // of a collective: data moves only from then on
+  head.inks[head.pale] += "59";
   const [gap, length, looks, events, busy] = Array.from({ length: 5 }, () => reader.column());
   const count = gap.length, kinds = head.paints.length;
   [start, end] = [new Float64Array(count), new Float64Array(count)];
