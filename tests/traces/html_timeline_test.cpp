@@ -309,6 +309,7 @@ TEST(HtmlTimeline, FoldsTheShortestEventsUntilItFits) {
         EXPECT_EQ(by_name, 60'000U) << "also of names whose events are all folded";
         if (page.folds == 0) continue;
         EXPECT_THAT(page.html, HasSubstr("of 60,000 events, each shorter than "));
+        EXPECT_THAT(page.html, HasSubstr("Values of memory and counters less than "));
         // The highest memory of all is not lost.
         std::int64_t highest = 0;
         for (const std::int64_t value : data.head["curves"][0]["highest"]) highest = std::max(highest, value);

@@ -77,14 +77,22 @@ std::optional<Fitted> best_fit(const TimelineEncoder& encoder, std::int64_t long
     return best;
 }
 
-std::string folding(const TimelinePage& page) {
-    if (page.folds == 0) return "Every event is shown: nothing is folded.";
-    return fmt::format(
-        "{} of {} events, each shorter than {}, are folded into {}, which say how many events they are and "
-        "how "
-        "long these take; longer events and longer gaps are exact.",
-        store::grouped(page.folded), store::grouped(page.events), duration(page.shorter),
-        store::counted(page.folds, "bin", "bins"));
+std::string folding(const TimelinePage& page, bool has_curves) {
+    std::string text = "Every event is shown: nothing is folded.";
+    if (page.folds > 0) {
+        text = fmt::format(
+            "{} of {} events, each shorter than {}, are folded into {}, which say how many events they are "
+            "and "
+            "how long these take; longer events and longer gaps are exact.",
+            store::grouped(page.folded), store::grouped(page.events), duration(page.shorter),
+            store::counted(page.folds, "bin", "bins"));
+    }
+    if (page.shorter > 0 && has_curves) {
+        text += fmt::format(
+            " Values of memory and counters less than {} apart are merged into the lowest and the highest.",
+            duration(page.shorter));
+    }
+    return text;
 }
 
 // What the reader should know about the trace.
@@ -181,7 +189,7 @@ TimelinePage html_timeline(const store::Trace& trace, const std::string& path,
     const std::string title =
         options.title.empty() ? redact.text(run_name(path)) : html_escaped(options.title);
     const auto frame = [&] {
-        page.sentence = folding(page);
+        page.sentence = folding(page, !rows.curves.empty());
         return page_head(title, facts(rows, page, redact), notes(trace, selection, page));
     };
     constexpr std::string_view kData = "<script id=\"data\" type=\"text/plain\">", kDataEnd = "</script>\n";
