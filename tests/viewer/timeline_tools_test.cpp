@@ -16,10 +16,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/traces/run_builder.h"
 #include "tests/viewer/mlp_sample.h"
+#include "traces/analysis/waits/wait_names.h"
 #include "traces/store/columns/column_sink.h"
+#include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/event_fields.h"
 #include "viewer/timeline/find_text.h"
+#include "viewer/timeline/gap_names.h"
 #include "viewer/timeline/links.h"
 #include "viewer/timeline/marks.h"
 #include "viewer/timeline/measure.h"
@@ -420,6 +424,98 @@ TEST_F(LinksTest, FieldsShowTheWaitAndTheTransferOfACollective) {
             << a.label;
     }
     EXPECT_TRUE(fields_text(details).starts_with(details.title + "\n"));
+}
+
+// --- waits --------------------------------------------------------------------------------------------
+
+// Rank 1 arrives 200 us after rank 0 at a collective that a kernel of each waits for.
+model::TracePtr late_rank() {
+    traces::RunBuilder run(2);
+    for (const int rank : {0, 1}) {
+        run.kernel(rank, 0, 90'000, 10);
+        run.collective(rank, rank == 0 ? 100'000 : 300'000, 400'000,
+                       {.sequence = 1, .group = 1, .group_size = 2, .launched = 20});
+        run.runtime(rank, 30, 31, "cudaEventRecord");
+        run.runtime(rank, 32, 33, "cudaStreamWaitEvent");
+        run.kernel(rank, 400'000, 500'000, 40);
+    }
+    return run.take();
+}
+
+std::int64_t device_event(const traces::store::Trace& trace, std::size_t rank, std::int64_t start) {
+    for (std::size_t i = 0; i < trace.device.size(); ++i) {
+        if (trace.device.rank[i] == rank && trace.device.start[i] == start)
+            return static_cast<std::int64_t>(i);
+    }
+    return -1;
+}
+
+TEST(Waits, AreFieldsLinksAndArrows) {
+    const model::TracePtr trace = late_rank();
+    const traces::analysis::TraceWaits waits(*trace);
+    const model::SelectedEvent gather{model::EventKind::device, device_event(*trace, 0, 100'000)},
+        kernel{model::EventKind::device, device_event(*trace, 0, 400'000)},
+        last{model::EventKind::device, device_event(*trace, 1, 300'000)};
+    const auto value = [&](model::SelectedEvent event, std::string_view label) {
+        for (const Detail& detail : all_fields(*trace, event, {nullptr, nullptr, &waits}).rows) {
+            if (detail.label == label) return detail.value;
+        }
+        return std::string();
+    };
+    EXPECT_EQ(value(gather, "exposed"), "300.0 \u00b5s (100.00 %)");
+    EXPECT_EQ(value(gather, "cause of exposure"),
+              "late rank 200.0 \u00b5s (rank 1), nothing to hide it 100.0 \u00b5s");
+    EXPECT_EQ(value(gather, "waiting for it"), "gemm 310.0 \u00b5s");
+    EXPECT_EQ(value(kernel, "waited for"), "all_gather 110.0 \u00b5s, rank 1 in all_gather 200.0 \u00b5s");
+    EXPECT_EQ(value(kernel, "exposed"), "");  // only communication and copies
+
+    const CollectiveIndex index = index_collectives(*trace);
+    const Links links = find_links(*trace, kernel, &index, &waits.finder);
+    EXPECT_EQ(links.waited_for, std::vector{gather});
+    EXPECT_EQ(find_links(*trace, gather, &index, &waits.finder).waiting, std::vector{kernel});
+    const std::vector<Arrow> arrows = arrows_of(links);
+    EXPECT_EQ(std::count(arrows.begin(), arrows.end(), Arrow{Arrow::Kind::wait, gather, kernel}), 1);
+    // The other rank's part has an arrow as a part already.
+    const Links of_last = find_links(*trace, last, &index, &waits.finder);
+    EXPECT_EQ(of_last.waiting.size(), 2u);
+    const std::vector<Arrow> of_part = arrows_of(of_last);
+    EXPECT_EQ(std::count_if(of_part.begin(), of_part.end(),
+                            [](const Arrow& arrow) { return arrow.kind == Arrow::Kind::wait; }),
+              1);
+}
+
+TEST(Waits, NameTheGapsOfAStream) {
+    const model::TracePtr trace = late_rank();
+    const traces::analysis::TraceWaits waits(*trace);
+    const Tracks tracks = make_tracks(*trace);
+    const model::SelectedEvent kernel{model::EventKind::device, device_event(*trace, 0, 400'000)};
+    const auto place = find_event(*trace, tracks, kernel);
+    ASSERT_TRUE(place);
+    const Track& track = tracks.tracks[static_cast<std::size_t>(place->track)];
+    EXPECT_EQ(event_after_gap(track, place->lane, 200'000), kernel.index);
+    EXPECT_EQ(event_after_gap(track, place->lane, 50'000), std::nullopt);   // busy
+    EXPECT_EQ(event_after_gap(track, place->lane, 600'000), std::nullopt);  // after the last event
+    GapNames gaps;
+    EXPECT_THAT(gaps.before(waits, kernel.index).names,
+                ::testing::ElementsAre("all_gather", "rank 1 in all_gather", "all_gather"));
+}
+
+TEST(Waits, ColourEventsByTheCauseOfTheirExposure) {
+    const model::TracePtr trace = late_rank();
+    const traces::analysis::TraceWaits waits(*trace);
+    const Tracks tracks = make_tracks(*trace);
+    const TrackPaints paints(*trace, tracks, model::ColorBy::cause, &waits.finder);
+    const auto paint = [&](std::size_t rank, std::int64_t start) {
+        const auto place =
+            find_event(*trace, tracks, {model::EventKind::device, device_event(*trace, rank, start)});
+        return paints.of(tracks, place->track, place->lane).paint(place->item);
+    };
+    using traces::analysis::ExposureCause;
+    EXPECT_EQ(paint(0, 100'000), kFirstCause + static_cast<int>(ExposureCause::late_rank));
+    EXPECT_EQ(paint(1, 300'000), kFirstCause + static_cast<int>(ExposureCause::nothing));
+    EXPECT_EQ(paint(0, 400'000), kNoHue);
+    ASSERT_FALSE(paints.legend().empty());
+    EXPECT_EQ(paints.legend().front().name, "late rank");
 }
 
 // --- the strip of the whole trace ---------------------------------------------------------------------

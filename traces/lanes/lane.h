@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/waits/waits.h"
 #include "traces/store/columns/event_columns.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
@@ -21,7 +22,7 @@
 namespace shardscope::traces::lanes {
 
 // --- The look of a bar, as a small number: one of the kinds below or, if the timeline is not coloured by
-// kind, one of kHues hues (color_modes.h). Plain data.
+// kind, one of kHues hues or a cause (color_modes.h). Plain data.
 
 using Paint = std::uint8_t;
 
@@ -38,7 +39,11 @@ inline constexpr int kKindPaints = kTransferPaint + 1;
 inline constexpr int kHues = 12;
 inline constexpr Paint kFirstHue = kKindPaints;
 inline constexpr Paint kNoHue = kFirstHue + kHues;  // it has no module, no unit
-inline constexpr int kPaints = kNoHue + 1;
+
+// By cause of exposure: communication and copies.
+inline constexpr Paint kFirstCause = kNoHue + 1;
+inline constexpr Paint kHiddenPaint = kFirstCause + traces::analysis::kExposureCauses;  // not exposed
+inline constexpr int kPaints = kHiddenPaint + 1;
 
 constexpr Paint paint_of(store::DeviceKind kind) {
     return static_cast<Paint>(kind);

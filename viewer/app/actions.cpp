@@ -216,7 +216,7 @@ void no_limit(Program& program) {
 }
 
 void next_colors(Program& program) {
-    constexpr int kModes = 4;
+    constexpr int kModes = 5;
     program.session.color_by =
         static_cast<model::ColorBy>((static_cast<int>(program.session.color_by) + 1) % kModes);
 }

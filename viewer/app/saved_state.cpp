@@ -30,11 +30,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostBytes = 1 << 20;  // the viewer writes no larger file
 
-constexpr std::array<std::pair<model::ColorBy, const char*>, 4> kColorings = {
+constexpr std::array<std::pair<model::ColorBy, const char*>, 5> kColorings = {
     {{model::ColorBy::kind, "kind"},
      {model::ColorBy::name, "name"},
      {model::ColorBy::module, "module"},
-     {model::ColorBy::unit, "unit"}}};
+     {model::ColorBy::unit, "unit"},
+     {model::ColorBy::cause, "cause"}}};
 constexpr std::array<std::pair<RailWidth, const char*>, 3> kRails = {
     {{RailWidth::automatic, "automatic"}, {RailWidth::wide, "wide"}, {RailWidth::narrow, "narrow"}}};
 

@@ -94,7 +94,7 @@ using EventKind = traces::store::EventKind;
 using SelectedEvent = traces::store::EventRef;
 
 // What the timeline's bars are coloured by.
-enum class ColorBy { kind, name, module, unit };
+enum class ColorBy { kind, name, module, unit, cause };
 
 // A text that a panel wants to save; the user chooses the file name.
 struct TextToSave {

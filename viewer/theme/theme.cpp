@@ -122,6 +122,52 @@ Color waiting_color() {
     return kMagenta;
 }
 
+Color wait_color(traces::analysis::WaitFor what) {
+    using traces::analysis::WaitFor;
+    switch (what) {
+        case WaitFor::host:
+            return runtime_color();
+        case WaitFor::data:
+            return time_category_color(traces::analysis::TimeCategory::data_loader);
+        case WaitFor::device:
+            return exposure_color(traces::analysis::ExposureCause::host_waited);
+        case WaitFor::rank:
+            return waiting_color();
+        case WaitFor::collective:
+            return kind_color(traces::store::DeviceKind::communication);
+        case WaitFor::copy:
+            return kind_color(traces::store::DeviceKind::memcpy);
+        case WaitFor::kernel:
+            return kind_color(traces::store::DeviceKind::kernel);
+        case WaitFor::queue:
+            return exposure_color(traces::analysis::ExposureCause::queued);
+        case WaitFor::start:
+            return kPaleBlue;
+        case WaitFor::unknown:
+            break;
+    }
+    return no_hue_color();
+}
+
+Color exposure_color(traces::analysis::ExposureCause cause) {
+    using traces::analysis::ExposureCause;
+    switch (cause) {
+        case ExposureCause::late_rank:
+            return waiting_color();
+        case ExposureCause::queued:
+            return rgb(0x7559B5);
+        case ExposureCause::host_waited:
+            return rgb(0x8FDCC0);
+        case ExposureCause::issued_late:
+            return runtime_color();
+        case ExposureCause::too_long:
+            return kRust;
+        case ExposureCause::nothing:
+            break;
+    }
+    return kYellow;
+}
+
 Color exposed_color() {
     return kRust;
 }

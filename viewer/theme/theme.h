@@ -8,6 +8,7 @@
 #include "traces/analysis/fsdp/shard_states.h"
 #include "traces/analysis/pipeline/timeline.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/waits/waits.h"
 #include "traces/schema/enums.h"
 #include "traces/store/columns/trace.h"
 
@@ -84,9 +85,11 @@ Color shard_color(
     traces::analysis::ShardState state);  // in the shard map; sharded: hardly more than the background
 Color compute_color(traces::analysis::ComputeKind kind);  // a pipeline's computations
 Color idle_color(traces::analysis::IdleCause cause);      // a pipeline's bubble
-Color waiting_color();       // time in which an event waits for another rank or a gather
-Color exposed_color();       // communication outside compute kernels
-Color overlapped_color();    // compute and communication at the same time
+Color waiting_color();  // time in which an event waits for another rank or a gather
+Color wait_color(traces::analysis::WaitFor what);             // idle time, by what is waited for
+Color exposure_color(traces::analysis::ExposureCause cause);  // exposed time, by its cause
+Color exposed_color();                                        // communication outside compute kernels
+Color overlapped_color();                                     // compute and communication at the same time
 Color transfer_color();      // of a collective: the time when all its ranks take part
 Color run_color(int index);  // a trace, or a rank's line, among several; different from all above; any index
 // For things identified by name (color_modes.h): six hues, each dark and pale, so that neighbours differ in

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "traces/analysis/area/event_groups.h"
+#include "traces/analysis/waits/wait_names.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
 #include "traces/store/columns/names.h"
@@ -13,6 +14,31 @@ namespace shardscope::viewer::timeline {
 namespace {
 
 constexpr std::size_t kInLegend = 24;
+
+// Causes of exposure as things: 0 to kExposureCauses - 1; then what is hidden.
+class CauseNaming {
+  public:
+    CauseNaming(const traces::store::Trace& trace, const traces::analysis::WaitFinder& waits)
+        : trace_(trace), waits_(waits) {}
+    int of(model::SelectedEvent event) const {
+        if (event.kind != model::EventKind::device) return -1;
+        const auto i = static_cast<std::size_t>(event.index);
+        if (trace_.device.kind[i] == traces::store::DeviceKind::kernel) return -1;
+        const traces::analysis::Exposure exposure = waits_.exposure(i);
+        return exposure.ns > 0 ? static_cast<int>(exposure.main()) : traces::analysis::kExposureCauses;
+    }
+    Paint hue(int thing) const { return thing < 0 ? kNoHue : static_cast<Paint>(kFirstCause + thing); }
+    std::string name(int thing) const {
+        return std::string(thing < traces::analysis::kExposureCauses
+                               ? title(static_cast<traces::analysis::ExposureCause>(thing))
+                               : std::string_view("hidden"));
+    }
+    std::size_t size() const { return traces::analysis::kExposureCauses + 1; }
+
+  private:
+    const traces::store::Trace& trace_;
+    const traces::analysis::WaitFinder& waits_;
+};
 
 // The hue of each name, module or unit.
 class Naming {
@@ -92,9 +118,14 @@ theme::Color paint_color(Paint paint) {
             return theme::transfer_color();
         case kNoHue:
             return theme::no_hue_color();
+        case kHiddenPaint:
+            return theme::overlapped_color();
         default:
-            return theme::hue_color(paint - kFirstHue);
+            break;
     }
+    if (paint >= kFirstCause)
+        return theme::exposure_color(static_cast<traces::analysis::ExposureCause>(paint - kFirstCause));
+    return theme::hue_color(paint - kFirstHue);
 }
 
 Paint hue_of(std::string_view name) {
@@ -102,12 +133,19 @@ Paint hue_of(std::string_view name) {
     return static_cast<Paint>(kFirstHue + (hash ^ hash >> 32) % kHues);
 }
 
-TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by) {
+TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by,
+                         const traces::analysis::WaitFinder* waits) {
     if (by == model::ColorBy::kind) {
         legend_ = kinds_of(tracks);
-        return;
+    } else if (by == model::ColorBy::cause) {
+        if (waits != nullptr) paint(tracks, CauseNaming(trace, *waits), "kernels, host");
+    } else {
+        paint(tracks, Naming(trace, by), by == model::ColorBy::unit ? "no unit" : "no module");
     }
-    const Naming naming(trace, by);
+}
+
+template <class Things>
+void TrackPaints::paint(const Tracks& tracks, const Things& naming, const char* none) {
     std::vector<std::int64_t> busy(naming.size());
     std::int64_t unnamed = -1;
     paints_.resize(tracks.tracks.size());
@@ -138,8 +176,7 @@ TrackPaints::TrackPaints(const traces::store::Trace& trace, const Tracks& tracks
                                naming.name(static_cast<int>(thing)).substr(0, 200), busy[thing]});
     }
     sort_legend(legend_);
-    if (unnamed >= 0)
-        legend_.push_back({kNoHue, by == model::ColorBy::unit ? "no unit" : "no module", unnamed});
+    if (unnamed >= 0) legend_.push_back({kNoHue, none, unnamed});
 }
 
 const LanePaints& TrackPaints::of(const Tracks& tracks, int track, int lane) const {

@@ -1,6 +1,6 @@
-// The colours of the timeline's bars: by kind, name, module or FSDP unit. A thing has the same hue in every
-// trace, because the hue is computed from its name; if units share a hue, the later ones take free hues.
-// Pure; any thread.
+// The colours of the timeline's bars: by kind, name, module, FSDP unit, or why communication is exposed. A
+// thing has the same hue in every trace, because the hue is computed from its name; if units share a hue, the
+// later ones take free hues. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "traces/analysis/waits/waits.h"
 #include "viewer/model/session.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/tracks.h"
@@ -30,7 +31,9 @@ struct PaintName {
 class TrackPaints {
   public:
     TrackPaints() = default;  // by kind: the lanes' own paints
-    TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by);
+    // `waits`: needed by cause.
+    TrackPaints(const traces::store::Trace& trace, const Tracks& tracks, model::ColorBy by,
+                const traces::analysis::WaitFinder* waits = nullptr);
 
     const LanePaints& of(const Tracks& tracks, int track, int lane) const;
     // What the trace contains, the longest busy time first; by kind in the order of the kinds.
@@ -38,6 +41,10 @@ class TrackPaints {
     std::size_t memory() const;
 
   private:
+    // `none`: what events without a thing are called.
+    template <class Things>
+    void paint(const Tracks& tracks, const Things& naming, const char* none);
+
     std::vector<std::vector<LanePaints>> paints_;  // by track and lane; empty: by kind
     std::vector<PaintName> legend_;
 };

@@ -47,13 +47,15 @@ float DetailsView::height() {
 void DetailsView::update(model::Session& session, const TimelinePage& page) {
     auto units = session.analyses.get<traces::analysis::UnitRanges>(
         "unit ranges", {page.trace}, [](const auto& t) { return traces::analysis::find_units(*t.front()); });
-    if (of_ == session.selected && trace_ == page.trace && collectives_ == page.links_from && units_ == units)
+    if (of_ == session.selected && trace_ == page.trace && collectives_ == page.links_from &&
+        units_ == units && waits_ == page.waits)
         return;
     of_ = session.selected;
     trace_ = page.trace;
     collectives_ = page.links_from;
     units_ = std::move(units);
-    details_ = all_fields(*trace_, of_, {collectives_.get(), units_.get()});
+    waits_ = page.waits;
+    details_ = all_fields(*trace_, of_, {collectives_.get(), units_.get(), waits_.get()});
 }
 
 std::string DetailsView::draw(model::Session& session, TimelinePage& page, float width) {
@@ -139,6 +141,15 @@ void DetailsView::draw_links(model::Session& session, TimelinePage& page) {
     for (const model::SelectedEvent& backward : links.backwards) {
         if (backward != links.of && all.size() < kMostLinks) all.emplace_back("backward", backward);
     }
+    const auto add_waits = [&](const char* label, const std::vector<model::SelectedEvent>& events) {
+        int number = 0;
+        for (const model::SelectedEvent& event : events) {
+            if (all.size() >= kMostLinks) return;
+            all.emplace_back(++number > 1 ? fmt::format("{} {}", label, number) : label, event);
+        }
+    };
+    add_waits("waited for", links.waited_for);
+    add_waits("waiting", links.waiting);
     const float right = ImGui::GetWindowWidth() - ImGui::GetFontSize() * 26;
     for (std::size_t i = 0; i < all.size(); ++i) {
         ImGui::SameLine(0, i == 0 ? ImGui::GetFontSize() : ImGui::GetFontSize() * 0.3F);

@@ -35,6 +35,7 @@ class DetailsView {
     model::TracePtr trace_;
     std::shared_ptr<const CollectiveIndex> collectives_;
     std::shared_ptr<const traces::analysis::UnitRanges> units_;
+    std::shared_ptr<const traces::analysis::TraceWaits> waits_;
     EventDetails details_;
 };
 

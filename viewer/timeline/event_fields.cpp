@@ -2,6 +2,7 @@
 #include "viewer/timeline/event_fields.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -94,9 +95,86 @@ void put_collective(const Trace& trace, std::size_t event, const CollectiveIndex
     if (match->bytes_differ) fields.put("bytes between ranks", "differ");
 }
 
+// --- waits ------------------------------------------------------------------------------------------------
+
+using traces::analysis::Wait;
+
+// "all_gather blocks.3 1.2 ms, start of gemm 4.1 us": by name, in order of time, without what takes less than
+// a twentieth.
+std::string waits_text(const std::vector<Wait>& waits, const std::function<std::string(const Wait&)>& name) {
+    constexpr std::size_t kMost = 4;
+    std::vector<std::pair<std::string, std::int64_t>> sums;
+    std::int64_t all = 0;
+    for (const Wait& wait : waits) {
+        std::string text = name(wait);
+        const auto same =
+            std::find_if(sums.begin(), sums.end(), [&](const auto& sum) { return sum.first == text; });
+        if (same == sums.end()) {
+            sums.emplace_back(std::move(text), wait.length());
+        } else {
+            same->second += wait.length();
+        }
+        all += wait.length();
+    }
+    sums.erase(
+        std::remove_if(sums.begin(), sums.end(), [all](const auto& sum) { return sum.second * 20 < all; }),
+        sums.end());
+    std::string text;
+    for (std::size_t k = 0; k < std::min(sums.size(), kMost); ++k)
+        text += fmt::format("{}{} {}", k > 0 ? ", " : "", sums[k].first, duration_text(sums[k].second));
+    return sums.size() > kMost ? fmt::format("{} and {} more", text, sums.size() - kMost) : text;
+}
+
+// "late rank 1.1 ms (rank 3), queued 0.2 ms (behind reduce_scatter blocks.4)", the longest first.
+std::string causes_text(const traces::analysis::Exposure& exposure,
+                        const traces::analysis::WaitNames& names) {
+    std::vector<std::pair<std::int64_t, traces::analysis::ExposureCause>> causes;
+    for (std::size_t c = 0; c < exposure.causes.size(); ++c) {
+        if (exposure.causes[c] * 20 >= exposure.ns)
+            causes.emplace_back(exposure.causes[c], static_cast<traces::analysis::ExposureCause>(c));
+    }
+    std::stable_sort(causes.begin(), causes.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text;
+    for (const auto& [ns, cause] : causes) {
+        if (!text.empty()) text += ", ";
+        text += traces::analysis::title(cause);
+        if (causes.size() > 1) text += " " + duration_text(ns);
+        if (const std::string about = names.of_cause(exposure, cause); !about.empty())
+            text += fmt::format(" ({})", about);
+    }
+    return text;
+}
+
+void put_waits(const Trace& trace, std::size_t i, const traces::analysis::TraceWaits& waits, Fields& fields) {
+    const traces::analysis::WaitNames& names = waits.names;
+    const auto named = [&](const Wait& wait) { return names.wait(wait); };
+    const std::int64_t ns = trace.device.end[i] - trace.device.start[i];
+    std::string last = "duration";
+    const auto put = [&](const char* label, std::string value) {
+        if (value.empty()) return;
+        fields.put_after(last, label, std::move(value));
+        last = label;
+    };
+    if (trace.device.kind[i] != traces::store::DeviceKind::kernel) {
+        const traces::analysis::Exposure exposure = waits.finder.exposure(i);
+        put("exposed",
+            exposure.ns == 0
+                ? std::string("nothing: compute hides it")
+                : fmt::format("{} ({})", duration_text(exposure.ns),
+                              draw::format_percent(100 * static_cast<double>(exposure.ns) /
+                                                   static_cast<double>(std::max<std::int64_t>(1, ns)))));
+        if (exposure.ns > 0) put("cause of exposure", causes_text(exposure, names));
+    }
+    put("waited for", waits_text(waits.finder.gap_before(i), named));
+    put("waiting for it",
+        waits_text(waits.finder.waiting_for(i), [&](const Wait& w) { return names.waiter(w); }));
+}
+
 void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, Fields& fields) {
     const traces::store::DeviceEvents& d = trace.device;
     fields.put_after("start", "end", instant_text(d.end[i]));
+    if (sources.waits != nullptr) put_waits(trace, i, *sources.waits, fields);
     if (d.copy_kind[i] != 0) fields.put("copy", std::string(traces::store::memcpy_name(d.copy_kind[i])));
     const std::int32_t launch = d.launch[i];
     if (launch >= 0) {
@@ -142,6 +220,15 @@ void put_range(const Trace& trace, std::size_t i, const FieldSources& sources, c
     if (!r.detail.empty()) put_source_fields(trace.strings[r.detail[i]], fields);
 }
 
+// Of a call in which the host waits for the device.
+void put_host_wait(std::size_t call, const FieldSources& sources, Fields& fields) {
+    if (sources.waits == nullptr) return;
+    const Wait wait = sources.waits->finder.host_wait(call);
+    if (wait.on >= 0)
+        fields.put_after("duration", "waits for",
+                         sources.waits->names.event(static_cast<std::size_t>(wait.on)));
+}
+
 void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, const Links& links,
               Fields& fields) {
     const traces::store::RuntimeCalls& c = trace.runtime;
@@ -156,6 +243,7 @@ void put_call(const Trace& trace, std::size_t i, const FieldSources& sources, co
         fields.put("launch delay",
                    duration_text(std::max<std::int64_t>(0, trace.device.start[first] - c.end[i])));
     }
+    put_host_wait(i, sources, fields);
     if (c.range[i] >= 0) put_unit(trace, sources, c.range[i], c.start[i], fields);
 }
 
@@ -172,6 +260,8 @@ EventDetails all_fields(const Trace& trace, model::SelectedEvent event, const Fi
         const Links links = find_links(trace, event, nullptr);
         if (event.kind == model::EventKind::range) put_range(trace, i, sources, links, fields);
         if (event.kind == model::EventKind::runtime) put_call(trace, i, sources, links, fields);
+    } else if (event.kind == model::EventKind::wait && trace.synchronizations.call[i] >= 0) {
+        put_host_wait(static_cast<std::size_t>(trace.synchronizations.call[i]), sources, fields);
     }
     return details;
 }

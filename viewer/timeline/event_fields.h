@@ -1,11 +1,12 @@
 // All fields of an event, for the pane below the timeline: those of details.h, and those that need more than
-// the event's own row: its launch, the waiting and the transfer of its collective, its FSDP unit and phase,
-// and other values from the source. Pure text; any thread.
+// the event's own row: its launch, the waiting and the transfer of its collective, what it waited for and why
+// it is exposed, its FSDP unit and phase, and other values from the source. Pure text; any thread.
 #pragma once
 
 #include <memory>
 
 #include "traces/analysis/fsdp/unit_ranges.h"
+#include "traces/analysis/waits/wait_names.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/links.h"
@@ -16,11 +17,13 @@ namespace shardscope::viewer::timeline {
 struct FieldSources {
     const CollectiveIndex* collectives = nullptr;
     const traces::analysis::UnitRanges* units = nullptr;
+    const traces::analysis::TraceWaits* waits = nullptr;
 };
 
 // Bandwidths are those of nccl-tests: algorithm bandwidth = bytes of the full buffer / time, bus bandwidth =
 // that times bus_factor(operation, ranks). Launch delay: docs/definitions.md, "Idle, launch, queue". Wait and
 // transfer: "Distributed" (the transfer is the shortest duration among the ranks, the rest is waiting).
+// Exposed, its cause, what was waited for: "Waits".
 EventDetails all_fields(const traces::store::Trace& trace, model::SelectedEvent event,
                         const FieldSources& sources);
 

@@ -112,6 +112,25 @@ void link_parts(const Trace& trace, model::SelectedEvent event, const Collective
     }
 }
 
+void link_waits(model::SelectedEvent event, const traces::analysis::WaitFinder& waits, Links& links) {
+    const auto i = static_cast<std::size_t>(event.index);
+    const auto add = [](std::vector<model::SelectedEvent>& to, model::SelectedEvent other) {
+        if (std::find(to.begin(), to.end(), other) == to.end()) to.push_back(other);
+    };
+    if (event.kind == model::EventKind::runtime) {
+        const traces::analysis::Wait wait = waits.host_wait(i);
+        if (wait.on >= 0) add(links.waited_for, {model::EventKind::device, wait.on});
+        return;
+    }
+    for (const traces::analysis::Wait& wait : waits.gap_before(i)) {
+        if (wait.on >= 0) add(links.waited_for, {model::EventKind::device, wait.on});
+    }
+    for (const traces::analysis::Wait& wait : waits.waiting_for(i)) {
+        add(links.waiting, wait.event >= 0 ? model::SelectedEvent{model::EventKind::device, wait.event}
+                                           : model::SelectedEvent{model::EventKind::runtime, wait.call});
+    }
+}
+
 }  // namespace
 
 const traces::analysis::CollectiveMatch* CollectiveIndex::match_of(std::int64_t device_event) const {
@@ -133,7 +152,8 @@ CollectiveIndex index_collectives(const Trace& trace) {
     return index;
 }
 
-Links find_links(const Trace& trace, model::SelectedEvent event, const CollectiveIndex* collectives) {
+Links find_links(const Trace& trace, model::SelectedEvent event, const CollectiveIndex* collectives,
+                 const traces::analysis::WaitFinder* waits) {
     Links links;
     links.of = event;
     if (event.index < 0) return links;
@@ -144,6 +164,7 @@ Links find_links(const Trace& trace, model::SelectedEvent event, const Collectiv
     }
     if (event.kind != model::EventKind::device && event.kind != model::EventKind::runtime) return links;
     link_launch(trace, event, links);
+    if (waits != nullptr) link_waits(event, *waits, links);
     const auto i = static_cast<std::size_t>(event.index);
     if (event.kind == model::EventKind::device) {
         link_backward(trace, trace.device.range[i], links);
@@ -164,6 +185,13 @@ std::vector<Arrow> arrows_of(const Links& links) {
     for (const model::SelectedEvent& part : links.parts) {
         if (part != links.last_arrival && arrows.size() < kMostArrows * 2)
             arrows.push_back({Arrow::Kind::collective, links.last_arrival, part});
+    }
+    for (const model::SelectedEvent& on : links.waited_for)
+        arrows.push_back({Arrow::Kind::wait, on, links.of});
+    for (const model::SelectedEvent& waiter : links.waiting) {
+        // A collective's arrows lead to the other ranks' parts already.
+        if (std::find(links.parts.begin(), links.parts.end(), waiter) == links.parts.end())
+            arrows.push_back({Arrow::Kind::wait, links.of, waiter});
     }
     for (const model::SelectedEvent& backward : links.backwards)
         arrows.push_back({Arrow::Kind::backward, links.forward, backward});

@@ -1,5 +1,6 @@
 // Events related to an event: the call that launched it and what a call launched, the other ranks' parts of a
-// collective, the backward of a forward and vice versa. Pure; any thread.
+// collective, the backward of a forward and vice versa, what it waited for and what waited for it. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "traces/analysis/communication/matching.h"
+#include "traces/analysis/waits/waits.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/model/session.h"
 
@@ -30,16 +32,19 @@ struct Links {
     // Related ranges: a range of a backward has at most one pair, a forward any number of backwards.
     model::SelectedEvent forward;
     std::vector<model::SelectedEvent> backwards;
+    // Work that ended last before this could begin or, for a call in which the host waits, return; and the
+    // work, other ranks' parts and calls that waited for this.
+    std::vector<model::SelectedEvent> waited_for, waiting;
     bool operator==(const Links&) const = default;
 };
 
-// `collectives` may be nullptr (not computed yet): then parts are unknown.
+// `collectives` and `waits` may be nullptr (not computed yet): then parts or waits are unknown.
 Links find_links(const traces::store::Trace& trace, model::SelectedEvent event,
-                 const CollectiveIndex* collectives);
+                 const CollectiveIndex* collectives, const traces::analysis::WaitFinder* waits = nullptr);
 
-// An arrow from one event's end to another's start.
+// An arrow from one event's end to another's start; to a call's end, if the host waits in it.
 struct Arrow {
-    enum class Kind { launch, collective, backward };
+    enum class Kind { launch, collective, backward, wait };
     Kind kind = Kind::launch;
     model::SelectedEvent from, to;
     bool operator==(const Arrow&) const = default;

@@ -25,6 +25,8 @@ ImU32 arrow_color(Arrow::Kind kind) {
             return theme::kind_color(traces::store::DeviceKind::communication);
         case Arrow::Kind::backward:
             return theme::range_color(traces::store::RangeKind::backward);
+        case Arrow::Kind::wait:
+            return theme::waiting_color();
         case Arrow::Kind::launch:
             break;
     }
@@ -156,7 +158,8 @@ class Overlays {
         // The parts of a collective begin one after another: its arrows lead from start to start.
         const bool from_start = arrow.kind == Arrow::Kind::collective;
         const ImVec2 a{from_start ? from->x0 : from->x1, (from->y0 + from->y1) / 2};
-        const ImVec2 b{to->x0, (to->y0 + to->y1) / 2};
+        const bool to_end = arrow.kind == Arrow::Kind::wait && arrow.to.kind == model::EventKind::runtime;
+        const ImVec2 b{to_end ? to->x1 : to->x0, (to->y0 + to->y1) / 2};
         if (std::max(a.x, b.x) < a_.left() || std::min(a.x, b.x) > a_.max.x) return;
         const ImU32 color = arrow_color(arrow.kind);
         const float bend = std::clamp(std::abs(b.x - a.x) / 2, font_ * 1.5F, font_ * 6);

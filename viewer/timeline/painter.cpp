@@ -6,9 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/core.h>
 #include <imgui.h>
 
 #include "viewer/draw/chart.h"
+#include "viewer/draw/items.h"
+#include "viewer/draw/text.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/canvas.h"
@@ -92,6 +95,8 @@ class RowPainter : private Canvas {
         }
     }
 
+    int named_gaps() const { return named_gaps_; }
+
     void outlines(bool pinned) {
         const model::SelectedEvent selected = p_.of_active ? p_.session.selected : model::SelectedEvent();
         if (p_.hovered != selected) outline(p_.hovered, draw::faded(theme::text(), 0.7F), 1, pinned);
@@ -162,6 +167,53 @@ class RowPainter : private Canvas {
         runs(*folded, y0, y1);
         for (const Bar& bar : folded->lane.bars)
             bar_and_label(lane, paints.paint(bar.item), bar, y0, y1, track.name(row.lane, bar.item));
+        if (track.kind == Track::Kind::stream && p_.waits != nullptr) gaps(lane, folded->lane.bars, y0, y1);
+    }
+
+    // The gaps before the bars, and before the first event to the right of the view.
+    void gaps(const Lane& lane, const std::vector<Bar>& bars, float y0, float y1) {
+        for (const Bar& bar : bars) gap_before(lane, bar.item, y0, y1);
+        const std::size_t next = lane.first_ending_after(p_.view.time(static_cast<double>(p_.area.width())));
+        if (bars.empty() || next != bars.back().item) gap_before(lane, next, y0, y1);
+    }
+
+    // What each part of a wide gap waits for: a thin line with its name above.
+    void gap_before(const Lane& lane, std::size_t item, float y0, float y1) {
+        if (item == 0 || item >= lane.size()) return;
+        const float room = font_ * 5;
+        const auto in_sight = [&](std::int64_t time) {
+            return std::clamp(x_of(time), p_.area.left(), p_.area.max.x);
+        };
+        if (in_sight(lane.start(item)) - in_sight(lane.end(item - 1)) < room) return;
+        const model::SelectedEvent event = lane.event(item);
+        if (event.kind != model::EventKind::device) return;
+        const NamedGap& gap = p_.gaps.before(*p_.waits, event.index);
+        for (std::size_t k = 0; k < gap.parts.size(); ++k) {
+            const traces::analysis::Wait& part = gap.parts[k];
+            const float x0 = in_sight(part.from), x1 = in_sight(part.to);
+            if (x1 - x0 < 2) continue;
+            const theme::Color color = theme::wait_color(part.what);
+            draw_.AddRectFilled({x0, y1 - 2}, {x1 - 1, y1}, draw::faded(color, 0.8F));
+            if (x1 - x0 < room) continue;
+            put(x0 + font_ * 0.25F, (y0 + y1 - font_) / 2 - 1, theme::text_dim(),
+                draw::fit_text(gap.names[k], x1 - x0 - font_ * 0.5F));
+            ++named_gaps_;
+            draw::items::place(fmt::format("timeline.gap.{}", event.index), {x0, y0}, {x1, y1}, gap.names[k]);
+        }
+    }
+
+    // By cause, the part of a collective in which it waits for its last rank.
+    void late_part(model::SelectedEvent event, float x0, float x1, float y0, float y1) {
+        if (p_.session.color_by != model::ColorBy::cause || p_.waits == nullptr ||
+            event.kind != model::EventKind::device)
+            return;
+        const traces::analysis::Wait late =
+            p_.waits->finder.for_last_rank(static_cast<std::size_t>(event.index));
+        if (late.length() <= 0) return;
+        const float from = std::clamp(x_of(late.from), x0, x1), to = std::clamp(x_of(late.to), x0, x1);
+        if (to - from < 1) return;
+        draw_.AddRectFilled({from, y0}, {to, y1}, theme::surface());
+        arrival(from, to, y0, y1);
     }
 
     // `name`: empty: that of the event.
@@ -173,6 +225,7 @@ class RowPainter : private Canvas {
         const theme::Color color = paint_color(paint);
         if (lane.paint(bar.item) == kArrivalPaint) return arrival(x0, right, y0, y1);
         draw_.AddRectFilled({x0, y0}, {right, y1}, color);
+        late_part(lane.event(bar.item), x0, right, y0, y1);
         label(lane.event(bar.item), name, x0, right, (y0 + y1 - font_) / 2, draw::text_on(color));
     }
 
@@ -245,6 +298,8 @@ class RowPainter : private Canvas {
         const float y0 = y_of(*row) + 1, y1 = y_of(*row) + row->height - 1;
         draw_.AddRect({x0 - 0.5F, y0 - 0.5F}, {x1 - 0.5F, y1 + 0.5F}, color, 0, 0, thickness);
     }
+
+    int named_gaps_ = 0;
 };
 
 }  // namespace
@@ -266,6 +321,7 @@ void paint_rows(ImDrawList& draw, const TimelinePicture& picture) {
     painter.outside_limit();
     painter.lit_window();
     draw.PopClipRect();
+    draw::items::value("timeline.gaps", fmt::format("{}", painter.named_gaps()));
 }
 
 }  // namespace shardscope::viewer::timeline

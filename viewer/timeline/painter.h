@@ -18,6 +18,7 @@
 #include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
+#include "viewer/timeline/gap_names.h"
 #include "viewer/timeline/memory_rows.h"
 #include "viewer/timeline/rows.h"
 
@@ -56,7 +57,9 @@ struct TimelinePicture {
     const FoldedRows& folded;
     const std::map<traces::store::RankIndex, MemoryRow>& memory;
     const CounterRows& counters;
-    const TrackPaints* paints;  // nullptr: by kind
+    const TrackPaints* paints;                  // nullptr: by kind
+    const traces::analysis::TraceWaits* waits;  // nullptr: not computed yet, and gaps have no names
+    GapNames& gaps;
     const model::Session& session;
     model::TimeView view;
     TimelineArea area;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "viewer/model/trace_waits.h"
 #include "viewer/timeline/details.h"
 
 namespace shardscope::viewer::timeline {
@@ -119,9 +120,11 @@ void TimelinePage::go_to(model::Session& session, model::SelectedEvent event) {
 void TimelinePage::update_links(model::Session& session) {
     const auto collectives = session.analyses.get<CollectiveIndex>(
         "timeline collectives", {trace}, [](const auto& t) { return index_collectives(*t.front()); });
-    if (links.of == session.selected && collectives == links_from) return;
+    const auto all_waits = model::waits_of(session, trace);
+    if (links.of == session.selected && collectives == links_from && all_waits == waits) return;
     links_from = collectives;
-    links = find_links(*trace, session.selected, collectives.get());
+    waits = all_waits;
+    links = find_links(*trace, session.selected, collectives.get(), waits ? &waits->finder : nullptr);
 }
 
 }  // namespace shardscope::viewer::timeline

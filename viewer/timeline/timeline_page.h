@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "traces/analysis/waits/wait_names.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/session.h"
 #include "viewer/timeline/area_rows.h"
 #include "viewer/timeline/counter_fold.h"
 #include "viewer/timeline/folded_rows.h"
+#include "viewer/timeline/gap_names.h"
 #include "viewer/timeline/hit_marks.h"
 #include "viewer/timeline/links.h"
 #include "viewer/timeline/measure.h"
@@ -56,6 +58,8 @@ struct TimelinePage {
     model::SelectedEvent hovered;
     Links links;  // of the selected event
     std::shared_ptr<const CollectiveIndex> links_from;
+    std::shared_ptr<const traces::analysis::TraceWaits> waits;  // nullptr while they are being computed
+    GapNames gaps;
 
     model::TimeSpan whole() const;
     model::TimeView view(const model::OpenTrace& entry) const;

@@ -77,11 +77,15 @@ void fold_rows(model::Session& session, const TimelinePage& page, const model::T
          .most = most});
 }
 
-std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
-                                             const std::shared_ptr<const Tracks>& tracks) {
+std::shared_ptr<const TrackPaints> paints_of(
+    model::Session& session, const model::TracePtr& trace, const std::shared_ptr<const Tracks>& tracks,
+    const std::shared_ptr<const traces::analysis::TraceWaits>& waits) {
+    if (session.color_by == model::ColorBy::cause && waits == nullptr) return nullptr;
     return session.analyses.derived<TrackPaints>(
         fmt::format("timeline paints {} {}", static_cast<int>(session.color_by), tracks->result), {trace},
-        [tracks, by = session.color_by](const auto& t) { return TrackPaints(*t.front(), *tracks, by); });
+        [tracks, waits, by = session.color_by](const auto& t) {
+            return TrackPaints(*t.front(), *tracks, by, waits ? &waits->finder : nullptr);
+        });
 }
 
 std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TracePtr& trace,
@@ -98,7 +102,7 @@ std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TraceP
 
 void update_paints(model::Session& session, TimelinePage& page) {
     if (page.tracks == nullptr) return;
-    page.paints = paints_of(session, page.trace, page.tracks);
+    page.paints = paints_of(session, page.trace, page.tracks, page.waits);
     if (page.paints == nullptr || page.paints == page.legend_from) return;
     page.legend_from = page.paints;
     page.legend = make_legend(*page.paints);
@@ -119,6 +123,8 @@ void paint_timeline(ImDrawList& draw, model::Session& session, TimelinePage& pag
                                   .memory = page.memory.all(),
                                   .counters = page.counters,
                                   .paints = page.paints.get(),
+                                  .waits = page.waits.get(),
+                                  .gaps = page.gaps,
                                   .session = session,
                                   .view = view,
                                   .area = page.area,

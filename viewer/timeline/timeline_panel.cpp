@@ -25,6 +25,7 @@
 #include "viewer/model/panel.h"
 #include "viewer/model/result_rows.h"
 #include "viewer/model/session.h"
+#include "viewer/model/trace_waits.h"
 #include "viewer/theme/theme.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/fold_lane.h"
@@ -156,7 +157,9 @@ class TimelinePanel final : public model::Panel {
     bool ready(model::Session& session, const model::TracePtr& successor) override {
         const auto tracks = tracks_of(session, successor);
         const bool minimap = minimap_of(session, successor) != nullptr;
-        if (tracks == nullptr || !minimap || paints_of(session, successor, tracks) == nullptr) return false;
+        const auto waits = model::waits_of(session, successor);
+        if (tracks == nullptr || !minimap || waits == nullptr) return false;
+        if (paints_of(session, successor, tracks, waits) == nullptr) return false;
         KeptLayout layout;
         bool all = true;
         for (const RowGroup& group : layout.update(*successor, tracks, session.current()->rows, {}).groups) {
@@ -346,7 +349,28 @@ class TimelinePanel final : public model::Panel {
             event_tip(*page.trace, page.hovered, *parts_.gestures.hit());
         } else if (parts_.gestures.over_time()) {
             tip_of_memory(entry, page);
+            tip_of_gap(entry, page);
         }
+    }
+
+    // What the event after an idle time of a stream waited for.
+    static void tip_of_gap(const model::OpenTrace& entry, TimelinePage& page) {
+        const ImVec2 mouse = ImGui::GetIO().MousePos;
+        const Row* row = mouse.y >= page.area.top() ? page.row_at(mouse.y) : nullptr;
+        if (row == nullptr || row->kind != Row::Kind::lane || page.waits == nullptr) return;
+        const std::int64_t time = page.time_at(entry, mouse.x);
+        const auto event =
+            event_after_gap(page.tracks->tracks[static_cast<std::size_t>(row->track)], row->lane, time);
+        if (!event) return;
+        const NamedGap& gap = page.gaps.before(*page.waits, *event);
+        if (gap.parts.empty() || time < gap.parts.front().from) return;
+        const auto ns = static_cast<double>(gap.parts.back().to - gap.parts.front().from);
+        draw::begin_tip(fmt::format("Idle {}: waits for", draw::format_duration(ns)));
+        for (std::size_t k = 0; k < gap.parts.size(); ++k) {
+            draw::tip_row(draw::format_duration(static_cast<double>(gap.parts[k].length())),
+                          draw::shorten_middle(gap.names[k], 80), theme::wait_color(gap.parts[k].what));
+        }
+        draw::end_tip();
     }
 
     static void mark_tip(const Mark& mark) {

@@ -80,8 +80,9 @@ std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, F
 
 // Computed in the background, nullptr until then: the paints of these tracks in the session's colour mode;
 // and the times when at least one of a group's tracks is busy, for its summary strip.
-std::shared_ptr<const TrackPaints> paints_of(model::Session& session, const model::TracePtr& trace,
-                                             const std::shared_ptr<const Tracks>& tracks);
+std::shared_ptr<const TrackPaints> paints_of(
+    model::Session& session, const model::TracePtr& trace, const std::shared_ptr<const Tracks>& tracks,
+    const std::shared_ptr<const traces::analysis::TraceWaits>& waits);
 std::shared_ptr<const Lane> busy_of(model::Session& session, const model::TracePtr& trace,
                                     const std::shared_ptr<const Tracks>& tracks, const RowGroup& group);
 

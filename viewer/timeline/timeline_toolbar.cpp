@@ -27,6 +27,7 @@ constexpr std::array kColors = {
     ColorChoice{model::ColorBy::name, "Colour by name", "name"},
     ColorChoice{model::ColorBy::module, "Colour by module", "module"},
     ColorChoice{model::ColorBy::unit, "Colour by FSDP unit", "unit"},
+    ColorChoice{model::ColorBy::cause, "Colour by exposure", "cause"},
 };
 
 // Places the next item of the toolbar, `width` wide: on this line if it fits, else on a new one.

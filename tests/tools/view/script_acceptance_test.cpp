@@ -120,6 +120,25 @@ TEST_F(ViewScripts, StartSaysWhatTheVerbAnswers) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewScripts, IdleTimeHasTheNamesThatTheVerbPrints) {
+    const json waits = ask({"idle", kLinear, "--rank", "0"})["ranks"][0]["waits"];
+    Words words;
+    double longest = 0;
+    for (const json& wait : waits) {
+        if (!wait["stream"].is_null()) continue;
+        if (words.count("mostly") == 0) {
+            std::string title = text(wait["waits_for"]);
+            title[0] = static_cast<char>(title[0] - 'a' + 'A');
+            words["mostly"] = title;
+        }
+        if (wait["longest_us"].get<double>() <= longest) continue;
+        longest = wait["longest_us"].get<double>();
+        words["longest"] = text(wait["longest_for"]);
+    }
+    const Outcome outcome = run("waits.script", words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 // The first node of this name in a module tree, and its path.
 const json* find_module(const json& modules, const std::string& name, std::string& path) {
     for (const json& node : modules) {

@@ -42,7 +42,7 @@ Exposure WaitFinder::exposure(std::size_t event) const {
     of(exposure, ExposureCause::late_rank) = exposed(late.from, late.to);
     if (late.length() > 0) exposure.late = late.rank;
     std::int64_t begin = late.to;
-    if (const std::int32_t ahead = ahead_[event]; ahead >= 0) {
+    if (const std::int32_t ahead = ahead_of(event); ahead >= 0) {
         // Two kernels of one communicator at once: the later one waits.
         const std::int64_t free = std::min(device.end[static_cast<std::size_t>(ahead)], end);
         if (free > begin) {
@@ -74,10 +74,11 @@ std::int64_t WaitFinder::blame(std::size_t event, std::int64_t most, Exposure& e
     const auto end_of = [&](std::int32_t e) {
         return e < 0 ? std::numeric_limits<std::int64_t>::min() : device.end[static_cast<std::size_t>(e)];
     };
-    const std::int32_t step = steps_.event[event];
-    const std::int64_t floor =
-        step >= 0 ? steps_.ranks[device.rank[event]].steps[static_cast<std::size_t>(step)].window.start
-                  : device.start[event];
+    const RankSteps& steps = steps_[device.rank[event]];
+    const int step = trace_.steps.empty() ? 0 : steps.step_at(launched(event));
+    const std::int64_t floor = step >= 0 && step < static_cast<int>(steps.steps.size())
+                                   ? steps.steps[static_cast<std::size_t>(step)].window.start
+                                   : device.start[event];
     std::int64_t left = most;
     const auto take = [&](ExposureCause cause, std::int64_t from, std::int64_t to) {
         const std::int64_t hidden = std::min(left, compute_within(event, from, to));
@@ -88,8 +89,10 @@ std::int64_t WaitFinder::blame(std::size_t event, std::int64_t most, Exposure& e
     std::int64_t waited = 0;  // the longest wait of the host
     for (int depth = 0; left > 0 && depth < kDeep; ++depth) {
         const std::int64_t start = device.start[event];
-        std::int32_t ahead = before_[event];
-        if (end_of(ahead_[event]) <= start && end_of(ahead_[event]) > end_of(ahead)) ahead = ahead_[event];
+        std::int32_t ahead = last_before(event);
+        if (const std::int32_t other = ahead_of(event);
+            end_of(other) <= start && end_of(other) > end_of(ahead))
+            ahead = other;
         const std::int32_t on = dependency(event, true);
         const std::int64_t queue = std::min(end_of(ahead), start), ready = std::max(end_of(on), floor);
         const std::int32_t call = launch_of(event);

@@ -162,7 +162,7 @@ std::string WaitNames::wait(const Wait& wait) const {
         case WaitFor::kernel:
             return on();
         case WaitFor::queue:
-            return fmt::format("{}, ahead in its communicator", on());
+            return "behind " + on();
         case WaitFor::start:
             return fmt::format("start of {}", work());
         case WaitFor::unknown:

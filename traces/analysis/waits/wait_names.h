@@ -44,4 +44,11 @@ class WaitNames {
     KernelOperations operations_;
 };
 
+// Both, for a trace that outlives them. One thread at a time may ask for names.
+struct TraceWaits {
+    explicit TraceWaits(const store::Trace& trace) : finder(trace), names(trace) {}
+    WaitFinder finder;
+    WaitNames names;
+};
+
 }  // namespace shardscope::traces::analysis

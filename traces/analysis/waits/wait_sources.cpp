@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "traces/analysis/base/call_roles.h"
 #include "traces/analysis/time/device_time.h"
 #include "traces/analysis/waits/waits.h"
 #include "traces/store/columns/trace.h"
@@ -23,9 +24,8 @@ bool comparable(const CollectiveMatch& match, std::span<const Communication> par
 
 WaitFinder::WaitFinder(const store::Trace& trace)
     : trace_(trace),
-      roles_(trace),
       streams_(events_by_stream(trace)),
-      steps_(find_steps(trace)),
+      steps_(find_steps(trace).ranks),
       communications_(match_communications(trace)) {
     for (const KindUnions& unions : device_unions(trace))
         compute_.push_back(of(unions, store::DeviceKind::kernel));
@@ -36,42 +36,51 @@ WaitFinder::WaitFinder(const store::Trace& trace)
 
 void WaitFinder::follow_streams() {
     const store::DeviceEvents& device = trace_.device;
-    place_.resize(device.size());
-    before_.assign(device.size(), -1);
-    ahead_.assign(device.size(), -1);
+    const auto end_of = [&](std::int32_t e) { return device.end[static_cast<std::size_t>(e)]; };
     of_rank_.resize(trace_.ranks.size());
+    before_.resize(trace_.streams.size());
     for (std::size_t s = 0; s < trace_.streams.size(); ++s) {
         const std::span<const std::uint32_t> events = stream(s);
         if (events.empty() || !trace_.streams[s].rank.known()) continue;
         of_rank_[trace_.streams[s].rank.at()].push_back(static_cast<std::uint16_t>(s));
+        std::int32_t latest = -1;
+        std::vector<std::int32_t> before;
+        bool in_order = true;
+        for (const std::uint32_t event : events) {
+            const auto e = static_cast<std::int32_t>(event);
+            before.push_back(latest);
+            if (latest < 0 || end_of(e) >= end_of(latest)) {
+                latest = e;
+            } else {
+                in_order = false;
+            }
+        }
+        if (!in_order) before_[s] = std::move(before);
     }
-    std::vector<std::int32_t> last(trace_.streams.size(), -1);
-    std::vector<std::uint32_t> count(trace_.streams.size());
     std::map<std::pair<std::uint16_t, std::int64_t>, std::int32_t> of_group;  // by rank and communicator
-    const auto follow = [&](std::size_t i, std::int32_t& latest, std::int32_t& before) {
-        before = latest;
-        if (latest < 0 || device.end[i] >= device.end[static_cast<std::size_t>(latest)])
-            latest = static_cast<std::int32_t>(i);
-    };
     for (std::size_t i = 0; i < device.size(); ++i) {
-        const std::uint16_t s = device.stream[i];
-        place_[i] = count[s]++;
-        follow(i, last[s], before_[i]);
+        if (device.kind[i] != store::DeviceKind::communication) continue;
+        const auto e = static_cast<std::int32_t>(i);
+        Communicating& one = communicating_.emplace_back(Communicating{.event = e});
         const std::int32_t row = device.collective[i];
         if (row < 0 || trace_.collectives.group_size[static_cast<std::size_t>(row)] <= 0) continue;
         const std::int64_t group = trace_.collectives.group[static_cast<std::size_t>(row)];
-        follow(i, of_group.try_emplace({device.rank[i], group}, -1).first->second, ahead_[i]);
+        std::int32_t& latest = of_group.try_emplace({device.rank[i], group}, -1).first->second;
+        one.ahead = latest;
+        if (latest < 0 || end_of(e) >= end_of(latest)) latest = e;
     }
 }
 
 void WaitFinder::match_ranks() {
-    match_.assign(trace_.device.size(), -1);
     for (std::size_t m = 0; m < communications_.matches.size(); ++m) {
         const CollectiveMatch& match = communications_.matches[m];
         const std::span<const Communication> parts = communications_.of(match);
         if (!comparable(match, parts)) continue;
         for (const Communication& part : parts) {
-            if (part.event >= 0) match_[static_cast<std::size_t>(part.event)] = static_cast<std::int32_t>(m);
+            if (part.event < 0) continue;
+            if (const Communicating* one = communicating(static_cast<std::size_t>(part.event)))
+                communicating_[static_cast<std::size_t>(one - communicating_.data())].match =
+                    static_cast<std::int32_t>(m);
         }
     }
 }
@@ -82,6 +91,7 @@ void WaitFinder::match_ranks() {
 void WaitFinder::read_calls() {
     const store::RuntimeCalls& runtime = trace_.runtime;
     const store::DeviceEvents& device = trace_.device;
+    const CallRoles roles(trace_);
     std::vector<std::int32_t> launches(runtime.size(), -1);
     for (std::size_t i = 0; i < device.size(); ++i) {
         if (device.launch[i] >= 0)
@@ -98,20 +108,20 @@ void WaitFinder::read_calls() {
     for (std::size_t c = 0; c < runtime.size(); ++c) {
         const auto call = static_cast<std::int32_t>(c);
         Thread& thread = threads[runtime.thread[c]];
-        switch (roles_.role[c]) {
+        switch (roles.role[c]) {
             case CallRole::records:
                 thread.recorded = thread.launched;
                 break;
             case CallRole::stream_waits:
-                if (roles_.stream[c] >= 0) {
-                    stream_waits_[static_cast<std::size_t>(roles_.stream[c])].push_back(
+                if (roles.stream[c] >= 0) {
+                    stream_waits_[static_cast<std::size_t>(roles.stream[c])].push_back(
                         {call, thread.recorded});
                 } else {
                     thread.pending.push_back({call, thread.recorded});
                 }
                 break;
             case CallRole::waits:
-                host_waits_[runtime.thread[c]].push_back(call);
+                host_waits_[runtime.thread[c]].push_back({call, roles.stream[c]});
                 break;
             case CallRole::plain:
             case CallRole::polls:

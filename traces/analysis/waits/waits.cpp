@@ -35,6 +35,37 @@ std::span<const std::uint32_t> WaitFinder::stream(std::size_t s) const {
     return std::span(streams_.events).subspan(streams_.first[s], streams_.first[s + 1] - streams_.first[s]);
 }
 
+std::size_t WaitFinder::place(std::size_t event) const {
+    const std::span<const std::uint32_t> events = stream(trace_.device.stream[event]);
+    return static_cast<std::size_t>(std::lower_bound(events.begin(), events.end(), event) - events.begin());
+}
+
+std::int32_t WaitFinder::last_before(std::size_t event) const {
+    const std::uint16_t s = trace_.device.stream[event];
+    const std::size_t at = place(event);
+    if (!before_[s].empty()) return before_[s][at];
+    return at > 0 ? static_cast<std::int32_t>(stream(s)[at - 1]) : -1;
+}
+
+const WaitFinder::Communicating* WaitFinder::communicating(std::size_t event) const {
+    if (trace_.device.kind[event] != store::DeviceKind::communication) return nullptr;
+    const auto e = static_cast<std::int32_t>(event);
+    const auto at = std::partition_point(communicating_.begin(), communicating_.end(),
+                                         [e](const Communicating& one) { return one.event < e; });
+    return at != communicating_.end() && at->event == e ? &*at : nullptr;
+}
+
+std::int32_t WaitFinder::ahead_of(std::size_t event) const {
+    const Communicating* one = communicating(event);
+    return one != nullptr ? one->ahead : -1;
+}
+
+const CollectiveMatch* WaitFinder::match_of(std::size_t event) const {
+    const Communicating* one = communicating(event);
+    if (one == nullptr || one->match < 0) return nullptr;
+    return &communications_.matches[static_cast<std::size_t>(one->match)];
+}
+
 std::int32_t WaitFinder::launch_of(std::size_t event) const {
     return trace_.device.launch[event];
 }
@@ -78,8 +109,8 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
     const std::int32_t call = launch_of(event);
     if (call < 0) return -1;
     const std::vector<StreamWait>& waits = stream_waits_[device.stream[event]];
-    const std::int32_t last =
-        place_[event] > 0 ? launch_of(stream(device.stream[event])[place_[event] - 1]) : -1;
+    const std::size_t at = place(event);
+    const std::int32_t last = at > 0 ? launch_of(stream(device.stream[event])[at - 1]) : -1;
     auto wait =
         std::partition_point(waits.begin(), waits.end(), [&](const StreamWait& w) { return w.call < call; });
     const auto end_of = [&](std::int32_t e) { return device.end[static_cast<std::size_t>(e)]; };
@@ -103,12 +134,13 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
 }
 
 // The work that ended last before a waiting call returned, -1: the call did not wait for any.
-std::int32_t WaitFinder::awaited_by(std::size_t call) const {
+std::int32_t WaitFinder::awaited_by(const HostWait& wait) const {
+    const auto call = static_cast<std::size_t>(wait.call);
     const store::RankIndex rank = trace_.threads[trace_.runtime.thread[call]].rank;
     if (!rank.known()) return -1;
     const std::int32_t on = latest(rank, {.launched_by = trace_.runtime.start[call],
                                           .ended_by = trace_.runtime.end[call],
-                                          .only = roles_.stream[call]});
+                                          .only = wait.stream});
     if (on < 0 || trace_.device.end[static_cast<std::size_t>(on)] <= trace_.runtime.start[call]) return -1;
     return on;
 }
@@ -118,20 +150,20 @@ void WaitFinder::add_host(std::vector<Wait>& waits, std::size_t event, std::int6
                           std::int64_t to) const {
     const store::RuntimeCalls& runtime = trace_.runtime;
     const std::int32_t launch = launch_of(event);
-    const std::vector<std::int32_t>& calls = host_waits_[runtime.thread[static_cast<std::size_t>(launch)]];
+    const std::vector<HostWait>& calls = host_waits_[runtime.thread[static_cast<std::size_t>(launch)]];
     const auto i32 = static_cast<std::int32_t>(event);
-    auto next = std::partition_point(calls.begin(), calls.end(), [&](std::int32_t c) {
-        return runtime.end[static_cast<std::size_t>(c)] <= from;
+    auto next = std::partition_point(calls.begin(), calls.end(), [&](const HostWait& wait) {
+        return runtime.end[static_cast<std::size_t>(wait.call)] <= from;
     });
     std::int64_t done = from;
     for (; next != calls.end(); ++next) {
-        const auto call = static_cast<std::size_t>(*next);
+        const auto call = static_cast<std::size_t>(next->call);
         if (runtime.start[call] >= to) break;
-        const std::int32_t on = awaited_by(call);
+        const std::int32_t on = awaited_by(*next);
         const std::int64_t begin = std::max(runtime.start[call], done), end = std::min(runtime.end[call], to);
         if (on < 0 || end <= begin) continue;
         add_loading(waits, {WaitFor::host, done, begin, i32, -1, launch, {}});
-        add(waits, {WaitFor::device, begin, end, i32, on, *next, {}});
+        add(waits, {WaitFor::device, begin, end, i32, on, next->call, {}});
         done = end;
     }
     add_loading(waits, {WaitFor::host, done, to, i32, -1, launch, {}});
@@ -188,7 +220,7 @@ std::vector<Wait> WaitFinder::before(std::size_t event, std::int64_t from) const
     const auto end_of = [&](std::int32_t e) {
         return e < 0 ? kNever : device.end[static_cast<std::size_t>(e)];
     };
-    const std::int32_t ahead = ahead_[event];
+    const std::int32_t ahead = ahead_of(event);
     std::int32_t on = dependency(event);
     const std::int64_t queue = end_of(ahead) <= to ? end_of(ahead) : kNever;
     if (end_of(on) <= done && queue <= done && to - done > kKernelWait) {
@@ -209,7 +241,7 @@ std::vector<Wait> WaitFinder::before(std::size_t event, std::int64_t from) const
 }
 
 std::vector<Wait> WaitFinder::gap_before(std::size_t event) const {
-    const std::int32_t last = before_[event];
+    const std::int32_t last = last_before(event);
     return last < 0 ? std::vector<Wait>() : before(event, trace_.device.end[static_cast<std::size_t>(last)]);
 }
 
@@ -219,15 +251,28 @@ Wait WaitFinder::for_last_rank(std::size_t event) const {
               .from = device.start[event],
               .to = device.start[event],
               .event = static_cast<std::int32_t>(event)};
-    if (match_[event] < 0) return wait;
-    const CollectiveMatch& match = communications_.matches[static_cast<std::size_t>(match_[event])];
-    wait.to = device.end[event] - match.transfer_ns;
-    for (const Communication& part : communications_.of(match)) {
-        if (part.event < 0 || duration(trace_, part) != match.transfer_ns) continue;
+    const CollectiveMatch* match = match_of(event);
+    if (match == nullptr) return wait;
+    wait.to = device.end[event] - match->transfer_ns;
+    for (const Communication& part : communications_.of(*match)) {
+        if (part.event < 0 || duration(trace_, part) != match->transfer_ns) continue;
         wait.on = part.event;
         wait.rank = store::RankIndex(part.rank);
         break;
     }
+    return wait;
+}
+
+Wait WaitFinder::host_wait(std::size_t call) const {
+    const auto c = static_cast<std::int32_t>(call);
+    Wait wait{.what = WaitFor::device,
+              .from = trace_.runtime.start[call],
+              .to = trace_.runtime.end[call],
+              .call = c};
+    const std::vector<HostWait>& waits = host_waits_[trace_.runtime.thread[call]];
+    const auto at =
+        std::partition_point(waits.begin(), waits.end(), [c](const HostWait& one) { return one.call < c; });
+    if (at != waits.end() && at->call == c) wait.on = awaited_by(*at);
     return wait;
 }
 
@@ -250,18 +295,18 @@ std::vector<Wait> WaitFinder::waiting_for(std::size_t event) const {
     }
     for (std::size_t t = 0; t < host_waits_.size(); ++t) {
         if (trace_.threads[t].rank != rank) continue;
-        const auto next = std::partition_point(
-            host_waits_[t].begin(), host_waits_[t].end(),
-            [&](std::int32_t call) { return trace_.runtime.end[static_cast<std::size_t>(call)] < end; });
+        const auto next =
+            std::partition_point(host_waits_[t].begin(), host_waits_[t].end(), [&](const HostWait& wait) {
+                return trace_.runtime.end[static_cast<std::size_t>(wait.call)] < end;
+            });
         if (next == host_waits_[t].end()) continue;
-        const auto call = static_cast<std::size_t>(*next);
-        if (trace_.runtime.start[call] < end && awaited_by(call) == i32)
+        const auto call = static_cast<std::size_t>(next->call);
+        if (trace_.runtime.start[call] < end && awaited_by(*next) == i32)
             waits.push_back(
-                {WaitFor::device, trace_.runtime.start[call], trace_.runtime.end[call], -1, i32, *next, {}});
+                {WaitFor::device, trace_.runtime.start[call], trace_.runtime.end[call], -1, i32, next->call, {}});
     }
-    if (match_[event] >= 0) {
-        const CollectiveMatch& match = communications_.matches[static_cast<std::size_t>(match_[event])];
-        for (const Communication& part : communications_.of(match)) {
+    if (const CollectiveMatch* match = match_of(event)) {
+        for (const Communication& part : communications_.of(*match)) {
             if (part.event < 0 || part.event == i32) continue;
             const Wait wait = for_last_rank(static_cast<std::size_t>(part.event));
             if (wait.on == i32 && wait.length() > 0) waits.push_back(wait);

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/analysis/base/call_roles.h"
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
@@ -71,7 +70,7 @@ struct Exposure {
     ExposureCause main() const;  // the cause with the most time
 };
 
-// Holds a few numbers for each device event; a question about one event takes a few binary searches. The
+// Holds four bytes for each device event; a question about one event takes a few binary searches. The
 // trace must outlive it. Any thread.
 class WaitFinder {
   public:
@@ -84,17 +83,38 @@ class WaitFinder {
     // The wait of a collective for its last rank: from its start, as long as it is longer than the shortest
     // part. Without length: it does not wait, or has no counterparts.
     Wait for_last_rank(std::size_t event) const;
+    // A call's wait for device work; `on` -1: it does not wait.
+    Wait host_wait(std::size_t call) const;
     // Of a collective or copy; nothing for a kernel.
     Exposure exposure(std::size_t event) const;
     // The waits whose end is the end (for other ranks' parts: the start) of this event.
     std::vector<Wait> waiting_for(std::size_t event) const;
 
   private:
+    struct Communicating {  // what is known about a communication event
+        std::int32_t event = -1;
+        std::int32_t ahead = -1;  // the one of its communicator that ended last before it
+        std::int32_t match = -1;  // -1: no comparable counterparts
+    };
+    struct StreamWait {
+        std::int32_t call = -1;
+        std::int32_t on =
+            -1;  // the event launched last before the recording that this call follows; -1 unknown
+    };
+    struct HostWait {
+        std::int32_t call = -1, stream = -1;  // stream -1: unknown, or all
+    };
+
     void follow_streams();
     void match_ranks();
     void read_calls();
 
     std::span<const std::uint32_t> stream(std::size_t s) const;
+    std::size_t place(std::size_t event) const;  // in its stream
+    std::int32_t last_before(std::size_t event) const;
+    const Communicating* communicating(std::size_t event) const;
+    std::int32_t ahead_of(std::size_t event) const;
+    const CollectiveMatch* match_of(std::size_t event) const;
     std::int32_t launch_of(std::size_t event) const;
     std::int64_t launched(std::size_t event) const;  // start of the launching call, else the event's own
     std::int32_t dependency(std::size_t event, bool binding = false) const;
@@ -104,7 +124,7 @@ class WaitFinder {
         std::int64_t group = -1;      // a communicator, whose collectives do not count
     };
     std::int32_t latest(store::RankIndex rank, const Bounds& bounds) const;
-    std::int32_t awaited_by(std::size_t call) const;
+    std::int32_t awaited_by(const HostWait& wait) const;
     void add_host(std::vector<Wait>& waits, std::size_t event, std::int64_t from, std::int64_t to) const;
     void add_loading(std::vector<Wait>& waits, const Wait& host) const;
     void add_device(std::vector<Wait>& waits, std::size_t event, std::int32_t on, std::int64_t from,
@@ -113,23 +133,16 @@ class WaitFinder {
     std::int64_t blame(std::size_t event, std::int64_t most, Exposure& exposure) const;
 
     const store::Trace& trace_;
-    CallRoles roles_;
     EventsByStream streams_;
-    TraceSteps steps_;
+    std::vector<RankSteps> steps_;  // by rank
     Communications communications_;
     std::vector<IntervalSet> compute_;                 // by rank
     std::vector<std::vector<std::uint16_t>> of_rank_;  // the streams of each rank
-    std::vector<std::uint32_t> place_;                 // by event: in its stream
-    std::vector<std::int32_t> before_;                 // by event: that of its stream that ended last before
-    std::vector<std::int32_t> ahead_;                  // ... of its communicator
-    std::vector<std::int32_t> match_;                  // ... its match; -1: no comparable counterparts
-    struct StreamWait {
-        std::int32_t call = -1;
-        std::int32_t on =
-            -1;  // the event launched last before the recording that this call follows; -1 unknown
-    };
+    // By stream and place in it: the event that ended last before; empty: always the one before.
+    std::vector<std::vector<std::int32_t>> before_;
+    std::vector<Communicating> communicating_;           // by event
     std::vector<std::vector<StreamWait>> stream_waits_;  // by stream, by time
-    std::vector<std::vector<std::int32_t>> host_waits_;  // by thread: calls that wait, by time
+    std::vector<std::vector<HostWait>> host_waits_;      // by thread, by time
     std::vector<std::vector<std::int32_t>> loading_;     // by thread: ranges of the data loader, by time
 };
 

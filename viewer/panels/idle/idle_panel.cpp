@@ -6,10 +6,12 @@
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/analysis/waits/exposed.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/text.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
+#include "viewer/model/trace_waits.h"
 #include "viewer/panels/idle/idle_rows.h"
 #include "viewer/panels/idle/label_bars.h"
 #include "viewer/panels/idle/path_view.h"
@@ -40,10 +42,11 @@ LabelBar bar_of(const RankIdle& rank, bool chosen) {
     LabelBar bar{
         fmt::format("Rank {}", rank.rank), fmt::format("{} idle", draw::format_percent(idle)), {}, chosen};
     bar.segments.push_back({static_cast<double>(device.busy), busy_color(), "Busy"});
-    for (int k = 0; k < traces::analysis::kGapKinds; ++k) {
-        const auto kind = static_cast<traces::analysis::GapKind>(k);
-        bar.segments.push_back(
-            {static_cast<double>(device.gap(kind).ns), gap_color(kind), std::string(gap_title(kind))});
+    for (int k = 0; k < traces::analysis::kWaitsFor; ++k) {
+        const auto what = static_cast<traces::analysis::WaitFor>(k);
+        if (const traces::analysis::IdleWait* wait = device_wait(rank, what))
+            bar.segments.push_back(
+                {static_cast<double>(wait->ns), theme::wait_color(what), std::string(wait->title)});
     }
     return bar;
 }
@@ -75,14 +78,18 @@ class IdlePanel final : public model::Panel {
         const auto report = session.analyses.analysis<IdleReport>(
             "idle", trace, selection,
             [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
-                return traces::analysis::idle_report(t, s);
+                IdleReport named = traces::analysis::idle_report(t, s);
+                name_gaps(t, s, named);
+                return named;
             });
         const auto details = session.analyses.analysis<IdleDetails>(
             "idle details", trace, selection,
             [](const traces::store::Trace& t, const traces::analysis::Selection& s) {
                 return traces::analysis::idle_details(t, s, kMostGaps);
             });
-        if (report == nullptr || details == nullptr) return widgets::draw_waiting(session, "the idle time");
+        const auto waits = model::waits_of(session, trace);
+        if (report == nullptr || details == nullptr || waits == nullptr)
+            return widgets::draw_waiting(session, "the idle time");
         const RankIdle* rank = widgets::chosen_rank(report->ranks, session);
         const traces::analysis::RankIdleDetails* gaps = widgets::chosen_rank(details->ranks, session);
         if (rank == nullptr || gaps == nullptr || rank->device.events == 0)
@@ -91,16 +98,19 @@ class IdlePanel final : public model::Panel {
         draw_ranks(session, *report, *rank);
         const std::size_t stream = draw_streams(report, *rank);
         draw_details(
-            session, details, gaps->streams[std::min(stream, gaps->streams.size() - 1)],
+            session, details, *waits, gaps->streams[std::min(stream, gaps->streams.size() - 1)],
             stream == 0 ? "all streams as one" : idle_stream_title(rank->streams[stream - 1], false));
     }
 
     static void draw_ranks(model::Session& session, const IdleReport& report, const RankIdle& rank) {
         draw::heading("Where the devices' time went, all streams of a rank as one");
         std::vector<draw::LegendItem> kinds = {{"Busy", busy_color()}};
-        for (int k = 0; k < traces::analysis::kGapKinds; ++k)
-            kinds.push_back({std::string(gap_title(static_cast<traces::analysis::GapKind>(k))),
-                             gap_color(static_cast<traces::analysis::GapKind>(k))});
+        for (int k = 0; k < traces::analysis::kWaitsFor; ++k) {
+            const auto what = static_cast<traces::analysis::WaitFor>(k);
+            if (std::any_of(report.ranks.begin(), report.ranks.end(),
+                            [what](const RankIdle& one) { return device_wait(one, what) != nullptr; }))
+                kinds.push_back({std::string(title(what)), theme::wait_color(what)});
+        }
         legend(kinds);
         std::vector<LabelBar> bars;
         double longest = 0;
@@ -120,6 +130,10 @@ class IdlePanel final : public model::Panel {
             draw::begin_tip(fmt::format("{}: {}", bar.label, segment.label));
             draw::tip_row("Time", draw::format_duration(segment.value), segment.color);
             draw::tip_row("Share", draw::format_percent(span > 0 ? 100 * segment.value / span : 0));
+            for (const traces::analysis::IdleWait& wait : report.ranks[*hit.row].waits) {
+                if (!wait.stream && wait.title == segment.label)
+                    draw::tip_row("Longest for", draw::shorten_middle(wait.longest_for, 80));
+            }
             draw::end_tip();
         }
         if (hit.clicked) session.choose_rank(report.ranks[*hit.clicked].rank);
@@ -138,7 +152,8 @@ class IdlePanel final : public model::Panel {
     }
 
     void draw_details(model::Session& session, const std::shared_ptr<const IdleDetails>& details,
-                      const StreamIdleDetails& stream, const std::string& title) {
+                      const traces::analysis::TraceWaits& waits, const StreamIdleDetails& stream,
+                      const std::string& title) {
         const float font = ImGui::GetFontSize();
         draw::heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
         ImVec2 room = ImGui::GetContentRegionAvail();
@@ -146,7 +161,7 @@ class IdlePanel final : public model::Panel {
         const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
         const auto model =
             gaps_model_.of(details, fmt::format("{}/{}", session.rank.value, stream.stream.value),
-                           [&] { return idle_gap_table(*session.trace(), stream); });
+                           [&] { return idle_gap_table(*session.trace(), waits, stream); });
         ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
         if (model->rows() == 0) {
             draw::note("There is no gap between its events.");

@@ -2,6 +2,7 @@
 #include "viewer/panels/idle/idle_rows.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -19,7 +20,25 @@ double percent(std::int64_t part, std::int64_t whole) {
     return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : tables::kNoNumber;
 }
 
-void add_stream(tables::CellTable& table, const StreamIdle& stream, bool device) {
+// "Collective 40 %, Queue 22 %": the kinds with the most idle time, of the stream's idle time.
+std::string mostly(const traces::analysis::RankIdle& rank, std::optional<int> stream) {
+    constexpr int kMost = 2;
+    std::int64_t all = 0;
+    for (const traces::analysis::IdleWait& wait : rank.waits) {
+        if (wait.stream == stream) all += wait.ns;
+    }
+    std::string text;
+    int shown = 0;
+    for (const traces::analysis::IdleWait& wait : rank.waits) {
+        if (wait.stream != stream || wait.ns * 20 < all || shown == kMost) continue;
+        text += fmt::format("{}{} {}", shown++ > 0 ? ", " : "", wait.title,
+                            draw::format_percent(percent(wait.ns, all)));
+    }
+    return text;
+}
+
+void add_stream(tables::CellTable& table, const traces::analysis::RankIdle& rank, const StreamIdle& stream,
+                bool device) {
     std::vector<tables::CellTable::Cell> cells = {
         tables::text_cell(idle_stream_title(stream, device)), tables::count_cell(stream.events),
         tables::us_cell(tables::us(stream.span)), tables::percent_cell(percent(stream.busy, stream.span))};
@@ -36,6 +55,7 @@ void add_stream(tables::CellTable& table, const StreamIdle& stream, bool device)
     cells.push_back(known(static_cast<double>(stream.launch.longest)));
     cells.push_back(launched ? tables::decimal_cell(stream.queue.mean, 2) : tables::no_cell());
     cells.push_back(launched ? tables::count_cell(stream.queue.longest) : tables::no_cell());
+    cells.push_back(tables::text_cell(mostly(rank, device ? std::nullopt : std::optional(stream.stream))));
     table.add(std::move(cells));
 }
 
@@ -108,35 +128,55 @@ std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analys
     const std::string queue = "Launched but not started; the mean is weighted by time.";
     columns.push_back({"queue_mean", "Queue mean", "launches", Kind::number, 6.5F, 10, 0, queue});
     columns.push_back({"queue_max", "Queue max", "launches", Kind::number, 6, 4, 0, queue});
+    columns.push_back({"waits_for", "Waits mostly for", "of idle", Kind::text, 20, 18, 0,
+                       "What the work after its gaps waited for, by the share of the idle time."});
     auto table = std::make_shared<tables::CellTable>(std::move(columns));
-    add_stream(*table, rank.device, true);
-    for (const StreamIdle& stream : rank.streams) add_stream(*table, stream, false);
+    add_stream(*table, rank, rank.device, true);
+    for (const StreamIdle& stream : rank.streams) add_stream(*table, rank, stream, false);
     return table;
 }
 
+const traces::analysis::IdleWait* device_wait(const traces::analysis::RankIdle& rank,
+                                              traces::analysis::WaitFor what) {
+    const std::string_view name = traces::analysis::kWaitForNames[static_cast<std::size_t>(what)];
+    const auto at = std::find_if(rank.waits.begin(), rank.waits.end(),
+                                 [&](const auto& wait) { return !wait.stream && wait.what == name; });
+    return at != rank.waits.end() ? &*at : nullptr;
+}
+
 std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Trace& trace,
+                                                         const traces::analysis::TraceWaits& waits,
                                                          const traces::analysis::StreamIdleDetails& stream) {
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
         {"gap", "Gap", "", Kind::number, 3.5F, 20, 0, "1 is the longest."},
         {"us", "Length", "\u00b5s", Kind::number, 7, 19, theme::no_hue_color(), {}},
-        {"cause", "Cause", "", Kind::text, 7, 18, 0, "As in the table above."},
-        {"from_ms", "From", "ms", Kind::number, 7.5F, 17, 0, "Since the start of the capture."},
+        {"cause", "Cause", "", Kind::text, 7, 18, 0, "What the most of it waits for."},
+        {"waits_for", "Waits for", "", Kind::text, 0, 17, 0, "What the most of it waits for, by name.", 0,
+         15},
+        {"from_ms", "From", "ms", Kind::number, 7.5F, 16, 0, "Since the start of the capture."},
         {"to_ms", "To", "ms", Kind::number, 7.5F, 10, 0, {}},
-        {"next", "Ended by", "", Kind::text, 0, 16, 0, "The event that the gap is before.", 0, 6},
+        {"next", "Ended by", "", Kind::text, 0, 15, 0, "The event that the gap is before.", 0, 6},
         {"stream", "Its stream", "", Kind::text, 8, 12, 0, {}},
+        {"kind", "Kind", "", Kind::text, 7, 9, 0, "Host wait, kernel wait or other, as in the table above."},
     });
     std::int64_t number = 0;
     for (const traces::analysis::IdleGap& gap : stream.gaps) {
         const auto event = static_cast<std::size_t>(gap.event);
         const traces::store::DeviceStream& on = trace.streams[trace.device.stream[event]];
+        const std::vector<traces::analysis::Wait> parts = waits.finder.before(event, gap.from);
+        const auto most = std::max_element(
+            parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.length() < b.length(); });
+        const traces::analysis::Wait wait = most != parts.end() ? *most : traces::analysis::Wait{};
         table->add({tables::count_cell(++number), tables::us_cell(tables::us(gap.length())),
-                    tables::text_cell(gap_title(gap.kind)),
+                    tables::text_cell(title(wait.what)),
+                    tables::text_cell(wait.event >= 0 ? waits.names.wait(wait) : std::string()),
                     tables::decimal_cell(static_cast<double>(gap.from) * 1e-6, 3),
                     tables::decimal_cell(static_cast<double>(gap.to) * 1e-6, 3),
                     tables::text_cell(trace.strings[trace.device.name[event]]),
                     tables::text_cell(on.name.empty() ? fmt::format("{}", on.id)
-                                                      : fmt::format("{} {}", on.id, on.name))},
-                   gap_color(gap.kind));
+                                                      : fmt::format("{} {}", on.id, on.name)),
+                    tables::text_cell(gap_title(gap.kind))},
+                   theme::wait_color(wait.what));
     }
     return table;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "traces/analysis/time/idle.h"
+#include "traces/analysis/waits/wait_names.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/tables/table_model.h"
 
@@ -24,8 +25,13 @@ std::string idle_stream_title(const traces::analysis::StreamIdle& stream, bool d
 // Row 0 is all streams as one, then one row per stream, in the order of StreamIdleDetails.
 std::shared_ptr<const tables::TableModel> idle_stream_table(const traces::analysis::RankIdle& rank);
 
+// The device's idle time of one kind; nullptr: none.
+const traces::analysis::IdleWait* device_wait(const traces::analysis::RankIdle& rank,
+                                              traces::analysis::WaitFor what);
+
 // Row i is gap i of the details.
 std::shared_ptr<const tables::TableModel> idle_gap_table(const traces::store::Trace& trace,
+                                                         const traces::analysis::TraceWaits& waits,
                                                          const traces::analysis::StreamIdleDetails& stream);
 
 struct HistogramBin {
