@@ -21,6 +21,7 @@
 #include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/overlap.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/waits/exposed.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::report {
@@ -37,6 +38,7 @@ struct ReportedRun {
     std::string part;  // which part of the run is selected, "rank 0, steps 1 to 2"; empty: all of it
     analysis::CollectivesReport collectives;
     analysis::OverlapReport overlap;
+    analysis::ExposedReport exposed;
     analysis::UnitsReport units;
     analysis::PipelineReport pipeline;
     analysis::AdviceReport advice;

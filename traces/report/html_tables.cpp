@@ -150,6 +150,36 @@ std::string html_summary(const ReportedRun& run) {
            "Communication is its exposed part.</p>\n";
 }
 
+// Why communication and copies are exposed; empty if nothing is.
+static std::string html_exposed(const ReportedRun& run, const Redactor& redact) {
+    const auto& ranks = run.exposed.ranks;
+    const bool any = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const analysis::RankExposed& r) { return !r.shares.empty(); });
+    if (!any) return {};
+    const auto shown = [](const analysis::ResultTable& table) {
+        return chosen(table, {{"operation"},
+                              {"cause"},
+                              {"events"},
+                              {"exposed_us"},
+                              {"exposed_per_step_us"},
+                              {"percent"},
+                              {"longest_us"},
+                              {"longest_of"},
+                              {"about"}});
+    };
+    return "<p class=\"dim small\">Why communication and copies are exposed: the part of each in which no "
+           "kernel "
+           "of its rank runs.</p>\n" +
+           by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
+               HtmlTable table(shown(empty_table(analysis::exposed_fields())));
+               for (std::size_t r = first; r < last; ++r) {
+                   if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
+                   table.rows(shown(result_table(analysis::exposed_fields(), ranks[r].shares)), redact);
+               }
+               return table.html();
+           });
+}
+
 std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
     const auto& ranks = run.collectives.ranks;
     const bool any = std::any_of(ranks.begin(), ranks.end(),
@@ -165,14 +195,17 @@ std::string html_collectives(const ReportedRun& run, const Redactor& redact) {
                               {"algbw_gbps"},
                               {"busbw_gbps"}});
     };
-    return by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
-        HtmlTable table(shown(empty_table(analysis::collective_fields())));
-        for (std::size_t r = first; r < last; ++r) {
-            if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
-            table.rows(shown(result_table(analysis::collective_fields(), ranks[r].operations)), redact);
-        }
-        return table.html();
-    });
+    return by_rank(ranks.size(),
+                   [&](std::size_t first, std::size_t last) {
+                       HtmlTable table(shown(empty_table(analysis::collective_fields())));
+                       for (std::size_t r = first; r < last; ++r) {
+                           if (ranks.size() > 1) table.row({fmt::format("Rank {}", ranks[r].rank)}, "group");
+                           table.rows(shown(result_table(analysis::collective_fields(), ranks[r].operations)),
+                                      redact);
+                       }
+                       return table.html();
+                   }) +
+           html_exposed(run, redact);
 }
 
 std::string html_units(const ReportedRun& run, const Redactor& redact) {

@@ -50,6 +50,7 @@ ReportedRun reported_run(const store::Trace& trace, const std::string& path,
                     .memory = memory_report(trace, selection),
                     .collectives = collectives_report(trace, selection),
                     .overlap = overlap_report(trace, selection),
+                    .exposed = exposed_report(trace, selection),
                     .units = units_report(trace, selection),
                     .pipeline = pipeline_report(trace, selection),
                     .advice = advice_of(facts)};

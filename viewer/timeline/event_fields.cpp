@@ -181,8 +181,6 @@ void put_device(const Trace& trace, std::size_t i, const FieldSources& sources, 
         const auto call = static_cast<std::size_t>(launch);
         fields.put("launched by", name_of(trace, trace.runtime.name[call]));
         fields.put("launched at", instant_text(trace.runtime.start[call]));
-        fields.put("launch delay",
-                   duration_text(std::max<std::int64_t>(0, d.start[i] - trace.runtime.end[call])));
     }
     if (d.range[i] >= 0)
         fields.put("inside", name_of(trace, trace.ranges.name[static_cast<std::size_t>(d.range[i])]));

@@ -202,18 +202,20 @@ class RowPainter : private Canvas {
         }
     }
 
-    // By cause, the part of a collective in which it waits for its last rank.
-    void late_part(model::SelectedEvent event, float x0, float x1, float y0, float y1) {
+    // By cause, the part of a collective in which it waits for its last rank. Returns whether that is most of
+    // it.
+    bool late_part(model::SelectedEvent event, float x0, float x1, float y0, float y1) {
         if (p_.session.color_by != model::ColorBy::cause || p_.waits == nullptr ||
             event.kind != model::EventKind::device)
-            return;
+            return false;
         const traces::analysis::Wait late =
             p_.waits->finder.for_last_rank(static_cast<std::size_t>(event.index));
-        if (late.length() <= 0) return;
+        if (late.length() <= 0) return false;
         const float from = std::clamp(x_of(late.from), x0, x1), to = std::clamp(x_of(late.to), x0, x1);
-        if (to - from < 1) return;
+        if (to - from < 1) return false;
         draw_.AddRectFilled({from, y0}, {to, y1}, theme::surface());
         arrival(from, to, y0, y1);
+        return to - from > (x1 - x0) / 2;
     }
 
     // `name`: empty: that of the event.
@@ -225,8 +227,9 @@ class RowPainter : private Canvas {
         const theme::Color color = paint_color(paint);
         if (lane.paint(bar.item) == kArrivalPaint) return arrival(x0, right, y0, y1);
         draw_.AddRectFilled({x0, y0}, {right, y1}, color);
-        late_part(lane.event(bar.item), x0, right, y0, y1);
-        label(lane.event(bar.item), name, x0, right, (y0 + y1 - font_) / 2, draw::text_on(color));
+        const bool late = late_part(lane.event(bar.item), x0, right, y0, y1);
+        label(lane.event(bar.item), name, x0, right, (y0 + y1 - font_) / 2,
+              late ? theme::text() : draw::text_on(color));
     }
 
     // Nothing is transferred yet: a thin line to where the last rank arrives.
