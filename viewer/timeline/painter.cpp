@@ -167,20 +167,27 @@ class RowPainter : private Canvas {
         runs(*folded, y0, y1);
         for (const Bar& bar : folded->lane.bars)
             bar_and_label(lane, paints.paint(bar.item), bar, y0, y1, track.name(row.lane, bar.item));
-        if (track.kind == Track::Kind::stream && p_.waits != nullptr) gaps(lane, folded->lane.bars, y0, y1);
+        if (track.kind == Track::Kind::stream && p_.waits != nullptr) gaps(lane, folded->lane, y0, y1);
     }
 
-    // The gaps before the bars, and before the first event to the right of the view.
-    void gaps(const Lane& lane, const std::vector<Bar>& bars, float y0, float y1) {
-        for (const Bar& bar : bars) gap_before(lane, bar.item, y0, y1);
+    // The gaps before the bars and strips, and before the first event to the right of the view.
+    void gaps(const Lane& lane, const FoldedLane& folded, float y0, float y1) {
+        for (const Bar& bar : folded.bars) gap_before(lane, bar.item, y0, y1);
+        const float step = p_.area.width() / static_cast<float>(std::max(1, folded.columns));
+        int last = -1;
+        for (const FoldedPixel& pixel : folded.pixels) {
+            if (static_cast<float>(pixel.column - last) * step >= kGapRoom * font_)
+                gap_before(lane, pixel.first, y0, y1);
+            last = pixel.column;
+        }
         const std::size_t next = lane.first_ending_after(p_.view.time(static_cast<double>(p_.area.width())));
-        if (bars.empty() || next != bars.back().item) gap_before(lane, next, y0, y1);
+        if (next < lane.size() && x_of(lane.start(next)) >= p_.area.max.x) gap_before(lane, next, y0, y1);
     }
 
     // What each part of a wide gap waits for: a thin line with its name above.
     void gap_before(const Lane& lane, std::size_t item, float y0, float y1) {
         if (item == 0 || item >= lane.size()) return;
-        const float room = font_ * 5;
+        const float room = font_ * kGapRoom;
         const auto in_sight = [&](std::int64_t time) {
             return std::clamp(x_of(time), p_.area.left(), p_.area.max.x);
         };
@@ -302,6 +309,7 @@ class RowPainter : private Canvas {
         draw_.AddRect({x0 - 0.5F, y0 - 0.5F}, {x1 - 0.5F, y1 + 0.5F}, color, 0, 0, thickness);
     }
 
+    static constexpr float kGapRoom = 5;  // font sizes: the words of a narrower part are left out
     int named_gaps_ = 0;
 };
 
