@@ -43,6 +43,9 @@ read -r from to < <("$bin/shardscope-trace" steps "$work/block.sqlite" --rank 0 
         compare; do
         printf 'panel %s\nwait\nshot %s/%s.png\n' "$panel" "$folder" "$panel"
     done
+    # A unit merged into its parent, tried in place.
+    printf 'panel modules\nwait\nclick modules.row.FullyShardedDataParallel_0/GPT_0/FullyShardedDataParallel_2\nwait\n'
+    printf 'click modules.try.merge\nwait\nshot %s/try.png\nclick modules.try.close\n' "$folder"
     # One step.
     printf 'set visible %sns:%sns\npanel timeline\nwait\nshot %s/timeline.png\n' "$from" "$to" "$folder"
     # Another run below it; memory over the timeline.

@@ -288,6 +288,7 @@ std::string lift_json(const LiftResult& result) {
         if (row.same_as != 0) own["same_as"] = row.same_as;
         for (const lift::PytorchLines& api : lift::pytorch_lines(lifted, row.job))
             own["pytorch"][api.api] = api.lines;
+        if (std::string job = result.job_of(row); !job.empty()) own["job"] = std::move(job);
     }
     return traces::schema::dump_json(json) + "\n";
 }

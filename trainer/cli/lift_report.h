@@ -1,6 +1,7 @@
 // The output of `plan TRACE`; only formatting.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct LiftResult {
     std::string links;                      // origin of the links: "as recorded", "h100_ib", "50 GB/s"
     int wanted = 0;                         // row whose PyTorch lines are printed; 0: the best
     bool complete = true;                   // no row is missing
+    // A row as a job file; "": there is none, as for a run of another program.
+    std::function<std::string(const lift::Replay&)> job_of;
 };
 
 // The row whose PyTorch lines are printed: the wanted one, else the fastest on the Pareto front; null if none

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -10,6 +11,7 @@
 
 #include "traces/import/open.h"
 #include "traces/schema/json_text.h"
+#include "trainer/calibrate/measured.h"
 #include "trainer/cli/exit_status.h"
 #include "trainer/cli/json_parts.h"
 #include "trainer/cli/lift_report.h"
@@ -18,6 +20,8 @@
 #include "trainer/cli/stop.h"
 #include "trainer/lift/counterfactuals.h"
 #include "trainer/lift/host_replay.h"
+#include "trainer/lift/settings.h"
+#include "trainer/planner/job_file.h"
 
 namespace shardscope::trainer::cli {
 
@@ -26,6 +30,22 @@ namespace {
 using lift::Replay;
 
 constexpr double kMicroseconds = 1e6;
+// The recorded job with a row's changes; none if the trace does not store all of it.
+std::optional<job::Job> changed_job(const traces::store::Trace& trace, const Replay& row) {
+    if (!lift::is_ours(trace)) return std::nullopt;
+    try {
+        return job::parse_job(planner::job_file(calibrate::job_of(trace)), trace.path, row.changes);
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
+// What the replay's own job does not know, as it has no model: the recorded one, its data and optimizer.
+void add_job(const job::Job& job, std::vector<traces::schema::RunInfoRow>& facts) {
+    for (const auto& [key, value] : describe(job))
+        if (!key.starts_with("run.") && !key.starts_with("sim.")) facts.push_back({key, value});
+}
+
 const traces::schema::RunInfoRow kNoTimes{"times", "none"};  // as in the recording (shardscope_fake.py)
 
 class TracePlanning {
@@ -36,6 +56,7 @@ class TracePlanning {
         question_.given = given_values(overrides);
         question_.bandwidth = lift.bandwidth * 1e9;
         question_.cluster = lift.cluster;
+        question_.only = lift.only;
     }
 
     void check_options() const;
@@ -129,6 +150,9 @@ int TracePlanning::run() {
     const sim::Cluster cluster = lift::asked_cluster(lifted, question_);
     const auto changes = lift::changes_to_try(lifted, question_);
     const std::size_t count = changes.size();
+    if (question_.only && count == 1 && !question_.given.empty())
+        throw job::JobError(
+            "command line: the run was recorded with these settings, so nothing would change");
     const bool names_none = options_.write.empty() || options_.write == "best";
     const int wanted = names_none ? 0 : row_to_write(options_.write, count, fmt::format("1 to {}", count));
 
@@ -140,7 +164,11 @@ int TracePlanning::run() {
                          [&](std::size_t done, std::size_t all) { bar.show(done, all); });
     bar.end();
 
-    LiftResult result{lifted, unmodified, rows, links(), wanted, StopSignals::received() == 0};
+    LiftResult result{lifted, unmodified, rows, links(), wanted, StopSignals::received() == 0, {}};
+    result.job_of = [&](const Replay& row) {
+        const std::optional<job::Job> job = changed_job(*trace, row);
+        return job ? planner::job_file(*job) : std::string();
+    };
     if (options_.write == "best") {
         if (const Replay* best = shown_row(result)) result.wanted = best->number;
     }
@@ -149,6 +177,7 @@ int TracePlanning::run() {
         std::vector<traces::schema::RunInfoRow> facts = {{"lift.trace", lifted.file},
                                                          {"lift.row", std::to_string(row->number)}};
         if (!lifted.times) facts.push_back(kNoTimes);
+        if (const std::optional<job::Job> job = changed_job(*trace, *row)) add_job(*job, facts);
         for (const std::string& file : options_.files) {
             write_simulation(lift::program_of(lifted, row->job), lift::cluster_for(lifted, cluster, row->job),
                              {}, 1, facts, writer_options(file, options_.overwrite));

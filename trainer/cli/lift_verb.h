@@ -11,6 +11,7 @@ namespace shardscope::trainer::cli {
 
 struct LiftOptions {
     double bandwidth = 0;  // GB/s (10^9) on the bus of each collective; 0: as recorded
+    bool only = false;     // no key varies that is not given
     std::string cluster;   // cost model whose links carry collectives; empty: as recorded
 };
 

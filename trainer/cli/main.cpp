@@ -217,6 +217,7 @@ int run_plan(const std::vector<std::string>& arguments) {
         "--bandwidth", lift.bandwidth, "For a trace: every collective at this bus bandwidth, GB/s (10^9)");
     CLI::Option* cluster = app.add_option("--cluster", lift.cluster,
                                           "For a trace: collectives over the links of this cost model");
+    CLI::Option* only = app.add_flag("--only", lift.only, "For a trace: vary only the keys that are given");
     app.add_flag("--time-all", options.time_all,
                  "Also simulate configurations that do not fit, as if the devices had more memory");
     CLI::Option* meshes = app.add_flag(
@@ -238,6 +239,8 @@ int run_plan(const std::vector<std::string>& arguments) {
             "command line: --meshes: it is for job files; a trace is replayed under the keys that are given");
     }
     if (is_trace(common.file)) return plan_trace(common.file, overrides, options, lift);
+    if (only->count() > 0)
+        throw job::JobError("command line: --only: it is for traces; --write ROW tries one row of a job");
     for (const CLI::Option* own : {bandwidth, cluster}) {
         if (own->count() > 0) {
             throw job::JobError(

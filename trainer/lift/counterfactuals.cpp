@@ -53,7 +53,7 @@ Values wraps_of(const LiftedStep& step) {
 class Tries {
   public:
     Tries(const Lifted& lifted, const Question& question)
-        : lifted_(lifted), given_(question.given), recorded_(job_of(lifted, {})) {}
+        : lifted_(lifted), given_(question.given), only_(question.only), recorded_(job_of(lifted, {})) {}
 
     std::vector<Changes> all();
 
@@ -85,6 +85,7 @@ class Tries {
 
     const Lifted& lifted_;
     const std::vector<planner::Given>& given_;
+    const bool only_;
     const job::Job recorded_;
     std::vector<Changes> out_;
 };
@@ -183,6 +184,12 @@ std::vector<Changes> Tries::all() {
     const bool asks_ddp = std::any_of(given_.begin(), given_.end(),
                                       [](const planner::Given& g) { return g.key.starts_with("ddp."); });
     add({});
+    if (only_) {
+        std::vector<Changes> all = {{}};
+        for (const planner::Given& own : given_) planner::multiply(all, own.key, own.values);
+        for (Changes& changes : all) add(std::move(changes));
+        return out_;
+    }
     Values modes = {text_of(recorded_, "parallel.mode")};
     if (!asks && !asks_ddp) {
         planner::add_once(modes, "fsdp");

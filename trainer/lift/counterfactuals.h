@@ -18,6 +18,7 @@ struct Question {
     std::vector<planner::Given> given;  // keys of parallel, fsdp and ddp, each with the values to try
     double bandwidth = 0;               // bytes/s on the bus of every collective; 0: as recorded
     std::string cluster;                // cost model whose links carry collectives; empty: as recorded
+    bool only = false;                  // vary no key that is not given
 };
 
 struct Replay {

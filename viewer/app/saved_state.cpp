@@ -224,7 +224,9 @@ SavedState state_of(const Program& program) {
         return error ? path : absolute.lexically_normal().string();
     };
     for (const model::OpenTrace& entry : program.session.open) {
-        if (!entry.error.empty() || program.session.simulation.is_mine(entry.path)) continue;
+        if (!entry.error.empty() || program.session.simulation.is_mine(entry.path) ||
+            program.session.trials.is_mine(entry.path))
+            continue;
         SavedTrace trace{full(entry.path), {}, {}, entry.limit, to_json(entry.rows)};
         for (const std::string& path : entry.merged) trace.merged.push_back(full(path));
         if (entry.trace) trace.visible = entry.visible;

@@ -378,6 +378,7 @@ std::string Shell::progress_text() const {
         return entry != nullptr && entry->reading_again ? "reloading ..." : "reading ...";
     }
     if (std::string progress = session.simulation.progress(); !progress.empty()) return progress;
+    if (std::string progress = session.trials.progress(); !progress.empty()) return progress;
     if (program_.report.busy()) return "writing HTML ...";
     if (session.analyses.busy()) return "working ...";
     if (std::string error = program_.report.error(); !error.empty()) return error;

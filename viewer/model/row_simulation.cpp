@@ -31,15 +31,17 @@ namespace fs = std::filesystem;
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr std::size_t kLongestLine = 4096;  // bytes; the rest of a longer line is dropped
 
-// Standard input and output are /dev/null, standard error goes to `errors`, signals are as a shell leaves
-// them, and the process has a group of its own, so that Ctrl-C in the viewer's terminal reaches only the
-// viewer.
+// Standard input is /dev/null, and so is standard output without a file for it; standard error goes to
+// `errors`, signals are as a shell leaves them, and the process has a group of its own, so that Ctrl-C in the
+// viewer's terminal reaches only the viewer.
 class SpawnSettings {
   public:
-    explicit SpawnSettings(int errors) {
+    SpawnSettings(int errors, const std::string& output) {
         posix_spawn_file_actions_init(&files_);
         posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_addopen(&files_, STDOUT_FILENO,
+                                         output.empty() ? "/dev/null" : output.c_str(),
+                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_adddup2(&files_, errors, STDERR_FILENO);
         posix_spawnattr_init(&attributes_);
         sigset_t none, all;
@@ -73,7 +75,7 @@ bool is_program(const fs::path& path) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& command) {
+ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::string& output) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0)
         throw std::runtime_error(
@@ -85,7 +87,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command) {
     pointers.reserve(words.size() + 1);
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    const SpawnSettings settings(ends[1]);
+    const SpawnSettings settings(ends[1], output);
     const int error = ::posix_spawn(&pid_, command.front().c_str(), settings.files(), settings.attributes(),
                                     pointers.data(), environ);
     ::close(ends[1]);
@@ -162,13 +164,7 @@ std::string find_tool(const std::string& name) {
     return "";
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-constexpr const char* kTool = "shardscope-train";
-
-// Accessible to its owner only, like traces.
-std::string make_folder() {
+std::string make_simulation_folder() {
     std::error_code error;
     const fs::path base = fs::temp_directory_path(error);
     std::string folder = ((error ? fs::path("/tmp") : base) / "shardscope-view-XXXXXX").string();
@@ -179,8 +175,6 @@ std::string make_folder() {
     }
     return folder;
 }
-
-}  // namespace
 
 RowSimulation::~RowSimulation() {
     child_.reset();
@@ -203,14 +197,14 @@ void RowSimulation::start(const std::string& job, const std::string& name) {
 
 void RowSimulation::begin(const std::string& job) {
     if (job.empty()) throw std::runtime_error("This row has no job: such a configuration is impossible.");
-    const std::string tool = tool_.empty() ? find_tool(kTool) : tool_;
+    const std::string tool = tool_.empty() ? find_tool(kTrainTool) : tool_;
     if (tool.empty()) {
         throw std::runtime_error(
             fmt::format("{} is neither beside this program nor on PATH; install it, or save the job file and "
                         "simulate it where it is: {} JOB.toml --run.device=sim --trace OUT.sqlite.",
-                        kTool, kTool));
+                        kTrainTool, kTrainTool));
     }
-    if (folder_.empty()) folder_ = make_folder();
+    if (folder_.empty()) folder_ = make_simulation_folder();
     const std::string stem = (fs::path(folder_) / fmt::format("row-{}", ++count_)).string();
     const std::string file = stem + ".toml";
     std::ofstream out(file, std::ios::binary);
@@ -233,14 +227,14 @@ void RowSimulation::cancel() {
 std::string RowSimulation::failure() const {
     if (cancelled_) return fmt::format("The simulation of {} was cancelled.", name_);
     std::string said = child_->last_line();
-    const std::string prefix = fmt::format("{}: ", kTool);
+    const std::string prefix = fmt::format("{}: ", kTrainTool);
     if (said.starts_with(prefix)) said.erase(0, prefix.size());
     if (child_->status() < 0)
-        return fmt::format("{} was ended by signal {} while it simulated {}.", kTool, -child_->status(),
+        return fmt::format("{} was ended by signal {} while it simulated {}.", kTrainTool, -child_->status(),
                            name_);
     return fmt::format(
         "{} cannot be simulated: {}", name_,
-        said.empty() ? fmt::format("{} ended with status {}.", kTool, child_->status()) : said);
+        said.empty() ? fmt::format("{} ended with status {}.", kTrainTool, child_->status()) : said);
 }
 
 std::optional<RowSimulation::Made> RowSimulation::poll() {

@@ -15,13 +15,14 @@
 namespace shardscope::viewer::model {
 
 // --- A program that runs in the background: started, polled without waiting, ended. Its standard error is
-// read; its standard output is discarded. Frame thread only; nothing here waits except for the end of a
-// program that was stopped. No Dear ImGui.
+// read; its standard output goes to a file, or is discarded. Frame thread only; nothing here waits except for
+// the end of a program that was stopped. No Dear ImGui.
 
 class ChildProcess {
   public:
     // `command`: the program's path and its arguments. Throws std::runtime_error if it cannot be started.
-    explicit ChildProcess(const std::vector<std::string>& command);
+    // `output`: the file for its standard output; empty: none.
+    explicit ChildProcess(const std::vector<std::string>& command, const std::string& output = {});
     ~ChildProcess();  // ends it
     ChildProcess(const ChildProcess&) = delete;
     ChildProcess& operator=(const ChildProcess&) = delete;
@@ -48,8 +49,13 @@ class ChildProcess {
     std::optional<std::chrono::steady_clock::time_point> asked_;
 };
 
+inline constexpr const char* kTrainTool = "shardscope-train";
+
 // The path of one of our tools: beside this program, else on PATH; empty: not found.
 std::string find_tool(const std::string& name);
+
+// Makes a folder for simulated traces, accessible to its owner only. Throws std::runtime_error.
+std::string make_simulation_folder();
 
 class RowSimulation {
   public:

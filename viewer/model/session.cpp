@@ -237,6 +237,7 @@ void Session::replace(std::size_t index) {
             selected_unit = entry.trace->unit_of_id(before->units[selected_unit.at()].id);
     }
     analyses.forget(before);
+    trials.replaced(before, entry.trace);
     gone_.push_back({before, entry.trace});
 }
 
@@ -329,6 +330,7 @@ void Session::close(std::size_t index) {
     for (const TracePtr& trace : {open[index].trace, open[index].next}) {
         if (trace == nullptr) continue;
         analyses.forget(trace);
+        trials.forget(*trace);
         gone_.push_back({trace, nullptr});
     }
     simulation.remove(open[index].path);
@@ -370,6 +372,11 @@ void Session::poll(const std::function<bool(const TracePtr&)>& ready) {
 bool Session::advance(const std::function<bool(const TracePtr&)>& ready) {
     bool news = false;
     if (const auto made = simulation.poll()) open_simulated(made->path, made->name);
+    if (trials.poll()) news = true;
+    if (const auto wanted = std::exchange(wanted_trace, std::nullopt)) {
+        open_simulated(wanted->path, wanted->name);
+        wanted_panel = wanted->panel;
+    }
     for (std::size_t i = 0; i < open.size(); ++i) {
         auto& load = loads_->of_entry[i];
         if (open[i].next && !analyses.busy_with(open[i].next) &&
@@ -420,7 +427,7 @@ bool Session::only_follows() const {
         any = any || entry.reading_again;
         if (entry.next) successors.push_back(entry.next);
     }
-    return any && !simulation.busy() && !noted_work_ && !analyses.busy_without(successors);
+    return any && !simulation.busy() && !trials.busy() && !noted_work_ && !analyses.busy_without(successors);
 }
 
 bool Session::loading() const {

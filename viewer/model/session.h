@@ -16,6 +16,7 @@
 #include "viewer/model/analysis_cache.h"
 #include "viewer/model/arrangement.h"
 #include "viewer/model/row_simulation.h"
+#include "viewer/model/trials.h"
 
 namespace shardscope::viewer::model {
 
@@ -141,7 +142,9 @@ class Session {
     bool loading() const;  // any file is being read or reloaded
     // Whether all work is for the successors of growing traces: nothing of it is visible before its end.
     bool only_follows() const;
-    bool working() const { return loading() || analyses.busy() || simulation.busy() || noted_work_; }
+    bool working() const {
+        return loading() || analyses.busy() || simulation.busy() || trials.busy() || noted_work_;
+    }
     // A panel with threads of its own calls this in each frame while they work: pictures and scripts wait.
     void note_work() { notes_work_ = true; }
 
@@ -152,6 +155,12 @@ class Session {
     std::vector<TracePtr> ready() const;
     // Opens a trace that was simulated for a plan's row, or shows it if it is already open.
     void open_simulated(const std::string& path, const std::string& name);
+    // The same with the next frame, and with this panel: for panels, which draw the active trace to their
+    // end.
+    struct WantedTrace {
+        std::string path, name, panel;
+    };
+    std::optional<WantedTrace> wanted_trace;
     // What the analyses of this entry are limited to: its limit range. It includes all ranks; panels choose
     // theirs.
     static traces::analysis::Selection selection(const OpenTrace& entry);
@@ -174,6 +183,7 @@ class Session {
 
     AnalysisCache analyses;
     RowSimulation simulation;  // of a plan's row; its trace is opened once it is made
+    Trials trials;             // of changed settings
 
   private:
     void start(OpenTrace entry);

@@ -1,6 +1,7 @@
 // shardscope-train plan on a trace, as a user calls it: a run that was recorded, exported as PyTorch's JSON
 // and read again predicts the time and memory of the job under another wrap.
 #include <algorithm>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -204,6 +205,24 @@ TEST_F(PlanTrace, RowsWithoutTimesAreWrittenWithoutTimes) {
     EXPECT_EQ(trace_tool({"check", other}).status, 0);
     EXPECT_EQ(trace_json({"memory", other}).at("ranks").at(0).at("peak_bytes"),
               rows.at("rows").at(1).at("peak_bytes"));
+}
+
+// What the viewer asks for when it tries a change.
+TEST_F(PlanTrace, OnlyTheKeysThatAreGivenVaryAndOurTracesHaveTheirJob) {
+    exported({"--fsdp.wrap=module:Block"});
+    const std::string database = folder_ / "run.sqlite";
+    const Json plan = train_json({"plan", database, "--only", "--fsdp.wrap=root"});
+    ASSERT_EQ(plan.at("rows").size(), 2u);
+    EXPECT_EQ(plan.at("rows").at(0).at("settings"), Json::object());
+    EXPECT_EQ(plan.at("rows").at(1).at("settings"), Json({{"fsdp.wrap", "root"}}));
+    const std::string recorded = plan.at("rows").at(0).at("job"), changed = plan.at("rows").at(1).at("job");
+    EXPECT_THAT(recorded, AllOf(HasSubstr("type = \"gpt\""), HasSubstr("wrap = \"module:Block\"")));
+    EXPECT_THAT(changed, ::testing::Not(HasSubstr("module:Block")));
+    const std::string file = folder_ / "changed.toml";
+    std::ofstream(file) << changed;
+    EXPECT_EQ(train_json({file}).at("ranks").at(0).at("peak_bytes"), plan.at("rows").at(1).at("peak_bytes"));
+    expect_refused({"plan", database, "--only", "--fsdp.wrap=module:Block"}, 2, {"nothing would change"});
+    expect_refused({"plan", file, "--only"}, 2, {"--only", "it is for traces"});
 }
 
 TEST_F(PlanTrace, AWrongCommandLineIsStatusTwo) {

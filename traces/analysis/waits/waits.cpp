@@ -302,8 +302,13 @@ std::vector<Wait> WaitFinder::waiting_for(std::size_t event) const {
         if (next == host_waits_[t].end()) continue;
         const auto call = static_cast<std::size_t>(next->call);
         if (trace_.runtime.start[call] < end && awaited_by(*next) == i32)
-            waits.push_back(
-                {WaitFor::device, trace_.runtime.start[call], trace_.runtime.end[call], -1, i32, next->call, {}});
+            waits.push_back({WaitFor::device,
+                             trace_.runtime.start[call],
+                             trace_.runtime.end[call],
+                             -1,
+                             i32,
+                             next->call,
+                             {}});
     }
     if (const CollectiveMatch* match = match_of(event)) {
         for (const Communication& part : communications_.of(*match)) {

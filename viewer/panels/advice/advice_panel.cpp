@@ -18,6 +18,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/card.h"
 #include "viewer/widgets/toolbar.h"
+#include "viewer/widgets/try_it.h"
 
 namespace shardscope::viewer::panels {
 namespace {
@@ -111,6 +112,8 @@ class AdvicePanel final : public model::Panel {
                            fmt::format("{}: {}", finding.title, finding.what), color, [&](float right) {
                                draw_head(session, finding, color, right);
                                draw_body(finding, right);
+                               try_.draw(session, finding.id, fmt::format("advice.{}.try", finding.id),
+                                         right);
                            });
     }
 
@@ -126,13 +129,19 @@ class AdvicePanel final : public model::Panel {
         const std::string open = panel.empty() ? "" : fmt::format("Open {}", draw::spaced(panel));
         const float padding = ImGui::GetStyle().FramePadding.x * 2;
         float wide = open.empty() ? 0 : ImGui::CalcTextSize(open.c_str()).x + padding;
-        const bool place = has_place(finding.id);
+        const bool place = has_place(finding.id), can_try = !finding.job_setting.empty();
+        if (can_try) wide += ImGui::CalcTextSize("Try it").x + padding + font * 0.4F;
         if (place) wide += ImGui::CalcTextSize("Show me").x + padding + font * 0.4F;
         const float left = right - wide - start;  // relative to the card's group
         ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
         if (place) {
             if (draw::named_button("Show me", fmt::format("advice.{}.show", finding.id)))
                 wanted_ = std::string(finding.id);
+            ImGui::SameLine(0, font * 0.4F);
+        }
+        if (can_try) {
+            if (draw::named_button("Try it", fmt::format("advice.{}.try", finding.id)))
+                try_.open(session, finding.id, model::changes_to_try(finding.job_setting, *session.trace()));
             ImGui::SameLine(0, font * 0.4F);
         }
         if (!open.empty()) {
@@ -175,6 +184,7 @@ class AdvicePanel final : public model::Panel {
     }
 
     std::string wanted_;  // a finding's id
+    widgets::TryIt try_;
 };
 
 }  // namespace

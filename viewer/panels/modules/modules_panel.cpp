@@ -7,6 +7,7 @@
 // modules_flame_chart.h says.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,12 @@
 #include "viewer/panels/modules/module_rows.h"
 #include "viewer/panels/modules/modules_flame.h"
 #include "viewer/panels/modules/modules_flame_chart.h"
+#include "viewer/panels/modules/unit_changes.h"
 #include "viewer/tables/tree_table.h"
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/segmented.h"
 #include "viewer/widgets/toolbar.h"
+#include "viewer/widgets/try_it.h"
 
 namespace shardscope::viewer::panels {
 namespace {
@@ -68,6 +71,7 @@ class ModulesPanel final : public model::Panel {
         height_ = height;
         draw_tree_part(session, height);
         draw_splitter(room, grip);
+        draw_changes(session);
         draw_call(session, trace, selection, rank->rank);
     }
 
@@ -157,6 +161,37 @@ class ModulesPanel final : public model::Panel {
         const float y = std::floor(at.y + grip / 2);
         ImGui::GetWindowDrawList()->AddRectFilled({at.x, y}, {at.x + width, y + (held || over ? 2.0F : 1.0F)},
                                                   held || over ? theme::accent() : theme::line());
+    }
+
+    // --- the chosen module as another unit ------------------------------------------------------------
+
+    // Buttons for what its sharding could be instead, and the box of what was tried.
+    void draw_changes(model::Session& session) {
+        const model::TracePtr trace = session.trace();
+        const auto row = tree_.chosen ? model_->find(*tree_.chosen) : std::nullopt;
+        const int module = row ? model_->module(*row).module : -1;
+        if (changes_of_.lock() != trace || changes_path_ != tree_.chosen) {
+            if (changes_path_ != tree_.chosen) try_.close();
+            changes_of_ = trace;
+            changes_path_ = tree_.chosen;
+            why_none_.clear();
+            changes_ = unit_changes(*trace, module, shown_name(), why_none_);
+        }
+        const float font = ImGui::GetFontSize();
+        for (const UnitChange& change : changes_) {
+            if (&change != changes_.data()) ImGui::SameLine(0, font * 0.4F);
+            draw::flow(draw::button_width(change.label));
+            if (draw::named_button(change.label.c_str(), "modules.try." + change.id))
+                try_.open(session, "module", change.changes);
+        }
+        if (changes_.empty()) draw::text_fit_dim(why_none_);
+        draw::items::value("modules.try.why_none", why_none_);
+        if (!try_.is_open("module")) return;
+        const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+        ImGui::BeginGroup();
+        try_.draw(session, "module", "modules.try", right);
+        ImGui::EndGroup();
+        ImGui::Dummy({0, font * 0.3F});
     }
 
     // --- the chosen module's calls ------------------------------------------------------------------
@@ -347,6 +382,11 @@ class ModulesPanel final : public model::Panel {
     theme::Appearance appearance_ = theme::Appearance::dark;
     std::shared_ptr<const ModulesModel> model_;
     std::weak_ptr<const traces::store::Trace> shown_;
+    std::vector<UnitChange> changes_;  // of this module in this trace
+    std::weak_ptr<const traces::store::Trace> changes_of_;
+    std::optional<std::string> changes_path_;
+    std::string why_none_;
+    widgets::TryIt try_;
     int known_module_ = -1;
     float share_ = 0.52F;  // the tree's share of the height
     float height_ = 0;     // the tree's, in this frame

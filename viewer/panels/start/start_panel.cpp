@@ -19,6 +19,7 @@
 #include "viewer/theme/theme.h"
 #include "viewer/widgets/card.h"
 #include "viewer/widgets/toolbar.h"
+#include "viewer/widgets/try_it.h"
 
 namespace shardscope::viewer::panels {
 namespace {
@@ -150,6 +151,13 @@ class StartPanel final : public model::Panel {
         ImGui::BeginGroup();
         if (draw::named_button(open.c_str(), item + ".open")) open_evidence(session, answer);
         if (place && draw::named_button("Show me", item + ".show")) wanted_ = Wanted{session.trace(), answer};
+        if (!answer.setting.empty() && !answer.compares && draw::named_button("Try it", item + ".try"))
+            try_.open(session, item, model::changes_to_try(answer.setting, *session.trace()));
+        ImGui::EndGroup();
+        if (!try_.is_open(item)) return;
+        ImGui::SetCursorScreenPos({text_from, std::max(end.y, ImGui::GetItemRectMax().y) + font * 0.5F});
+        ImGui::BeginGroup();
+        try_.draw(session, item, item + ".try", right);
         ImGui::EndGroup();
     }
 
@@ -175,6 +183,7 @@ class StartPanel final : public model::Panel {
         Answer answer;
     };
     std::optional<Wanted> wanted_;
+    widgets::TryIt try_;
 };
 
 }  // namespace
