@@ -21,6 +21,7 @@
 #include "viewer/app/program.h"
 #include "viewer/app/redraw.h"
 #include "viewer/app/saved_state.h"
+#include "viewer/app/second_window.h"
 #include "viewer/app/stage.h"
 #include "viewer/backend/headless.h"
 #include "viewer/backend/window.h"
@@ -93,9 +94,13 @@ int run_script(app::Program& program, const app::Options& options, script::Scrip
     const ImGuiOwner imgui;
     backend::HeadlessCanvas canvas(options.width, options.height);
     app::Stage stage(program, canvas, 1);
-    script::Runner runner(std::move(script), program, canvas);
+    app::SecondWindow second(program, [&](const app::Desk&) {
+        return std::make_unique<backend::HeadlessCanvas>(options.width, options.height);
+    });
+    script::Runner runner(std::move(script), program, canvas, &second);
     for (model::Frame frame; !runner.done(); frame.seconds += 1.0 / 60) {
         stage.frame(frame, [&] { runner.before_frame(); });
+        second.frame(frame);
         runner.after_frame();
         program.session.poll_files();
         program.session.poll_states();
@@ -135,8 +140,15 @@ int run_window(app::Program& program, const app::Options& options, std::optional
     std::string title;
     window.on_drop([&](const std::string& path) { program.open(path); });
     app::Stage stage(program, window, window.scale());
+    app::SecondWindow second(program, [&](const app::Desk& size) {
+        auto made = std::make_unique<backend::Window>(
+            size.width > 0 ? backend::WindowSize{size.width, size.height, false, true}
+                           : backend::WindowSize{.width = 1000, .height = 700});
+        made->on_drop([&](const std::string& path) { program.open(path); });
+        return made;
+    });
     std::unique_ptr<script::Runner> runner;
-    if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window);
+    if (script) runner = std::make_unique<script::Runner>(std::move(*script), program, window, &second);
     model::Frame frame;
     app::Redraw redraw;
     const auto start = Clock::now();
@@ -144,7 +156,8 @@ int run_window(app::Program& program, const app::Options& options, std::optional
         const bool working = program.working(), quietly = working && program.works_quietly();
         const app::Redraw::Doing now{working && !quietly, quietly,
                                      runner != nullptr || program.session.animating};
-        const bool input = window.wait(app::Redraw::patience(now));
+        const bool there = second.takes_input();
+        const bool input = window.wait(there ? 0 : app::Redraw::patience(now)) || there;
         const bool replaced = quietly && program.advance();
         if (!redraw.due(now, input, program.session.poll_files(), program.session.poll_states() || replaced))
             continue;
@@ -160,6 +173,13 @@ int run_window(app::Program& program, const app::Options& options, std::optional
             if (runner) runner->before_frame();
         });
         window.end_frame();
+        second.frame(frame);
+        if (const auto raise = std::exchange(program.raise, app::Program::Raise::none);
+            raise == app::Program::Raise::first) {
+            window.raise();
+        } else if (raise == app::Program::Raise::second) {
+            second.raise();
+        }
         if (runner) {
             runner->after_frame();
             if (!runner->failure().empty()) {

@@ -86,6 +86,8 @@ TEST_F(StateTest, IsRestored) {
     state.active = "/b.json";
     state.panel = "memory";
     state.panes = "timeline /40 (memory | runs)";
+    state.second = "units";
+    state.second_desk = {800, 600, false};
     state.appearance = "light";
     state.zoom = 150;
     state.rail = "narrow";
@@ -154,7 +156,9 @@ TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
         program.open(path("one.sqlite"));
         program.open(path("two.sqlite"));
         settle(program.session);
-        program.arrange("timeline | (runs /25 memory)");
+        program.arrange("timeline /25 memory");
+        program.arrange_second("runs");
+        program.second_desk = {900, 700, false};
         program.show("memory");
         program.session.open[1].visible = {1000, 9000};
         program.session.open[1].limit = model::TimeRange{2000, 3000};
@@ -176,7 +180,10 @@ TEST_F(StateTest, ReopensTheTracesThatWereOpen) {
     EXPECT_EQ(program.session.current()->visible, (model::TimeRange{1000, 9000}));
     EXPECT_EQ(program.session.current()->limit, (model::TimeRange{2000, 3000}));
     EXPECT_EQ(program.shown().name(), "memory");
-    EXPECT_EQ(program.panes.text(), "timeline | (runs /25 memory)");
+    EXPECT_EQ(program.panes.text(), "timeline /25 memory");
+    ASSERT_TRUE(program.elsewhere);
+    EXPECT_EQ(program.elsewhere->text(), "runs");
+    EXPECT_EQ(program.second_desk.width, 900);
     EXPECT_EQ(theme::appearance(), theme::Appearance::light);
     EXPECT_EQ(program.zoom, 150);
     EXPECT_EQ(program.recent.front(), path("two.sqlite"));
@@ -190,8 +197,20 @@ TEST_F(StateTest, PanesOfPanelsThatAreGoneAreNotRestored) {
     SavedState state;
     state.panes = "timeline | crystal_ball";
     state.panel = "memory";
+    state.second = "memory | memory";
     restore(state, program, false);
     EXPECT_EQ(program.panes.text(), "memory");
+    EXPECT_FALSE(program.elsewhere);
+    // A panel is in one window.
+    EXPECT_FALSE(program.arrange_second("timeline | memory"));
+    EXPECT_TRUE(program.arrange_second("timeline | runs"));
+    EXPECT_FALSE(program.arrange("memory | runs"));
+    program.show("runs");
+    EXPECT_EQ(program.panes.text(), "memory");
+    EXPECT_EQ(program.elsewhere->shown(), "runs");
+    program.put(0, "timeline");
+    EXPECT_EQ(program.panes.text(), "timeline");
+    EXPECT_EQ(program.elsewhere->text(), "memory | runs");
 }
 
 // --- files that change

@@ -68,7 +68,10 @@ Run to_neighbour(std::size_t step) {
         const std::size_t count = p.panels.size();
         std::size_t at = 0;
         while (at < count && p.panels[at].get() != &p.shown()) ++at;
-        p.show(p.panels[(at + (step == 1 ? 1 : count - 1)) % count]->name());
+        do {
+            at = (at + (step == 1 ? 1 : count - 1)) % count;
+        } while (p.elsewhere && p.elsewhere->pane_of(p.panels[at]->name()));
+        p.show(p.panels[at]->name());
     };
 }
 
@@ -79,6 +82,26 @@ Run split(Split how) {
         if (p.panes.count() == Panes::kMost) p.notice = "A window has at most four panes; close one first.";
         if (const std::string panel = p.panel_for_new_pane(); !panel.empty()) p.panes.split(how, panel);
     };
+}
+
+// The pane goes to the other window, which opens if there is none.
+void to_other_window(Program& program) {
+    Panes& panes = program.panes;
+    const bool last = panes.count() == 1;
+    if (!program.elsewhere) {
+        const std::string panel = last ? program.panel_for_new_pane() : panes.shown();
+        if (panel.empty()) return;
+        if (!last) panes.close();
+        program.elsewhere = Panes(panel);
+    } else if (program.elsewhere->count() == Panes::kMost) {
+        program.notice = "A window has at most four panes; close one first.";
+    } else if (last && !program.in_second) {
+        program.notice = "The first window keeps its last pane.";
+    } else {
+        program.elsewhere->split(Split::beside, panes.shown());
+        if (!last) panes.close();
+        program.close_second = last;
+    }
 }
 
 Run on_panes(void (*change)(Panes& panes)) {
@@ -159,6 +182,9 @@ void add_pane_actions(std::vector<Action>& all) {
         on_panes([](Panes& panes) { panes.step_focus(-1); }));
     add("swap_panes", "Swap with the next pane", ctrl(model::Key::f6),
         on_panes([](Panes& panes) { panes.swap_with_next(); }));
+    add("other_window", "Move the pane to the other window", ctrl(model::Key::n), to_other_window);
+    add("close_window", "Close the second window", ctrl_shift(model::Key::w),
+        [](Program& p) { p.close_second = p.elsewhere.has_value(); });
     add("larger_pane", "Larger pane", ctrl_shift(model::Key::equal),
         on_panes([](Panes& panes) { panes.grow(kPaneStep); }), kRepeats);
     add("smaller_pane", "Smaller pane", ctrl_shift(model::Key::minus),

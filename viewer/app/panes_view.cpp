@@ -118,7 +118,7 @@ void PanesView::draw_heading(Program& program, std::size_t pane) {
         for (const auto& panel : program.panels) {
             const std::string name(panel->name()), one(panels::panel_title(name));
             if (ImGui::MenuItem(one.c_str(), nullptr, name == program.panes.panel(pane)))
-                program.panes.put(pane, name);
+                program.put(pane, name);
             draw::items::mark(fmt::format("pane.{}.{}", pane + 1, name), one);
         }
         ImGui::EndPopup();

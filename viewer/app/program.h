@@ -41,11 +41,17 @@ struct Desk {
 struct Program {
     model::Session session;
     std::vector<std::unique_ptr<model::Panel>> panels;  // in the order of the sidebar
-    Panes panes;                                        // how the window is divided among them
-    bool help = false;                                  // the help window
-    bool choose_file = false;                           // the file window
-    bool palette = false;                               // the command palette
-    std::string wanted_menu;                            // to be opened, by a key
+    Panes panes;                                        // of the window that is drawn or has received a key
+    std::optional<Panes> elsewhere;  // of the other window, if there are two (second_window.h)
+    bool in_second = false;          // the window that is drawn is the second one
+    bool front_is_second = false;    // the second one has the keyboard: what lies over the panels is there
+    bool close_second = false;       // wanted
+    enum class Raise { none, first, second } raise = Raise::none;  // the window that is to get the keyboard
+    Desk second_desk;
+    bool help = false;         // the help window
+    bool choose_file = false;  // the file window
+    bool palette = false;      // the command palette
+    std::string wanted_menu;   // to be opened, by a key
     ChangedKeys keys;
     std::string takes_key;  // id of the action whose key the help window waits for
     bool quit = false;
@@ -63,8 +69,8 @@ struct Program {
     std::vector<std::string> recent;  // files, most recent first
     std::string notice;               // the result of the latest action: "units.csv is written."
     Desk desk;
-    int zoom = 100;       // percent, on top of the display's scale; set_zoom() changes it
-    bool restyle = true;  // sizes or colours have changed: fonts and style are rebuilt before the next frame
+    int zoom = 100;  // percent, on top of the display's scale; set_zoom() changes it
+    int styles = 1;  // grows if sizes or colours change: each window rebuilds its fonts and style
 
     // Whether work runs in the background; pictures and scripts wait for its end.
     bool working() const {
@@ -82,11 +88,11 @@ struct Program {
     }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);
-        restyle = true;
+        ++styles;
     }
     void set_appearance(theme::Appearance appearance) {
         theme::set_appearance(appearance);
-        restyle = true;
+        ++styles;
     }
 
     // Opens a file, shows it and adds it to the recent files.
@@ -124,35 +130,65 @@ struct Program {
     // False: there is no such panel.
     bool show(std::string_view name) {
         if (!has_panel(name)) return false;
-        panes.show(name);
+        if (elsewhere && elsewhere->pane_of(name)) {
+            elsewhere->show(name);
+            raise = in_second ? Raise::first : Raise::second;
+        } else {
+            panes.show(name);
+        }
         for (model::OpenTrace& entry : session.open) entry.leads_to_plan = false;  // this panel was requested
         return true;
     }
-    // Divides the window as this text says (panes.h). False if it is no such text or names no panel.
+    bool is_placed(std::string_view name) const {
+        return panes.pane_of(name) || (elsewhere && elsewhere->pane_of(name));
+    }
+    // In this pane; a pane that shows it already, of either window, gets this one's panel for it.
+    void put(std::size_t pane, std::string_view name) {
+        if (const auto there = elsewhere ? elsewhere->pane_of(name) : std::nullopt)
+            elsewhere->put(*there, panes.panel(pane));
+        panes.put(pane, name);
+    }
+    // Divides the window as this text says (panes.h). False if it is no such text, or a panel of it does not
+    // exist or is in the other window.
     bool arrange(std::string_view text) {
         const std::optional<Panes> wanted = parse_panes(text);
         if (!wanted) return false;
         for (std::size_t i = 0; i < wanted->count(); ++i) {
-            if (!has_panel(wanted->panel(i))) return false;
+            const std::string& name = wanted->panel(i);
+            if (!has_panel(name) || (elsewhere && elsewhere->pane_of(name))) return false;
         }
         panes = *wanted;
         return true;
     }
+    // The same for the second window, which opens.
+    bool arrange_second(std::string_view text) {
+        const Panes first = panes;
+        elsewhere.reset();
+        const bool done = arrange(text);
+        const Panes second = std::exchange(panes, first);
+        for (std::size_t i = 0; done && i < second.count(); ++i) {
+            if (panes.pane_of(second.panel(i))) return false;
+        }
+        if (done) elsewhere = second;
+        return done;
+    }
     // A panel for a new pane: one that goes well with most others; empty: every panel is in a pane.
     std::string panel_for_new_pane() const {
         for (const std::string_view name : {"timeline", "memory", "summary"}) {
-            if (has_panel(name) && !panes.pane_of(name)) return std::string(name);
+            if (has_panel(name) && !is_placed(name)) return std::string(name);
         }
         for (const auto& one : panels) {
-            if (!panes.pane_of(one->name())) return std::string(one->name());
+            if (!is_placed(one->name())) return std::string(one->name());
         }
         return "";
     }
-    // Whether any panel in sight has this property.
+    // Whether any panel in sight, in either window, has this property.
     template <class Property>
     bool any_in_sight(Property has) const {
-        for (std::size_t i = 0; i < panes.count(); ++i) {
-            if ((i == panes.focus() || !panes.alone()) && has(panel(panes.panel(i)))) return true;
+        for (const Panes* window : {&panes, elsewhere ? &*elsewhere : nullptr}) {
+            for (std::size_t i = 0; window != nullptr && i < window->count(); ++i) {
+                if ((i == window->focus() || !window->alone()) && has(panel(window->panel(i)))) return true;
+            }
         }
         return false;
     }

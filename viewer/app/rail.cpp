@@ -78,7 +78,8 @@ void draw_entry(Program& program, std::size_t index, bool wide) {
     const std::string name(panel.name()), title(panels::panel_title(name));
     if (draw::place_button(name.c_str(), {width, height})) program.show(name);
     const bool here = program.shown().name() == name, over = ImGui::IsItemHovered();
-    const bool in_sight = !program.panes.alone() && program.panes.pane_of(name).has_value();
+    const bool in_sight = (!program.panes.alone() && program.panes.pane_of(name)) ||
+                          (program.elsewhere && program.elsewhere->pane_of(name));
     draw::items::mark("rail." + name, here ? "shown" : in_sight ? "in sight" : title);
     if (here) bring_into_sight(index, at.y, at.y + height);
     ImDrawList& list = *ImGui::GetWindowDrawList();

@@ -115,6 +115,8 @@ std::string to_json(const SavedState& state) {
     json["active"] = state.active;
     json["panel"] = state.panel;
     json["panes"] = state.panes;
+    json["second"] = {
+        {"panes", state.second}, {"width", state.second_desk.width}, {"height", state.second_desk.height}};
     json["appearance"] = state.appearance;
     json["zoom"] = state.zoom;
     json["window"] = {
@@ -144,6 +146,10 @@ SavedState parse_state(std::string_view text) {
         take(json, "active", state.active);
         take(json, "panel", state.panel);
         take(json, "panes", state.panes);
+        if (const auto it = json.find("second"); it != json.end()) {
+            take(*it, "panes", state.second);
+            state.second_desk = desk_of(*it);
+        }
         take(json, "appearance", state.appearance);
         take(json, "zoom", state.zoom);
         if (const auto it = json.find("window"); it != json.end()) state.desk = desk_of(*it);
@@ -235,6 +241,8 @@ SavedState state_of(const Program& program) {
     if (const model::OpenTrace* entry = program.session.current()) state.active = full(entry->path);
     state.panel = program.shown().name();
     state.panes = program.panes.text();
+    if (program.elsewhere) state.second = program.elsewhere->text();
+    state.second_desk = program.second_desk;
     state.appearance = theme::appearance() == theme::Appearance::dark ? "dark" : "light";
     state.zoom = program.zoom;
     state.desk = program.desk;
@@ -261,6 +269,8 @@ void restore(const SavedState& state, Program& program, bool files) {
     program.recent = state.recent;
     program.keys = changed_keys(state.keys);
     program.arrange(state.panes);
+    program.arrange_second(state.second);
+    program.second_desk = state.second_desk;
     program.show(state.panel);
     tables::table_memory() = state.tables;
     for (const auto& panel : program.panels) {

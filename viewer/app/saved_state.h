@@ -26,6 +26,8 @@ struct SavedState {
     std::string active;  // path of the active trace
     std::string panel;   // the one with the keyboard
     std::string panes;   // Panes::text()
+    std::string second;  // that of the second window; empty: there is none
+    Desk second_desk;
     std::string appearance = "dark";
     int zoom = 100;
     Desk desk;

@@ -58,7 +58,8 @@ model::Chord menu_chord(std::string_view menu) {
 
 }  // namespace
 
-void Shell::draw(const model::Frame& frame) {
+// What happens once for both windows.
+void Shell::begin() {
     model::Session& session = program_.session;
     draw::items::begin_frame();
     session.poll([&](const model::TracePtr& next) {
@@ -71,6 +72,10 @@ void Shell::draw(const model::Frame& frame) {
         program_.show(session.wanted_panel);
         session.wanted_panel.clear();
     }
+}
+
+void Shell::draw(const model::Frame& frame) {
+    if (!second_) begin();
     if (!frame.headless) run_shortcuts();
     let_keys_move_in_menus();
 
@@ -86,15 +91,24 @@ void Shell::draw(const model::Frame& frame) {
     ImGui::Begin("shardscope", nullptr, kFlags);
     ImGui::PopStyleVar(2);
     draw_menus();
-    draw_notices();
-    const float status = ImGui::GetTextLineHeightWithSpacing();
-    const float height = std::max(1.0F, ImGui::GetContentRegionAvail().y - status);
-    draw_rail(program_, height);
-    ImGui::SameLine();
-    draw_content(frame, height);
-    draw_status();
+    if (second_) {
+        draw_content(frame, ImGui::GetContentRegionAvail().y);
+    } else {
+        draw_notices();
+        const float status = ImGui::GetTextLineHeightWithSpacing();
+        const float height = std::max(1.0F, ImGui::GetContentRegionAvail().y - status);
+        draw_rail(program_, height);
+        ImGui::SameLine();
+        draw_content(frame, height);
+        draw_status();
+    }
     ImGui::End();
+    if (program_.front_is_second == second_) draw_over();
+}
 
+// The windows over the panels, in the window that has the keyboard.
+void Shell::draw_over() {
+    model::Session& session = program_.session;
     draw_help_window(program_);
     palette_.draw(program_);
     if (const auto table = tables::take_export_request()) program_.save = {SaveRequest::table, *table};
@@ -259,7 +273,8 @@ void Shell::draw_content(const model::Frame& frame, float height) {
 std::optional<model::TimeAxis> Shell::axis_for(const model::Panel& panel) const {
     std::optional<model::TimeAxis> found;
     program_.any_in_sight([&](const model::Panel& other) {
-        const auto axis = &other == &panel ? std::nullopt : other.time_axis();
+        const bool here = &other != &panel && program_.panes.pane_of(other.name());
+        const auto axis = here ? other.time_axis() : std::nullopt;
         if (!axis || axis->window_left != ImGui::GetWindowPos().x ||
             axis->window_width != ImGui::GetWindowSize().x)
             return false;

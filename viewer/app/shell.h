@@ -15,7 +15,10 @@ namespace shardscope::viewer::app {
 
 class Shell {
   public:
-    explicit Shell(Program& program) : program_(program) { model::prepare_keys(); }
+    // `second`: of the second window, which has menus and panes only.
+    explicit Shell(Program& program, bool second = false) : program_(program), second_(second) {
+        model::prepare_keys();
+    }
     // Call between ImGui::NewFrame() and ImGui::Render().
     void draw(const model::Frame& frame);
 
@@ -26,6 +29,8 @@ class Shell {
     void let_keys_move_in_menus();
     void draw_menus();
     void draw_recent();
+    void begin();
+    void draw_over();
     void draw_content(const model::Frame& frame, float height);
     void draw_panel(model::Panel& panel, const model::Frame& frame);
     std::optional<model::TimeAxis> axis_for(const model::Panel& panel) const;
@@ -36,6 +41,7 @@ class Shell {
     void draw_notices();
 
     Program& program_;
+    bool second_;
     PanesView panes_;
     FileWindow files_;
     CommandPalette palette_;

@@ -13,12 +13,15 @@
 
 namespace shardscope::viewer::app {
 
-Stage::Stage(Program& program, backend::Surface& surface, float display_scale)
-    : program_(program), surface_(surface), shell_(program), display_scale_(display_scale) {}
+Stage::Stage(Program& program, backend::Surface& surface, float display_scale, bool second)
+    : program_(program),
+      surface_(surface),
+      shell_(program, second),
+      display_scale_(display_scale),
+      second_(second) {}
 
 void Stage::restyle() {
-    if (!program_.restyle) return;
-    program_.restyle = false;
+    if (std::exchange(styles_, program_.styles) == program_.styles) return;
     const float scale = display_scale_ * static_cast<float>(program_.zoom) / 100;
     apply_style(scale);
     if (scale == scale_) return;
@@ -31,7 +34,7 @@ void Stage::restyle() {
 
 void Stage::frame(model::Frame description, const std::function<void()>& input) {
     restyle();
-    program_.session.animating = false;
+    if (!second_) program_.session.animating = false;
     surface_.begin_frame();
     if (input) input();
     model::let_enter_choose();
@@ -45,7 +48,9 @@ void Stage::frame(model::Frame description, const std::function<void()>& input) 
 // Waits a few frames after the request, so that the picture shows neither the menu nor the save window.
 void Stage::take_picture() {
     constexpr int kFrames = 3;
-    if (program_.picture.empty() || ++frames_before_picture_ <= kFrames) return;
+    if (program_.picture.empty() || program_.front_is_second != second_ ||
+        ++frames_before_picture_ <= kFrames)
+        return;
     frames_before_picture_ = 0;
     const std::string path = std::exchange(program_.picture, {});
     try {

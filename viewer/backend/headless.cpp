@@ -27,6 +27,12 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+int g_canvases = 0;  // EGL's display is one for the process
+
+}  // namespace
+
 struct HeadlessCanvas::Impl {
     int width = 0, height = 0;
     EGLDisplay display = EGL_NO_DISPLAY;
@@ -37,6 +43,7 @@ struct HeadlessCanvas::Impl {
 
     Impl(int w, int h) : width(w), height(h) {}
     ~Impl() {
+        if (context != EGL_NO_CONTEXT) eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context);
         if (imgui) ImGui_ImplOpenGL3_Shutdown();
         drop_framebuffer();
         if (context != EGL_NO_CONTEXT) {
@@ -46,7 +53,7 @@ struct HeadlessCanvas::Impl {
 #ifndef SHARDSCOPE_SANITIZED_ADDRESS
         // eglTerminate() unloads Mesa's driver, which leaks a few hundred bytes; while the driver is loaded,
         // LeakSanitizer still finds them reachable.
-        if (display != EGL_NO_DISPLAY) eglTerminate(display);
+        if (display != EGL_NO_DISPLAY && --g_canvases == 0) eglTerminate(display);
 #endif
     }
 
@@ -59,6 +66,7 @@ struct HeadlessCanvas::Impl {
             display = EGL_NO_DISPLAY;
             fail("EGL has no surfaceless platform");
         }
+        ++g_canvases;
         if (eglBindAPI(EGL_OPENGL_API) == EGL_FALSE) fail("EGL has no OpenGL");
         const EGLint want[] = {EGL_SURFACE_TYPE, EGL_PBUFFER_BIT, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT,
                                EGL_NONE};
@@ -76,9 +84,12 @@ struct HeadlessCanvas::Impl {
                                   EGL_NONE};
         context = eglCreateContext(display, config, EGL_NO_CONTEXT, version);
         if (context == EGL_NO_CONTEXT) fail("there is no OpenGL 3.3");
-        if (eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) == EGL_FALSE) {
+        make_current();
+    }
+
+    void make_current() const {
+        if (eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) == EGL_FALSE)
             fail("the OpenGL context cannot be used without a surface");
-        }
     }
 
     void drop_framebuffer() {
@@ -116,10 +127,12 @@ void HeadlessCanvas::begin_frame() {
     io.DeltaTime = 1.0F / 60;  // a picture must not depend on the drawing speed
     io.MousePos = {-1e6F, -1e6F};
     impl_->painted = false;
+    impl_->make_current();
     ImGui_ImplOpenGL3_NewFrame();
 }
 
 void HeadlessCanvas::end_frame() {
+    impl_->make_current();
     glBindFramebuffer(GL_FRAMEBUFFER, impl_->framebuffer);
     glViewport(0, 0, impl_->width, impl_->height);
     glClearColor(0, 0, 0, 1);
@@ -130,6 +143,7 @@ void HeadlessCanvas::end_frame() {
 
 std::vector<std::uint8_t> HeadlessCanvas::pixels() {
     if (!impl_->painted) end_frame();
+    impl_->make_current();
     const std::size_t row = static_cast<std::size_t>(impl_->width) * 4;
     const auto height = static_cast<std::size_t>(impl_->height);
     std::vector<std::uint8_t> below(row * height), above(row * height);
@@ -151,6 +165,7 @@ int HeadlessCanvas::height() const {
 }
 
 void HeadlessCanvas::resize(int width, int height) {
+    impl_->make_current();
     impl_->drop_framebuffer();
     impl_->width = width;
     impl_->height = height;
@@ -159,6 +174,7 @@ void HeadlessCanvas::resize(int width, int height) {
 }
 
 void HeadlessCanvas::reload_fonts() {
+    impl_->make_current();
     ImGui_ImplOpenGL3_DestroyFontsTexture();
     ImGui_ImplOpenGL3_CreateFontsTexture();
 }

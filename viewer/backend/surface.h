@@ -3,9 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace shardscope::viewer::backend {
+
+// The size of a window on the desktop.
+struct WindowSize {
+    int width = 1600, height = 900;  // in the desktop's units
+    bool maximized = false;
+    bool exact = false;  // not multiplied by the display's scale, as it was read from a window
+};
 
 class Surface {
   public:
@@ -18,6 +26,15 @@ class Surface {
     virtual int height() const = 0;
     virtual void resize(int width, int height) = 0;  // the desktop may refuse the size
     virtual void reload_fonts() = 0;                 // call after ImGui's font atlas has been rebuilt
+    virtual float scale() const { return 1; }        // the display's: 2 if everything is drawn twice as large
+
+    // --- what only a window on the desktop has
+    virtual void set_title(const std::string& /*title*/) {}
+    virtual WindowSize size() const { return {0, 0}; }  // a width of 0: it is no window
+    virtual bool focused() const { return false; }      // it has the keyboard
+    virtual void raise() {}                             // asks for the keyboard
+    virtual bool wants_close() const { return false; }
+    virtual bool takes_input() { return false; }  // it has received input that needs a frame; once per frame
 
   protected:
     Surface() = default;

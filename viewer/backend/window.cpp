@@ -1,4 +1,5 @@
-// See window.h. GLFW's state is global to the process, so only one Window may exist at a time.
+// See window.h. Each window has its own context of Dear ImGui, into which its events go: GLFW reports the
+// events of all windows whichever context is current.
 #include "viewer/backend/window.h"
 
 #include <array>
@@ -60,8 +61,15 @@ void set_icon(GLFWwindow* window) {
 
 }  // namespace
 
+namespace {
+
+int g_windows = 0;  // GLFW's state is global to the process
+
+}  // namespace
+
 struct Window::Impl {
     GLFWwindow* handle = nullptr;
+    ImGuiContext* context = ImGui::GetCurrentContext();
     bool glfw = false, platform = false, renderer = false;
     std::function<void(const std::string&)> drop;
     // Keys pressed since the last frame. Dear ImGui before 1.87 sees only keys that are down when a frame
@@ -100,23 +108,41 @@ struct Window::Impl {
     }
     int frames_owed = kFramesAfterInput;
 
-    // Every window event makes frames due. Installed before Dear ImGui's callbacks, which chain to these.
+    // Every window event makes frames due, and goes to the window's own context.
     void listen() const {
         static constexpr auto owe = [](GLFWwindow* window) -> Impl& {
             auto& impl = *static_cast<Impl*>(glfwGetWindowUserPointer(window));
             impl.frames_owed = kFramesAfterInput;
             return impl;
         };
-        glfwSetKeyCallback(handle, [](GLFWwindow* w, int key, int, int action, int mods) {
-            Impl& impl = owe(w);
-            if (action == GLFW_PRESS && key >= 0) impl.presses.push_back({key, mods});
+        static constexpr auto pass = [](GLFWwindow* window, auto callback, auto... event) {
+            ImGuiContext* before = ImGui::GetCurrentContext();
+            ImGui::SetCurrentContext(owe(window).context);
+            callback(window, event...);
+            ImGui::SetCurrentContext(before);
+        };
+        glfwSetKeyCallback(handle, [](GLFWwindow* w, int key, int code, int action, int mods) {
+            if (action == GLFW_PRESS && key >= 0) owe(w).presses.push_back({key, mods});
+            pass(w, ImGui_ImplGlfw_KeyCallback, key, code, action, mods);
         });
-        glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned) { owe(w); });
-        glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int, int, int) { owe(w); });
-        glfwSetScrollCallback(handle, [](GLFWwindow* w, double, double) { owe(w); });
+        glfwSetCharCallback(handle,
+                            [](GLFWwindow* w, unsigned c) { pass(w, ImGui_ImplGlfw_CharCallback, c); });
+        glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int button, int action, int mods) {
+            pass(w, ImGui_ImplGlfw_MouseButtonCallback, button, action, mods);
+        });
+        glfwSetScrollCallback(
+            handle, [](GLFWwindow* w, double x, double y) { pass(w, ImGui_ImplGlfw_ScrollCallback, x, y); });
+#if IMGUI_VERSION_NUM < 18700
         glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) { owe(w); });
-        glfwSetCursorEnterCallback(handle, [](GLFWwindow* w, int) { owe(w); });
-        glfwSetWindowFocusCallback(handle, [](GLFWwindow* w, int) { owe(w); });
+#else
+        glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double x, double y) {
+            pass(w, ImGui_ImplGlfw_CursorPosCallback, x, y);
+        });
+#endif
+        glfwSetCursorEnterCallback(
+            handle, [](GLFWwindow* w, int entered) { pass(w, ImGui_ImplGlfw_CursorEnterCallback, entered); });
+        glfwSetWindowFocusCallback(
+            handle, [](GLFWwindow* w, int focused) { pass(w, ImGui_ImplGlfw_WindowFocusCallback, focused); });
         glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) { owe(w); });
         glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { owe(w); });
     }
@@ -127,6 +153,7 @@ struct Window::Impl {
         return {width, height};
     }
     void paint() const {
+        make_current();
         const auto [width, height] = pixels();
         glViewport(0, 0, width, height);
         glClearColor(0, 0, 0, 1);
@@ -134,17 +161,23 @@ struct Window::Impl {
         ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     }
 
+    void make_current() const {
+        glfwMakeContextCurrent(handle);
+    }
+
     ~Impl() {
+        if (handle != nullptr) make_current();
         if (renderer) ImGui_ImplOpenGL3_Shutdown();
         if (platform) ImGui_ImplGlfw_Shutdown();
         if (handle != nullptr) glfwDestroyWindow(handle);
-        if (glfw) glfwTerminate();
+        if (glfw && --g_windows == 0) glfwTerminate();
     }
 };
 
 Window::Window(const WindowSize& size) : impl_(std::make_unique<Impl>()) {
     impl_->glfw = glfwInit() == GLFW_TRUE;
     if (!impl_->glfw) fail();
+    ++g_windows;
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, kOpenGlMajor);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, kOpenGlMinor);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
@@ -158,8 +191,8 @@ Window::Window(const WindowSize& size) : impl_(std::make_unique<Impl>()) {
     impl_->handle = glfwCreateWindow(size.width, size.height, "Shardscope", nullptr, nullptr);
     if (impl_->handle == nullptr) fail_without_opengl();
     set_icon(impl_->handle);
-    glfwMakeContextCurrent(impl_->handle);
-    glfwSwapInterval(1);
+    impl_->make_current();
+    glfwSwapInterval(g_windows == 1 ? 1 : 0);  // one window keeps the pace
     glfwSetWindowUserPointer(impl_->handle, impl_.get());
     glfwSetDropCallback(impl_->handle, [](GLFWwindow* window, int count, const char** paths) {
         auto* impl = static_cast<Impl*>(glfwGetWindowUserPointer(window));
@@ -167,7 +200,7 @@ Window::Window(const WindowSize& size) : impl_(std::make_unique<Impl>()) {
         for (int i = 0; impl->drop && i < count; ++i) impl->drop(paths[i]);
     });
     impl_->listen();
-    impl_->platform = ImGui_ImplGlfw_InitForOpenGL(impl_->handle, true);
+    impl_->platform = ImGui_ImplGlfw_InitForOpenGL(impl_->handle, false);
     impl_->renderer = ImGui_ImplOpenGL3_Init("#version 330 core");
     if (!impl_->platform || !impl_->renderer) fail();
 }
@@ -192,6 +225,14 @@ float Window::scale() const {
     return x > 0 ? x : 1;
 }
 
+bool Window::focused() const {
+    return glfwGetWindowAttrib(impl_->handle, GLFW_FOCUSED) == GLFW_TRUE;
+}
+
+void Window::raise() {
+    glfwFocusWindow(impl_->handle);
+}
+
 void Window::on_drop(std::function<void(const std::string&)> drop) {
     impl_->drop = std::move(drop);
 }
@@ -214,7 +255,14 @@ bool Window::wait(double seconds) {
     return impl_->frames_owed > 0;
 }
 
+bool Window::takes_input() {
+    if (impl_->frames_owed == 0) return false;
+    --impl_->frames_owed;
+    return true;
+}
+
 void Window::begin_frame() {
+    impl_->make_current();
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     impl_->show_presses();
@@ -251,6 +299,7 @@ void Window::resize(int width, int height) {
 }
 
 void Window::reload_fonts() {
+    impl_->make_current();
     ImGui_ImplOpenGL3_DestroyFontsTexture();
     ImGui_ImplOpenGL3_CreateFontsTexture();
     impl_->frames_owed = kFramesAfterInput;

@@ -10,30 +10,25 @@
 
 namespace shardscope::viewer::backend {
 
-// The size of a window on the desktop.
-struct WindowSize {
-    int width = 1600, height = 900;  // in the desktop's units
-    bool maximized = false;
-    bool exact = false;  // not multiplied by the display's scale, as it was read from a window
-};
-
 class Window final : public Surface {
   public:
     // Throws std::runtime_error with one sentence if there is no display, or none with OpenGL 3.3.
     explicit Window(const WindowSize& size);
     ~Window() override;
 
-    void set_title(const std::string& title);
-    WindowSize size() const;
-
-    float scale() const;  // the display's scale: 2 if everything is drawn twice as large
+    void set_title(const std::string& title) override;
+    WindowSize size() const override;
+    float scale() const override;
+    bool focused() const override;
+    void raise() override;
     void on_drop(std::function<void(const std::string& path)> drop);
-    bool wants_close() const;
+    bool wants_close() const override;
     void close();
 
     // Waits for input (at most `seconds`), unless earlier input still needs frames. Returns false if there is
     // neither, so that nothing needs to be drawn.
     bool wait(double seconds);
+    bool takes_input() override;
     void begin_frame() override;
     void end_frame() override;  // also shows the frame
     std::vector<std::uint8_t> pixels() override;

@@ -145,6 +145,28 @@ void measure_zooms(Viewer& viewer, const viewer::model::TimeRange& all) {
     }
 }
 
+// The bar of 4 ms is for each pane.
+void measure_panes(Viewer& viewer, const viewer::model::TimeRange& all) {
+    viewer.mouse = {1200, 700};  // over the timeline
+    for (const char* panes : {"memory /45 timeline", "(memory | units) / (summary | timeline)"}) {
+        viewer.program.arrange(panes);
+        viewer.settle();
+        fmt::print("The same in panes: {}\n", panes);
+        measure_zooms(viewer, all);
+        fmt::print("\n");
+    }
+    viewer.program.arrange("timeline");
+    viewer::model::Session& session = viewer.program.session;
+    session.open_file(session.current()->path);
+    viewer.settle();
+    session.set_active(0);
+    viewer.program.shown().act("other_run", session);
+    viewer.settle();
+    fmt::print("Two runs, one below the other, each step aligned\n");
+    measure_zooms(viewer, all);
+    fmt::print("\n");
+}
+
 void measure_frames(const std::string& path) {
     Viewer viewer(path);
     viewer.wait_for_timeline();
@@ -168,6 +190,7 @@ void measure_frames(const std::string& path) {
         "The same with all events found that have an o in their name, and all rows marked as an area\n");
     measure_zooms(viewer, all);
     fmt::print("\n");
+    measure_panes(viewer, all);
 }
 
 // A table with as many rows as the trace has ranges: name and time.

@@ -12,6 +12,7 @@ using Named = std::map<std::string, Item, std::less<>>;
 
 struct State {
     bool on = false;
+    std::string prefix;
     Named drawing, drawn;
 };
 
@@ -31,6 +32,10 @@ bool kept() {
     return state().on;
 }
 
+void set_prefix(std::string prefix) {
+    state().prefix = std::move(prefix);
+}
+
 void begin_frame() {
     if (!kept()) return;
     state().drawn = std::exchange(state().drawing, {});
@@ -42,7 +47,7 @@ void mark(std::string_view name, std::string_view text) {
 
 void place(std::string_view name, ImVec2 min, ImVec2 max, std::string_view text) {
     if (!kept()) return;
-    state().drawing.insert_or_assign(std::string(name),
+    state().drawing.insert_or_assign(state().prefix + std::string(name),
                                      Item{min, max, std::string(text), ImGui::IsRectVisible(min, max)});
 }
 

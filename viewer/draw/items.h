@@ -23,7 +23,8 @@ struct Item {
 
 void keep(bool on);  // turns keeping on or off; both forget the names kept so far
 bool kept();
-void begin_frame();  // from now on find() and names() answer for the frame just drawn
+void set_prefix(std::string prefix);  // of the names from now on: those of a second window
+void begin_frame();                   // from now on find() and names() answer for the frame just drawn
 
 // Names the last item that Dear ImGui drew.
 void mark(std::string_view name, std::string_view text = {});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/core.h>
@@ -72,10 +73,11 @@ std::string unknown_names(const Script& script, const app::Program& program) {
     return "";
 }
 
-Runner::Runner(Script script, app::Program& program, backend::Surface& surface)
+Runner::Runner(Script script, app::Program& program, backend::Surface& surface, app::SecondWindow* second)
     : script_(std::move(script)),
       program_(program),
       surface_(surface),
+      second_(second),
       began_(std::chrono::steady_clock::now()) {
     draw::items::keep(true);
 }
@@ -413,6 +415,13 @@ Runner::Step Runner::run(const List& list) {
 
 Runner::Step Runner::run(const Shot& shot) {
     if (settling()) return Step::again;
+    if (shot.item == "window.2") {
+        written([&] {
+            if (second_ == nullptr) throw std::runtime_error("There is no second window.");
+            second_->write_picture(shot.file);
+        });
+        return Step::done;
+    }
     std::optional<draw::items::Item> item;
     if (!shot.item.empty()) {
         item = wanted(shot.item);

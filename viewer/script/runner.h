@@ -11,6 +11,7 @@
 #include <string>
 
 #include "viewer/app/program.h"
+#include "viewer/app/second_window.h"
 #include "viewer/backend/surface.h"
 #include "viewer/draw/items.h"
 #include "viewer/script/input.h"
@@ -23,7 +24,9 @@ std::string unknown_names(const Script& script, const app::Program& program);
 
 class Runner {
   public:
-    Runner(Script script, app::Program& program, backend::Surface& surface);
+    // `second`: the second window, for its pictures; nullptr: it is never drawn.
+    Runner(Script script, app::Program& program, backend::Surface& surface,
+           app::SecondWindow* second = nullptr);
     ~Runner();  // the names of items are no longer kept
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
@@ -80,6 +83,7 @@ class Runner {
     Script script_;
     app::Program& program_;
     backend::Surface& surface_;
+    app::SecondWindow* second_;
     std::size_t next_ = 0;
     int frames_ = 0;        // frames drawn since this command began
     bool started_ = false;  // for commands that start work and wait for it

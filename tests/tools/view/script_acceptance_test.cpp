@@ -310,6 +310,12 @@ TEST_F(ViewFiles, PanesAreSplitMovedAndClosedByKeysMenusAndMouse) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+TEST_F(ViewFiles, ASecondWindowHasPanesOfItsOwn) {
+    const Outcome outcome = run("second_window.script", {});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GT(read_png(folder_ / "second.png").colors(), 20U);
+}
+
 TEST_F(ViewScripts, ARunningJobSaysSo) {
     const std::string path = folder_ / "live.sqlite";
     traces::store::DatabaseWriter writer({.path = path});
