@@ -250,6 +250,8 @@ void OtherRun::paint_part(ImDrawList& draw, model::Session& session, Part& part)
                                   .memory = part.memory.all(),
                                   .counters = part.counters,
                                   .paints = page.paints.get(),
+                                  .waits = page.waits.get(),
+                                  .gaps = page.gaps,
                                   .session = session,
                                   .view = part.view,
                                   .area = part.area,
