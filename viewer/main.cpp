@@ -18,10 +18,12 @@
 #include "traces/report/text_table.h"
 #include "viewer/app/export.h"
 #include "viewer/app/options.h"
+#include "viewer/app/place_acts.h"
 #include "viewer/app/program.h"
 #include "viewer/app/redraw.h"
 #include "viewer/app/saved_state.h"
 #include "viewer/app/second_window.h"
+#include "viewer/app/session_file.h"
 #include "viewer/app/stage.h"
 #include "viewer/backend/headless.h"
 #include "viewer/backend/window.h"
@@ -52,6 +54,11 @@ void print_errors(const model::Session& session) {
         if (!entry.error.empty())
             fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(entry.error));
     }
+}
+
+void print_problems(const app::Program& program) {
+    for (const std::string& problem : program.problems)
+        fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(problem));
 }
 
 bool any_failed(const model::Session& session) {
@@ -85,7 +92,9 @@ int take_picture(app::Program& program, const app::Options& options) {
         return 1;
     }
     app::write_picture(options.screenshot, canvas);
-    return 0;
+    if (options.link.empty() || program.problems.empty()) return 0;
+    print_problems(program);
+    return 1;
 }
 
 // A script drives the viewer in memory. Time in the frames is counted, not measured, so that runs are
@@ -129,7 +138,7 @@ bool all_refused(model::Session& session) {
 int run_window(app::Program& program, const app::Options& options, std::optional<script::Script> script) {
     const bool refused = all_refused(program.session);
     print_errors(program.session);
-    if (refused && !options.files.empty())
+    if (refused && options.names_files())
         return 1;  // a file that was open last time may be gone: not a reason to stop
     const ImGuiOwner imgui;
     app::Desk& desk = program.desk;
@@ -194,6 +203,23 @@ int run_window(app::Program& program, const app::Options& options, std::optional
     return 0;
 }
 
+// False: none of the files is open, since a session could not be read.
+bool open_files(app::Program& program, const app::Options& options) {
+    if (!options.session.empty()) app::open_session(program, options.session);
+    // The first trace stays the active one.
+    for (const std::string& file : options.files) {
+        if (file.ends_with(app::kSessionEnding)) {
+            app::open_session(program, file);
+        } else {
+            program.session.open_file(file);
+            program.remember(file);
+        }
+    }
+    if (!options.link.empty()) app::follow_link(program, options.link);
+    print_problems(program);
+    return !options.names_files() || program.problems.empty() || !program.session.open.empty();
+}
+
 int run(int argc, char** argv) {
     app::Program program;
     program.panels = panels::make_panels();
@@ -216,21 +242,18 @@ int run(int argc, char** argv) {
     const bool with_state = with_window && !script && options.state;  // for repeatable runs
     if (with_state) {
         if (const auto state = app::read_state(app::state_path(), program.notice))
-            restore(*state, program, options.files.empty());
+            restore(*state, program, !options.names_files());
         if (!program.notice.empty())
             fmt::print(stderr, "shardscope-view: {}\n", traces::report::printable(program.notice));
     }
     // A window that was divided stays as it was, unless a panel is requested.
     if (program.panes.count() == 1 &&
-        (!with_state || !options.files.empty() || options.panel_given || program.session.open.empty()))
+        (!with_state || options.names_files() || options.panel_given || program.session.open.empty()))
         program.show(options.panel);
     if (options.scale) program.set_zoom(*options.scale);
     if (options.appearance) program.set_appearance(*options.appearance);
     program.session.first_range = options.range;
-    for (const std::string& file : options.files) {
-        program.session.open_file(file);
-        program.remember(file);
-    }
+    if (!open_files(program, options)) return 1;
     if (!options.panes.empty()) program.arrange(options.panes);
     if (options.panel_given) program.show(options.panel);  // regardless of what the files hold
     if (script && !options.window) return run_script(program, options, std::move(*script));

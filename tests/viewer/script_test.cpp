@@ -86,6 +86,8 @@ TEST(Script, ReadsEachCommand) {
     EXPECT_EQ(only<ExportReport>("export report r.html").file, "r.html");
     EXPECT_EQ(only<ExportReport>("export timeline t.html").what, ExportReport::What::timeline);
     EXPECT_EQ(only<ExportReport>("export visible t.html").what, ExportReport::What::visible_timeline);
+    EXPECT_EQ(only<FollowLink>("follow shardscope:1?id=a").text, "shardscope:1?id=a");
+    EXPECT_EQ(only<ExportSession>("export session a.shardscope-session").file, "a.shardscope-session");
     only<Quit>("quit");
 }
 

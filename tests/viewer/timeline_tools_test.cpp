@@ -20,12 +20,12 @@
 #include "tests/viewer/mlp_sample.h"
 #include "traces/analysis/waits/wait_names.h"
 #include "traces/store/columns/column_sink.h"
+#include "viewer/model/marks.h"
 #include "viewer/timeline/color_modes.h"
 #include "viewer/timeline/event_fields.h"
 #include "viewer/timeline/find_text.h"
 #include "viewer/timeline/gap_names.h"
 #include "viewer/timeline/links.h"
-#include "viewer/timeline/marks.h"
 #include "viewer/timeline/measure.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/tracks.h"
@@ -111,7 +111,7 @@ TEST(Measure, SaysItsEndsToTheNanosecondWhicheverWayItWasDragged) {
 // --- marks --------------------------------------------------------------------------------------------
 
 TEST(Marks, StaySortedAndGetNamesOfTheirOwn) {
-    MarkBook book;
+    model::MarkBook book;
     book.add({500, 500, ""});
     book.add({100, 300, ""});
     EXPECT_EQ(book.add({100, 100, ""}), 0u);
@@ -126,23 +126,30 @@ TEST(Marks, StaySortedAndGetNamesOfTheirOwn) {
 }
 
 TEST(Marks, ComeBackFromTheirText) {
-    MarkBook book;
+    model::MarkBook book;
     book.add({-5, -5, "before \"the\" start\n"});
     book.add({9'007'199'254'740'993, 9'007'199'254'740'995, "beyond 2^53"});
-    EXPECT_EQ(parse_marks(marks_json(book, "/data/run.sqlite")), book);
+    model::KeptBeside kept{book, {}};
+    EXPECT_EQ(model::parse_marks(marks_json(kept, "/data/run.sqlite")), kept);
+    EXPECT_THAT(marks_json(kept, ""), testing::HasSubstr("\"shardscope_marks\": 1"));
+    kept.set_view({2, "slow step", {.panel = "memory", .place = {.rank = 3}}});
+    kept.set_view({1, "the start", {}});
+    EXPECT_EQ(model::parse_marks(marks_json(kept, "/data/run.sqlite")), kept);
+    EXPECT_EQ(kept.views.front().name, "the start");
+    EXPECT_THAT(marks_json(kept, ""), testing::HasSubstr("\"shardscope_marks\": 2"));
 }
 
 TEST(Marks, WithInvalidUtf8AreStillWritten) {
-    MarkBook book;
+    model::MarkBook book;
     book.add({1, 1, "a\xff\xfe"});
-    EXPECT_EQ(parse_marks(marks_json(book, "x")).all().size(), 1u);
+    EXPECT_EQ(model::parse_marks(model::marks_json({book, {}}, "x")).marks.all().size(), 1u);
 }
 
 TEST(Marks, BeyondWhatAViewCanShowAreRefusedWithASentence) {
     for (const char* mark : {R"({"from_ns": -9223372036854775807})", R"({"from_ns": 9223372036854775807})",
                              R"({"from_ns": 0, "to_ns": 9223372036854775807})"}) {
         try {
-            parse_marks(std::string(R"({"shardscope_marks": 1, "marks": [)") + mark + "]}");
+            model::parse_marks(std::string(R"({"shardscope_marks": 1, "marks": [)") + mark + "]}");
             ADD_FAILURE() << mark;
         } catch (const std::runtime_error& error) {
             EXPECT_THAT(error.what(), testing::HasSubstr("mark 1 is at "));
@@ -152,8 +159,10 @@ TEST(Marks, BeyondWhatAViewCanShowAreRefusedWithASentence) {
 
 TEST(Marks, AreRefusedWithASentenceWhereTheTextIsNone) {
     for (const char* text : {"", "{", "[]", "{}", "{\"shardscope_marks\": 99, \"marks\": []}",
-                             "{\"shardscope_marks\": 1, \"marks\": [{\"text\": 5}]}"}) {
-        EXPECT_THROW(parse_marks(text), std::runtime_error) << text;
+                             "{\"shardscope_marks\": 1, \"marks\": [{\"text\": 5}]}",
+                             "{\"shardscope_marks\": 2, \"marks\": [], \"views\": 5}",
+                             "{\"shardscope_marks\": 2, \"marks\": [], \"views\": [{\"key\": 10}]}"}) {
+        EXPECT_THROW(model::parse_marks(text), std::runtime_error) << text;
     }
 }
 
@@ -186,31 +195,32 @@ class MarkFileTest : public testing::Test {
 };
 
 TEST_F(MarkFileTest, IsNextToTheTraceWhichIsNotTouched) {
-    MarkFile file(trace_);
+    model::MarkFile file(trace_);
     file.marks.add({10, 20, "slow step"});
     file.save();
     EXPECT_EQ(file.problem(), "");
     EXPECT_EQ(file.path(), trace_ + ".marks.json");
-    EXPECT_EQ(MarkFile(trace_).marks, file.marks);
+    EXPECT_EQ(model::MarkFile(trace_).marks, file.marks);
     EXPECT_EQ(text_of(trace_), "a trace");
-    EXPECT_FALSE(fs::exists(file.path() + ".part"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()),
+              2);  // no part of a file
 }
 
 TEST_F(MarkFileTest, GoesToTheStateFolderWhereItsOwnCannotBeWritten) {
     // A folder with the file's name prevents everybody, even root, from writing it.
-    fs::create_directories(trace_ + ".marks.json.part");
-    MarkFile file(trace_);
+    fs::create_directories(trace_ + ".marks.json");
+    model::MarkFile file(trace_);
     file.marks.add({10, 10, "here"});
     file.save();
     EXPECT_EQ(file.problem(), "");
     EXPECT_TRUE(file.path().starts_with((folder_ / "state" / "shardscope" / "marks").string()))
         << file.path();
-    EXPECT_EQ(MarkFile(trace_).marks, file.marks);
+    EXPECT_EQ(model::MarkFile(trace_).marks, file.marks);
 }
 
 TEST_F(MarkFileTest, DoesNotTouchAFileThatIsNotAMarksFile) {
     std::ofstream(trace_ + ".marks.json") << "precious notes";
-    MarkFile file(trace_);
+    model::MarkFile file(trace_);
     EXPECT_NE(file.problem(), "");
     file.marks.add({1, 1, ""});
     file.save();
@@ -219,7 +229,7 @@ TEST_F(MarkFileTest, DoesNotTouchAFileThatIsNotAMarksFile) {
 }
 
 TEST_F(MarkFileTest, WritesNothingForATraceWithoutAFile) {
-    MarkFile file((folder_ / "in memory").string());
+    model::MarkFile file((folder_ / "in memory").string());
     file.marks.add({1, 1, ""});
     file.save();
     EXPECT_EQ(file.problem(), "");

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests the viewer in a real window (GLFW, GLX) on a virtual display, with a real mouse and keys of the X server:
-# a click and a key select a panel, the wheel zooms the timeline, panes are split, focused and resized, menus open by keys, dropped files open, everything is
-# restored when the program starts again, and nothing is drawn while nothing happens.
+# a click and a key select a panel, the wheel zooms the timeline, panes are split, focused and resized, menus open by
+# keys, dropped files open, views, links and sessions lead back to their places, everything is restored when the program
+# starts again, and nothing is drawn while nothing happens.
 #
 #   tests/viewer/window_smoke_test.sh PATH/TO/shardscope-view PATH/TO/drop_files
 #
@@ -219,7 +220,7 @@ key F7
 idle
 quit
 says '"panes": "timeline"'
-says '"panes": "memory | summary"'
+says '"second": "memory | summary"'
 start
 second=$(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$' | head -n 1)
 [[ -n $second ]] || fail "the second window did not come back"
@@ -236,6 +237,36 @@ key ctrl+shift+w
 [[ -z $(xdotool search --name '^[EM][A-Za-z ]* - .* - Shardscope$') ]] || fail "the second window did not close"
 quit
 says '"panel": "modules"'
+
+# Views and links by keys: the memory panel is saved as view 2; a link to the timeline goes through the clipboard; a
+# session is saved and dropped on another window.
+start "$folder/run.json" --panel memory
+key ctrl+shift+2
+key 2
+key ctrl+shift+l
+key 1
+key ctrl+2
+quit
+says '"panel": "memory"'
+grep -q '"panel": "memory"' "$folder/run.json.marks.json" || fail "the view is not kept beside the trace"
+start "$folder/run.json" --panel timeline
+key ctrl+shift+l
+key 1
+key ctrl+shift+v
+key ctrl+shift+s
+key ctrl+a
+xdotool type --delay 40 "$folder/saved"
+settle
+key Return
+quit
+says '"panel": "timeline"'
+grep -q '"path": "run.json"' "$folder/saved.shardscope-session" || fail "the session is not saved"
+start "$folder/two files.json" --panel runs
+"$drop" "$window" "$folder/saved.shardscope-session" || fail "the drop was not taken"
+settle
+quit
+says '"panel": "timeline"'
+grep -q '"path": ".*two files.json"' "$state" && fail "the dropped session did not replace the trace"
 
 # A display without OpenGL 3.3.
 if MESA_GL_VERSION_OVERRIDE=2.1 "$view" "$folder/run.json" --no-state >"$folder/log" 2>&1; then

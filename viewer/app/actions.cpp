@@ -2,11 +2,16 @@
 #include "viewer/app/actions.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "viewer/app/place_acts.h"
+#include "viewer/draw/format.h"
 #include "viewer/model/time_view.h"
 #include "viewer/panels/panel_table.h"
 
@@ -37,8 +42,9 @@ model::Chord ctrl_shift(model::Key key) {
 // filter.
 void let_go(Program& program) {
     model::Session& session = program.session;
-    if (program.help || program.choose_file || program.palette || program.save.what != SaveRequest::nothing) {
-        program.help = program.choose_file = program.palette = false;
+    if (program.help || program.choose_file || program.palette || program.views ||
+        program.save.what != SaveRequest::nothing) {
+        program.help = program.choose_file = program.palette = program.views = false;
         program.save = {};
     } else if (session.selected.kind != model::EventKind::none) {
         program.shown().act("let_go", session);
@@ -112,6 +118,13 @@ Run save(SaveRequest::What what) {
     return [what](Program& p) { p.save = {.what = what}; };
 }
 
+Run choose_file(bool session) {
+    return [session](Program& p) {
+        p.choose_session = session;
+        p.choose_file = true;
+    };
+}
+
 Run zoom_by(int percent) {
     return [percent](Program& p) { p.set_zoom(p.zoom + percent); };
 }
@@ -127,13 +140,15 @@ void add_program_actions(std::vector<Action>& all) {
                          std::vector<model::Chord> keys, Run run) {
         all.push_back({id, menu, title, std::move(keys), "", false, std::move(run)});
     };
-    add("File", "open", "Open traces...", {ctrl(model::Key::o)}, [](Program& p) { p.choose_file = true; });
+    add("File", "open", "Open traces...", {ctrl(model::Key::o)}, choose_file(false));
     add("File", "reload", "Reload this trace", {{model::Key::f5}},
         [](Program& p) { p.session.reload(p.session.active); });
     add("File", "follow", "Follow traces that are still being written", {shift(model::Key::f5)},
         [](Program& p) { p.session.follow = !p.session.follow; });
     add("File", "close", "Close this trace", {ctrl(model::Key::w)},
         [](Program& p) { p.session.close(p.session.active); });
+    add("File", "open_session", "Open session...", {ctrl_shift(model::Key::o)}, choose_file(true));
+    add("File", "save_session", "Save session...", {ctrl_shift(model::Key::s)}, save(Save::session));
     add("File", "next_trace", "Next open trace", {ctrl(model::Key::tab)}, next_trace);
     add("File", "export_table", "Export a table...", {ctrl(model::Key::e)}, save(Save::table));
     add("File", "export_panel", "Picture of the panel...", {ctrl(model::Key::p)}, save(Save::panel));
@@ -163,6 +178,47 @@ void add_program_actions(std::vector<Action>& all) {
         add("Panels", panel.name, panel.title, {panel.key},
             [name = panel.name](Program& p) { p.show(name); });
 }
+
+// --- Places: saved views and links.
+
+constexpr std::array<std::string_view, model::kViewKeys> kGoIds = {
+    "view_1", "view_2", "view_3", "view_4", "view_5", "view_6", "view_7", "view_8", "view_9"};
+constexpr std::array<std::string_view, model::kViewKeys> kSaveIds = {
+    "save_view_1", "save_view_2", "save_view_3", "save_view_4", "save_view_5",
+    "save_view_6", "save_view_7", "save_view_8", "save_view_9"};
+constexpr std::array<std::string_view, model::kViewKeys> kGoTitles = {
+    "Go to view 1", "Go to view 2", "Go to view 3", "Go to view 4", "Go to view 5",
+    "Go to view 6", "Go to view 7", "Go to view 8", "Go to view 9"};
+constexpr std::array<std::string_view, model::kViewKeys> kSaveTitles = {
+    "Save as view 1", "Save as view 2", "Save as view 3", "Save as view 4", "Save as view 5",
+    "Save as view 6", "Save as view 7", "Save as view 8", "Save as view 9"};
+
+void add_place_actions(std::vector<Action>& all) {
+    const auto add = [&](std::string_view id, std::string_view title, model::Chord key, Run run) {
+        all.push_back({id, "Places", title, {key}, "", false, std::move(run)});
+    };
+    const auto digit = [](int key) {
+        return static_cast<model::Key>(static_cast<int>(model::Key::digit_0) + key);
+    };
+    add("copy_link", "Copy a link to this place", ctrl_shift(model::Key::l), copy_link);
+    add("paste_link", "Go to the copied link", ctrl_shift(model::Key::v),
+        [](Program& p) { p.paste_link = true; });
+    add("views", "Saved views...", ctrl_shift(model::Key::b), [](Program& p) { p.views = !p.views; });
+    for (int key = 1; key <= model::kViewKeys; ++key) {
+        const auto i = static_cast<std::size_t>(key - 1);
+        add(kGoIds[i], kGoTitles[i], ctrl(digit(key)), [key](Program& p) { go_to_view(p, key); });
+        all.back().label = [key](const Program& p) {
+            const std::string name = view_name(p, key);
+            return name.empty() ? std::string() : fmt::format("{}  {}", key, draw::shorten_middle(name, 60));
+        };
+    }
+    for (int key = 1; key <= model::kViewKeys; ++key) {
+        const auto i = static_cast<std::size_t>(key - 1);
+        add(kSaveIds[i], kSaveTitles[i], ctrl_shift(digit(key)), [key](Program& p) { save_view(p, key); });
+    }
+}
+
+// --- The panes of the window.
 
 void add_pane_actions(std::vector<Action>& all) {
     const auto add = [&](std::string_view id, std::string_view title, model::Chord key, Run run,
@@ -348,6 +404,7 @@ void add_panel_actions(std::vector<Action>& all) {
 std::vector<Action> all_actions() {
     std::vector<Action> all;
     add_program_actions(all);
+    add_place_actions(all);
     add_pane_actions(all);
     add_timeline_actions(all);
     add_panel_actions(all);
@@ -401,6 +458,11 @@ std::vector<std::string_view> menu_names() {
 
 bool is_available(const Action& action, const Program& program) {
     return action.panel.empty() || program.shown().name() == action.panel;
+}
+
+std::string title_of(const Action& action, const Program& program) {
+    std::string label = action.label ? action.label(program) : std::string();
+    return label.empty() ? std::string(action.title) : label;
 }
 
 const Action* find_action(std::string_view id) {

@@ -20,6 +20,7 @@ struct Action {
     std::string_view panel;  // active only while this panel is shown; empty: always
     bool repeats = false;    // while the key is held
     std::function<void(Program&)> run;
+    std::function<std::string(const Program&)> label = {};  // instead of the title, where there is one
 };
 
 const std::vector<Action>& actions();
@@ -30,6 +31,9 @@ struct MouseHelp {
     std::string_view gesture, meaning;
 };
 const std::vector<MouseHelp>& mouse_help();
+
+// In menus and the palette.
+std::string title_of(const Action& action, const Program& program);
 
 const Action* find_action(std::string_view id);  // null: there is none
 

@@ -21,11 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<FileKind, const char*>, 5> kKinds = {
+constexpr std::array<std::pair<FileKind, const char*>, 6> kKinds = {
     {{FileKind::trace, "All traces"},
      {FileKind::database, "Databases (.sqlite, .db)"},
      {FileKind::json, "Kineto and Chrome traces (.json, .gz)"},
      {FileKind::snapshot, "Memory snapshots (.pickle)"},
+     {FileKind::session, "Sessions (.shardscope-session)"},
      {FileKind::any, "All files"}}};
 
 constexpr const char* kHowToChoose =
@@ -73,7 +74,11 @@ std::string FileWindow::path_of(const std::string& name) const {
 
 void FileWindow::draw(Program& program) {
     bool& open = program.choose_file;
-    if (open && !was_open_) go_to(listing_.path.empty() ? folder_of_current(program) : listing_.path);
+    if (open && !was_open_) {
+        const bool sessions = std::exchange(program.choose_session, false);
+        if (sessions || kind_ == FileKind::session) kind_ = sessions ? FileKind::session : FileKind::trace;
+        go_to(listing_.path.empty() ? folder_of_current(program) : listing_.path);
+    }
     was_open_ = open;
     if (!open) return;
     const float font = ImGui::GetFontSize();
@@ -81,7 +86,8 @@ void FileWindow::draw(Program& program) {
     ImGui::SetNextWindowSize({std::min(font * 48, display.x * 0.94F), std::min(font * 34, display.y * 0.9F)},
                              ImGuiCond_Always);
     ImGui::SetNextWindowPos({display.x / 2, display.y / 2}, ImGuiCond_Always, {0.5F, 0.5F});
-    if (ImGui::Begin("Open traces", &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
+    const char* title = kind_ == FileKind::session ? "Open a session###files" : "Open traces###files";
+    if (ImGui::Begin(title, &open, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoSavedSettings)) {
         draw_path();
         const float words =
             ImGui::CalcTextSize(kHowToChoose, nullptr, false, ImGui::GetContentRegionAvail().x).y;
@@ -197,7 +203,9 @@ void FileWindow::draw_entries() {
     }
     ImGui::EndTable();
     if (none && listing_.error.empty())
-        draw::note(part_of_name().empty() ? "No trace is in this folder." : "No name contains this.");
+        draw::note(!part_of_name().empty()      ? "No name contains this."
+                   : kind_ == FileKind::session ? "No session is in this folder."
+                                                : "No trace is in this folder.");
 }
 
 void FileWindow::draw_headings() {

@@ -10,6 +10,8 @@
 
 #include <sys/stat.h>
 
+#include "viewer/app/session_file.h"
+
 namespace shardscope::viewer::app {
 
 namespace fs = std::filesystem;
@@ -36,6 +38,8 @@ bool is_of_kind(const std::string& name, FileKind kind) {
             return ends({".json", ".json.gz"});
         case FileKind::snapshot:
             return ends({".pickle", ".pickle.gz", ".pkl"});
+        case FileKind::session:
+            return ends({kSessionEnding});
         case FileKind::any:
             break;
     }

@@ -25,7 +25,7 @@ struct FolderListing {
 bool looks_like_trace(const std::string& name);
 
 // The kinds of files that the file window can show, by the endings of their names.
-enum class FileKind { trace, database, json, snapshot, any };
+enum class FileKind { trace, database, json, snapshot, session, any };
 bool is_of_kind(const std::string& name, FileKind kind);
 
 enum class EntryOrder { name, modified, bytes };

@@ -16,6 +16,7 @@
 #include "traces/schema/schema.h"
 #include "traces/schema/text.h"
 #include "viewer/app/panes.h"
+#include "viewer/model/link.h"
 #include "viewer/model/time_view.h"
 
 namespace shardscope::viewer::app {
@@ -75,7 +76,13 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
         "--version", fmt::format("shardscope-view {} (schema {})", kVersion, traces::schema::kSchemaVersion),
         "Print the version of the tool and of the schema, and exit");
     app.set_help_flag("-h,--help", "Print this help and exit");
-    app.add_option("FILE", options.files, "Trace databases to open; several are compared");
+    app.add_option(
+        "FILE", options.files,
+        "Trace databases to open, of which several are compared, a session (.shardscope-session), or a "
+        "link (shardscope:...) to a place in one of them");
+    app.add_option("--session", options.session,
+                   "Open the traces of this session file at the places where it was saved")
+        ->type_name("FILE");
     app.add_option("--panel", options.panel,
                    "The panel to show: " + traces::schema::joined(panels, ", ") +
                        " (default: start; of a file that holds a plan and no timeline: plan)")
@@ -134,6 +141,14 @@ Parsed parse_options(int argc, const char* const* argv, const std::vector<std::s
     if (app.count("--screenshot") > 0 && options.screenshot.empty()) {
         return wrong("--screenshot: the name of the picture is empty; give one that ends in .png.");
     }
+    for (const std::string& file : options.files) {
+        if (!file.starts_with(model::kLinkScheme)) continue;
+        if (!options.link.empty()) return wrong("two links are given; give one.");
+        options.link = file;
+    }
+    std::erase(options.files, options.link);
+    if (app.count("--session") > 0 && options.session.empty())
+        return wrong("--session: the name of the session is empty; give a file that was saved as a session.");
     if (app.count("--script") > 0 && options.script.empty())
         return wrong("--script: the name of the script is empty; give a file of commands.");
     if (options.window && options.script.empty())

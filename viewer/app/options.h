@@ -16,6 +16,8 @@ struct Options {
     std::string panel = "start";
     std::string panes;         // Panes::text(); empty: one
     std::string screenshot;    // empty: opens a window
+    std::string link;          // to a place in a trace
+    std::string session;       // a session file
     std::string script;        // a file of commands (script/script.h)
     bool window = false;       // the script drives a window instead of a picture in memory
     std::optional<int> scale;  // percent
@@ -25,6 +27,7 @@ struct Options {
     bool size_given = false;
     int width = 1600, height = 900;
     std::optional<model::TimeRange> range;
+    bool names_files() const { return !files.empty() || !session.empty(); }
 };
 
 // Either options, or the exit status if the program is done (--help, --version, a wrong command line); the

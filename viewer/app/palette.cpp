@@ -27,7 +27,7 @@ std::vector<CommandPalette::Entry> CommandPalette::entries(const Program& progra
         if (action.id == "palette") continue;
         const std::vector<model::Chord>& own = keys_of(action, program);
         const std::string keys = own.empty() ? "" : chord_text(own.front());
-        all.push_back({std::string(action.menu), std::string(action.title), keys,
+        all.push_back({std::string(action.menu), title_of(action, program), keys,
                        is_available(action, program), action.run});
     }
     for (std::size_t i = 0; i < program.session.open.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "viewer/app/changed_keys.h"
 #include "viewer/app/panes.h"
 #include "viewer/app/report_job.h"
+#include "viewer/model/link.h"
 #include "viewer/model/panel.h"
 #include "viewer/model/session.h"
 #include "viewer/tables/table_order.h"
@@ -22,7 +24,7 @@ namespace shardscope::viewer::app {
 
 // What to save; the save window asks for the file name (windows.h).
 struct SaveRequest {
-    enum What { nothing, table, panel, window, report, timeline, visible_timeline, text };
+    enum What { nothing, table, panel, window, report, timeline, visible_timeline, text, session };
     What what = nothing;
     std::string name;          // name of the table (empty: the first one shown), or suggested file name
     std::string content = {};  // for What::text: the text to write
@@ -38,6 +40,16 @@ struct Desk {
     bool operator==(const Desk&) const = default;
 };
 
+// A link whose trace is not open yet (place_acts.h).
+struct WantedLink {
+    model::Link link;
+    std::vector<const traces::store::Trace*> open = {};  // the traces among which it was looked for
+    bool looked = false;
+    std::vector<std::string> tried = {};  // recent files
+    std::string opened = {};              // the file that was opened for it, as the last one
+    std::string said = {};                // the problem: its trace is not open
+};
+
 struct Program {
     model::Session session;
     std::vector<std::unique_ptr<model::Panel>> panels;  // in the order of the sidebar
@@ -48,10 +60,11 @@ struct Program {
     bool close_second = false;       // wanted
     enum class Raise { none, first, second } raise = Raise::none;  // the window that is to get the keyboard
     Desk second_desk;
-    bool help = false;         // the help window
-    bool choose_file = false;  // the file window
-    bool palette = false;      // the command palette
-    std::string wanted_menu;   // to be opened, by a key
+    bool help = false;            // the help window
+    bool choose_file = false;     // the file window
+    bool choose_session = false;  // it is for sessions
+    bool palette = false;         // the command palette
+    std::string wanted_menu;      // to be opened, by a key
     ChangedKeys keys;
     std::string takes_key;  // id of the action whose key the help window waits for
     bool quit = false;
@@ -65,9 +78,17 @@ struct Program {
     };
     Corner panel_min, panel_max;  // the panel's corners on the screen in the last frame
     RailWidth rail = RailWidth::automatic;
-    bool rail_is_wide = true;         // in the last frame
-    std::vector<std::string> recent;  // files, most recent first
-    std::string notice;               // the result of the latest action: "units.csv is written."
+    bool rail_is_wide = true;           // in the last frame
+    std::vector<std::string> recent;    // files, most recent first
+    std::string notice;                 // the result of the latest action: "units.csv is written."
+    std::vector<std::string> problems;  // sentences above the panel, until they are dismissed
+    std::optional<WantedLink> link;
+    bool paste_link = false;                // the clipboard holds a link to follow
+    std::string to_clipboard, copied_link;  // to be copied in this frame; the latest
+    bool views = false;                     // the window of saved views
+    std::string session_path;               // of the session that was opened or saved; empty: none
+    // By panel, to be shown once the traces are read; of other panels nothing (Panel::content()).
+    std::optional<std::map<std::string, std::string>> contents;
     Desk desk;
     int zoom = 100;  // percent, on top of the display's scale; set_zoom() changes it
     int styles = 1;  // grows if sizes or colours change: each window rebuilds its fonts and style
@@ -95,12 +116,12 @@ struct Program {
         ++styles;
     }
 
-    // Opens a file, shows it and adds it to the recent files.
-    void open(const std::string& path) {
-        session.open_file(path);
-        session.set_active(session.open.size() - 1);
-        remember(path);
-    }
+    // Adds to `problems`, with control characters replaced.
+    void say_problem(const std::string& sentence);
+    // Opens a file, a trace or a session, shows it and adds it to the recent files.
+    void open(const std::string& path);
+    // Lets the panels show `contents` once the traces are read; to be called once a frame.
+    void show_contents();
     void remember(const std::string& path) {
         constexpr std::size_t kMost = 12;
         std::erase(recent, path);

@@ -8,6 +8,7 @@
 #include <imgui_stdlib.h>
 
 #include "viewer/app/export.h"
+#include "viewer/app/session_file.h"
 #include "viewer/app/windows.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
@@ -35,6 +36,8 @@ const char* title_of(SaveRequest::What what) {
             return "Visible time of the timeline as HTML###save";
         case SaveRequest::text:
             return "Save a file###save";
+        case SaveRequest::session:
+            return "Save the session###save";
         case SaveRequest::nothing:
             break;
     }
@@ -65,6 +68,10 @@ std::string suggestion(const Program& program, const std::string& table) {
         case SaveRequest::timeline:
         case SaveRequest::visible_timeline:
             name += "-timeline.html";
+            break;
+        case SaveRequest::session:
+            if (!program.session_path.empty()) return program.session_path;
+            name += kSessionEnding;
             break;
         default:
             name += ".html";
@@ -122,6 +129,13 @@ void SaveWindow::save(Program& program) {
                 write_text(path_, program.save.content);
                 program.notice = path_ + " is written.";
                 break;
+            case SaveRequest::session:
+                if (!path_.ends_with(kSessionEnding)) path_ += kSessionEnding;
+                save_session(program, path_);
+                program.session_path = full_path(path_);
+                program.remember(program.session_path);
+                program.notice = path_ + " is written.";
+                break;
             case SaveRequest::nothing:
                 break;
         }
@@ -171,6 +185,10 @@ void SaveWindow::draw(Program& program) {
             if (program.save.what == SaveRequest::timeline ||
                 program.save.what == SaveRequest::visible_timeline)
                 draw::note("For a browser, up to 5 MiB; short events that do not fit are folded.");
+            if (program.save.what == SaveRequest::session)
+                draw::note(
+                    "The open traces by their paths from here, the panel, and in each trace the time, the "
+                    "selection, rows, marks and views.");
             if (!failure_.empty()) {
                 draw::wrapped_in(theme::bad(), failure_);
                 draw::items::mark("save.failure", failure_);

@@ -1,6 +1,6 @@
-// The state restored at the next start: open files with their views, the shown panel, appearance, sizes,
-// recent files, how tables are sorted. It is a JSON file with no required keys; a damaged one is ignored with
-// a message. No Dear ImGui. Frame thread only.
+// The state restored at the next start: the session (open files with their places, the shown panel),
+// appearance, sizes, recent files, how tables are sorted. It is a JSON file with no required keys; a damaged
+// one is ignored with a message. No Dear ImGui. Frame thread only.
 #pragma once
 
 #include <map>
@@ -10,30 +10,17 @@
 #include <vector>
 
 #include "viewer/app/program.h"
+#include "viewer/model/saved_session.h"
 
 namespace shardscope::viewer::app {
 
-struct SavedTrace {
-    std::string path;
-    std::vector<std::string> merged;  // all files of a trace that is merged from several
-    std::optional<model::TimeRange> visible, limit;
-    std::string rows;  // RowArrangement as JSON; empty: the default
-    bool operator==(const SavedTrace&) const = default;
-};
-
 struct SavedState {
-    std::vector<SavedTrace> traces;
-    std::string active;  // path of the active trace
-    std::string panel;   // the one with the keyboard
-    std::string panes;   // Panes::text()
-    std::string second;  // that of the second window; empty: there is none
-    Desk second_desk;
+    model::SavedSession session;
     std::string appearance = "dark";
     int zoom = 100;
-    Desk desk;
-    std::string rail = "automatic";
+    Desk desk, second_desk;
+    RailWidth rail = RailWidth::automatic;
     bool follow = true;
-    std::string color_by = "kind";
     std::vector<std::string> recent;
     std::map<std::string, std::vector<std::string>> keys;  // by action: changed_keys.h
     std::map<std::string, std::string> panels;             // by panel: Panel::saved()
@@ -41,14 +28,31 @@ struct SavedState {
     bool operator==(const SavedState&) const = default;
 };
 
-std::string to_json(const SavedState& state);
-// Throws std::runtime_error with one sentence: what is wrong and where. Unknown keys are ignored.
-SavedState parse_state(std::string_view json);
+template <model::IsOrIsConst<SavedState> T, class Visit>
+void fields(T& value, Visit&& visit) {
+    auto& [session, appearance, zoom, desk, second_desk, rail, follow, recent, keys, panels, tables] = value;
+    fields(session, visit);
+    visit("appearance", appearance);
+    visit("zoom", zoom);
+    visit("window", desk);
+    visit("second_window", second_desk);
+    visit("rail", rail);
+    visit("follow", follow);
+    visit("recent", recent);
+    visit("keys", keys);
+    visit("panels", panels);
+    visit("tables", tables);
+}
 
-// $XDG_STATE_HOME/shardscope/viewer.json, else ~/.local/state/shardscope/viewer.json (XDG Base Directory
-// Specification 0.8); empty if neither variable is set.
+std::string to_json(const SavedState& state);
+// Throws std::runtime_error if it is not a JSON object. `left_out`: the places of values that cannot be read.
+// Unknown keys are ignored.
+SavedState parse_state(std::string_view json, std::vector<std::string>& left_out);
+
+// viewer.json in the folder of states; empty if there is none.
 std::string state_path();
-// nullopt if there is no such file, or if it is damaged, which `message` then reports.
+// nullopt if there is no such file, or if it is damaged, which `message` then reports, as it does of values
+// that are left out.
 std::optional<SavedState> read_state(const std::string& path, std::string& message);
 // Writes the file completely or not at all, readable only by its owner. Returns a sentence if it cannot be
 // written, else "".

@@ -12,6 +12,7 @@
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
+#include "viewer/app/place_acts.h"
 #include "viewer/app/windows.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -72,6 +73,8 @@ void Shell::begin() {
         program_.show(session.wanted_panel);
         session.wanted_panel.clear();
     }
+    program_.show_contents();
+    go_to_link(program_);
 }
 
 void Shell::draw(const model::Frame& frame) {
@@ -94,6 +97,7 @@ void Shell::draw(const model::Frame& frame) {
     if (second_) {
         draw_content(frame, ImGui::GetContentRegionAvail().y);
     } else {
+        draw_problems();
         draw_notices();
         const float status = ImGui::GetTextLineHeightWithSpacing();
         const float height = std::max(1.0F, ImGui::GetContentRegionAvail().y - status);
@@ -110,6 +114,8 @@ void Shell::draw(const model::Frame& frame) {
 void Shell::draw_over() {
     model::Session& session = program_.session;
     draw_help_window(program_);
+    draw_views_window(program_);
+    exchange_clipboard();
     palette_.draw(program_);
     if (const auto table = tables::take_export_request()) program_.save = {SaveRequest::table, *table};
     if (auto wanted = std::exchange(session.wanted_save, std::nullopt))
@@ -171,8 +177,8 @@ void Shell::run_shortcuts() {
     if (ImGui::GetIO().WantTextInput) {
         // The keys from pane to pane write no text. While a text field has the keyboard, Escape still closes
         // windows over the panels.
-        const bool over =
-            program_.choose_file || program_.palette || program_.save.what != SaveRequest::nothing;
+        const bool over = program_.choose_file || program_.palette || program_.views ||
+                          program_.save.what != SaveRequest::nothing;
         if (over && model::chord_pressed({model::Key::escape}, false)) run_action("let_go", program_);
         for (const char* id : {"next_pane", "previous_pane"}) {
             if (!over && pressed(*find_action(id))) run_action(id, program_);
@@ -217,10 +223,10 @@ void Shell::draw_menus() {
         if (menu == "File") draw_recent();
         for (const Action& action : actions()) {
             if (action.menu != menu) continue;
-            const bool chosen =
-                ImGui::MenuItem(std::string(action.title).c_str(), keys_text(action, program_).c_str(),
-                                is_on(action, program_), is_available(action, program_));
-            draw::items::mark(fmt::format("menu.{}", action.id), action.title);
+            const bool chosen = ImGui::MenuItem(
+                fmt::format("{}###{}", title_of(action, program_), action.id).c_str(),
+                keys_text(action, program_).c_str(), is_on(action, program_), is_available(action, program_));
+            draw::items::mark(fmt::format("menu.{}", action.id), title_of(action, program_));
             if (chosen) action.run(program_);
         }
         ImGui::EndMenu();
@@ -234,6 +240,37 @@ void Shell::draw_menus() {
         go(model::Key::right, right_is_taken_, right);
     }
     ImGui::EndMenuBar();
+}
+
+void Shell::exchange_clipboard() {
+    if (!program_.to_clipboard.empty())
+        ImGui::SetClipboardText(std::exchange(program_.to_clipboard, {}).c_str());
+    if (std::exchange(program_.paste_link, false)) {
+        const char* text = ImGui::GetClipboardText();
+        follow_link(program_, text == nullptr ? "" : text);
+    }
+    if (!program_.copied_link.empty()) draw::items::value("app.link", program_.copied_link);
+}
+
+// What could not be opened or found, one line each.
+void Shell::draw_problems() {
+    std::vector<std::string>& problems = program_.problems;
+    constexpr std::size_t kMost = 4;
+    if (problems.size() > kMost) problems.erase(problems.begin(), problems.end() - kMost);
+    const float font = ImGui::GetFontSize();
+    std::size_t dismissed = problems.size();
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+        ImGui::PushID(static_cast<int>(i));
+        ImGui::AlignTextToFramePadding();
+        draw::text_in(theme::bad(), draw::fit_text(problems[i], ImGui::GetContentRegionAvail().x - font * 7));
+        draw::items::mark(fmt::format("app.problem.{}", i + 1), problems[i]);
+        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", problems[i].c_str());
+        ImGui::SameLine(0, font);
+        if (draw::named_button("Dismiss", fmt::format("app.problem.{}.dismiss", i + 1))) dismissed = i;
+        ImGui::PopID();
+    }
+    if (dismissed < problems.size())
+        problems.erase(problems.begin() + static_cast<std::ptrdiff_t>(dismissed));
 }
 
 // Draws what happened to the active file, and the possible actions.
@@ -325,7 +362,7 @@ void Shell::draw_instead_of_panel() {
     if (entry == nullptr) {
         draw::text("No trace is open.");
         draw::note("Drop trace files here, or choose one.");
-        if (draw::named_button("Open traces...", "app.open")) program_.choose_file = true;
+        if (draw::named_button("Open traces...", "app.open")) run_action("open", program_);
         std::string chosen;
         if (!program_.recent.empty()) draw::note("Open recent:");
         for (const std::string& path : program_.recent) {

@@ -39,6 +39,8 @@ class Shell {
     void draw_status();
     std::string progress_text() const;
     void draw_notices();
+    void draw_problems();
+    void exchange_clipboard();
 
     Program& program_;
     bool second_;

@@ -98,6 +98,12 @@ class SaveWindow {
 // Draws while `program.help`; clears it when it is closed.
 void draw_help_window(Program& program);
 
+// --- The window of saved views: the names, which can be changed, under their keys. Its items:
+// "views.go.<key>", "views.name.<key>", "views.delete.<key>".
+
+// Draws while `program.views`; clears it when it is closed.
+void draw_views_window(Program& program);
+
 // --- The sidebar: an icon and a name for each panel, in groups; narrow in a narrow window. Its items are
 // called "rail.<panel>".
 

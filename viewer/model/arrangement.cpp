@@ -4,26 +4,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include <nlohmann/json.hpp>
-
 #include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
+#include "viewer/model/fields.h"
 
 namespace shardscope::viewer::model {
-namespace {
-
-using Json = nlohmann::json;
-
-template <typename Strings>
-void take_strings(const Json& json, const char* key, Strings& into) {
-    const auto it = json.find(key);
-    if (it == json.end() || !it->is_array()) return;
-    for (const Json& value : *it) {
-        if (value.is_string()) into.insert(into.end(), value.get<std::string>());
-    }
-}
-
-}  // namespace
 
 void RowArrangement::toggle_collapsed(const std::string& key) {
     if (collapsed.erase(key) == 0) collapsed.insert(key);
@@ -62,28 +47,11 @@ void RowArrangement::step(const std::string& key, int by, const std::vector<std:
 }
 
 std::string to_json(const RowArrangement& a) {
-    const Json json = {{"grouping", a.grouping == RowArrangement::Grouping::kind ? "kind" : "rank"},
-                       {"collapsed", a.collapsed},
-                       {"hidden", a.hidden},
-                       {"pinned", a.pinned},
-                       {"order", a.order},
-                       {"filter", a.filter}};
-    // Labels may hold bytes that are not UTF-8.
-    return traces::schema::dump_json(json);
+    return fields_text(a);
 }
 
 RowArrangement arrangement_from_json(std::string_view text) {
-    RowArrangement a;
-    const Json json = traces::schema::parse_json(text);
-    if (!json.is_object()) return a;
-    if (json.value("grouping", Json()) == "kind") a.grouping = RowArrangement::Grouping::kind;
-    take_strings(json, "collapsed", a.collapsed);
-    take_strings(json, "hidden", a.hidden);
-    take_strings(json, "pinned", a.pinned);
-    take_strings(json, "order", a.order);
-    if (const auto it = json.find("filter"); it != json.end() && it->is_string())
-        a.filter = it->get<std::string>();
-    return a;
+    return fields_from<RowArrangement>(text);
 }
 
 bool matches_filter(std::string_view text, std::string_view filter) {

@@ -7,6 +7,7 @@
 // Any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -28,6 +29,7 @@ struct RowArrangement {
     std::string filter;
 
     bool operator==(const RowArrangement&) const = default;
+    friend constexpr std::array<std::string_view, 2> names(Grouping) { return {"rank", "kind"}; }
 
     void toggle_collapsed(const std::string& key);
     void toggle_pinned(const std::string& key);

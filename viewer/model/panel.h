@@ -47,6 +47,11 @@ class Panel {
     // format; empty: nothing. restore() receives it before the first frame and must accept any text.
     virtual std::string saved() const { return {}; }
     virtual void restore(std::string_view /*saved*/) {}
+    // What it shows of the open traces (a search, a query, a choice of runs), for a session, a saved view or
+    // a link, as text in the panel's own format; empty: nothing. show_content() is called once the traces are
+    // read and must accept any text.
+    virtual std::string content(const Session& /*session*/) const { return {}; }
+    virtual void show_content(std::string_view /*content*/, Session& /*session*/) {}
     // True while a thread of the panel's own is working: pictures and scripts wait for it.
     virtual bool busy() const { return false; }
     // A trace was closed or, if it has a successor, reloaded: the panel drops what it keeps of it, to free

@@ -2,71 +2,55 @@
 // name and place are the same.
 #include "viewer/model/same_event.h"
 
-#include <algorithm>
-#include <iterator>
-#include <vector>
+#include <cstddef>
+#include <cstdint>
 
 namespace shardscope::viewer::model {
 namespace {
 
-// The row that starts at this time.
-template <class Same>
-std::int64_t row_with(const std::vector<std::int64_t>& start, std::int64_t time, Same same) {
-    for (std::size_t i = 0; i < start.size(); ++i) {
-        if (start[i] == time && same(i)) return static_cast<std::int64_t>(i);
-    }
-    return -1;
+using traces::store::EventRef;
+
+int rank_number(const traces::store::Trace& trace, EventRef event) {
+    const traces::store::RankIndex rank = rank_of(trace, event);
+    return rank.known() && rank.at() < trace.ranks.size() ? trace.ranks[rank.at()].number : -1;
+}
+
+std::int64_t detail_of(const traces::store::Trace& trace, EventRef event) {
+    const auto i = static_cast<std::size_t>(event.index);
+    return with_columns(trace, event.kind, [i](const auto& events) -> std::int64_t {
+        if constexpr (requires { events.copy_kind; }) {
+            return static_cast<std::int64_t>(events.kind[i]);
+        } else if constexpr (requires { events.depth; }) {
+            return events.depth[i];
+        } else if constexpr (requires { events.correlation; }) {
+            return events.correlation[i];
+        } else {
+            return 0;
+        }
+    });
+}
+
+std::int64_t count_of(const traces::store::Trace& trace, EventKind kind) {
+    return with_columns(trace, kind,
+                        [](const auto& events) { return static_cast<std::int64_t>(events.size()); });
 }
 
 }  // namespace
 
-SelectedEvent same_event(const traces::store::Trace& before, SelectedEvent event,
-                         const traces::store::Trace& now) {
-    const auto i = static_cast<std::size_t>(event.index);
-    std::int64_t found = -1;
-    const auto same_name = [&](traces::schema::StringId a, traces::schema::StringId b) {
-        return before.strings[a] == now.strings[b];
-    };
-    switch (event.kind) {
-        case EventKind::device:
-            if (i >= before.device.size()) break;
-            found = row_with(now.device.start, before.device.start[i], [&](std::size_t j) {
-                return now.device.rank[j] == before.device.rank[i] &&
-                       now.device.kind[j] == before.device.kind[i] &&
-                       same_name(before.device.name[i], now.device.name[j]);
-            });
-            break;
-        case EventKind::range:
-            if (i >= before.ranges.size()) break;
-            found = row_with(now.ranges.start, before.ranges.start[i], [&](std::size_t j) {
-                return now.ranges.depth[j] == before.ranges.depth[i] &&
-                       same_name(before.ranges.name[i], now.ranges.name[j]);
-            });
-            break;
-        case EventKind::runtime:
-            if (i >= before.runtime.size()) break;
-            found = row_with(now.runtime.start, before.runtime.start[i], [&](std::size_t j) {
-                return now.runtime.correlation[j] == before.runtime.correlation[i] &&
-                       same_name(before.runtime.name[i], now.runtime.name[j]);
-            });
-            break;
-        case EventKind::wait:
-            if (i >= before.synchronizations.size()) break;
-            found =
-                row_with(now.synchronizations.start, before.synchronizations.start[i], [&](std::size_t j) {
-                    return now.synchronizations.rank[j] == before.synchronizations.rank[i];
-                });
-            break;
-        case EventKind::mark:
-            if (i >= before.marks.size()) break;
-            found = row_with(now.marks.time, before.marks.time[i], [&](std::size_t j) {
-                return same_name(before.marks.name[i], now.marks.name[j]);
-            });
-            break;
-        case EventKind::none:
-            break;
+EventPlace place_of(const traces::store::Trace& trace, EventRef event) {
+    if (event.kind == EventKind::none || event.index < 0 || event.index >= count_of(trace, event.kind))
+        return {};
+    return {event.kind, time_of(trace, event).start, std::string(trace.strings[name_id_of(trace, event)]),
+            rank_number(trace, event), detail_of(trace, event)};
+}
+
+EventRef event_at(const traces::store::Trace& trace, const EventPlace& place) {
+    for (EventRef event{place.kind, 0}; event.index < count_of(trace, place.kind); ++event.index) {
+        if (time_of(trace, event).start == place.start && detail_of(trace, event) == place.detail &&
+            trace.strings[name_id_of(trace, event)] == place.name && rank_number(trace, event) == place.rank)
+            return event;
     }
-    return found < 0 ? SelectedEvent{} : SelectedEvent{event.kind, found};
+    return {};
 }
 
 }  // namespace shardscope::viewer::model

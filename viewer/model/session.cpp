@@ -12,6 +12,7 @@
 
 #include "traces/import/open.h"
 #include "viewer/model/file_stamp.h"
+#include "viewer/model/go_to_place.h"
 #include "viewer/model/rank_steps.h"
 #include "viewer/model/same_event.h"
 
@@ -48,13 +49,6 @@ Outcome read(const std::vector<std::string>& paths, traces::store::LoadProgress&
     } catch (const std::exception& e) {
         return {nullptr, e.what()};
     }
-}
-
-// Adds a margin at both ends, so that the first and last event do not touch the edge.
-TimeRange whole(const traces::store::Trace& trace) {
-    const std::int64_t length = std::max<std::int64_t>(trace.last_ns - trace.first_ns, 1000);
-    const std::int64_t air = length / 50;
-    return {trace.first_ns - air, trace.first_ns + length + air};
 }
 
 // Whether every index into the first trace is valid in the second, as after a trace has grown.
@@ -132,6 +126,13 @@ std::string run_state(const OpenTrace& entry) {
         return entry.wrote_ns > 0 ? fmt::format("{}, {}", state, ago_text(entry.wrote_ns, true)) : state;
     const std::int64_t stopped = stopped_ns(entry);
     return stopped > 0 ? fmt::format("stopped {} without finishing", ago_text(stopped, false)) : state;
+}
+
+// The margin keeps the first and last event from touching the edge.
+TimeRange Session::whole(const traces::store::Trace& trace) {
+    const std::int64_t length = std::max<std::int64_t>(trace.last_ns - trace.first_ns, 1000);
+    const std::int64_t air = length / 50;
+    return {trace.first_ns - air, trace.first_ns + length + air};
 }
 
 struct Session::Loads {
@@ -315,6 +316,7 @@ void Session::add_trace(TracePtr trace, const std::string& name) {
     entry.color = loads_->next_color++;
     entry.visible = first_range.value_or(whole(*trace));
     entry.limit = first_range;
+    entry.marks = std::make_shared<MarkFile>(entry.path);
     entry.trace = std::move(trace);
     open.push_back(std::move(entry));
     loads_->of_entry.push_back(nullptr);
@@ -410,9 +412,11 @@ bool Session::advance(const std::function<bool(const TracePtr&)>& ready) {
         open[i].trace = std::move(outcome.trace);
         if (!open[i].trace) continue;
         if (!open[i].trace->ended) look_at_state(open[i]);
-        open[i].visible = open[i].wanted_visible.value_or(first_range.value_or(whole(*open[i].trace)));
-        open[i].limit = open[i].wanted_limit ? open[i].wanted_limit : first_range;
+        open[i].visible = first_range.value_or(whole(*open[i].trace));
+        open[i].limit = first_range;
+        open[i].marks = std::make_shared<MarkFile>(open[i].path);
         if (i == active) set_active(i);
+        if (open[i].wanted) take_wanted(*this, i);
         if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });

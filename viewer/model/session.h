@@ -14,27 +14,14 @@
 
 #include "traces/store/columns/event_columns.h"
 #include "viewer/model/analysis_cache.h"
-#include "viewer/model/arrangement.h"
+#include "viewer/model/place.h"
 #include "viewer/model/row_simulation.h"
+#include "viewer/model/saved_session.h"
 #include "viewer/model/trials.h"
 
 namespace shardscope::viewer::model {
 
-struct TimeRange {  // half-open
-    std::int64_t from = 0, to = 0;
-    std::int64_t length() const { return to - from; }
-    bool operator==(const TimeRange&) const = default;
-};
-
 struct ResultRows;  // result_rows.h
-
-// A part of the timeline whose events are summed up: rows x time, or all events of one name.
-struct MarkedArea {
-    TimeRange time;
-    std::vector<std::string> rows;  // keys of rows or of groups (arrangement.h); empty: all
-    std::string name;               // only events of this name; empty: all
-    bool operator==(const MarkedArea&) const = default;
-};
 
 // A requested file: being read, read, or refused.
 struct OpenTrace {
@@ -68,7 +55,8 @@ struct OpenTrace {
     // A trace that holds a plan and nothing else that a panel could show opens in the Plan panel; false:
     // another panel has been requested since.
     bool leads_to_plan = true;
-    std::optional<TimeRange> wanted_visible, wanted_limit;  // saved values, applied once the trace is read
+    std::optional<SavedTrace> wanted;  // what was saved of it, restored once the trace is read
+    std::shared_ptr<MarkFile> marks;   // with saved views; nullptr until the trace is read
 
     std::vector<std::string> files() const { return merged.empty() ? std::vector{path} : merged; }
     bool loading() const { return trace == nullptr && error.empty(); }
@@ -90,12 +78,8 @@ struct GoneTrace {
     TracePtr trace, successor;
 };
 
-using EventKind = traces::store::EventKind;
 // The event of the active trace that was clicked.
 using SelectedEvent = traces::store::EventRef;
-
-// What the timeline's bars are coloured by.
-enum class ColorBy { kind, name, module, unit, cause };
 
 // A text that a panel wants to save; the user chooses the file name.
 struct TextToSave {
@@ -166,6 +150,7 @@ class Session {
     static traces::analysis::Selection selection(const OpenTrace& entry);
 
     // --- the current selection ---
+    static TimeRange whole(const traces::store::Trace& trace);  // all of its time, with a margin at both ends
     std::optional<TimeRange> first_range;  // visible and limit range of traces opened from now on (--range)
     void fit();                            // makes all of the active trace visible
     traces::store::RankIndex rank{0};      // of the active trace; always valid

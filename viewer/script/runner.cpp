@@ -11,6 +11,8 @@
 
 #include "viewer/app/actions.h"
 #include "viewer/app/export.h"
+#include "viewer/app/place_acts.h"
+#include "viewer/app/session_file.h"
 #include "viewer/script/match.h"
 #include "viewer/script/words.h"
 
@@ -274,10 +276,17 @@ Runner::Step Runner::run(const TypeText& type) {
 Runner::Step Runner::run(const Open& open) {
     if (open.merged) {
         program_.session.open_merged(open.paths);
+        program_.session.set_active(program_.session.open.size() - 1);
     } else {
-        for (const std::string& path : open.paths) program_.session.open_file(path);
+        for (const std::string& path : open.paths) {
+            if (path.ends_with(app::kSessionEnding)) {
+                app::open_session(program_, path);
+            } else {
+                program_.session.open_file(path);
+                program_.session.set_active(program_.session.open.size() - 1);
+            }
+        }
     }
-    program_.session.set_active(program_.session.open.size() - 1);
     return done_after(1);
 }
 
@@ -456,6 +465,17 @@ Runner::Step Runner::run(const ExportReport& report) {
     }
     if (program_.report.busy()) return Step::again;
     if (const std::string error = program_.report.error(); !error.empty()) fail(error);
+    return Step::done;
+}
+
+Runner::Step Runner::run(const FollowLink& link) {
+    follow_link(program_, link.text);
+    return done_after(2);
+}
+
+Runner::Step Runner::run(const ExportSession& session) {
+    if (settling()) return Step::again;
+    written([&] { app::save_session(program_, session.file); });
     return Step::done;
 }
 

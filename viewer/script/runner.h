@@ -67,6 +67,8 @@ class Runner {
     Step run(const Shot&);
     Step run(const ExportTable&);
     Step run(const ExportReport&);
+    Step run(const ExportSession&);
+    Step run(const FollowLink&);
     Step run(const Quit&);
 
     Step fail(const std::string& what);  // Step::again

@@ -220,16 +220,17 @@ Act parse_set(Line& line) {
 }
 
 Act parse_export(Line& line) {
-    const std::string what = line.word("table, report, timeline or visible");
+    const std::string what = line.word("table, report, timeline, visible or session");
     if (what == "report") return ExportReport{line.word("the report's file")};
     if (what == "timeline" || what == "visible") {
         return ExportReport{line.word("the timeline's file"), what == "timeline"
                                                                   ? ExportReport::What::timeline
                                                                   : ExportReport::What::visible_timeline};
     }
+    if (what == "session") return ExportSession{line.word("the session's file")};
     if (what != "table") {
         throw Wrong(fmt::format(
-            "export {}: export table NAME FILE, or export report, timeline or visible FILE", what));
+            "export {}: export table NAME FILE, or export report, timeline, visible or session FILE", what));
     }
     ExportTable table{line.word("the table's name"), ""};
     table.file = line.word("the file, .csv or .json");
@@ -275,6 +276,7 @@ constexpr Verb kVerbs[] = {
          return shot;
      }},
     {"export", parse_export},
+    {"follow", [](Line& l) -> Act { return FollowLink{l.word("a link, shardscope:...")}; }},
     {"quit", [](Line&) -> Act { return Quit{}; }},
 };
 

@@ -2,8 +2,10 @@
 // quotes (inside them \" \\ \n \t). Reading is separate from running (runner.h), so that a script with an
 // error is refused as a whole, before it runs. No Dear ImGui; any thread.
 //
-//   open PATH ...                    opens files separately;  open merged PATH ...  on one clock
+//   open PATH ...                    opens files separately, or a session
+//   open merged PATH ...             on one clock
 //   close                            the active trace
+//   follow LINK                      goes to a link's place, as if it were pasted
 //   panel NAME                       shows a panel, in the pane that has the focus
 //   panes TEXT                       divides the window: timeline / memory, timeline |40 (memory / units)
 //   click ITEM [right|double] [ctrl] [shift] [at X Y]      X Y: pixels from the item's corner, or 10% 50%
@@ -18,10 +20,14 @@
 //   expect ITEM TEXT                 also: is TEXT, contains TEXT, matches REGEX, ~ VALUE TOLERANCE,
 //                                    shown, absent; waits while work runs
 //   print ITEM                       its text, to standard output;  list [PREFIX]  all names and texts
-//   set area A:B|none [ROW ...]      marks an area of these rows or groups of the timeline; without any: of
-//   all set limit|visible A:B|none   set size WxH   set rank N   set trace NAME   set scale PERCENT set
-//   appearance dark|light shot FILE.png [ITEM]             a picture of the window or of an item ("panel":
-//   the panel alone) export table NAME FILE.csv|.json    export report|timeline|visible FILE.html    quit
+//   set area A:B|none [ROW ...]      marks an area of these rows or groups of the timeline, or of all
+//   set limit|visible A:B|none
+//   set size WxH   set rank N   set trace NAME   set scale PERCENT   set appearance dark|light
+//   shot FILE.png [ITEM]             a picture of the window or of an item ("panel": the panel alone)
+//   export table NAME FILE.csv|.json
+//   export report|timeline|visible FILE.html
+//   export session FILE
+//   quit
 #pragma once
 
 #include <cstddef>
@@ -142,11 +148,18 @@ struct ExportReport {
     std::string file;
     enum class What { report, timeline, visible_timeline } what = What::report;
 };
+struct FollowLink {
+    std::string text;
+};
+struct ExportSession {
+    std::string file;
+};
 struct Quit {};
 
 using Act = std::variant<Open, Close, ShowPanel, ArrangePanes, Click, Hover, Drag, Wheel, PressKey, TypeText,
                          RunAction, Wait, Frames, Expect, Print, List, SetLimit, SetArea, SetVisible, SetSize,
-                         SetRank, SetTrace, SetScale, SetAppearance, Shot, ExportTable, ExportReport, Quit>;
+                         SetRank, SetTrace, SetScale, SetAppearance, Shot, ExportTable, ExportReport,
+                         ExportSession, FollowLink, Quit>;
 
 struct Command {
     std::size_t line = 0;  // in the file, from 1

@@ -42,6 +42,7 @@ class FindBar {
     void go(model::Session& session, TimelinePage& page, bool forwards);
     bool busy() const { return finder_.busy() || marks_.busy(); }
     bool empty() const { return text_.empty(); }
+    const std::string& text() const { return text_; }
     bool has_list() const { return found_ != nullptr; }
     bool list = false;  // the list is shown
 

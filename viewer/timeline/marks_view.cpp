@@ -13,7 +13,7 @@
 
 namespace shardscope::viewer::timeline {
 
-void MarksView::choose(const MarkFile& file, int index, bool edit) {
+void MarksView::choose(const model::MarkFile& file, int index, bool edit) {
     const auto i = static_cast<std::size_t>(index);
     if (index < 0 || i >= file.marks.all().size()) {
         chosen_ = -1;
@@ -24,11 +24,12 @@ void MarksView::choose(const MarkFile& file, int index, bool edit) {
     edit_ = edit;
 }
 
-void MarksView::go_to(model::Session& session, const TimelinePage& page, const MarkFile& file, int index) {
+void MarksView::go_to(model::Session& session, const TimelinePage& page, const model::MarkFile& file,
+                      int index) {
     choose(file, index);
     if (chosen_ < 0) return;
     model::OpenTrace& entry = *session.current();
-    const Mark& mark = file.marks.all()[static_cast<std::size_t>(index)];
+    const model::Mark& mark = file.marks.all()[static_cast<std::size_t>(index)];
     entry.cursor = mark.from;
     if (mark.is_range()) {
         TimelinePage::show(entry, framed({mark.from, mark.to}, page.whole()));
@@ -39,7 +40,7 @@ void MarksView::go_to(model::Session& session, const TimelinePage& page, const M
     }
 }
 
-void MarksView::update(const MarkFile& file) {
+void MarksView::update(const model::MarkFile& file) {
     if (model_ != nullptr && model_of_ == file.marks) return;
     model_of_ = file.marks;
     auto cells = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
@@ -47,7 +48,7 @@ void MarksView::update(const MarkFile& file) {
         {"from_ms", "From", "ms", tables::TableColumn::Kind::number, 7},
         {"length_us", "Length", "\u00b5s", tables::TableColumn::Kind::number, 6},
     });
-    for (const Mark& mark : file.marks.all()) {
+    for (const model::Mark& mark : file.marks.all()) {
         cells->add({tables::text_cell(mark.text),
                     tables::decimal_cell(static_cast<double>(mark.from) / 1e6, 3),
                     mark.is_range() ? tables::decimal_cell(static_cast<double>(mark.to - mark.from) / 1e3, 3)
@@ -57,7 +58,7 @@ void MarksView::update(const MarkFile& file) {
     table_.chosen.reset();
 }
 
-void MarksView::draw_editor(model::Session& session, MarkFile& file) {
+void MarksView::draw_editor(model::Session& session, model::MarkFile& file) {
     if (chosen_ < 0 || static_cast<std::size_t>(chosen_) >= file.marks.all().size()) {
         chosen_ = -1;
         return;
@@ -73,7 +74,7 @@ void MarksView::draw_editor(model::Session& session, MarkFile& file) {
         file.save();
         text_ = file.marks.all()[index].text;
     }
-    const Mark& mark = file.marks.all()[index];
+    const model::Mark& mark = file.marks.all()[index];
     if (mark.is_range()) {
         if (draw::named_button("Limit", "timeline.marks.limit"))
             session.current()->limit = model::TimeRange{mark.from, mark.to};
@@ -86,7 +87,7 @@ void MarksView::draw_editor(model::Session& session, MarkFile& file) {
     }
 }
 
-void MarksView::draw(model::Session& session, const TimelinePage& page, MarkFile& file) {
+void MarksView::draw(model::Session& session, const TimelinePage& page, model::MarkFile& file) {
     const float font = ImGui::GetFontSize();
     draw_editor(session, file);
     if (file.marks.all().empty()) {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "viewer/model/marks.h"
 #include "viewer/model/session.h"
 #include "viewer/tables/table.h"
-#include "viewer/timeline/marks.h"
 #include "viewer/timeline/timeline_page.h"
 
 namespace shardscope::viewer::timeline {
@@ -15,23 +15,23 @@ namespace shardscope::viewer::timeline {
 class MarksView {
   public:
     // Draws into the content region.
-    void draw(model::Session& session, const TimelinePage& page, MarkFile& file);
+    void draw(model::Session& session, const TimelinePage& page, model::MarkFile& file);
 
     // The current mark; -1 none.
     int chosen() const { return chosen_; }
     // Chooses it; with `edit` its text can be overwritten once the list shows.
-    void choose(const MarkFile& file, int index, bool edit = false);
-    void go_to(model::Session& session, const TimelinePage& page, const MarkFile& file, int index);
+    void choose(const model::MarkFile& file, int index, bool edit = false);
+    void go_to(model::Session& session, const TimelinePage& page, const model::MarkFile& file, int index);
     bool shown = false;  // the list
 
   private:
-    void update(const MarkFile& file);
-    void draw_editor(model::Session& session, MarkFile& file);
+    void update(const model::MarkFile& file);
+    void draw_editor(model::Session& session, model::MarkFile& file);
 
     int chosen_ = -1;
     bool edit_ = false;
     std::string text_;  // of the chosen mark while it is edited
-    MarkBook model_of_;
+    model::MarkBook model_of_;
     std::shared_ptr<const tables::TableModel> model_;
     tables::TableState table_;
 };

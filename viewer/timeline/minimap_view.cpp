@@ -117,7 +117,7 @@ float MinimapView::height() {
 }
 
 void MinimapView::draw(model::OpenTrace& entry, const TimelinePage& page, const Minimap* map,
-                       const MarkBook& marks, ImVec2 min, ImVec2 max) {
+                       const model::MarkBook& marks, ImVec2 min, ImVec2 max) {
     const model::TimeView view = strip_view(page, min, max);
     ImGui::SetCursorScreenPos(min);
     draw::place_button("minimap", {max.x - min.x, max.y - min.y});
@@ -141,7 +141,7 @@ void MinimapView::draw(model::OpenTrace& entry, const TimelinePage& page, const 
                            {std::max(x_of(entry.limit->to), x_of(entry.limit->from) + 2), max.y},
                            theme::accent());
     }
-    for (const Mark& mark : marks.all())
+    for (const model::Mark& mark : marks.all())
         list.AddRectFilled({x_of(mark.from), min.y}, {x_of(mark.from) + 2, max.y}, theme::accent());
     if (entry.cursor) {
         const float x = std::floor(x_of(*entry.cursor));

@@ -4,8 +4,8 @@
 
 #include <imgui.h>
 
+#include "viewer/model/marks.h"
 #include "viewer/model/session.h"
-#include "viewer/timeline/marks.h"
 #include "viewer/timeline/minimap.h"
 #include "viewer/timeline/timeline_page.h"
 
@@ -15,8 +15,8 @@ class MinimapView {
   public:
     static float height();
     // Draws from `min` to `max` on the screen. `map` may be nullptr: then only the window is drawn.
-    void draw(model::OpenTrace& entry, const TimelinePage& page, const Minimap* map, const MarkBook& marks,
-              ImVec2 min, ImVec2 max);
+    void draw(model::OpenTrace& entry, const TimelinePage& page, const Minimap* map,
+              const model::MarkBook& marks, ImVec2 min, ImVec2 max);
 
   private:
     enum class Drag { none, move, from, to, anew };

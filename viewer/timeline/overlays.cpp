@@ -79,7 +79,7 @@ class Overlays {
     };
     // The place of a mark's text; nullopt: out of sight.
     std::optional<Tag> tag_of(std::size_t index) const {
-        const Mark& mark = s_.marks.all()[index];
+        const model::Mark& mark = s_.marks.all()[index];
         const float x0 = s_.page.x_of(view_, mark.from), x1 = s_.page.x_of(view_, mark.to);
         if (x1 < a_.left() || x0 >= a_.max.x) return std::nullopt;
         const std::string text = draw::fit_text(mark.text, font_ * kLongestTag);
@@ -175,7 +175,7 @@ class Overlays {
     }
 
     void mark_lines(std::size_t index) {
-        const Mark& mark = s_.marks.all()[index];
+        const model::Mark& mark = s_.marks.all()[index];
         const float x0 = std::floor(s_.page.x_of(view_, mark.from)), x1 = s_.page.x_of(view_, mark.to);
         const ImU32 color = mark_color(index);
         if (mark.is_range())

@@ -4,8 +4,8 @@
 
 #include <imgui.h>
 
+#include "viewer/model/marks.h"
 #include "viewer/model/session.h"
-#include "viewer/timeline/marks.h"
 #include "viewer/timeline/timeline_page.h"
 
 namespace shardscope::viewer::timeline {
@@ -13,7 +13,7 @@ namespace shardscope::viewer::timeline {
 struct OverlayScene {
     const model::OpenTrace& entry;
     const TimelinePage& page;
-    const MarkBook& marks;
+    const model::MarkBook& marks;
     int chosen_mark = -1;  // index into marks
 };
 

@@ -100,7 +100,7 @@ class Acts {
         if (page_.measure) return model::TimeSpan{page_.measure->first(), page_.measure->last()};
         const int chosen = list_.chosen();
         if (chosen >= 0 && static_cast<std::size_t>(chosen) < marks_.marks.all().size()) {
-            const Mark& mark = marks_.marks.all()[static_cast<std::size_t>(chosen)];
+            const model::Mark& mark = marks_.marks.all()[static_cast<std::size_t>(chosen)];
             if (mark.is_range()) return model::TimeSpan{mark.from, mark.to};
         }
         if (session.current()->limit)
@@ -207,7 +207,7 @@ class Acts {
     }
 
     // --- marks and measures ---
-    void add_mark(Mark mark) {
+    void add_mark(model::Mark mark) {
         const std::size_t at = marks_.marks.add(std::move(mark));
         marks_.save();
         list_.shown = true;
@@ -230,7 +230,7 @@ class Acts {
     }
     void marks(model::Session& /*session*/) { list_.shown = !list_.shown; }
     void go_to_mark(model::Session& session, bool forwards) {
-        const MarkBook& book = marks_.marks;
+        const model::MarkBook& book = marks_.marks;
         const int chosen = list_.chosen();
         if (book.all().empty()) return;
         const int count = static_cast<int>(book.all().size());
@@ -284,7 +284,7 @@ class Acts {
     }
 
     TimelinePage& page_;
-    MarkFile& marks_;
+    model::MarkFile& marks_;
     MarksView& list_;
     TimelineParts& p_;
 };

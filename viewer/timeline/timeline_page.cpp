@@ -97,6 +97,11 @@ bool TimelinePage::unfold_revealed(model::RowArrangement& arrangement) const {
     return true;
 }
 
+void TimelinePage::keep_in_sight(float height_before) {
+    const Row* row = area.height() < height_before ? row_of(shown_event) : nullptr;
+    if (row != nullptr && row->y + row->height <= scroll + height_before) reveal = shown_event;
+}
+
 void TimelinePage::reveal_row() {
     const Row* row = reveal ? row_of(*reveal) : nullptr;
     reveal.reset();

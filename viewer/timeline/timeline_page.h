@@ -96,6 +96,8 @@ struct TimelinePage {
     // If the row for `reveal` is not laid out, though the trace has it, changes the arrangement so that it
     // will be, and returns true. To be called after the layout.
     bool unfold_revealed(model::RowArrangement& arrangement) const;
+    // Where there is less room than in the last frame, reveals the selected event if it was in sight then.
+    void keep_in_sight(float height_before);
     void reveal_row();  // scrolls to `reveal`; to be called after the layout
 
     // --- choosing ---

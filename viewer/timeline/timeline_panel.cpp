@@ -17,6 +17,7 @@
 #include <imgui.h>
 
 #include "traces/analysis/memory/memory.h"
+#include "traces/schema/json_text.h"
 #include "traces/store/columns/trace.h"
 #include "viewer/draw/fold.h"
 #include "viewer/draw/format.h"
@@ -133,12 +134,32 @@ void memory_tip(const std::vector<traces::analysis::MemoryPoint>& curve, std::in
     draw::end_tip();
 }
 
+// What a session keeps of the panel: a list of the text that is searched for, and which lists are shown.
+constexpr const char* kHitsListed = "hits listed";
+constexpr const char* kMarksListed = "marks listed";
+
 constexpr int kMinimapSlices = 4096;
 
 class TimelinePanel final : public model::Panel {
   public:
     std::string_view name() const override { return "timeline"; }
     bool busy() const override { return parts_.find.busy() || parts_.area.busy(); }
+
+    std::string content(const model::Session&) const override {
+        std::vector<std::string> content{parts_.find.text()};
+        if (parts_.find.list) content.emplace_back(kHitsListed);
+        if (on_ != nullptr && on_->marks_view.shown) content.emplace_back(kMarksListed);
+        return content == std::vector<std::string>{""} ? "" : traces::schema::dump_strings(content);
+    }
+    void show_content(std::string_view content, model::Session& session) override {
+        const auto shown = traces::schema::json_strings(content).value_or(std::vector<std::string>{});
+        const auto lists = [&](const char* what) {
+            return std::find(shown.begin(), shown.end(), what) != shown.end();
+        };
+        parts_.find.find(shown.empty() ? "" : shown.front());
+        parts_.find.list = lists(kHitsListed);
+        if (session.trace() != nullptr) on_page(session).marks_view.shown = lists(kMarksListed);
+    }
 
     // The page of a reloaded trace's successor keeps the layout of the old one.
     void closed(const traces::store::Trace& trace, const model::TracePtr& successor) override {
@@ -247,7 +268,7 @@ class TimelinePanel final : public model::Panel {
     TraceOnPage& on_page(const model::Session& session) {
         const model::OpenTrace& entry = *session.current();
         auto& slot = traces_[entry.trace.get()];
-        if (slot == nullptr) slot = std::make_unique<TraceOnPage>(entry.trace, entry.path);
+        if (slot == nullptr) slot = std::make_unique<TraceOnPage>(entry.trace, entry.marks);
         return *slot;
     }
 
@@ -299,6 +320,7 @@ class TimelinePanel final : public model::Panel {
         if (page.unfold_revealed(arrangement))
             page.rows = &page.kept.update(*page.trace, page.tracks, arrangement, heights);
         TimelineArea& area = page.area;
+        const float height_before = area.height();
         area.names = std::round(font * 11);
         area.ruler = std::round(font * (page.has_windows() ? 4.55F : 3.1F));
         area.outer = room.main;
@@ -314,6 +336,7 @@ class TimelinePanel final : public model::Panel {
             }
             page.scroll_to_rank = {};
         }
+        page.keep_in_sight(height_before);
         page.reveal_row();
         page.scroll = std::clamp(page.scroll, 0.0F, std::max(0.0F, page.layout().height - area.height()));
         area.scroll = std::floor(page.scroll);
@@ -373,7 +396,7 @@ class TimelinePanel final : public model::Panel {
         draw::end_tip();
     }
 
-    static void mark_tip(const Mark& mark) {
+    static void mark_tip(const model::Mark& mark) {
         draw::begin_tip(mark.text);
         draw::tip_row(mark.is_range() ? "from" : "at", instant_text(mark.from));
         if (mark.is_range()) {

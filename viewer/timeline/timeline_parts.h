@@ -2,18 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <imgui.h>
 
+#include "viewer/model/marks.h"
 #include "viewer/model/session.h"
 #include "viewer/timeline/area_view.h"
 #include "viewer/timeline/details_view.h"
 #include "viewer/timeline/find_bar.h"
 #include "viewer/timeline/gestures.h"
-#include "viewer/timeline/marks.h"
 #include "viewer/timeline/marks_view.h"
 #include "viewer/timeline/minimap_view.h"
 #include "viewer/timeline/other_run.h"
@@ -25,10 +26,11 @@ namespace shardscope::viewer::timeline {
 
 // Everything that is kept for an open trace.
 struct TraceOnPage {
-    TraceOnPage(const model::TracePtr& trace, const std::string& path) : page(trace), marks(path) {}
+    TraceOnPage(const model::TracePtr& trace, std::shared_ptr<model::MarkFile> kept)
+        : page(trace), mark_file(std::move(kept)) {}
     // For a reloaded trace: keeps what does not depend on its events.
     TraceOnPage(const model::TracePtr& trace, TraceOnPage&& before)
-        : page(trace), marks(std::move(before.marks)), marks_view(std::move(before.marks_view)) {
+        : page(trace), mark_file(std::move(before.mark_file)), marks_view(std::move(before.marks_view)) {
         page.read_again = true;
         page.scroll = before.page.scroll;
         page.shown_rank = before.page.shown_rank;
@@ -36,7 +38,8 @@ struct TraceOnPage {
         page.measure = before.page.measure;
     }
     TimelinePage page;
-    MarkFile marks;
+    std::shared_ptr<model::MarkFile> mark_file;
+    model::MarkFile& marks = *mark_file;
     MarksView marks_view;
 };
 

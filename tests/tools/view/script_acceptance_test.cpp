@@ -305,6 +305,48 @@ TEST_F(ViewFiles, TheKeyboardOpensMenusChangesKeysAndFindsFiles) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+// Another process opens what the script has saved.
+TEST_F(ViewFiles, ASessionOpensAtTheSamePlace) {
+    std::ofstream(folder_ / "bad.shardscope-session") << "{}\n";
+    const Outcome outcome = run("session.script", {});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::string look = folder_ / "look.script", saved = folder_ / "sub/a.shardscope-session";
+    std::ofstream(look) << "wait\nexpect timeline.find gemm\nexpect timeline.field.kind Kernel\n"
+                           "expect app.status contains root.sqlite\nexpect app.notice absent\n"
+                           "expect \"timeline.row.rank 1/stream 0\" compute\n";
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"--session", saved}, std::vector<std::string>{saved}}) {
+        std::vector<std::string> command{SHARDSCOPE_VIEW, "--script", look, "--size", "1400x820"};
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        const Outcome opened = run_command(command);
+        EXPECT_EQ(opened.status, 0) << opened.err;
+    }
+    const Outcome refused = run_command({SHARDSCOPE_VIEW, "--session", folder_ / "bad.shardscope-session",
+                                         "--screenshot", folder_ / "none.png"});
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_THAT(refused.err, testing::HasSubstr("this session cannot be opened: it is not a session"));
+}
+
+// Another process goes to the link that the script has copied, in a copy of the trace.
+TEST_F(ViewFiles, ViewsAndLinksLeadBackToTheirPlaces) {
+    const Outcome outcome = run("views.script", {});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    ASSERT_TRUE(outcome.out.starts_with("shardscope:1?")) << outcome.out;
+    const std::string link = outcome.out.substr(0, outcome.out.find('\n'));
+    std::ofstream(folder_ / "look.script") << "wait\npanel timeline\nwait\nexpect app.problem.1 absent\n"
+                                              "action copy_link\nprint app.link\n";
+    const Outcome followed = run_command({SHARDSCOPE_VIEW, link, folder_ / "root.sqlite",
+                                          folder_ / "sub/deep.sqlite", "--script", folder_ / "look.script"});
+    EXPECT_EQ(followed.status, 0) << followed.err;
+    EXPECT_EQ(followed.out.substr(followed.out.find('&')), outcome.out.substr(outcome.out.find('&')));
+    const Outcome lost =
+        run_command({SHARDSCOPE_VIEW, link, folder_ / "root.sqlite", "--screenshot", folder_ / "lost.png"});
+    EXPECT_EQ(lost.status, 1);
+    EXPECT_THAT(lost.err,
+                testing::HasSubstr("The link is to linear.sqlite (5,335 events), and no open trace has this "
+                                   "content"));
+}
+
 TEST_F(ViewFiles, PanesAreSplitMovedAndClosedByKeysMenusAndMouse) {
     const Outcome outcome = run("panes.script", {});
     EXPECT_EQ(outcome.status, 0) << outcome.err;

@@ -4,13 +4,17 @@
 // 1), "compare.tab.<page>", "compare.per_step"; each page as its own header says.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 #include <imgui.h>
 
+#include "traces/schema/json_text.h"
 #include "traces/schema/text.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
@@ -47,6 +51,39 @@ class ComparePanel final : public model::Panel {
     std::string_view name() const override { return "compare"; }
     bool needs_timeline() const override { return false; }  // another open file may have one
 
+    // A list of the page, and of words; runs are named by their place among the open ones.
+    std::string content(const model::Session& session) const override {
+        std::vector<std::string> content{kPages[static_cast<std::size_t>(page_)].second};
+        if (!per_step_) content.emplace_back("totals");
+        for (std::size_t i = 0; i < session.open.size(); ++i) {
+            const model::TracePtr& trace = session.open[i].trace;
+            if (trace == nullptr) continue;
+            if (trace == choice_.base()) content.push_back(fmt::format("base {}", i));
+            if (!choice_.shown(trace)) content.push_back(fmt::format("hidden {}", i));
+        }
+        return content == std::vector<std::string>{kPages.front().second}
+                   ? ""
+                   : traces::schema::dump_strings(content);
+    }
+    void show_content(std::string_view text, model::Session& session) override {
+        const auto words = traces::schema::json_strings(text).value_or(std::vector<std::string>{});
+        const auto has = [&](const std::string& word) {
+            return std::find(words.begin(), words.end(), word) != words.end();
+        };
+        choice_ = {};
+        for (std::size_t i = 0; i < session.open.size(); ++i) {
+            const model::TracePtr& trace = session.open[i].trace;
+            if (trace == nullptr) continue;
+            if (has(fmt::format("base {}", i))) choice_.set_base(trace);
+            if (has(fmt::format("hidden {}", i))) choice_.show(trace, false);
+        }
+        per_step_ = !has("totals");
+        wanted_page_ = Page::overview;
+        for (const auto& [page, title] : kPages) {
+            if (has(title)) wanted_page_ = page;
+        }
+    }
+
     void closed(const traces::store::Trace&, const model::TracePtr&) override { memory_.forget(); }
 
     void draw(model::Session& session, const model::Frame&) override {
@@ -75,9 +112,13 @@ class ComparePanel final : public model::Panel {
         draw_limits(session, runs);
         if (!ImGui::BeginTabBar("pages", ImGuiTabBarFlags_FittingPolicyScroll)) return;
         for (const auto& [page, title] : kPages) {
-            const bool shown = ImGui::BeginTabItem(title);
+            const bool wanted = wanted_page_ == page;
+            const bool shown =
+                ImGui::BeginTabItem(title, nullptr, wanted ? ImGuiTabItemFlags_SetSelected : 0);
             draw::items::mark(item_of(title), shown ? "shown" : "");
             if (!shown) continue;
+            if (wanted) wanted_page_.reset();
+            page_ = page;
             draw_page(session, runs, comparison, page);
             ImGui::EndTabItem();
         }
@@ -183,6 +224,8 @@ class ComparePanel final : public model::Panel {
     }
 
     RunChoice choice_;
+    Page page_ = Page::overview;       // in the last frame
+    std::optional<Page> wanted_page_;  // to be shown
     bool per_step_ = true;
     CompareOverview overview_;
     CompareSpreadView spread_;

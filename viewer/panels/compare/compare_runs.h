@@ -30,6 +30,7 @@ class RunChoice {
     bool shown(const model::TracePtr& trace) const;
     void show(const model::TracePtr& trace, bool on);
     void set_base(const model::TracePtr& trace);
+    model::TracePtr base() const { return base_.lock(); }  // nullptr: the first that is shown
 
   private:
     std::vector<std::weak_ptr<const traces::store::Trace>> hidden_;

@@ -47,6 +47,12 @@ class QueryPanel final : public model::Panel {
     bool busy() const override { return runner_.running(); }
     std::string saved() const override { return lists_.saved(); }
     void restore(std::string_view saved) override { lists_.restore(saved); }
+    std::string content(const model::Session&) const override {
+        return editor_.sql() == first_sql() ? "" : editor_.sql();
+    }
+    void show_content(std::string_view content, model::Session&) override {
+        editor_.set(content.empty() ? first_sql() : std::string(content), true);
+    }
 
     void draw(model::Session& session, const model::Frame&) override {
         runner_.poll();

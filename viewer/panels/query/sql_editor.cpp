@@ -78,12 +78,12 @@ void underline(ImDrawList& draw, float from, float to, float y) {
 
 }  // namespace
 
-void SqlEditor::set(std::string sql) {
+void SqlEditor::set(std::string sql, bool restored) {
     sql_ = sql;
     next_sql_ = std::move(sql);  // Dear ImGui keeps its own copy of a text that is being edited
     next_cursor_ = sql_.size();
     completions_ = {};
-    take_keyboard();
+    if (!restored) take_keyboard();
 }
 
 SqlEditor::Keys SqlEditor::read_keys() const {

@@ -19,7 +19,8 @@ class SqlEditor {
   public:
     explicit SqlEditor(std::string sql) : sql_(std::move(sql)) {}
     const std::string& sql() const { return sql_; }
-    void set(std::string sql);  // another text, which gets the keyboard
+    // Another text, which gets the keyboard unless it was restored.
+    void set(std::string sql, bool restored = false);
     void take_keyboard() { wants_keyboard_ = kTries; }
 
     // Fills the width. Returns true on Ctrl+Enter; the keyboard stays here. `schema`: nullptr if it is not

@@ -1,26 +1,24 @@
 // See marks.h.
-#include "viewer/timeline/marks.h"
+#include "viewer/model/marks.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
 #include "traces/schema/sort_rows.h"
 #include "traces/schema/text.h"
+#include "viewer/model/fields.h"
 #include "viewer/model/time_view.h"
+#include "viewer/model/whole_file.h"
 
-namespace shardscope::viewer::timeline {
+namespace shardscope::viewer::model {
 namespace {
 
 bool earlier(const Mark& a, const Mark& b) {
@@ -77,37 +75,64 @@ std::vector<std::int64_t> MarkBook::edges() const {
     return edges;
 }
 
+bool is_valid(const Mark& mark) {
+    return is_viewable(mark.from) && is_viewable(mark.to);
+}
+
+const SavedView* KeptBeside::view(int key) const {
+    const auto at =
+        std::find_if(views.begin(), views.end(), [key](const SavedView& v) { return v.key == key; });
+    return at == views.end() ? nullptr : &*at;
+}
+
+void KeptBeside::remove_view(int key) {
+    std::erase_if(views, [key](const SavedView& v) { return v.key == key; });
+}
+
+void KeptBeside::set_view(SavedView view) {
+    remove_view(view.key);
+    const auto at =
+        std::find_if(views.begin(), views.end(), [&](const SavedView& v) { return v.key > view.key; });
+    views.insert(at, std::move(view));
+}
+
+std::vector<std::string> KeptBeside::add(const std::vector<Mark>& more,
+                                         const std::vector<SavedView>& more_views) {
+    for (const Mark& mark : more) {
+        const auto& all = marks.all();
+        if (std::find(all.begin(), all.end(), mark) == all.end()) marks.add(mark);
+    }
+    std::vector<std::string> left_out;
+    for (SavedView next : more_views) {
+        const auto same = [&](const SavedView& v) { return v.name == next.name && v.view == next.view; };
+        if (std::any_of(views.begin(), views.end(), same)) continue;
+        for (int key = 1; key <= kViewKeys && view(next.key) != nullptr; ++key) {
+            if (view(key) == nullptr) next.key = key;
+        }
+        if (view(next.key) != nullptr) {
+            left_out.push_back(next.name);
+        } else {
+            set_view(std::move(next));
+        }
+    }
+    return left_out;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
-using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;                     // 1 where there are no views
 constexpr std::uintmax_t kLargest = 16U << 20;  // bytes; a marks file has a few hundred
 
-// Its hash gives each path a file name in one folder.
-std::string state_path(const std::string& trace_path) {
-    const char* state = std::getenv("XDG_STATE_HOME");
-    const char* home = std::getenv("HOME");
-    fs::path folder;
-    if (state != nullptr && *state == '/') {
-        folder = state;
-    } else if (home != nullptr && *home != '\0') {
-        folder = fs::path(home) / ".local" / "state";
-    } else {
-        return {};
-    }
+// The hash of its whole path gives each trace a file name in one folder.
+std::string path_in_state(const std::string& trace_path) {
+    const std::string folder = state_folder();
+    if (folder.empty()) return {};
     std::error_code error;
     const fs::path whole = fs::absolute(trace_path, error);
-    return (folder / "shardscope" / "marks" /
-            fmt::format("{:016x}-{}.json", traces::schema::hash_of(whole.string()),
-                        whole.filename().string()))
-        .string();
-}
-
-bool is_file(const std::string& path) {
-    std::error_code error;
-    return !path.empty() && fs::is_regular_file(path, error);
+    return fmt::format("{}/marks/{:016x}-{}.json", folder, traces::schema::hash_of(whole.string()),
+                       whole.filename().string());
 }
 
 bool is_younger(const std::string& a, const std::string& b) {
@@ -118,51 +143,53 @@ bool is_younger(const std::string& a, const std::string& b) {
     return error || ta > tb;
 }
 
-std::string read_text(const std::string& path) {
-    std::error_code error;
-    if (fs::file_size(path, error) > kLargest || error)
-        throw std::runtime_error("it is too large for a file of marks");
-    std::ifstream in(path, std::ios::binary);
-    if (!in) throw std::runtime_error("it cannot be read");
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 }  // namespace
 
-std::string marks_json(const MarkBook& marks, const std::string& trace_path) {
-    OrderedJson list = OrderedJson::array();
-    for (const Mark& mark : marks.all()) {
-        OrderedJson one = {{"from_ns", mark.from}};
+std::string marks_json(const KeptBeside& kept, const std::string& trace_path) {
+    JsonOut list = JsonOut::array();
+    for (const Mark& mark : kept.marks.all()) {
+        JsonOut one = {{"from_ns", mark.from}};
         if (mark.is_range()) one["to_ns"] = mark.to;
         one["text"] = mark.text;
         list.push_back(std::move(one));
     }
-    const OrderedJson file = {
-        {"shardscope_marks", kVersion}, {"trace", trace_path}, {"marks", std::move(list)}};
+    JsonOut file = {{"shardscope_marks", kept.views.empty() ? 1 : kVersion},
+                    {"trace", trace_path},
+                    {"marks", std::move(list)}};
+    if (!kept.views.empty()) file["views"] = field_json(kept.views);
     return traces::schema::dump_json(file, 2) + "\n";
 }
 
-MarkBook parse_marks(std::string_view json) {
+KeptBeside parse_marks(std::string_view json) {
     try {
-        const OrderedJson file = traces::schema::parse_ordered_json(json, traces::schema::BadJson::throws);
+        const JsonIn file = traces::schema::parse_json(json, traces::schema::BadJson::throws);
         if (!file.is_object() || !file.contains("shardscope_marks"))
             throw std::runtime_error("it has no key shardscope_marks");
         if (file.at("shardscope_marks").get<int>() > kVersion)
             throw std::runtime_error("a newer version of shardscope-view wrote it");
         std::vector<Mark> marks;
-        for (const OrderedJson& one : file.at("marks")) {
+        for (const JsonIn& one : file.at("marks")) {
             Mark mark;
             mark.from = one.at("from_ns").get<std::int64_t>();
             mark.to = one.value("to_ns", mark.from);
             mark.text = one.value("text", std::string());
             for (const std::int64_t time : {mark.from, mark.to}) {
-                if (!model::is_viewable(time))
+                if (!is_viewable(time))
                     throw std::runtime_error(fmt::format(
                         "mark {} is at {} ns, more than 73 years from the start", marks.size() + 1, time));
             }
             marks.push_back(std::move(mark));
         }
-        return MarkBook(std::move(marks));
+        KeptBeside kept{MarkBook(std::move(marks)), {}};
+        if (const auto it = file.find("views"); it != file.end()) {
+            std::vector<SavedView> views;
+            LeftOut left_out;
+            take_part(*it, views, left_out, "views");
+            if (!left_out.places.empty())
+                throw std::runtime_error(left_out.places.front() + " cannot be read");
+            for (SavedView& view : views) kept.set_view(std::move(view));
+        }
+        return kept;
     } catch (const nlohmann::json::exception& error) {
         throw std::runtime_error(error.what());
     }
@@ -171,12 +198,12 @@ MarkBook parse_marks(std::string_view json) {
 MarkFile::MarkFile(std::string trace_path) : trace_path_(std::move(trace_path)) {
     if (!is_file(trace_path_)) return;
     beside_ = trace_path_ + ".marks.json";
-    in_state_ = state_path(trace_path_);
+    in_state_ = path_in_state(trace_path_);
     path_ = beside_;
     if (is_file(in_state_) && (!is_file(beside_) || is_younger(in_state_, beside_))) path_ = in_state_;
     if (!is_file(path_)) return;
     try {
-        marks = parse_marks(read_text(path_));
+        static_cast<KeptBeside&>(*this) = parse_marks(read_whole(path_, kLargest));
     } catch (const std::exception& error) {
         locked_ = true;
         problem_ = fmt::format(
@@ -191,34 +218,15 @@ void MarkFile::save() {
     problem_.clear();
     for (const std::string& path : {beside_, in_state_}) {
         if (path.empty()) continue;
-        if (write(path)) {
-            path_ = path;
-            return;
-        }
+        std::error_code error;
+        if (path == in_state_) fs::create_directories(fs::path(path).parent_path(), error);
+        if (!write_whole(path, marks_json(*this, trace_path_)).empty()) continue;
+        path_ = path;
+        return;
     }
     problem_ =
         fmt::format("{}: the marks cannot be saved, neither there nor in {}; they stay in memory only.",
                     beside_, in_state_.empty() ? "a state folder (HOME is not set)" : in_state_);
 }
 
-// Written beside the old file, which the new one replaces when it is complete.
-bool MarkFile::write(const std::string& path) const {
-    std::error_code error;
-    if (path == in_state_) fs::create_directories(fs::path(path).parent_path(), error);
-    const std::string part = path + ".part";
-    {
-        std::ofstream out(part, std::ios::binary | std::ios::trunc);
-        out << marks_json(marks, trace_path_);
-        out.close();
-        if (!out) {
-            fs::remove(part, error);
-            return false;
-        }
-    }
-    fs::rename(part, path, error);
-    if (!error) return true;
-    fs::remove(part, error);
-    return false;
-}
-
-}  // namespace shardscope::viewer::timeline
+}  // namespace shardscope::viewer::model
