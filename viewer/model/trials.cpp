@@ -12,6 +12,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "traces/schema/json_text.h"
+
 namespace shardscope::viewer::model {
 namespace {
 
@@ -163,7 +165,7 @@ TrialResult result_of(const json& all) {
 
 TrialResult read_trial(const std::string& text) {
     try {
-        return result_of(json::parse(text));
+        return result_of(traces::schema::parse_json(text, traces::schema::BadJson::throws));
     } catch (const json::exception&) {
         TrialResult result;
         result.error =
