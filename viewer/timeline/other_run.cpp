@@ -257,6 +257,7 @@ void OtherRun::paint_part(ImDrawList& draw, model::Session& session, Part& part)
                                   .area = part.area,
                                   .limit = {},
                                   .hovered = page.hovered,
+                                  .with_notes = &part == &parts_.front(),
                                   .of_active = false};
     draw.AddRectFilled({part.area.left(), part.area.top()}, part.area.max, theme::surface());
     paint_rows(draw, picture);

@@ -131,7 +131,9 @@ class RowPainter : private Canvas {
         draw_.AddRectFilled({p_.area.left(), y}, {p_.area.max.x, y + row.height}, theme::raised());
         const RowGroup& group = p_.layout.groups[static_cast<std::size_t>(row.group)];
         if (!group.collapsed) {
-            put(p_.area.left() + font_ * 0.5F, y + (row.height - font_) / 2, theme::text_dim(), group.note);
+            if (p_.with_notes)
+                put(p_.area.left() + font_ * 0.5F, y + (row.height - font_) / 2, theme::text_dim(),
+                    group.note);
         } else if (const FoldedRow* strip = p_.folded.strip_of(group.key)) {
             runs(*strip, y + 2, y + row.height - 2);
         }

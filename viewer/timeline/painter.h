@@ -68,6 +68,7 @@ struct TimelinePicture {
     bool with_windows = false;                 // the ruler has a row for them, even before they are computed
     std::vector<RulerStep> windows = {};       // of the chosen rank's steps
     std::optional<model::TimeRange> lit = {};  // the window that another panel navigated to
+    bool with_notes = true;                    // beside the groups' names
     bool of_active = true;                     // the session's selection is an event of this trace
 };
 

@@ -110,6 +110,7 @@ std::string draw_timeline_toolbar(model::Session& session, TimelinePage& page, F
                                   ToolbarState state) {
     std::string action;
     widgets::draw_choosers(session);
+    draw::flow(draw::button_width("<") + draw::button_width(">") + ImGui::GetFontSize() * 0.2F);
     if (button("<##back", "timeline.back", "Undo the last zoom or move ( Ctrl+Left, Backspace )"))
         action = "back";
     ImGui::SameLine(0, ImGui::GetFontSize() * 0.2F);

@@ -18,10 +18,9 @@ namespace {
 
 constexpr std::size_t kRankButtons = 8;  // more ranks than this are chosen from a list
 
-void choose_trace(model::Session& session) {
+void choose_trace(model::Session& session, float width) {
     const model::OpenTrace* current = session.current();
     const std::string name = current != nullptr ? current->name : std::string();
-    const float width = ImGui::GetFontSize() * 16;
     ImGui::SetNextItemWidth(width);
     const std::string shown = draw::fit_in_combo(name, width);
     const bool open = ImGui::BeginCombo("##trace", shown.c_str());
@@ -46,6 +45,14 @@ void choose_rank_by_button(model::Session& session, const traces::store::Trace& 
     }
 }
 
+// "Rank" and a button for each.
+float width_of_buttons(const traces::store::Trace& trace) {
+    float width = ImGui::CalcTextSize("Rank").x + ImGui::GetStyle().ItemSpacing.x;
+    for (const traces::store::Rank& rank : trace.ranks)
+        width += draw::button_width(fmt::format("{}", rank.number)) + 2;
+    return width;
+}
+
 void choose_rank_by_list(model::Session& session, const traces::store::Trace& trace) {
     const std::size_t index = std::min(session.rank.at(), trace.ranks.size() - 1);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 6);
@@ -60,17 +67,24 @@ void choose_rank_by_list(model::Session& session, const traces::store::Trace& tr
 }  // namespace
 
 void draw_choosers(model::Session& session, bool with_rank) {
-    const float gap = ImGui::GetFontSize() * 1.2F;
-    if (session.ready().size() > 1) {
-        choose_trace(session);
+    const float font = ImGui::GetFontSize(), gap = font * 1.2F, room = ImGui::GetContentRegionAvail().x;
+    const model::TracePtr trace = session.trace();
+    const bool ranks = with_rank && trace != nullptr && trace->ranks.size() > 1;
+    const bool traces = session.ready().size() > 1;
+    // In a narrow pane the list of traces is narrower, then ranks are in a list.
+    const float narrow = traces ? font * 9 + gap : 0;
+    const bool buttons =
+        ranks && trace->ranks.size() <= kRankButtons && narrow + width_of_buttons(*trace) <= room;
+    if (traces) {
+        const float rest = !ranks ? 0 : buttons ? width_of_buttons(*trace) + gap : font * 9 + gap;
+        choose_trace(session, std::clamp(room - rest, std::min(room, font * 9), font * 16));
         ImGui::SameLine(0, gap);
     }
-    const model::TracePtr trace = session.trace();
-    if (with_rank && trace != nullptr && trace->ranks.size() > 1) {
+    if (ranks) {
         ImGui::AlignTextToFramePadding();
         ImGui::TextDisabled("Rank");
         ImGui::SameLine();
-        if (trace->ranks.size() <= kRankButtons) {
+        if (buttons) {
             choose_rank_by_button(session, *trace);
         } else {
             choose_rank_by_list(session, *trace);
