@@ -72,6 +72,7 @@ std::optional<ReportedComparison> reported_comparison(const std::vector<const st
                                                       const std::vector<analysis::Selection>& selections) {
     if (traces.size() < 2) return std::nullopt;
     std::vector<std::string> files;
+    files.reserve(traces.size());
     for (const store::Trace* trace : traces) files.push_back(trace->path);
     ReportedComparison comparison{.answers = compared_answers(traces, analysis::run_names(files), selections),
                                   .whole = compare(traces, selections),

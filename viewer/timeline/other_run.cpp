@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/store/columns/trace.h"
+#include "viewer/draw/chart.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
 #include "viewer/draw/text.h"
