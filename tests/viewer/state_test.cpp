@@ -113,6 +113,26 @@ TEST_F(StateTest, IsRestored) {
               std::filesystem::perms::none);
 }
 
+TEST_F(StateTest, ReadsTheTracesOfAnOlderState) {
+    std::vector<std::string> left_out;
+    const SavedState state = parse_state(R"({
+        "traces": [{"path": "/a.sqlite", "merged": [], "visible": [10, 20], "limit": [12, 15],
+                    "rows": "{\"grouping\": \"kind\", \"hidden\": [\"rank 0\"]}"},
+                   {"path": "/b.sqlite", "merged": [], "visible": [1, 2], "limit": null, "rows": ""}],
+        "window": {"width": 0, "height": 0, "maximized": true}})",
+                                         left_out);
+    EXPECT_THAT(left_out, testing::IsEmpty());
+    ASSERT_EQ(state.session.traces.size(), 2U);
+    const model::Place& place = state.session.traces[0].place;
+    EXPECT_EQ(place.visible, (model::TimeRange{10, 20}));
+    EXPECT_EQ(place.limit, (model::TimeRange{12, 15}));
+    EXPECT_EQ(place.rows.grouping, model::RowArrangement::Grouping::kind);
+    EXPECT_THAT(place.rows.hidden, testing::ElementsAre("rank 0"));
+    EXPECT_EQ(state.session.traces[1].place.visible, (model::TimeRange{1, 2}));
+    EXPECT_EQ(state.session.traces[1].place.limit, std::nullopt);
+    EXPECT_TRUE(state.desk.maximized);
+}
+
 TEST_F(StateTest, AWindowThatNoScreenHasIsNotRestored) {
     std::vector<std::string> left_out;
     for (const char* size : {R"({"width": 5, "height": 700})", R"({"width": 800, "height": 99999})", "{}"})

@@ -139,7 +139,7 @@ void check_selection(const analysis::Selection& selection, const store::Trace& t
         fmt::format("--step: {} has no such step; it has {} to {}", trace.path, first->number, last->number));
 }
 
-std::uint64_t parse_size(const std::string& text) {
+std::uint64_t parse_size(const std::string& text, std::string_view option) {
     constexpr std::uint64_t kDefault = std::uint64_t{256} << 30;
     if (text.empty()) return kDefault;
     std::uint64_t number = 0;
@@ -153,8 +153,7 @@ std::uint64_t parse_size(const std::string& text) {
     }
     if (error != std::errc() || !unit.empty() || number == 0 || number > UINT64_MAX >> shift) {
         throw UsageError(fmt::format(
-            "--max-size {}: it is not a size; write a number of bytes, or with K, M, G or T, for example "
-            "64G",
+            "{} {}: it is not a size; write a number of bytes, or with K, M, G or T, for example 64G", option,
             text));
     }
     return number << shift;

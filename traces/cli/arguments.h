@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/analysis/base/selection.h"
@@ -53,7 +54,7 @@ void check_selection(const analysis::Selection& selection, const store::Trace& t
 
 // "500M", "64G", "1024": bytes, or multiples of 1024 with K, M, G and T; 256G if the text is empty. Throws
 // UsageError.
-std::uint64_t parse_size(const std::string& text);
+std::uint64_t parse_size(const std::string& text, std::string_view option = "--max-size");
 
 // Throws UsageError if `path` does not exist or is a folder. Prints a note to standard error if the file is
 // read from a copy.

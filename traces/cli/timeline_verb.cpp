@@ -24,7 +24,7 @@ Work timeline_verb(Options& options) {
     return [&](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
         report::TimelineOptions timeline{.title = title, .redact = redact};
-        if (!fit.empty()) timeline.most_bytes = parse_size(fit);
+        if (!fit.empty()) timeline.most_bytes = parse_size(fit, "--fit");
         for (const std::string& file : inputs.files) check_input_or_folder(file);
         try {
             store::check_apart(importer::file_paths(inputs.files), path);

@@ -51,7 +51,7 @@ std::vector<std::string> show(Program& program, std::size_t index, const model::
     std::vector<std::string> gone = model::go_to_place(program.session, index, view.place);
     program.session.color_by = view.color_by;
     if (program.show(view.panel)) {
-        program.shown().show_content(view.content, program.session);
+        program.panel(view.panel).show_content(view.content, program.session);
     } else if (!view.panel.empty()) {
         gone.push_back(fmt::format("the panel \"{}\"", draw::shorten_middle(view.panel, 40)));
     }
@@ -202,7 +202,12 @@ void go_to_link(Program& program) {
         return arrive(program, *index, link);
     }
     // A file that was opened for it and is another trace is closed again.
-    if (!std::exchange(wanted.opened, {}).empty()) program.session.close(program.session.open.size() - 1);
+    if (const std::string opened = std::exchange(wanted.opened, {}); !opened.empty()) {
+        const auto& all = program.session.open;
+        const auto found =
+            std::find_if(all.rbegin(), all.rend(), [&](const auto& e) { return e.path == opened; });
+        if (found != all.rend()) program.session.close(static_cast<std::size_t>(all.rend() - found) - 1);
+    }
     if (const auto path = recent_file(program, wanted)) {
         wanted.tried.push_back(*path);
         wanted.opened = *path;

@@ -8,7 +8,11 @@ namespace shardscope::viewer::app {
 
 void Program::open(const std::string& path) {
     if (path.ends_with(kSessionEnding)) {
-        open_session(*this, path);
+        if (in_second) {
+            wanted_session = path;
+        } else {
+            open_session(*this, path);
+        }
         return;
     }
     session.open_file(path);

@@ -86,6 +86,7 @@ struct Program {
     bool paste_link = false;                // the clipboard holds a link to follow
     std::string to_clipboard, copied_link;  // to be copied in this frame; the latest
     bool views = false;                     // the window of saved views
+    std::string wanted_session;             // to be opened before the first window's next frame
     std::string session_path;               // of the session that was opened or saved; empty: none
     // By panel, to be shown once the traces are read; of other panels nothing (Panel::content()).
     std::optional<std::map<std::string, std::string>> contents;
@@ -96,16 +97,19 @@ struct Program {
     // Whether work runs in the background; pictures and scripts wait for its end.
     bool working() const {
         return session.working() || report.busy() || tables::TableOrder::any_busy() || !picture.empty() ||
+               !wanted_session.empty() ||
                any_in_sight([](const model::Panel& panel) { return panel.busy(); });
     }
     // Whether all of it is for the successors of growing traces.
     bool works_quietly() const {
         return session.only_follows() && !report.busy() && !tables::TableOrder::any_busy() &&
-               !shown().busy() && picture.empty();
+               picture.empty() && !any_in_sight([](const model::Panel& panel) { return panel.busy(); });
     }
     // Takes over what was read between frames, while it works quietly; true: there is something to draw.
     bool advance() {
-        return session.advance([&](const model::TracePtr& next) { return shown().ready(session, next); });
+        return session.advance([&](const model::TracePtr& next) {
+            return !any_in_sight([&](model::Panel& panel) { return !panel.ready(session, next); });
+        });
     }
     void set_zoom(int percent) {
         zoom = std::clamp(percent, 50, 300);

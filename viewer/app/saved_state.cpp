@@ -43,7 +43,8 @@ void fields(T& value, Visit&& visit) {
 }
 // A window that is smaller or larger than --size takes is not restored.
 bool is_valid(const Desk& desk) {
-    return desk == Desk{} || (is_window_size(desk.width) && is_window_size(desk.height));
+    const bool unknown = desk.width == 0 && desk.height == 0;  // maximized since it has been on the screen
+    return unknown || (is_window_size(desk.width) && is_window_size(desk.height));
 }
 
 namespace {
@@ -51,6 +52,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostState = 16U << 20;
+
+// Until sessions came, a trace had its ranges and, as a text, its rows beside its path.
+void take_old_places(model::JsonIn& json) {
+    if (!json.is_object() || !json.contains("traces") || !json["traces"].is_array()) return;
+    for (model::JsonIn& trace : json["traces"]) {
+        if (!trace.is_object() || trace.contains("place")) continue;
+        model::JsonIn place = model::JsonIn::object();
+        for (const char* key : {"visible", "limit", "rows"}) {
+            if (!trace.contains(key) || trace[key].is_null()) continue;
+            place[key] = trace[key].is_string() ? traces::schema::parse_json(trace[key].get<std::string>())
+                                                : trace[key];
+            if (!place[key].is_object() && !place[key].is_array()) place.erase(key);
+        }
+        trace["place"] = std::move(place);
+    }
+}
 
 }  // namespace
 
@@ -60,7 +77,8 @@ std::string to_json(const SavedState& state) {
 
 SavedState parse_state(std::string_view text, std::vector<std::string>& left_out) {
     try {
-        const model::JsonIn json = traces::schema::parse_json(text, traces::schema::BadJson::throws);
+        model::JsonIn json = traces::schema::parse_json(text, traces::schema::BadJson::throws);
+        take_old_places(json);
         SavedState state;
         model::LeftOut places;
         if (!take_field(json, state, places)) throw std::runtime_error("it is not a JSON object");

@@ -39,7 +39,7 @@ class InSecond {
 
   private:
     void swap(bool in_second) {
-        std::swap(program_.panes, *program_.elsewhere);
+        if (program_.elsewhere) std::swap(program_.panes, *program_.elsewhere);
         program_.in_second = in_second;
     }
     Program& program_;

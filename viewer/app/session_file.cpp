@@ -56,6 +56,11 @@ model::ReadSession read_session(const std::string& path) {
     return model::parse_session(model::read_whole(path, kMostSession));
 }
 
+// Of a simulation or a trial of this program, whose files go at its end.
+bool is_simulated(const model::Session& session, const model::OpenTrace& entry) {
+    return session.simulation.is_mine(entry.path) || session.trials.is_mine(entry.path);
+}
+
 }  // namespace
 
 std::string full_path(const std::string& path) {
@@ -69,8 +74,7 @@ model::SavedSession session_of(const Program& program) {
     const auto& open = program.session.open;
     for (std::size_t i = 0; i < open.size(); ++i) {
         const model::OpenTrace& entry = open[i];
-        if (program.session.simulation.is_mine(entry.path) || program.session.trials.is_mine(entry.path))
-            continue;
+        if (is_simulated(program.session, entry)) continue;
         model::SavedTrace trace = entry.wanted.value_or(model::SavedTrace{});
         trace.path = full_path(entry.path);
         trace.merged.clear();
@@ -83,10 +87,13 @@ model::SavedSession session_of(const Program& program) {
         }
         session.traces.push_back(std::move(trace));
     }
-    if (const model::OpenTrace* entry = program.session.current()) session.active = full_path(entry->path);
+    if (const model::OpenTrace* entry = program.session.current();
+        entry != nullptr && !is_simulated(program.session, *entry))
+        session.active = full_path(entry->path);
     session.panel = program.shown().name();
     session.panes = program.panes.text();
     if (program.elsewhere) session.second = program.elsewhere->text();
+    if (program.in_second) std::swap(session.panes, session.second);
     session.color_by = program.session.color_by;
     for (const auto& panel : program.panels) {
         if (std::string content = panel->content(program.session); !content.empty())
@@ -95,7 +102,7 @@ model::SavedSession session_of(const Program& program) {
     return session;
 }
 
-void restore(const model::SavedSession& session, Program& program) {
+bool restore(const model::SavedSession& session, Program& program) {
     std::size_t active = program.session.open.size();
     for (const model::SavedTrace& trace : session.traces) {
         if (trace.merged.empty()) {
@@ -109,10 +116,12 @@ void restore(const model::SavedSession& session, Program& program) {
     }
     if (active < program.session.open.size()) program.session.set_active(active);
     program.session.color_by = session.color_by;
-    program.arrange(session.panes);
-    program.arrange_second(session.second);
+    program.elsewhere.reset();
+    bool divided = session.panes.empty() || program.arrange(session.panes);
+    divided = (session.second.empty() || program.arrange_second(session.second)) && divided;
     program.show(session.panel);  // even if a file contains a plan only
     program.contents = session.contents;
+    return divided;
 }
 
 void save_session(const Program& program, const std::string& path) {
@@ -144,7 +153,8 @@ bool open_session(Program& program, const std::string& path) {
             program.say_problem(fmt::format("{}: its panel \"{}\" is not in this version of the viewer.",
                                             path, draw::shorten_middle(read.session.panel, 40)));
         while (!program.session.open.empty()) program.session.close(program.session.open.size() - 1);
-        restore(read.session, program);
+        if (!restore(read.session, program))
+            program.say_problem(fmt::format("{}: its division of the windows cannot be shown.", path));
         program.session_path = full_path(path);
         program.remember(path);
         return true;

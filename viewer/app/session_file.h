@@ -16,8 +16,9 @@ std::string full_path(const std::string& path);
 
 // Paths are absolute. A trace that could not be read is in it as it was saved.
 model::SavedSession session_of(const Program& program);
-// Opens its traces beside those that are open; the rest follows once they are read.
-void restore(const model::SavedSession& session, Program& program);
+// Opens its traces beside those that are open; the rest follows once they are read. False:
+// its panes or its second window cannot be shown.
+bool restore(const model::SavedSession& session, Program& program);
 
 // Throws std::runtime_error with one sentence: the file cannot be written, or what is there is no session
 // that this version reads, and stays.

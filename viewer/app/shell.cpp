@@ -63,6 +63,8 @@ model::Chord menu_chord(std::string_view menu) {
 void Shell::begin() {
     model::Session& session = program_.session;
     draw::items::begin_frame();
+    // It changes the panes of both windows, so not while the second is drawn.
+    if (!program_.wanted_session.empty()) open_session(program_, std::exchange(program_.wanted_session, {}));
     session.poll([&](const model::TracePtr& next) {
         return !program_.any_in_sight([&](model::Panel& panel) { return !panel.ready(session, next); });
     });

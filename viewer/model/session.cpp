@@ -417,6 +417,10 @@ bool Session::advance(const std::function<bool(const TracePtr&)>& ready) {
         open[i].marks = std::make_shared<MarkFile>(open[i].path);
         if (i == active) set_active(i);
         if (open[i].wanted) take_wanted(*this, i);
+        if (first_range) {  // the command line's, whatever a session says
+            open[i].visible = *first_range;
+            open[i].limit = first_range;
+        }
         if (i == active && open[i].leads_to_plan && holds_only_plan(*open[i].trace)) wanted_panel = "plan";
     }
     std::erase_if(loads_->cancelled, [](const auto& load) { return load->finished(); });

@@ -148,7 +148,7 @@ TrialResult result_of(const json& all) {
     result.after = figures_of(row);
     result.times = row.at("step_us").is_number();
     result.recorded_step_us = number_of(all.at("recorded"), "step_us");
-    if (const auto& off = all.at("unmodified")["step_error_percent"]; off.is_number())
+    if (const auto& off = all.at("unmodified").at("step_error_percent"); off.is_number())
         result.off_percent = off.get<double>();
     const json unknown = all.value("not_known", json::array()),
                lines_of = row.value("pytorch", json::object());

@@ -77,11 +77,11 @@ void OtherRun::draw_choice(model::Session& session, float width) {
 }
 
 void OtherRun::forget(const traces::store::Trace& trace, const model::TracePtr& successor) {
+    if (trace_.lock().get() == &trace) trace_ = successor;
     if (aligned_with_.get() == &trace) aligned_with_ = nullptr;
     if (page_ == nullptr || page_->trace.get() != &trace) return;
     page_ = nullptr;
     parts_.clear();
-    trace_ = successor;
 }
 
 void OtherRun::begin(model::Session& session, const model::OpenTrace& entry, const TimelinePage& above) {

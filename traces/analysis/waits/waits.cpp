@@ -110,7 +110,10 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
     if (call < 0) return -1;
     const std::vector<StreamWait>& waits = stream_waits_[device.stream[event]];
     const std::size_t at = place(event);
-    const std::int32_t last = at > 0 ? launch_of(stream(device.stream[event])[at - 1]) : -1;
+    constexpr std::size_t kBack = 256;  // events of the stream, and its waits, that are looked at
+    std::int32_t last = -1;
+    for (std::size_t back = at; back > 0 && at - back < kBack && last < 0; --back)
+        last = launch_of(stream(device.stream[event])[back - 1]);
     auto wait =
         std::partition_point(waits.begin(), waits.end(), [&](const StreamWait& w) { return w.call < call; });
     const auto end_of = [&](std::int32_t e) { return device.end[static_cast<std::size_t>(e)]; };
@@ -118,7 +121,7 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
     if (const std::int32_t row = device.collective[event]; row >= 0)
         bounds.group = trace_.collectives.group[static_cast<std::size_t>(row)];
     std::int32_t found = -1;
-    while (wait != waits.begin() && (--wait)->call > last) {
+    for (std::size_t back = 0; back < kBack && wait != waits.begin() && (--wait)->call > last; ++back) {
         std::int32_t on = wait->on;
         if (on < 0) {
             bounds.launched_by = trace_.runtime.start[static_cast<std::size_t>(wait->call)];
@@ -227,7 +230,7 @@ std::vector<Wait> WaitFinder::before(std::size_t event, std::int64_t from) const
         // No wait is recorded: work that ended just before is what it waited for.
         on = latest(store::RankIndex(device.rank[event]),
                     {.launched_by = to, .ended_by = to, .besides = device.stream[event]});
-        if (to - end_of(on) > kKernelWait) on = -1;
+        if (on >= 0 && to - end_of(on) > kKernelWait) on = -1;
     }
     if (queue > done && queue >= end_of(on)) {
         add(waits, {WaitFor::queue, done, queue, i32, ahead, -1, {}});

@@ -2,6 +2,7 @@
 #include "traces/report/timeline/data.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -94,7 +95,9 @@ Json curve_json(const TimelineCurve& curve, const analysis::Interval& time, std:
     std::int64_t previous = time.start;
     const auto put = [&](std::size_t point, double low, double high) {
         const auto number = [&](double value) {
-            return curve.is_bytes ? Json(static_cast<std::int64_t>(value)) : Json(value);
+            constexpr double kMost = 9e18;  // a number of bytes beyond it is a fault of the trace
+            return curve.is_bytes && std::abs(value) < kMost ? Json(static_cast<std::int64_t>(value))
+                                                             : Json(value);
         };
         times.push_back(curve.time[point] - previous);
         lowest.push_back(number(low));
@@ -106,7 +109,7 @@ Json curve_json(const TimelineCurve& curve, const analysis::Interval& time, std:
         first == curve.time.begin() ? 0 : static_cast<std::size_t>(first - curve.time.begin()) - 1;
     while (i < curve.time.size() && curve.time[i] < time.end) {
         std::size_t next = i + 1;
-        while (next < curve.time.size() &&
+        while (next < curve.time.size() && curve.time[next] < time.end &&
                curve.time[next] - curve.time[next - 1] < std::max<std::int64_t>(shorter, 1) &&
                curve.time[next] - curve.time[i] <= kWidestFold * shorter)
             ++next;

@@ -138,7 +138,8 @@ function paintRuler() {
   const least = (view.to - view.from) / Math.max(2, view.width / 110), power = 10 ** Math.floor(Math.log10(least));
   const step = Math.max(1, [1, 2, 5, 10].map(m => m * power).find(s => s >= least));
   const unit = step < 1e3 ? [1e3, "µs", 3] : step < 1e9 ? [1e6, "ms", 3] : [1e9, "s", 3];
-  for (let tick = Math.ceil(view.from / step) * step; tick < view.to; tick += step) {
+  for (let n = Math.ceil(view.from / step); n * step < view.to; ++n) {
+    const tick = n * step;
     const x = Math.floor(xOf(tick));
     draw.fillStyle = theme.line;
     draw.fillRect(x, 16, 1, canvas.clientHeight);

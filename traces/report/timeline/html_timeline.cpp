@@ -37,7 +37,8 @@ std::string duration(std::int64_t ns) {
 // Lengths below which events may be folded: none, then 10 ns, 12 ns, 15 ns, ... to more than `longest`.
 std::vector<std::int64_t> fold_lengths(std::int64_t longest) {
     std::vector<std::int64_t> lengths = {0};
-    for (std::int64_t power = 1; lengths.back() <= longest; power *= 10) {
+    constexpr std::int64_t kMost = 10'000'000'000'000'000;  // products of it with kWidestFold stay in range
+    for (std::int64_t power = 1; lengths.back() <= std::min(longest, kMost); power *= 10) {
         for (const std::int64_t step : {10, 12, 15, 20, 25, 30, 40, 50, 60, 80})
             lengths.push_back(step * power);
     }
@@ -106,7 +107,7 @@ std::vector<std::string> notes(const store::Trace& trace, const analysis::Select
         sentences.push_back(fmt::format("{} lost while recording.",
                                         store::counted(trace.dropped, "event was", "events were")));
     const std::string ranks = analysis::shown_ranks_sentence(trace);
-    if (!ranks.empty()) sentences.push_back(ranks);
+    if (!ranks.empty()) sentences.push_back(ranks + ".");
     return sentences;
 }
 
@@ -182,7 +183,8 @@ TimelinePage html_timeline(const store::Trace& trace, const std::string& path,
                                   [&](std::string_view text) { return printable(redact.plain(text)); });
     TimelinePage page{
         .html = {}, .events = encoder.events(), .folded = 0, .folds = 0, .shorter = 0, .sentence = {}};
-    if (page.events == 0 && rows.curves.empty())
+    const bool outside = rows.time.end <= trace.first_ns || rows.time.start > trace.last_ns;
+    if (page.events == 0 && (rows.curves.empty() || outside))
         throw NoTimeline(
             fmt::format("{}: there is no event in the selected time: there is no timeline.", path));
 
@@ -201,8 +203,8 @@ TimelinePage html_timeline(const store::Trace& trace, const std::string& path,
     std::optional<Fitted> fitted = best_fit(encoder, rows.time.length(), most);
     if (!fitted) {
         throw NoTimeline(fmt::format(
-            "{}: {} bytes are too few for a timeline of {}; allow more, or select ranks, steps or a range.",
-            path, store::grouped(static_cast<std::int64_t>(options.most_bytes)),
+            "{}: {} too few for a timeline of {}; allow more, or select ranks, steps or a range.", path,
+            store::counted(static_cast<std::int64_t>(options.most_bytes), "byte is", "bytes are"),
             store::counted(static_cast<std::int64_t>(rows.rows.size()), "row", "rows")));
     }
     page.folded = fitted->data.folded;
