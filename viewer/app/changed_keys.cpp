@@ -49,7 +49,7 @@ std::string change_key(const Action& action, const model::Chord* chord, Program&
 ChangedKeys changed_keys(const std::map<std::string, std::vector<std::string>>& saved) {
     ChangedKeys keys;
     for (const auto& [id, names] : saved) {
-        const auto is_action = [&](const Action& action) { return action.id == id; };
+        const auto is_action = [&id = id](const Action& action) { return action.id == id; };
         if (std::none_of(actions().begin(), actions().end(), is_action)) continue;
         std::vector<model::Chord>& own = keys[id];
         for (const std::string& name : names)

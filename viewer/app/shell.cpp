@@ -13,6 +13,7 @@
 #include "traces/store/grouped.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/place_acts.h"
+#include "viewer/app/session_file.h"
 #include "viewer/app/windows.h"
 #include "viewer/draw/format.h"
 #include "viewer/draw/items.h"
