@@ -74,7 +74,8 @@ TEST_F(TraceTool, WritesATimelineThatFits) {
     for (const auto& [option, value, sentence] :
          {std::tuple<const char*, const char*, const char*>{"--fit", "4K",
                                                             "4,096 bytes are too few for a timeline of"},
-          {"--fit", "much", "much"},
+          {"--fit", "much", "--fit much: it is not a size"},
+          {"--format", "json", "--format"},
           {"--rank", "77", "77"}}) {
         const Outcome refused = tool({"timeline", run_, "-o", page, "--overwrite", option, value});
         EXPECT_EQ(refused.status, 2);

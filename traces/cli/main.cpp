@@ -166,7 +166,8 @@ class CommandLine {
     void add(const Verb& verb) {
         CLI::App* app = app_.add_subcommand(verb.name, verb.help);
         app->footer("");
-        app->add_option("--format", format_, "How to print it (table)")->type_name("table|json|csv");
+        if (verb.prints)
+            app->add_option("--format", format_, "How to print it (table)")->type_name("table|json|csv");
         auto options = std::make_unique<CommandOptions>(*app, inputs_);
         if (verb.reads != Reads::what_it_declares) {
             options->files(

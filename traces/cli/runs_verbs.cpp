@@ -12,12 +12,9 @@
 #include "traces/cli/arguments.h"
 #include "traces/cli/verb.h"
 #include "traces/export/text_output.h"
-#include "traces/import/inputs.h"
 #include "traces/report/fail_if.h"
 #include "traces/report/html_report.h"
-#include "traces/store/apart.h"
 #include "traces/store/columns/trace.h"
-#include "traces/store/error.h"
 
 namespace shardscope::traces::cli {
 namespace {
@@ -107,13 +104,7 @@ Work report_verb(Options& options) {
     const bool& overwrite = options.flag("--overwrite", "Replace OUT.html if it exists");
     return [&](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
-        for (const std::string& file : inputs.files) check_input_or_folder(file);
-        try {
-            store::check_apart(importer::file_paths(inputs.files), path);
-            exports::TextOutput::check(path, overwrite);
-        } catch (const store::StoreError& error) {
-            throw UsageError(error.what());
-        }
+        check_page(inputs, path, overwrite);
         const Runs runs = load_runs(inputs, selection);
         std::vector<report::ReportedRun> reported;
         for (std::size_t i = 0; i < runs.pointers.size(); ++i)

@@ -13,6 +13,16 @@
 
 namespace shardscope::traces::cli {
 
+void check_page(const Inputs& inputs, const std::string& path, bool overwrite) {
+    for (const std::string& file : inputs.files) check_input_or_folder(file);
+    try {
+        store::check_apart(importer::file_paths(inputs.files), path);
+        exports::TextOutput::check(path, overwrite);
+    } catch (const store::StoreError& error) {
+        throw UsageError(error.what());
+    }
+}
+
 Work timeline_verb(Options& options) {
     const std::string& path = options.required_text("-o,--output", "OUT.html", "The file to write");
     const std::string& fit = options.text("--fit", "SIZE",
@@ -25,13 +35,7 @@ Work timeline_verb(Options& options) {
         const analysis::Selection selection = parse_selection(inputs.selection);
         report::TimelineOptions timeline{.title = title, .redact = redact};
         if (!fit.empty()) timeline.most_bytes = parse_size(fit, "--fit");
-        for (const std::string& file : inputs.files) check_input_or_folder(file);
-        try {
-            store::check_apart(importer::file_paths(inputs.files), path);
-            exports::TextOutput::check(path, overwrite);
-        } catch (const store::StoreError& error) {
-            throw UsageError(error.what());
-        }
+        check_page(inputs, path, overwrite);
         const auto trace = load(inputs);
         check_selection(selection, *trace);
         try {

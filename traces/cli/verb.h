@@ -61,6 +61,8 @@ struct Output {
     const bool& overwrite;
 };
 Output trace_output(Options& options);
+// Refuses a page to be written that is a file to be read, or that exists without --overwrite.
+void check_page(const Inputs& inputs, const std::string& path, bool overwrite);
 
 enum class Reads {
     what_it_declares,
@@ -76,6 +78,7 @@ struct Verb {
     const char* help;
     Reads reads;
     Work (*declare)(Options&);
+    bool prints = true;  // a result, as --format says; false: it writes a page only
 };
 
 // The commands in the order of --help.
