@@ -15,12 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-}
-
 void collect_numbers(const Json& object, const std::string& prefix, std::string& names) {
     for (const auto& [key, value] : object.items()) {
         if (value.is_number()) names += (names.empty() ? "" : ", ") + prefix + key;
@@ -69,14 +63,14 @@ FailIf parsed(const std::string& text) {
     if (at == std::string::npos) throw wrong("there is no comparison");
     FailIf result;
     result.text = text;
-    result.key = trimmed(std::string_view(text).substr(0, at));
+    result.key = schema::trimmed(std::string_view(text).substr(0, at));
     result.comparator = text.substr(at, at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1);
     if (result.key.empty()) throw wrong("there is no key");
 
-    std::string_view number = trimmed(std::string_view(text).substr(at + result.comparator.size()));
+    std::string_view number = schema::trimmed(std::string_view(text).substr(at + result.comparator.size()));
     if (!number.empty() && number.back() == '%') {
         result.percent = true;
-        number = trimmed(number.substr(0, number.size() - 1));
+        number = schema::trimmed(number.substr(0, number.size() - 1));
     }
     result.relative = !number.empty() && (number[0] == '+' || number[0] == '-');
     if (!number.empty() && number[0] == '+') number.remove_prefix(1);

@@ -31,6 +31,14 @@ constexpr bool contains_but_for_case(std::string_view text, std::string_view par
            std::search(text.begin(), text.end(), part.begin(), part.end(), same_letter) != text.end();
 }
 
+// Without blanks, tabs and ends of lines at its ends.
+constexpr std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view kBlank = " \t\r\n";
+    const std::size_t from = text.find_first_not_of(kBlank);
+    if (from == std::string_view::npos) return {};
+    return text.substr(from, text.find_last_not_of(kBlank) - from + 1);
+}
+
 // "CPU Exec" -> "cpu_exec".
 inline std::string snake_case(std::string_view label) {
     std::string key = lower_case(label);

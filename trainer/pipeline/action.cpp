@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::trainer::pipeline {
 
 namespace {
@@ -37,12 +39,6 @@ const KindText& text_of_kind(ActionKind kind) {
 }
 
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
-
-std::string_view trimmed(std::string_view text) {
-    const auto from = text.find_first_not_of(" \t\r");
-    if (from == std::string_view::npos) return {};
-    return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
-}
 
 // Takes a number off the front; -1 if there is none, or it is above kMostNumbered.
 int take_number(std::string_view& text) {
@@ -100,9 +96,9 @@ std::string cell_text(std::span<const Action> cell) {
 }
 
 std::string parse_cell(std::string_view text, std::vector<Action>& into) {
-    text = trimmed(text);
+    text = traces::schema::trimmed(text);
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
-        text = trimmed(text.substr(1, text.size() - 2));
+        text = traces::schema::trimmed(text.substr(1, text.size() - 2));
     if (text.empty()) return "";
     Action first;
     if (text.front() != '(') {
@@ -118,7 +114,8 @@ std::string parse_cell(std::string_view text, std::vector<Action>& into) {
     Action second;
     for (auto [part, action] : {std::pair(text.substr(1, between - 1), &first),
                                 std::pair(text.substr(between + 1, end - between - 1), &second)}) {
-        if (std::string wrong = parse_action(trimmed(part), *action); !wrong.empty()) return wrong;
+        if (std::string wrong = parse_action(traces::schema::trimmed(part), *action); !wrong.empty())
+            return wrong;
     }
     if (first.kind != ActionKind::forward || !gives_input_gradient(second.kind))
         return fmt::format("{} and {} do not overlap; a pair is a forward and then a backward (B or I)",

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "traces/schema/text.h"
+
 namespace shardscope::trainer::plan {
 
 namespace {
@@ -21,18 +23,12 @@ constexpr Row kRows[] = {
 #undef KERNEL
 };
 
-std::string_view trimmed(std::string_view text) {
-    while (text.starts_with(' ')) text.remove_prefix(1);
-    while (text.ends_with(' ')) text.remove_suffix(1);
-    return text;
-}
-
 // The parts of a text between separators, without surrounding spaces.
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
-    while (!trimmed(text).empty()) {
+    while (!traces::schema::trimmed(text).empty()) {
         const auto end = text.find(separator);
-        parts.push_back(trimmed(text.substr(0, end)));
+        parts.push_back(traces::schema::trimmed(text.substr(0, end)));
         text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     }
     return parts;

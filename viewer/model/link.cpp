@@ -75,13 +75,6 @@ Keys keys_of_link() {
 }
 
 // As it was copied: with blanks and line ends around it.
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view kBlank = " \t\r\n";
-    const std::size_t from = text.find_first_not_of(kBlank);
-    if (from == std::string_view::npos) return {};
-    return text.substr(from, text.find_last_not_of(kBlank) - from + 1);
-}
-
 }  // namespace
 
 std::string link_text(const Link& link) {
@@ -99,7 +92,7 @@ std::string link_text(const Link& link) {
 }
 
 ReadLink parse_link(std::string_view text) {
-    text = trimmed(text);
+    text = traces::schema::trimmed(text);
     if (!text.starts_with(kLinkScheme))
         throw std::runtime_error(fmt::format("it does not begin with {}", kLinkScheme));
     if (text.size() > kLongestLink)

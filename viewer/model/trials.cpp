@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/schema/json_text.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer::model {
 namespace {
@@ -20,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using traces::store::Trace;
-
-std::string_view stripped(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
-    return text;
-}
 
 // The parts between commas, other than those inside quotes and brackets.
 std::vector<std::string_view> parts_of(std::string_view text) {
@@ -39,7 +34,8 @@ std::vector<std::string_view> parts_of(std::string_view text) {
         if (!quoted && c == '[') ++depth;
         if (!quoted && c == ']') --depth;
         if (i < text.size() && (c != ',' || quoted || depth > 0)) continue;
-        if (const auto part = stripped(text.substr(from, i - from)); !part.empty()) parts.push_back(part);
+        if (const auto part = traces::schema::trimmed(text.substr(from, i - from)); !part.empty())
+            parts.push_back(part);
         from = i + 1;
     }
     return parts;
@@ -49,10 +45,10 @@ std::vector<std::string_view> parts_of(std::string_view text) {
 std::pair<std::string, std::string> key_and_value(std::string_view part) {
     const auto equals = part.find('=');
     if (equals == part.npos) return {std::string(part), ""};
-    std::string_view value = stripped(part.substr(equals + 1));
+    std::string_view value = traces::schema::trimmed(part.substr(equals + 1));
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
         value = value.substr(1, value.size() - 2);
-    return {std::string(stripped(part.substr(0, equals))), std::string(value)};
+    return {std::string(traces::schema::trimmed(part.substr(0, equals))), std::string(value)};
 }
 
 bool is_value(std::string_view value) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
 
 namespace shardscope::viewer::script {
 namespace {
@@ -16,12 +17,6 @@ bool blank(char c) {
 
 char escaped(char c) {
     return c == 'n' ? '\n' : c == 't' ? '\t' : c;
-}
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-    return text;
 }
 
 // Takes one word from the front; false if a quote is not closed.
@@ -66,7 +61,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 Words split_words(std::string_view line) {
     Words result;
-    line = trimmed(line);
+    line = traces::schema::trimmed(line);
     std::string word;
     while (!line.empty() && line.front() != '#') {
         if (!take_word(line, word)) {
@@ -74,7 +69,7 @@ Words split_words(std::string_view line) {
             return result;
         }
         result.words.push_back(word);
-        line = trimmed(line);
+        line = traces::schema::trimmed(line);
         if (result.words.size() == 1) result.rest = line;
     }
     // If the rest is one quoted word, removes the quotes.
