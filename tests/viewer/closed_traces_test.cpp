@@ -11,56 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/temporary_folder.h"
-#include "tests/viewer/panel_fixture.h"
+#include "tests/viewer/shell_fixture.h"
 #include "traces/store/write/writer.h"
-#include "viewer/app/program.h"
-#include "viewer/app/shell.h"
-#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
-class ClosedTraces : public PanelsTest {
+class ClosedTraces : public ShellTest {
   protected:
-    ClosedTraces() {
-        draw::items::keep(true);
-        program_.panels = panels::make_panels();
-        program_.rail = RailWidth::narrow;
-    }
-
-    void frame() {
-        ImGuiIO& io = ImGui::GetIO();
-        io.DisplaySize = {1600, 900};
-        ImGui::NewFrame();
-        shell_.draw({});
-        ImGui::Render();
-    }
-    void settle() {
-        for (int calm = 0, i = 0; calm < 3 && i < 5000; ++i) {
-            frame();
-            calm = program_.working() ? 0 : calm + 1;
-            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        ASSERT_FALSE(program_.working());
-        frame();  // items are from the previous frame
-    }
-    void press(const std::string& name, bool twice = false) {
-        const auto found = draw::items::find(name);
-        ASSERT_TRUE(found) << "no item is called " << name;
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = {found->min.x + (found->max.x - found->min.x) * 0.1F,
-                       (found->min.y + found->max.y) / 2};
-        frame();
-        for (int i = 0; i < (twice ? 2 : 1); ++i) {
-            for (const bool down : {true, false}) {
-                io.MouseDown[0] = down;
-                frame();
-            }
-        }
-        io.MousePos = {-1e9F, -1e9F};
-        settle();
-    }
-
     // Uses what a panel keeps longest: the tables whose rows read the trace, a cursor, a search, an event.
     void look_around(const std::string& panel) {
         model::OpenTrace& entry = *program_.session.current();
@@ -88,9 +46,6 @@ class ClosedTraces : public PanelsTest {
         if (panel == "compare") press_all({"compare.tab.memory"});
         settle();
     }
-
-    Program program_;
-    Shell shell_{program_};
 };
 
 // Once with another trace shown afterwards, and once with none.

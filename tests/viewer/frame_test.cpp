@@ -1,16 +1,15 @@
 // The whole viewer rendered into memory, with a mouse and keys that the test moves: painted pixels are
 // counted and examined, and the effects of gestures are read from the session. No display is needed.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "tests/viewer/shell_fixture.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
@@ -58,12 +57,7 @@ class TimelineTest : public testing::Test {
         ImGui::Render();
     }
     void settle() {
-        for (int calm = 0, i = 0; calm < 3 && i < 3000; ++i) {
-            frame();
-            calm = program_.session.working() ? 0 : calm + 1;
-            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        ASSERT_FALSE(program_.session.working());
+        app::settle(program_, [&] { frame(); });
     }
     std::vector<std::uint8_t> picture() {
         frame();

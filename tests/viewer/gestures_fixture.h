@@ -3,16 +3,15 @@
 // gestures are read from the session or from the page's text. No display is needed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 #include "tests/viewer/mlp_sample.h"
+#include "tests/viewer/shell_fixture.h"
 #include "viewer/app/actions.h"
 #include "viewer/app/program.h"
 #include "viewer/app/shell.h"
@@ -67,13 +66,7 @@ class GesturesTest : public testing::Test {
         ImGui::Render();
     }
     void settle() {
-        for (int calm = 0, i = 0; calm < 3 && i < 5000; ++i) {
-            frame();
-            calm = program_.working() ? 0 : calm + 1;
-            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        ASSERT_FALSE(program_.working());
-        frame();  // items are from the previous frame
+        app::settle(program_, [&] { frame(); });
     }
     void act(const char* id) {
         ASSERT_TRUE(run_action(id, program_)) << id;

@@ -15,25 +15,16 @@
 #include <unistd.h>
 
 #include "tests/traces/temporary_folder.h"
-#include "tests/viewer/panel_fixture.h"
+#include "tests/viewer/shell_fixture.h"
 #include "traces/store/write/writer.h"
-#include "viewer/app/program.h"
-#include "viewer/app/shell.h"
-#include "viewer/panels/panel_table.h"
 
 namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
 using testing::HasSubstr;
 
-class LiveTest : public PanelsTest {
+class LiveTest : public ShellTest {
   protected:
-    LiveTest() {
-        draw::items::keep(true);
-        program_.panels = panels::make_panels();
-        program_.rail = RailWidth::narrow;
-    }
-
     // Begins a run of two steps in a file, and opens it.
     void begin(const std::string& name) {
         const std::string path = folder_ / name;
@@ -42,40 +33,6 @@ class LiveTest : public PanelsTest {
         step_();
         step_();
         program_.session.open_file(path);
-        settle();
-    }
-
-    std::string frame() {
-        ImGuiIO& io = ImGui::GetIO();
-        io.DisplaySize = {1600, 900};
-        ImGui::NewFrame();
-        ImGui::LogToClipboard();
-        shell_.draw({});
-        ImGui::LogFinish();
-        ImGui::Render();
-        return clipboard_;
-    }
-    void settle() {
-        for (int calm = 0, i = 0; calm < 3 && i < 5000; ++i) {
-            frame();
-            calm = program_.working() ? 0 : calm + 1;
-            if (calm == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        ASSERT_FALSE(program_.working());
-        frame();
-    }
-    void press(const std::string& name) {
-        const auto found = draw::items::find(name);
-        ASSERT_TRUE(found) << "no item is called " << name;
-        ImGuiIO& io = ImGui::GetIO();
-        io.MousePos = {found->min.x + (found->max.x - found->min.x) * 0.1F,
-                       (found->min.y + found->max.y) / 2};
-        frame();
-        for (const bool down : {true, false}) {
-            io.MouseDown[0] = down;
-            frame();
-        }
-        io.MousePos = {-1e9F, -1e9F};
         settle();
     }
 
@@ -121,8 +78,6 @@ class LiveTest : public PanelsTest {
     traces::TemporaryFolder folder_;
     std::unique_ptr<traces::store::DatabaseWriter> writer_;
     std::function<void()> step_;
-    Program program_;
-    Shell shell_{program_};
 };
 
 // What is shown before the trace grows: a panel, and what is pressed in it.
