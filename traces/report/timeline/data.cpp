@@ -135,7 +135,9 @@ class TimelineEncoder::Encoding {
         for (const TimelineTrack& row : all_.rows_.rows) {
             const lanes::Track& track = all_.rows_.tracks.tracks[row.track];
             Json lanes = Json::array();
-            for (const lanes::Lane& lane : track.lanes) lanes.push_back(put(lane));
+            // Joined collectives show events again that stand in the rows of their ranks.
+            const bool counts = track.kind != lanes::Track::Kind::collectives;
+            for (const lanes::Lane& lane : track.lanes) lanes.push_back(put(lane, counts));
             rows.push_back({{"group", row.group},
                             {"kind", kind_of(track.kind)},
                             {"label", all_.shown_(track.label)},
@@ -148,10 +150,11 @@ class TimelineEncoder::Encoding {
     }
 
   private:
-    std::size_t put(const lanes::Lane& lane) {
+    std::size_t put(const lanes::Lane& lane, bool counts) {
         std::size_t items = 0;
         std::int64_t end = all_.base_;
         fold_events(lane, shorter_, all_.rows_.time, [&](const TimelineItem& item) {
+            ++items;
             const std::int64_t start = lane.start(item.first);
             gap_.add(static_cast<std::uint64_t>(start - end));
             end = lane.end(item.last - 1);
@@ -162,10 +165,10 @@ class TimelineEncoder::Encoding {
                 look_.add(lane.dominant(item.first, item.last));
                 events_.add(item.events());
                 busy_.add(static_cast<std::uint64_t>(lane.busy(item.first, item.last)));
+                if (!counts) return;
                 data_.folded += static_cast<std::int64_t>(item.events());
                 ++data_.folds;
             }
-            ++items;
         });
         return items;
     }
@@ -288,9 +291,9 @@ TimelineEncoder::TimelineEncoder(const store::Trace& trace, const TimelineRows& 
         for (const lanes::Lane& lane : track.lanes) {
             fold_events(lane, 0, rows.time, [&](const TimelineItem& item) {
                 base_ = std::min(base_, lane.start(item.first));
+                if (track.kind == lanes::Track::Kind::collectives) return;
                 ++events_;
-                if (track.kind != lanes::Track::Kind::collectives)
-                    ++events_of_name_[name_of(trace, lane.event(item.first))];
+                ++events_of_name_[name_of(trace, lane.event(item.first))];
             });
         }
     }

@@ -33,7 +33,7 @@ class TimelineEncoder {
     TimelineEncoder(const store::Trace& trace, const TimelineRows& rows,
                     std::function<std::string(std::string_view)> shown);
 
-    std::int64_t events() const { return events_; }  // of all rows
+    std::int64_t events() const { return events_; }  // in rows of ranks and threads
     // The number of items when events shorter than that are folded; stops counting above `most`.
     std::size_t items(std::int64_t shorter, std::size_t most) const;
     TimelineData encode(std::int64_t shorter) const;
