@@ -123,9 +123,11 @@ SavedState state_of(const Program& program) {
     state.session = session_of(program);
     // An error is not worth another look at the next start; marks and views are kept beside the traces.
     std::erase_if(state.session.traces, [&](const model::SavedTrace& trace) {
-        return std::any_of(
-            program.session.open.begin(), program.session.open.end(),
-            [&](const model::OpenTrace& e) { return !e.error.empty() && full_path(e.path) == trace.path; });
+        return std::any_of(program.session.open.begin(), program.session.open.end(),
+                           [&](const model::OpenTrace& e) {
+                               return !e.error.empty() && full_path(e.path) == trace.path &&
+                                      e.merged.size() == trace.merged.size();
+                           });
     });
     for (model::SavedTrace& trace : state.session.traces) {
         trace.identity.reset();
