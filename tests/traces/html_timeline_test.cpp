@@ -338,7 +338,7 @@ TEST(HtmlTimeline, SaysWhyThereIsNone) {
     RunBuilder run(1);
     run.range(0, 100, 200, "work");
     EXPECT_EQ(refusal(*run.take(), {.from_ns = 300, .to_ns = 400}, {}),
-              "run.sqlite: there is no event in the selected time: there is no timeline.");
+              "run.sqlite: the selected time contains no event, so there is no timeline.");
 }
 
 TEST(HtmlTimeline, ShowsTheSelectedSteps) {

@@ -170,7 +170,7 @@ The pool grew 7 times (cudaMalloc), 5 of them in steps.
 )";
 
 constexpr const char* kCollectivesTable =
-R"(MiB of the full buffer, GB = 10^9 bytes
+R"(MiB of the full buffer; GB = 10^9 bytes
                                    Time  Transfer  Waiting  Exposed   algbw   busbw
 Rank  Operation   Count    MiB     (µs)      (µs)     (µs)     (µs)  (GB/s)  (GB/s)  Count/step  MiB/step
 ────  ──────────  ─────  ─────  ───────  ────────  ───────  ───────  ──────  ──────  ──────────  ────────

@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/viewer/mlp_sample.h"
 #include "tests/viewer/text_viewer.h"
@@ -28,6 +29,7 @@
 namespace shardscope::viewer::app {
 namespace TEST_FILE {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -206,6 +208,35 @@ TEST_F(SessionFileTest, OpensAtTheSamePlaces) {
     EXPECT_EQ(viewer.text(2), "SELECT 42");
     EXPECT_EQ(viewer.text(1), "");
     EXPECT_EQ(viewer.program.session_path, path("a.shardscope-session"));
+}
+
+// The panes of both windows are exchanged while the second is drawn.
+TEST_F(SessionFileTest, TheSecondWindowLeavesOpeningToTheFirst) {
+    save("a.shardscope-session");
+    Viewer viewer;
+    Program& program = viewer.program;
+    ASSERT_TRUE(program.arrange("timeline"));
+    ASSERT_TRUE(program.arrange_second("query"));
+    std::swap(program.panes, *program.elsewhere);
+    program.in_second = true;
+    EXPECT_EQ(session_of(program).panes, "timeline");
+    EXPECT_EQ(session_of(program).second, "query");
+    program.open(path("a.shardscope-session"));
+    EXPECT_TRUE(program.elsewhere.has_value());
+    EXPECT_THAT(program.session.open, IsEmpty());
+    EXPECT_EQ(program.wanted_session, path("a.shardscope-session"));
+    EXPECT_TRUE(program.working()) << "the first window draws another frame";
+}
+
+TEST_F(SessionFileTest, ReportsPanesThatCannotBeArranged) {
+    save("a.shardscope-session");
+    auto json = nlohmann::json::parse(read(path("a.shardscope-session")));
+    json["panes"] = "timeline / nothing";
+    std::ofstream(path("a.shardscope-session")) << json;
+    Viewer viewer;
+    viewer.program.open(path("a.shardscope-session"));
+    EXPECT_THAT(viewer.program.problems, Contains(HasSubstr("its panes cannot be arranged")));
+    EXPECT_EQ(viewer.program.session.open.size(), 1U) << "the rest is opened";
 }
 
 TEST_F(SessionFileTest, OpensWhereItWasCopiedTo) {

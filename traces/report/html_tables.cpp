@@ -168,8 +168,7 @@ static std::string html_exposed(const ReportedRun& run, const Redactor& redact) 
                               {"about"}});
     };
     return "<p class=\"dim small\">Why communication and copies are exposed: the part of each in which no "
-           "kernel "
-           "of its rank runs.</p>\n" +
+           "kernel of its rank runs.</p>\n" +
            by_rank(ranks.size(), [&](std::size_t first, std::size_t last) {
                HtmlTable table(shown(empty_table(analysis::exposed_fields())));
                for (std::size_t r = first; r < last; ++r) {

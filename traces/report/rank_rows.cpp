@@ -139,7 +139,7 @@ std::string table_text(const analysis::CollectivesReport& report, std::size_t wi
         by_rank(analysis::collective_fields(), report.ranks, &analysis::RankCollectives::operations);
     if (table.rows.empty()) return "No collectives.\n";
     if (!report.stepped) table = without(std::move(table), {"count_per_step", "bytes_per_step"});
-    std::string text = "MiB of the full buffer, GB = 10^9 bytes\n" + text_of(table, width, 2);
+    std::string text = "MiB of the full buffer; GB = 10^9 bytes\n" + text_of(table, width, 2);
     std::int64_t unmatched = 0;
     bool on_host = false;
     for (const analysis::RankCollectives& rank : report.ranks) {

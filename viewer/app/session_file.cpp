@@ -154,7 +154,8 @@ bool open_session(Program& program, const std::string& path) {
                                             path, draw::shorten_middle(read.session.panel, 40)));
         while (!program.session.open.empty()) program.session.close(program.session.open.size() - 1);
         if (!restore(read.session, program))
-            program.say_problem(fmt::format("{}: its division of the windows cannot be shown.", path));
+            program.say_problem(
+                fmt::format("{}: its panes cannot be arranged in this version of the viewer.", path));
         program.session_path = full_path(path);
         program.remember(path);
         return true;

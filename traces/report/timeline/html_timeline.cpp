@@ -23,7 +23,7 @@
 namespace shardscope::traces::report {
 namespace {
 
-// So many a browser draws quickly, whatever their size.
+// The most bars that a browser draws quickly, whatever the size of the page.
 constexpr std::size_t kMostItems = 4'000'000;
 
 std::string duration(std::int64_t ns) {
@@ -186,7 +186,7 @@ TimelinePage html_timeline(const store::Trace& trace, const std::string& path,
     const bool outside = rows.time.end <= trace.first_ns || rows.time.start > trace.last_ns;
     if (page.events == 0 && (rows.curves.empty() || outside))
         throw NoTimeline(
-            fmt::format("{}: there is no event in the selected time: there is no timeline.", path));
+            fmt::format("{}: the selected time contains no event, so there is no timeline.", path));
 
     const std::string title =
         options.title.empty() ? redact.text(run_name(path)) : html_escaped(options.title);

@@ -20,7 +20,7 @@ class Deflater {
   public:
     Deflater() {
         if (deflateInit(&stream_, Z_DEFAULT_COMPRESSION) != Z_OK)
-            throw std::runtime_error("zlib cannot start: memory is short.");
+            throw std::runtime_error("zlib cannot start: there is not enough memory.");
     }
     ~Deflater() { deflateEnd(&stream_); }
     Deflater(const Deflater&) = delete;

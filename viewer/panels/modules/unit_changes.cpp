@@ -70,7 +70,7 @@ std::vector<UnitChange> unit_changes(const Trace& trace, int id, std::string_vie
                  fmt::format("fsdp.wrap = module:{}", class_name)}};
     }
     if (module->path.empty()) {
-        why = "This is the root or around all units: it is a unit in any case.";
+        why = "This is the root, or contains all units, so it is a unit in any case.";
         return {};
     }
     if (!has_parameters(trace, *module)) {
