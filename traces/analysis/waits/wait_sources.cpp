@@ -26,7 +26,8 @@ WaitFinder::WaitFinder(const store::Trace& trace)
     : trace_(trace),
       streams_(events_by_stream(trace)),
       steps_(find_steps(trace).ranks),
-      communications_(match_communications(trace)) {
+      communications_(match_communications(trace)),
+      ended_(ended_work(trace)) {
     for (const KindUnions& unions : device_unions(trace))
         compute_.push_back(of(unions, store::DeviceKind::kernel));
     follow_streams();

@@ -74,33 +74,6 @@ std::int64_t WaitFinder::launched(std::size_t event) const {
     return launched_at(trace_, event);
 }
 
-// The last end on the rank's streams within the bounds, of work launched in time; -1 none. Streams run and
-// launch their work in order.
-std::int32_t WaitFinder::latest(store::RankIndex rank, const Bounds& bounds) const {
-    constexpr int kBack = 32;  // events of a stream that are looked at
-    const store::DeviceEvents& device = trace_.device;
-    std::int32_t found = -1;
-    for (const std::uint16_t s : of_rank_[rank.at()]) {
-        if (s == bounds.besides || (bounds.only >= 0 && s != bounds.only)) continue;
-        const std::span<const std::uint32_t> events = stream(s);
-        const auto started = std::partition_point(
-            events.begin(), events.end(), [&](std::uint32_t e) { return device.start[e] < bounds.ended_by; });
-        auto end = std::partition_point(events.begin(), started,
-                                        [&](std::uint32_t e) { return launched(e) <= bounds.launched_by; });
-        for (int back = 0; end != events.begin() && back < kBack; ++back) {
-            const std::uint32_t e = *--end;
-            const std::int32_t row = device.collective[e];
-            const bool same_group = bounds.group >= 0 && row >= 0 &&
-                                    trace_.collectives.group[static_cast<std::size_t>(row)] == bounds.group;
-            if (device.end[e] > bounds.ended_by || same_group) continue;
-            if (found < 0 || device.end[e] > device.end[static_cast<std::size_t>(found)])
-                found = static_cast<std::int32_t>(e);
-            break;
-        }
-    }
-    return found;
-}
-
 // The work of another stream that the event's stream was told to wait for since its last launch. The trace
 // does not record which event was meant: if it was recorded just before, it is the work launched last, else
 // the last to end of what had been launched. `binding`: that may have ended at most kKernelWait before.
@@ -117,7 +90,8 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
     auto wait =
         std::partition_point(waits.begin(), waits.end(), [&](const StreamWait& w) { return w.call < call; });
     const auto end_of = [&](std::int32_t e) { return device.end[static_cast<std::size_t>(e)]; };
-    Bounds bounds{.ended_by = device.start[event], .besides = device.stream[event]};
+    WorkBounds bounds{.ended_by = device.start[event], .besides = device.stream[event]};
+    if (binding) bounds.ended_after = bounds.ended_by - kKernelWait - 1;
     if (const std::int32_t row = device.collective[event]; row >= 0)
         bounds.group = trace_.collectives.group[static_cast<std::size_t>(row)];
     std::int32_t found = -1;
@@ -125,8 +99,7 @@ std::int32_t WaitFinder::dependency(std::size_t event, bool binding) const {
         std::int32_t on = wait->on;
         if (on < 0) {
             bounds.launched_by = trace_.runtime.start[static_cast<std::size_t>(wait->call)];
-            on = latest(store::RankIndex(device.rank[event]), bounds);
-            if (on >= 0 && binding && end_of(on) + kKernelWait < bounds.ended_by) on = -1;
+            on = ended_[device.rank[event]].last(bounds);
         }
         if (on < 0 || end_of(on) > bounds.ended_by ||
             device.stream[static_cast<std::size_t>(on)] == bounds.besides)
@@ -141,11 +114,10 @@ std::int32_t WaitFinder::awaited_by(const HostWait& wait) const {
     const auto call = static_cast<std::size_t>(wait.call);
     const store::RankIndex rank = trace_.threads[trace_.runtime.thread[call]].rank;
     if (!rank.known()) return -1;
-    const std::int32_t on = latest(rank, {.launched_by = trace_.runtime.start[call],
-                                          .ended_by = trace_.runtime.end[call],
-                                          .only = wait.stream});
-    if (on < 0 || trace_.device.end[static_cast<std::size_t>(on)] <= trace_.runtime.start[call]) return -1;
-    return on;
+    return ended_[rank.at()].last({.launched_by = trace_.runtime.start[call],
+                                   .ended_by = trace_.runtime.end[call],
+                                   .ended_after = trace_.runtime.start[call],
+                                   .only = wait.stream});
 }
 
 // Host time before a launch: waiting for the device, for the data loader, else the host's own.
@@ -228,9 +200,10 @@ std::vector<Wait> WaitFinder::before(std::size_t event, std::int64_t from) const
     const std::int64_t queue = end_of(ahead) <= to ? end_of(ahead) : kNever;
     if (end_of(on) <= done && queue <= done && to - done > kKernelWait) {
         // No wait is recorded: work that ended just before is what it waited for.
-        on = latest(store::RankIndex(device.rank[event]),
-                    {.launched_by = to, .ended_by = to, .besides = device.stream[event]});
-        if (on >= 0 && to - end_of(on) > kKernelWait) on = -1;
+        on = ended_[device.rank[event]].last({.launched_by = to,
+                                              .ended_by = to,
+                                              .ended_after = to - kKernelWait - 1,
+                                              .besides = device.stream[event]});
     }
     if (queue > done && queue >= end_of(on)) {
         add(waits, {WaitFor::queue, done, queue, i32, ahead, -1, {}});

@@ -12,6 +12,7 @@
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/time/stream_walk.h"
+#include "traces/analysis/waits/ended_work.h"
 #include "traces/store/columns/index.h"
 
 namespace shardscope::traces::store {
@@ -70,7 +71,7 @@ struct Exposure {
     ExposureCause main() const;  // the cause with the most time
 };
 
-// Holds four bytes for each device event; a question about one event takes a few binary searches. The
+// Holds nine bytes for each device event; a question about one event takes a few binary searches. The
 // trace must outlive it. Any thread.
 class WaitFinder {
   public:
@@ -118,12 +119,6 @@ class WaitFinder {
     std::int32_t launch_of(std::size_t event) const;
     std::int64_t launched(std::size_t event) const;  // start of the launching call, else the event's own
     std::int32_t dependency(std::size_t event, bool binding = false) const;
-    struct Bounds {
-        std::int64_t launched_by = 0, ended_by = 0;
-        int besides = -1, only = -1;  // streams
-        std::int64_t group = -1;      // a communicator, whose collectives do not count
-    };
-    std::int32_t latest(store::RankIndex rank, const Bounds& bounds) const;
     std::int32_t awaited_by(const HostWait& wait) const;
     void add_host(std::vector<Wait>& waits, std::size_t event, std::int64_t from, std::int64_t to) const;
     void add_loading(std::vector<Wait>& waits, const Wait& host) const;
@@ -137,6 +132,7 @@ class WaitFinder {
     std::vector<RankSteps> steps_;  // by rank
     Communications communications_;
     std::vector<IntervalSet> compute_;                 // by rank
+    std::vector<EndedWork> ended_;                     // by rank
     std::vector<std::vector<std::uint16_t>> of_rank_;  // the streams of each rank
     // By stream and place in it: the event that ended last before; empty: always the one before.
     std::vector<std::vector<std::int32_t>> before_;
