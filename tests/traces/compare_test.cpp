@@ -31,6 +31,10 @@ TEST(Compare, OnlyDifferingConfigurationIsShown) {
     b.sink().add(schema::RunInfoRow{"model.width", "256"});
     b.sink().add(schema::RunInfoRow{"fsdp.wrap", "module:Linear"});
     b.sink().add(schema::RunInfoRow{"run.trace", "b.sqlite"});
+    // What was found is no setting.
+    a.sink().add(schema::RunInfoRow{"sim.ranks_as_rank_0", "8 of 8 ranks: peak 31591432 bytes"});
+    b.sink().add(schema::RunInfoRow{"sim.ranks_as_rank_0", "8 of 8 ranks: peak 66100232 bytes"});
+    b.sink().add(schema::RunInfoRow{"merge.parts", "8"});
     b.sink().add(schema::RunInfoRow{"ddp.bucket_cap_mb", ""});  // an empty value is not a missing one
     const auto first = a.take(), second = b.take();
     const Comparison c = compare({first.get(), second.get()});

@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <string_view>
 
 #include <fmt/core.h>
 
 namespace shardscope::traces::analysis {
-
 namespace {
-
-// A simulation stores sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." for each kind of rank.
-constexpr std::string_view kAsRank = "sim.ranks_as_rank_";
 
 bool is_simulated(const store::Trace& trace) {
     return std::any_of(trace.config.begin(), trace.config.end(),
-                       [](const auto& fact) { return fact.first.starts_with(kAsRank); });
+                       [](const auto& fact) { return fact.first.starts_with(kRanksLikeIt); });
 }
 
 // "peak 23974738120 bytes" -> "peak 23,974,738,120 bytes"; digits after a decimal point are unchanged.
@@ -60,9 +55,9 @@ std::string shown_ranks_sentence(const store::Trace& trace) {
 std::vector<std::string> ranks_like_it(const store::Trace& trace) {
     std::vector<std::string> sentences;
     for (const auto& [key, value] : trace.config) {
-        if (key.starts_with(kAsRank))
-            sentences.push_back(
-                fmt::format("Rank {} represents {}.", key.substr(kAsRank.size()), with_separators(value)));
+        if (key.starts_with(kRanksLikeIt))
+            sentences.push_back(fmt::format("Rank {} represents {}.", key.substr(kRanksLikeIt.size()),
+                                            with_separators(value)));
     }
     return sentences;
 }

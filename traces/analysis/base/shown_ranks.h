@@ -3,11 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
+
+// A simulation stores sim.ranks_as_rank_0 = "1024 of 1024 ranks: peak ..." for each kind of rank.
+inline constexpr std::string_view kRanksLikeIt = "sim.ranks_as_rank_";
 
 // Number of ranks of the run according to its configuration; at least the number that the trace shows.
 int ranks_of_run(const store::Trace& trace);

@@ -12,6 +12,7 @@
 
 #include "traces/analysis/base/intervals.h"
 #include "traces/analysis/base/percentile.h"
+#include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
@@ -231,12 +232,17 @@ const std::string* find_value(const store::Trace& trace, std::string_view key) {
 
 }  // namespace
 
+bool is_setting(std::string_view key) {
+    return key != "run.trace" && key != "run.overwrite" && !key.starts_with(kRanksLikeIt) &&
+           !key.starts_with("merge.");
+}
+
 std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces) {
     std::vector<std::string> differing;
-    std::set<std::string, std::less<>> seen = {"run.trace", "run.overwrite"};
+    std::set<std::string, std::less<>> seen;
     for (const store::Trace* trace : traces) {
         for (const auto& pair : trace->config) {
-            if (!seen.insert(pair.first).second) continue;
+            if (!is_setting(pair.first) || !seen.insert(pair.first).second) continue;
             const bool same = std::all_of(traces.begin(), traces.end(), [&pair](const store::Trace* other) {
                 const std::string* value = find_value(*other, pair.first);
                 return value != nullptr && *value == pair.second;

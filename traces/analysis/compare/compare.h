@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,14 +87,15 @@ struct ComparedFigure {
 // Omits memory categories and operations that no run has. If no run has steps, no title has "/step".
 std::vector<ComparedFigure> compared_figures(const Comparison& comparison);
 
-// Keys that name the output of a run ("run.trace", "run.overwrite") do not count as differences between runs.
 // `selection` applies to each run.
 Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection = {});
 // The same with one selection per run.
 Comparison compare(const std::vector<const store::Trace*>& traces, const std::vector<Selection>& selections);
 
-// Configuration keys that differ or are missing in some run, in the order in which the runs list them,
-// without those that name the output.
+// Whether a fact stored with a run can make it another run: not where it was written to, what a simulation
+// found, or how well its parts were merged.
+bool is_setting(std::string_view key);
+// The settings that differ or are missing in some run, in the order in which the runs list them.
 std::vector<std::string> differing_keys(const std::vector<const store::Trace*>& traces);
 
 // How runs are called: each file's name without its folder; with it if two would have the same name.

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "traces/analysis/base/shown_ranks.h"
+#include "traces/analysis/compare/compare.h"
 #include "viewer/draw/format.h"
 #include "viewer/theme/theme.h"
 
@@ -22,11 +23,6 @@ const std::string* value_of(const RunFacts& run, const std::string& key) {
         if (k == key) return &value;
     }
     return nullptr;
-}
-
-// The path of the trace that a run writes does not count as a difference between runs.
-bool names_the_output(const std::string& key) {
-    return key == "run.trace" || key == "run.overwrite";
 }
 
 struct Key {
@@ -54,7 +50,7 @@ std::vector<Key> keys_of(const std::vector<RunFacts>& runs) {
             if (!any) first = value;
             any = true;
         }
-        if (names_the_output(key.name)) key.differs = false;
+        if (!traces::analysis::is_setting(key.name)) key.differs = false;
     }
     std::stable_partition(keys.begin(), keys.end(), [](const Key& k) { return k.differs; });
     return keys;
