@@ -104,11 +104,21 @@ TEST(Check, NamesDeviceEventsWithoutALaunchAndThoseThatOverlapOnAStream) {
     run.kernel(0, 1'500'000, 1'600'000, 10, 7, "second");
     run.kernel(0, 1'500'000, 1'600'000, 10, 8, "elsewhere");
     const auto trace = run.take();
-    EXPECT_THAT(
-        check_trace(*trace),
-        ElementsAre(AllOf(HasSubstr("1 device event has no launching call"), HasSubstr("lonely of rank 0")),
-                    AllOf(HasSubstr("1 device event starts on stream 7 of rank 0"),
-                          HasSubstr("second at 1.500 ms inside lonely"))));
+    EXPECT_THAT(check_trace(*trace),
+                ElementsAre(AllOf(HasSubstr("1 device event has no launching call"),
+                                  HasSubstr("\"lonely\" of rank 0")),
+                            AllOf(HasSubstr("1 device event starts on stream 7 of rank 0"),
+                                  HasSubstr("\"second\" at 1.500 ms inside \"lonely\""))));
+}
+
+// A kernel's name may be longer than everything else that is said.
+TEST(Check, SaysTheStartOfALongName) {
+    RunBuilder run;
+    run.kernel(0, 1'000'000, 2'000'000, {}, 7, "void at::native::" + std::string(3'000, 'x'));
+    const auto trace = run.take();
+    EXPECT_THAT(check_trace(*trace),
+                ElementsAre(AllOf(HasSubstr("the first is \"void at::native::xx"),
+                                  HasSubstr("xx\u2026\" of rank 0 at 1.000 ms: it is counted in the step"))));
 }
 
 TEST(Check, NamesCollectivesThatDoNotMatch) {

@@ -18,6 +18,7 @@ namespace shardscope::traces::analysis {
 namespace {
 
 constexpr double kNoGainPercent = 0.5;  // of a step
+constexpr double kApart = 1.05;         // times a rank's step
 constexpr double kLinkPercent = 10;     // of a step, exposed: with less, the links are not judged
 
 const RankPath* main_path(const CriticalPathReport& report) {
@@ -224,10 +225,12 @@ void AdviceFacts::predict(Finding& finding, const PathChange& change, std::strin
                                        trace.steps.empty() ? "the whole trace" : "a step");
         return;
     }
-    finding.expected =
-        fmt::format("{} {} would take {} instead of {} ({:+.1f} %), according to a replay of the run.", were,
-                    trace.steps.empty() ? "the whole trace" : "a step", us_text(then), us_text(now),
-                    100 * (then - now) / now);
+    // Ranks that do not begin together make this longer than any one's step.
+    const bool apart = trace.ranks.size() > 1 && now > kApart * step_us;
+    finding.expected = fmt::format(
+        "{} {} would take {} instead of {} ({:+.1f} %){}, according to a replay of the run.", were,
+        trace.steps.empty() ? "the whole trace" : "a step", us_text(then), us_text(now),
+        100 * (then - now) / now, apart ? " from the first rank's start to the last one's end" : "");
 }
 
 void AdviceFacts::predict_in_parts(Finding& finding, int parts,
@@ -270,16 +273,6 @@ std::string bytes_text(std::int64_t bytes) {
 
 std::string percent_text(double percent) {
     return fmt::format("{:.1f} %", percent);
-}
-
-std::string shown(std::string_view name) {
-    constexpr std::size_t kMost = 72;  // bytes; names of templates have thousands
-    if (name.size() > kMost) {
-        std::size_t end = kMost;
-        while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // whole characters
-        return fmt::format("\"{}…\"", name.substr(0, end));
-    }
-    return fmt::format("\"{}\"", name);
 }
 
 std::string measures_disagree(const AdviceFacts& f, const WaitingForOne& waiting) {

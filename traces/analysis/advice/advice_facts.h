@@ -11,6 +11,7 @@
 
 #include "traces/analysis/advice/advice.h"
 #include "traces/analysis/advice/advice_links.h"
+#include "traces/analysis/base/shown_name.h"
 #include "traces/analysis/base/warm_up.h"
 #include "traces/analysis/communication/stragglers.h"
 #include "traces/analysis/fsdp/unit_collectives.h"
@@ -125,7 +126,6 @@ class Settings {
 std::string us_text(double us);              // "1,234.5 us", "12.3 ms"
 std::string bytes_text(std::int64_t bytes);  // "1.5 MiB"
 std::string percent_text(double percent);    // "12.3 %"
-std::string shown(std::string_view name);    // a name of the trace, in quotation marks
 
 // The rules, by subject.
 std::span<const AdviceRule> wrong_rules();

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/analysis/base/shown_name.h"
 #include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/base/step_windows.h"
 #include "traces/analysis/communication/collectives.h"
@@ -73,8 +74,8 @@ void check_launches(const store::Trace& trace, Faults& faults) {
     }
     faults.push_back(fmt::format("{} no launching call in the trace, the first is {} of rank {} at {}: {}.",
                                  store::counted(missing, "device event has", "device events have"),
-                                 trace.strings[device.name[first]], trace.ranks[device.rank[first]].number,
-                                 at_ms(device.start[first]), where));
+                                 shown(trace.strings[device.name[first]]),
+                                 trace.ranks[device.rank[first]].number, at_ms(device.start[first]), where));
 }
 
 // A stream runs one piece of work at a time: work that starts before the previous one has ended overlaps.
@@ -102,13 +103,14 @@ void check_streams(const store::Trace& trace, Faults& faults) {
     for (const auto& [key, stream] : streams) {
         if (stream.overlaps == 0) continue;
         const store::DeviceStream& row = trace.streams[static_cast<std::size_t>(key.second)];
-        faults.push_back(fmt::format(
-            "{} on stream {} of rank {} before the one before it has ended, the first is {} "
-            "at {} inside {}.",
-            store::counted(stream.overlaps, "device event starts", "device events start"),
-            row.name.empty() ? std::to_string(row.id) : row.name,
-            trace.ranks[static_cast<std::size_t>(key.first)].number, trace.strings[device.name[stream.first]],
-            at_ms(device.start[stream.first]), trace.strings[device.name[stream.first_other]]));
+        faults.push_back(
+            fmt::format("{} on stream {} of rank {} before the one before it has ended, the first is {} "
+                        "at {} inside {}.",
+                        store::counted(stream.overlaps, "device event starts", "device events start"),
+                        row.name.empty() ? std::to_string(row.id) : row.name,
+                        trace.ranks[static_cast<std::size_t>(key.first)].number,
+                        shown(trace.strings[device.name[stream.first]]), at_ms(device.start[stream.first]),
+                        shown(trace.strings[device.name[stream.first_other]])));
     }
 }
 
