@@ -2,6 +2,8 @@
 #include "viewer/draw/format.h"
 
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +30,22 @@ TEST(Format, RoundsAsTheTablesDo) {
     EXPECT_EQ(format_decimal(1250 * 1e-3, 1), "1.3");
     EXPECT_EQ(format_decimal(250 * 1e-3, 1), "0.3");
     EXPECT_EQ(format_decimal(8450 * 1e-3, 1), "8.5");
+}
+
+// As many letters as a line has room for.
+std::string lines(std::string_view text, std::size_t room) {
+    return lines_of(text, [room](std::string_view line) { return line.size() <= room; });
+}
+
+TEST(Format, LinesEndBetweenWordsAndNeverInANumber) {
+    EXPECT_EQ(lines("one two three", 7), "one two\nthree");
+    EXPECT_EQ(lines("one two three", 13), "one two three");
+    EXPECT_EQ(lines("(overlap 25.84 %).", 14), "(overlap\n25.84 %).") << "a number stays with its unit";
+    EXPECT_EQ(lines("4,481 collectives", 8), "4,481 collectives") << "nowhere to break";
+    EXPECT_EQ(lines("at fsdp.wrap it", 10), "at\nfsdp.wrap\nit");
+    EXPECT_EQ(lines("one\ntwo three", 6), "one\ntwo\nthree");
+    EXPECT_EQ(lines("one.  Two", 5), "one. \nTwo") << "no line begins with a blank";
+    EXPECT_EQ(lines("", 5), "");
 }
 
 TEST(Format, MegabytesAreTwoToTheTwenty) {

@@ -228,6 +228,43 @@ TEST_F(TableTest, AWindowThatIsNarrowShowsTheMostImportantColumns) {
     EXPECT_TRUE(panel.state.all_columns);
 }
 
+// A place left beside the last column looks like one more, without a name.
+TEST_F(TableTest, TheWidestTextTakesTheRoomThatIsLeft) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"operation", "Operation", "", TableColumn::Kind::text, 8, 20, 0, {}},
+        {"about", "About", "", TableColumn::Kind::text, 12, 15, 0, {}},
+        {"count", "Count", "", TableColumn::Kind::number, 6, 10, 0, {}},
+    });
+    table->add({text_cell("send"), text_cell("stage 1"), count_cell(4)});
+    TablePanel panel(table);
+    draw(panel, 1200);
+    const auto width = [](const char* column) {
+        const auto header = draw::items::find(std::string("t.header.") + column);
+        return header ? header->max.x - header->min.x : 0;
+    };
+    EXPECT_GT(draw::items::find("t.header.count")->max.x, 1200 - 2 * ImGui::GetFontSize());
+    EXPECT_GT(width("about"), 700);
+    EXPECT_NEAR(width("operation"), 8 * ImGui::GetFontSize(), 1);
+    draw(panel, 300);
+    EXPECT_TRUE(draw::items::find("t.header.operation"));
+}
+
+TEST_F(TableTest, AHeaderWithoutUnitsIsOneLineHigh) {
+    const auto height = [this](const char* unit) {
+        auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+            {"name", "Setting", "", TableColumn::Kind::text, 0, 20, 0, {}},
+            {"size", "Size", unit, TableColumn::Kind::number, 6, 15, 0, {}},
+        });
+        table->add({text_cell("run.ranks"), count_cell(8)});
+        TablePanel panel(table);
+        draw(panel);
+        const auto header = draw::items::find("t.header.name");
+        return header ? header->max.y - header->min.y : 0;
+    };
+    const float two = height("MiB"), one = height("");
+    EXPECT_NEAR(two - one, ImGui::GetTextLineHeight(), 1);
+}
+
 TEST_F(TableTest, TheKeyboardMovesTheChosenRowInTheShownOrder) {
     TablePanel panel(three_kernels());
     panel.state.sort = {1, true};  // by count: mul, copy, add

@@ -347,12 +347,12 @@ float begin_centered() {
     const float font = ImGui::GetFontSize(), width = std::min(room.x - font * 2, font * 40);
     ImGui::SetCursorPos({(room.x - width) / 2, room.y * 0.3F});
     ImGui::BeginGroup();
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+    draw::begin_wrap(ImGui::GetCursorPosX() + width);
     return width;
 }
 
 void end_centered() {
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     ImGui::EndGroup();
 }
 

@@ -85,6 +85,30 @@ std::string format_change(double value, double base) {
     return fmt::format("{}{} %", grows ? "+" : "", text);
 }
 
+std::string lines_of(std::string_view text, const std::function<bool(std::string_view)>& fits) {
+    std::string lines(text);
+    std::size_t begin = 0, last = 0;  // of the line, and the last blank in it at which it may end
+    for (std::size_t i = 0; i <= text.size(); ++i) {
+        const bool ends = i == text.size() || text[i] == '\n';
+        if (!ends && text[i] != ' ') continue;
+        if (!ends && i > 0 && i - 1 == last) {  // a second blank ends the line as well
+            last = i;
+            continue;
+        }
+        if (last > begin && !fits(text.substr(begin, i - begin))) {
+            lines[last] = '\n';
+            begin = last + 1;
+        }
+        const bool number = i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9';
+        if (ends) {
+            begin = i + 1;
+        } else if (!number) {
+            last = i;
+        }
+    }
+    return lines;
+}
+
 std::string spaced(std::string_view name) {
     std::string text(name);
     std::replace(text.begin(), text.end(), '_', ' ');

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,10 @@ std::size_t first_character(std::string_view text);
 std::size_t last_character(std::string_view text);
 // Whether the byte at `at` is not the first of its character.
 bool inside_character(std::string_view text, std::size_t at);
+
+// The text with line breaks instead of blanks, as many words in a line as fit. A number stays with the word
+// behind it: "34.1 %".
+std::string lines_of(std::string_view text, const std::function<bool(std::string_view)>& fits);
 
 // "unsharded_parameters" -> "unsharded parameters".
 std::string spaced(std::string_view name);

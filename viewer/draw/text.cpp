@@ -103,6 +103,12 @@ const ShortName& known_short_name(const std::string& name) {
     return kKnown.emplace(name, short_name(name)).first->second;
 }
 
+// Where the texts being drawn wrap, the innermost last.
+std::vector<float>& wraps() {
+    static std::vector<float> kWraps;
+    return kWraps;
+}
+
 void move_to_right(std::string_view text) {
     const float space = ImGui::GetContentRegionAvail().x - width_of(text);
     if (space > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + space);
@@ -176,13 +182,13 @@ void text_fit(const std::string& t) {
 void full_text_tip(std::string_view t) {
     constexpr std::size_t kMost = 4000;
     ImGui::BeginTooltip();
-    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 60);
+    begin_wrap(ImGui::GetFontSize() * 60);
     std::size_t end = std::min(kMost, t.size());
     while (end > 0 && inside_character(t, end)) --end;
     text(t.substr(0, end));
     if (end < t.size())
         text(fmt::format("... ({} bytes in all)", format_count(static_cast<std::int64_t>(t.size()))));
-    ImGui::PopTextWrapPos();
+    end_wrap();
     ImGui::EndTooltip();
 }
 
@@ -203,10 +209,29 @@ bool named_button(const char* label, std::string_view item) {
     return clicked;
 }
 
-void wrapped(std::string_view t) {
-    ImGui::PushTextWrapPos(0);
-    text(t);
+// Dear ImGui breaks lines after any point and comma, in numbers, too.
+void text(std::string_view t) {
+    if (wraps().empty()) return ImGui::TextUnformatted(t.data(), t.data() + t.size());
+    const float x = wraps().back();
+    const float room = x > 0 ? x - ImGui::GetCursorPosX() : ImGui::GetContentRegionAvail().x;
+    const std::string lines = lines_of(t, [&](std::string_view line) { return fits(line, room); });
+    ImGui::TextUnformatted(lines.data(), lines.data() + lines.size());
+}
+
+void begin_wrap(float x) {
+    wraps().push_back(x);
+    ImGui::PushTextWrapPos(x);  // for words that are longer than a line
+}
+
+void end_wrap() {
+    wraps().pop_back();
     ImGui::PopTextWrapPos();
+}
+
+void wrapped(std::string_view t) {
+    begin_wrap();
+    text(t);
+    end_wrap();
 }
 
 void wrapped_in(ImU32 color, std::string_view t) {
@@ -273,9 +298,9 @@ void legend(std::span<const LegendItem> items) {
 void begin_tip(std::string_view title) {
     ImGui::BeginTooltip();
     if (!title.empty()) {
-        ImGui::PushTextWrapPos(ImGui::GetFontSize() * 50);
+        begin_wrap(ImGui::GetFontSize() * 50);
         text(title.substr(0, 2000));
-        ImGui::PopTextWrapPos();
+        end_wrap();
         ImGui::Separator();
     }
     if (!ImGui::BeginTable("tip", 2, ImGuiTableFlags_SizingFixedFit)) return;
@@ -295,13 +320,14 @@ void end_tip() {
     ImGui::EndTooltip();
 }
 
-void headers_row(const std::vector<bool>& numbers) {
+float headers_row(const std::vector<bool>& numbers) {
     int lines = 1;
     for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
         if (std::strchr(ImGui::TableGetColumnName(i), '\n') != nullptr) lines = 2;
     }
-    const float height = ImGui::GetTextLineHeight() * static_cast<float>(lines);
-    ImGui::TableNextRow(ImGuiTableRowFlags_Headers, height + 2 * ImGui::GetStyle().CellPadding.y);
+    const float height =
+        ImGui::GetTextLineHeight() * static_cast<float>(lines) + 2 * ImGui::GetStyle().CellPadding.y;
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers, height);
     for (int i = 0; i < ImGui::TableGetColumnCount(); ++i) {
         if (!ImGui::TableSetColumnIndex(i)) continue;
         // The header itself stays empty (it sorts and shows the arrow); its text is aligned with the end of
@@ -325,6 +351,7 @@ void headers_row(const std::vector<bool>& numbers) {
             y += ImGui::GetTextLineHeight();
         }
     }
+    return height;
 }
 
 }  // namespace shardscope::viewer::draw

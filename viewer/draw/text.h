@@ -45,6 +45,10 @@ float button_width(std::string_view label);
 // A button that scripts find as `item`, with its label as text.
 bool named_button(const char* label, std::string_view item);
 
+// Until end_wrap(), text() and what is made of it wraps at `x` in the window, 0: at the end of the line; at
+// spaces, and a number is kept with its unit.
+void begin_wrap(float x = 0);
+void end_wrap();
 // Text that wraps at the end of the line.
 void wrapped(std::string_view text);
 // The same in another colour: an error.
@@ -73,8 +77,8 @@ void tip_row(std::string_view label, std::string_view value, ImU32 color = 0);
 void end_tip();
 
 // Right-aligns the headers of number columns like the numbers below; sortable tables stay sortable.
-// `numbers`: by column, whether it holds numbers.
-void headers_row(const std::vector<bool>& numbers);
+// `numbers`: by column, whether it holds numbers. Returns the height.
+float headers_row(const std::vector<bool>& numbers);
 
 // An invisible area that catches the mouse. Dear ImGui refuses one without a width or a height, which can
 // occur in a small window.
@@ -82,8 +86,6 @@ inline bool place_button(const char* id, ImVec2 size, ImGuiButtonFlags flags = 0
     return ImGui::InvisibleButton(id, {size.x > 0 ? size.x : 1, size.y > 0 ? size.y : 1}, flags);
 }
 
-inline void text(std::string_view t) {
-    ImGui::TextUnformatted(t.data(), t.data() + t.size());
-}
+void text(std::string_view t);
 
 }  // namespace shardscope::viewer::draw

@@ -133,6 +133,8 @@ void meet_model(const std::shared_ptr<const TableModel>& met, TableState& state)
     }
 }
 
+constexpr auto kNoColumn = static_cast<std::size_t>(-1);
+
 // One table being drawn.
 class Drawing {
   public:
@@ -165,45 +167,58 @@ class Drawing {
     bool empty() const { return order_ == nullptr || order_->empty(); }
 
   private:
+    // If no column shares the room that is left, the widest text takes it; a table of numbers stays narrow.
+    std::size_t taker_of_rest() const {
+        std::size_t widest = kNoColumn;
+        for (const std::size_t c : columns_) {
+            const TableColumn& column = model_->columns()[c];
+            if (column.width <= 0) return kNoColumn;
+            if (column.kind == TableColumn::Kind::text &&
+                (widest == kNoColumn || column.width > model_->columns()[widest].width))
+                widest = c;
+        }
+        return widest;
+    }
+
     void draw_headers() {
+        const std::size_t rest = taker_of_rest();
         std::vector<bool> numbers;
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             const TableColumn& column = model_->columns()[columns_[i]];
             const bool number = column.kind == TableColumn::Kind::number;
             numbers.push_back(number);
+            const bool fixed = state_.all_columns || (column.width > 0 && columns_[i] != rest);
             ImGuiTableColumnFlags flags =
-                column.width > 0 ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
-            if (column.width <= 0 && state_.all_columns) flags = ImGuiTableColumnFlags_WidthFixed;
+                fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
             if (number) flags |= ImGuiTableColumnFlags_PreferSortDescending;
             if (state_.sort.column == static_cast<int>(columns_[i])) {
                 flags |= ImGuiTableColumnFlags_DefaultSort;
                 if (state_.sort.descending) flags |= ImGuiTableColumnFlags_PreferSortDescending;
             }
-            const float wide = column.width > 0 ? column.width : state_.all_columns ? 18 : 0;
+            const float wide = !fixed ? 0 : column.width > 0 ? column.width : 18;
             ImGui::TableSetupColumn(header_text(column, scales_[columns_[i]]).c_str(), flags,
                                     wide * ImGui::GetFontSize(), static_cast<ImGuiID>(columns_[i]));
         }
-        draw::headers_row(numbers);
+        header_height_ = draw::headers_row(numbers);
         draw_header_extras();
     }
 
     // Adds to the headers: the column's definition on hover, the menu of columns, names for scripts.
     void draw_header_extras() {
-        const float height = header_height();
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
             const TableColumn& column = model_->columns()[columns_[i]];
             const ImVec2 min = ImGui::GetCursorScreenPos();
             left_.resize(columns_.size(), min.x);
             left_[i] = min.x;
-            const ImVec2 max{min.x + ImGui::GetContentRegionAvail().x, min.y + height};
+            const ImVec2 max{min.x + ImGui::GetContentRegionAvail().x, min.y + header_height_};
             draw::items::place(fmt::format("{}.header.{}", id_, column.id), min, max, column.title);
             if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) continue;
             if (!column.help.empty()) {
                 ImGui::BeginTooltip();
-                ImGui::PushTextWrapPos(ImGui::GetFontSize() * 30);
+                draw::begin_wrap(ImGui::GetFontSize() * 30);
                 draw::text(column.help);
-                ImGui::PopTextWrapPos();
+                draw::end_wrap();
                 ImGui::EndTooltip();
             }
             if (ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ImGui::OpenPopup("columns");
@@ -266,7 +281,7 @@ class Drawing {
     void scroll_to(std::ptrdiff_t place) const {
         if (place < 0 || row_height_ <= 0) return;
         const float top = static_cast<float>(place) * row_height_;
-        const float room = ImGui::GetWindowHeight() - header_height() - row_height_;
+        const float room = ImGui::GetWindowHeight() - header_height_ - row_height_;
         if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
         if (top > ImGui::GetScrollY() + room) ImGui::SetScrollY(top - room);
     }
@@ -328,7 +343,7 @@ class Drawing {
     const std::vector<std::uint32_t>* order_ = nullptr;
     TableEvents events_;
     std::vector<float> left_;  // of the columns, on the screen
-    float row_height_ = 0;
+    float header_height_ = 0, row_height_ = 0;
     bool export_ = false;
 };
 

@@ -41,7 +41,7 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::se
 }
 
 std::string header_text(const TableColumn& column, const ColumnScale& scale) {
-    return column.title + "\n" + (scale.unit.empty() ? " " : scale.unit);
+    return scale.unit.empty() ? column.title : column.title + "\n" + scale.unit;
 }
 
 std::optional<TableSort> new_sorting() {
@@ -54,10 +54,6 @@ std::optional<TableSort> new_sorting() {
         sort.descending = specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
     }
     return sort;
-}
-
-float header_height() {
-    return 2 * ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
 }
 
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,

@@ -28,8 +28,6 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::se
 std::string header_text(const TableColumn& column, const ColumnScale& scale);
 // The sorting that the user has just chosen by a click on a header.
 std::optional<TableSort> new_sorting();
-// The height of a header of two lines.
-float header_height();
 // `value` is scaled_text(); `most`: the value of a whole bar; 0: no bar. Under the mouse a tooltip tells what
 // the text rounds, which scripts read as "table.exact".
 void draw_cell(const TableModel& model, std::size_t row, std::size_t column, const std::string& value,

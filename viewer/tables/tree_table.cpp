@@ -19,13 +19,13 @@ namespace {
 constexpr int kAllLevels = 100'000;
 constexpr float kNameWidth = 19;  // in font sizes: minimum width of the tree's column
 
-// The header, and its places for scripts.
-void draw_header(const char* id, const TreeModel& model, const std::vector<std::size_t>& columns) {
+// The header, and its places for scripts; returns its height.
+float draw_header(const char* id, const TreeModel& model, const std::vector<std::size_t>& columns) {
     std::vector<bool> numbers = {false};  // the tree's names
     for (const std::size_t c : columns)
         numbers.push_back(model.columns()[c].kind == TableColumn::Kind::number);
-    draw::headers_row(numbers);
-    if (!draw::items::kept()) return;
+    const float height = draw::headers_row(numbers);
+    if (!draw::items::kept()) return height;
     for (std::size_t i = 0; i <= columns.size(); ++i) {
         if (!ImGui::TableSetColumnIndex(static_cast<int>(i))) continue;
         const std::size_t c = i == 0 ? 0 : columns[i - 1];
@@ -36,6 +36,7 @@ void draw_header(const char* id, const TreeModel& model, const std::vector<std::
         draw::items::place(fmt::format("{}.header.{}", id, model.columns()[c].id), {at.x, at.y - line},
                            {at.x + width, at.y + line}, model.columns()[c].title);
     }
+    return height;
 }
 
 struct Cells {
@@ -135,7 +136,8 @@ void take_keys(const TreeModel& model, const std::vector<TreeRow>& rows, TreeSta
     }
 }
 
-void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state) {
+void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, TreeState& state,
+                      float header) {
     if (!state.scroll_to_chosen) return;
     state.scroll_to_chosen = false;
     const auto at = std::find_if(rows.begin(), rows.end(), [&](const TreeRow& row) {
@@ -144,7 +146,7 @@ void scroll_to_chosen(const TreeModel& model, const std::vector<TreeRow>& rows, 
     if (at == rows.end()) return;
     const float line = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     const float top = static_cast<float>(at - rows.begin()) * line;
-    const float height = ImGui::GetWindowHeight() - header_height();
+    const float height = ImGui::GetWindowHeight() - header;
     if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
     if (top + line > ImGui::GetScrollY() + height) ImGui::SetScrollY(top + line - height);
 }
@@ -200,7 +202,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
     if (!ImGui::BeginTable(table.c_str(), static_cast<int>(columns.size()) + 1, kFlags, options.size))
         return events;
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn((options.first + "\n ").c_str(), ImGuiTableColumnFlags_WidthStretch, 0, 0);
+    ImGui::TableSetupColumn(options.first.c_str(), ImGuiTableColumnFlags_WidthStretch, 0, 0);
     Cells cells{columns, state.scales.of(model), {}};
     for (const std::size_t c : columns) {
         const TableColumn& column = model->columns()[c];
@@ -213,7 +215,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
                                 column.width * ImGui::GetFontSize(), static_cast<ImGuiID>(c));
         cells.most.push_back(column.bar == 0 ? 0 : column.full > 0 ? column.full : model->largest(c));
     }
-    draw_header(id, *model, columns);
+    const float header = draw_header(id, *model, columns);
     if (const auto sorting = new_sorting()) state.sort(*sorting);
 
     const std::vector<TreeRow>& rows = state.rows(model);  // the effect of a click shows in the next frame
@@ -221,7 +223,7 @@ TreeEvents draw_tree(const char* id, const std::shared_ptr<const TreeModel>& mod
     offer_table({options.name.empty() ? id : options.name, model, state.order()});
 
     take_keys(*model, rows, state, events);
-    scroll_to_chosen(*model, rows, state);
+    scroll_to_chosen(*model, rows, state, header);
     RowDrawer drawer(id, *model, state, options);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows.size()));

@@ -26,9 +26,9 @@ constexpr std::size_t kMostLinks = 12;
 // A tooltip of one text, wrapped.
 void whole_tip(const std::string& what) {
     ImGui::BeginTooltip();
-    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 40);
+    draw::begin_wrap(ImGui::GetFontSize() * 40);
     draw::text(draw::shorten_middle(what, 2000));
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     ImGui::EndTooltip();
 }
 

@@ -111,31 +111,8 @@ void draw_shown_ranks(const traces::store::Trace& trace) {
     if (said.empty()) return;
     for (const std::string& like : traces::analysis::ranks_like_it(trace))
         said += (said.ends_with('.') ? " " : ". ") + like;
-    draw_facts(said);
+    draw::note(said);
     draw::items::mark("app.shown_ranks", said);
-}
-
-void draw_facts(std::string_view facts, bool dimmed, float width) {
-    const float room = width > 0 ? width : ImGui::GetContentRegionAvail().x, left = ImGui::GetCursorPosX();
-    const auto width_of = [&](std::size_t from, std::size_t to) {
-        return ImGui::CalcTextSize(facts.data() + from, facts.data() + to).x;
-    };
-    ImGui::PushStyleColor(ImGuiCol_Text, dimmed ? theme::text_dim() : theme::text());
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-    for (std::size_t from = std::min(facts.find_first_not_of(' '), facts.size()); from < facts.size();) {
-        std::size_t to = from, end = from;  // as many words as fit, at least one
-        while (end < facts.size()) {
-            end = std::min(facts.find(' ', end + 1), facts.size());
-            if (to > from && width_of(from, end) > room) break;
-            to = end;
-        }
-        ImGui::SetCursorPosX(left);
-        draw::text(facts.substr(from, to - from));
-        from = std::min(facts.find_first_not_of(' ', to), facts.size());
-    }
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor();
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().ItemSpacing.y);
 }
 
 void big_number(std::string_view t) {

@@ -34,10 +34,6 @@ void draw_limit_note(const model::Session& session);
 // One line if a simulated run's trace shows a few ranks that represent all.
 void draw_shown_ranks(const traces::store::Trace& trace);
 
-// Text that wraps between words, never inside a number or a dotted name; dimmed by default. `width`: of its
-// lines; 0: the rest of the line.
-void draw_facts(std::string_view text, bool dimmed = true, float width = 0);
-
 // Text in the larger size, for the one figure that matters.
 void big_number(std::string_view text);
 

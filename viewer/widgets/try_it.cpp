@@ -111,7 +111,7 @@ void TryIt::draw(model::Session& session, std::string_view item, std::string_vie
     const model::Trials& trials = session.trials;
     const traces::store::Trace& trace = *session.trace();
     ImGui::PushID("try it");
-    ImGui::PushTextWrapPos(right - ImGui::GetWindowPos().x + ImGui::GetScrollX());
+    draw::begin_wrap(right - ImGui::GetWindowPos().x + ImGui::GetScrollX());
     draw_line(session, name, right);
     const TrialResult* result = trials.result(trace, tried_);
     if (trials.runs(trace, tried_)) {
@@ -131,7 +131,7 @@ void TryIt::draw(model::Session& session, std::string_view item, std::string_vie
         draw::items::value(name + ".trust", said);
         draw_ways(session, name, *result);
     }
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     ImGui::PopID();
     if (!reveal_) return;
     const float bottom = ImGui::GetWindowPos().y + ImGui::GetWindowSize().y;

@@ -153,7 +153,7 @@ class AdvicePanel final : public model::Panel {
     static void draw_body(const Finding& finding, float right) {
         const float font = ImGui::GetFontSize(), indent = font * 6;
         const float wrap = right - ImGui::GetWindowPos().x;
-        ImGui::PushTextWrapPos(wrap);
+        draw::begin_wrap(wrap);
         draw::text(finding.what);
         ImGui::Dummy({0, font * 0.15F});
         draw_figures(finding);
@@ -162,7 +162,7 @@ class AdvicePanel final : public model::Panel {
         copyable("job", "Job file", finding.job_setting, indent);
         copyable("pytorch", "PyTorch", finding.pytorch, indent);
         labelled("Expected", finding.expected, indent);
-        ImGui::PopTextWrapPos();
+        draw::end_wrap();
     }
 
     // "Show me" was clicked: the place is searched for off the frame thread.

@@ -299,17 +299,14 @@ class MemoryPanel final : public model::Panel {
         draw::items::mark("memory.value.peak", draw::format_mb(memory.peak_bytes));
         const float right = ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({at.x + right, at.y + font * 0.05F});
-        widgets::draw_facts(
-            fmt::format("peak {} {} memory of rank {}: {} bytes, {}",
-                        memory.until_last_use ? "active" : "allocated", traces::schema::name(space_),
-                        memory.rank, draw::format_count(memory.peak_bytes),
-                        moment(*facts.trace, facts.rank_index, memory.peak_time_ns)),
-            false);
+        draw::wrapped(fmt::format(
+            "peak {} {} memory of rank {}: {} bytes, {}", memory.until_last_use ? "active" : "allocated",
+            traces::schema::name(space_), memory.rank, draw::format_count(memory.peak_bytes),
+            moment(*facts.trace, facts.rank_index, memory.peak_time_ns)));
         draw::items::mark("memory.value.peak_bytes", fmt::format("{}", memory.peak_bytes));
         ImGui::SetCursorPosX(at.x + right);
-        widgets::draw_facts(space_ == MemorySpace::device
-                                ? prediction(*facts.trace, memory) + other_facts(memory)
-                                : "Counted in the order of the host's program.");
+        draw::note(space_ == MemorySpace::device ? prediction(*facts.trace, memory) + other_facts(memory)
+                                                 : "Counted in the order of the host's program.");
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         if (draw::items::kept()) {
             draw::items::value("memory.value.peak_time_ns", fmt::format("{}", memory.peak_time_ns));

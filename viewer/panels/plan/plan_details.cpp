@@ -123,11 +123,11 @@ void draw_peak(const PlanRow& row) {
         if (!name.empty() && bytes > 0)
             draw::text_dim(fmt::format("Most of a {}: {}, {}", what, name, draw::format_mb(bytes)));
     };
-    ImGui::PushTextWrapPos(0);
+    draw::begin_wrap();
     most("unit", row.peak_unit, row.peak_unit_bytes);
     most("module", row.peak_module, row.peak_module_bytes);
     if (!row.moment.empty()) draw::text_dim("Reached in: " + row.moment);
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
 }
 
 std::string gb(double bytes) {
@@ -139,12 +139,12 @@ void draw_anatomy(const std::vector<PlanPart>& parts) {
     if (parts.empty()) return;
     const PlanPart& head = parts.front();
     draw::heading("Memory by formula, beside the simulated peak");
-    ImGui::PushTextWrapPos(0);
+    draw::begin_wrap();
     draw::text_dim(fmt::format("{} parameters over {} device{}, ZeRO stage {}{}",
                                draw::format_count(head.parameters), draw::format_count(head.devices),
                                head.devices == 1 ? "" : "s", head.stage,
                                head.offloaded ? ", offloaded to the host" : ""));
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     constexpr std::array<const char*, 7> kTitles = {"MiB",     "stage 0", "stage 1",  "stage 2",
                                                     "stage 3", "formula", "simulated"};
     if (!ImGui::BeginTable("anatomy", static_cast<int>(kTitles.size()),
@@ -202,10 +202,10 @@ void draw_plan_details(model::Session& session, const PlanList& list, const Plan
     ImGui::Dummy({0, font * 0.1F});
     const std::string& why = row.why.empty() ? row.reason : row.why;
     if (!why.empty()) {
-        ImGui::PushTextWrapPos(0);
+        draw::begin_wrap();
         constexpr std::size_t kLongest = 1200;  // bytes; planners write far less
         draw::text(why.size() <= kLongest ? why : why.substr(0, kLongest) + " ...");
-        ImGui::PopTextWrapPos();
+        draw::end_wrap();
         draw::items::value("plan.why", why);
         ImGui::Dummy({0, font * 0.1F});
     }

@@ -173,7 +173,7 @@ class PlanPanel final : public model::Panel {
 
     void draw_head() {
         const std::string counts = plan_counts(*list_);
-        widgets::draw_facts(counts, false);
+        draw::wrapped(counts);
         draw::items::value("plan.counts", counts);
         if (const std::string none = nothing_fits(*list_); !none.empty()) {
             draw::wrapped_in(theme::bad(), none);
@@ -293,9 +293,9 @@ class PlanPanel final : public model::Panel {
         const std::string& why = item.row->why.empty() ? item.row->reason : item.row->why;
         if (!why.empty()) {
             ImGui::Separator();
-            ImGui::PushTextWrapPos(ImGui::GetFontSize() * 34);
+            draw::begin_wrap(ImGui::GetFontSize() * 34);
             draw::text(std::string_view(why).substr(0, 600));
-            ImGui::PopTextWrapPos();
+            draw::end_wrap();
         }
         ImGui::EndTooltip();
     }

@@ -27,9 +27,9 @@ void tip(const std::string& title, const std::string& said) {
     ImGui::BeginTooltip();
     draw::text(title);
     ImGui::Separator();
-    ImGui::PushTextWrapPos(ImGui::GetFontSize() * 30);
+    draw::begin_wrap(ImGui::GetFontSize() * 30);
     draw::text(said);
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     ImGui::EndTooltip();
 }
 

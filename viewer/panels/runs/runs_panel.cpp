@@ -62,10 +62,10 @@ void bullet(std::string_view line, ImU32 color) {
     ImGui::PushStyleColor(ImGuiCol_Text, color);
     ImGui::Bullet();
     ImGui::SameLine();
-    ImGui::PushTextWrapPos(0);
+    draw::begin_wrap();
     constexpr std::size_t kLongest = 600;  // bytes: more of a very long name would not help
     draw::text(line.size() <= kLongest ? std::string(line) : std::string(line.substr(0, kLongest)) + " ...");
-    ImGui::PopTextWrapPos();
+    draw::end_wrap();
     ImGui::PopStyleColor();
 }
 

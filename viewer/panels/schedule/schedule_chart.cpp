@@ -114,6 +114,11 @@ float ScheduleChart::names_width(const ScheduleView& view) {
     return std::min(widest, ImGui::GetFontSize() * 14) + ImGui::GetFontSize() * 0.8F;
 }
 
+float ScheduleChart::used_height(const Input& input, float height) {
+    const float rows = row_height(input, height) * static_cast<float>(input.view->rows.size());
+    return std::min(height, ruler_height() + rows);
+}
+
 bool ScheduleChart::scrolls(const Input& input, float height) {
     return row_height(input, height) * static_cast<float>(input.view->rows.size()) >
            height - ruler_height() + 0.5F;

@@ -42,6 +42,8 @@ class ScheduleChart {
     // Whether the rows need more than `height` and scroll.
     static bool scrolls(const Input& input, float height);
     static float ruler_height();
+    // What all rows take of `height`, as high as they can be.
+    static float used_height(const Input& input, float height);
     static float names_width(const ScheduleView& view);
 
   private:

@@ -232,8 +232,8 @@ class SchedulePanel final : public model::Panel {
         if (view_.planned_ns > 0)
             line += fmt::format("; the plan alone, at these mean times and without transfers, {}",
                                 draw::format_duration(static_cast<double>(view_.planned_ns)));
-        draw::text(line);
-        ImGui::SetCursorPos({right, at.y + font * 1.1F});
+        ImGui::BeginGroup();
+        draw::wrapped(line);
         std::string causes;
         for (int cause = 0; cause < traces::analysis::kIdleCauses; ++cause) {
             causes += fmt::format("{}{} {}", causes.empty() ? "" : ", ", kind_name(kComputeKinds + cause),
@@ -243,7 +243,8 @@ class SchedulePanel final : public model::Panel {
         }
         if (!view_.planned) causes += "; the trace has no plan (SHARD_SCHEDULE)";
         if (!view_.in_planned_order) causes += "; some rank left the planned order";
-        widgets::draw_facts(causes);
+        draw::note(causes);
+        ImGui::EndGroup();
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         draw::items::value("schedule.bubble", bubble);
         draw::items::value("schedule.makespan",
@@ -278,8 +279,13 @@ class SchedulePanel final : public model::Panel {
         input.left = std::floor(at.x + names);
         input.right = std::max(input.left + font, std::floor(at.x + room.x - figures));
         memory_.gather(session, timeline_, view_);
-        const float below = memory_.is_known() ? std::clamp(room.y * 0.3F, font * 8, font * 16) : font * 1.6F;
-        const float height = std::max(font * 4, room.y - below);
+        // The memory takes what few rows leave.
+        float below = memory_.is_known() ? std::clamp(room.y * 0.3F, font * 8, font * 16) : font * 1.6F;
+        float height = std::max(font * 4, room.y - below);
+        if (memory_.is_known()) {
+            height = ScheduleChart::used_height(input, height);
+            below = std::max(below, room.y - height);
+        }
         const ScheduleChart::Events events = chart_.draw(input, height);
         ImGui::SetCursorScreenPos({at.x, at.y + height + font * 0.3F});
         bool hovered = events.hovers_lanes;

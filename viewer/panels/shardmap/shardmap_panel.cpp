@@ -224,9 +224,9 @@ class ShardMapPanel final : public model::Panel {
                             states_->units.size() == 1 ? "" : "s", counts.whole,
                             draw::format_size(counts.whole_bytes));
         if (states_->allocations) line += fmt::format("; the host program {}", counts.allocated);
-        widgets::draw_facts(line, false);
+        draw::wrapped(line);
         if (const std::string share = shares_.sentence(rank_); !share.empty()) {
-            widgets::draw_facts(share);
+            draw::note(share);
             draw::items::value("shardmap.share", share);
         }
         draw::items::value("shardmap.cursor", fmt::format("{}", now));
@@ -288,9 +288,8 @@ class ShardMapPanel final : public model::Panel {
 
     // The curve's subject, with its categories from the bottom up.
     void draw_caption() const {
-        widgets::draw_facts(
-            inferred_ ? "Whole parameters, from the states above: this trace records no allocations."
-                      : "Allocated memory of the rank, in the order of its host program:");
+        draw::note(inferred_ ? "Whole parameters, from the states above: this trace records no allocations."
+                             : "Allocated memory of the rank, in the order of its host program:");
         if (inferred_) return;
         std::vector<draw::LegendItem> items;
         for (std::size_t c = 0; c < used_.size(); ++c) {

@@ -44,16 +44,6 @@ void open_evidence(model::Session& session, const Answer& answer) {
     session.wanted_panel = panel_of(answer);
 }
 
-// The text with a blank that does not break behind each number: "34.1 %" stays on one line.
-std::string unbroken(const std::string& text) {
-    std::string result;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool after_digit = i > 0 && text[i] == ' ' && text[i - 1] >= '0' && text[i - 1] <= '9';
-        result += after_digit ? std::string("\u00a0") : std::string(1, text[i]);
-    }
-    return result;
-}
-
 class StartPanel final : public model::Panel {
   public:
     std::string_view name() const override { return "start"; }
@@ -135,11 +125,11 @@ class StartPanel final : public model::Panel {
         }
         ImGui::SetCursorScreenPos({text_from, at.y});
         ImGui::BeginGroup();
-        ImGui::PushTextWrapPos(text_to - ImGui::GetWindowPos().x + ImGui::GetScrollX());
+        draw::begin_wrap(text_to - ImGui::GetWindowPos().x + ImGui::GetScrollX());
         draw::text_dim(asks(answer));
-        widgets::draw_facts(unbroken(answer.says), !answer.known, text_to - text_from);
+        draw::text_in(answer.known ? theme::text() : theme::text_dim(), answer.says);
         if (!answer.setting.empty()) draw::text_in(theme::good(), answer.setting);
-        ImGui::PopTextWrapPos();
+        draw::end_wrap();
         ImGui::EndGroup();
         ImGui::EndGroup();
         const ImVec2 end{text_to, std::max(ImGui::GetItemRectMax().y, at.y + font)};

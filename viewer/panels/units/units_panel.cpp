@@ -122,7 +122,7 @@ class UnitsPanel final : public model::Panel {
             if (report.uneven.peak_bytes > 0)
                 line += fmt::format(", peak {}", draw::format_decimal(report.uneven.peak_bytes, 3));
         }
-        widgets::draw_facts(line);
+        draw::note(line);
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         draw::items::value("units.exposed", mean(sum.exposed_ns()));
         if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty())
