@@ -133,6 +133,7 @@ void OtherRun::place_parts(const model::OpenTrace& active, const TimelinePage& a
     const auto [aligned, each_step] = alignment_.parts({axis.from, axis.to}, kMostParts);
     each_step_ = each_step;
     parts_.resize(aligned.size());
+    nothing_.view = {axis.from, axis.to, 1};
     for (std::size_t i = 0; i < aligned.size(); ++i) {
         Part& part = parts_[i];
         part.aligned = aligned[i];
@@ -226,6 +227,11 @@ void OtherRun::paint(model::Session& session, const model::OpenTrace& entry, con
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddRectFilled(area.min, area.max, theme::ground());
     for (Part& part : parts_) paint_part(draw, session, part);
+    if (parts_.empty()) {
+        nothing_.memory.update(session.analyses, page_->trace, page_->rows_in_sight(), nothing_.view);
+        name_items(nothing_);
+    }
+    paint_names(draw, picture_of(session, parts_.empty() ? nothing_ : parts_.back(), area));
     if (session.current()->cursor) {
         const float x = std::floor(above.x_of(above.view(*session.current()), *session.current()->cursor));
         if (x >= area.left() && x < area.max.x)
@@ -244,30 +250,29 @@ void OtherRun::paint_part(ImDrawList& draw, model::Session& session, Part& part)
               static_cast<std::size_t>(static_cast<double>(FoldedRows::kMostRectangles) * share));
     part.memory.update(session.analyses, page.trace, in_sight, part.view);
     part.counters.update(*page.tracks, in_sight, part.view);
-    const TimelinePicture picture{.trace = *page.trace,
-                                  .tracks = *page.tracks,
-                                  .layout = page.layout(),
-                                  .folded = part.folded,
-                                  .memory = part.memory.all(),
-                                  .counters = part.counters,
-                                  .paints = page.paints.get(),
-                                  .waits = page.waits.get(),
-                                  .gaps = page.gaps,
-                                  .session = session,
-                                  .view = part.view,
-                                  .area = part.area,
-                                  .limit = {},
-                                  .hovered = page.hovered,
-                                  .with_notes = &part == &parts_.front(),
-                                  .of_active = false};
     draw.AddRectFilled({part.area.left(), part.area.top()}, part.area.max, theme::surface());
-    paint_rows(draw, picture);
-    if (&part == &parts_.back()) {
-        TimelinePicture whole = picture;
-        whole.area = page.area;
-        paint_names(draw, whole);
-    }
+    paint_rows(draw, picture_of(session, part, part.area));
     name_items(part);
+}
+
+TimelinePicture OtherRun::picture_of(model::Session& session, const Part& part, const TimelineArea& area) {
+    TimelinePage& page = *page_;
+    return {.trace = *page.trace,
+            .tracks = *page.tracks,
+            .layout = page.layout(),
+            .folded = part.folded,
+            .memory = part.memory.all(),
+            .counters = part.counters,
+            .paints = page.paints.get(),
+            .waits = page.waits.get(),
+            .gaps = page.gaps,
+            .session = session,
+            .view = part.view,
+            .area = area,
+            .limit = {},
+            .hovered = page.hovered,
+            .with_notes = !parts_.empty() && &part == &parts_.front(),
+            .of_active = false};
 }
 
 // The run's name and what is done to its steps; below it each step's length against that of the run above.
@@ -289,6 +294,7 @@ void OtherRun::paint_heading(ImDrawList& draw, const model::Session& session,
                                     parts_.front().aligned.step, there)
                       : fmt::format("Each step begins where it does in {} (above), rank {}.", there,
                                     page_->trace->ranks.empty() ? 0 : page_->trace->ranks[rank_.at()].number);
+    if (parts_.empty()) said += " Its step has ended here, and its next one has not begun.";
     if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.aligned.cut > 0; }))
         said += " At an edge like this one the rest of a longer step is not shown:";
     const float room = area.width() - font * 2;

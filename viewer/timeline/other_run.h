@@ -50,6 +50,7 @@ class OtherRun {
     void find_hovered(ImVec2 mouse);
     void make_active(model::Session& session, model::SelectedEvent event);
     void paint(model::Session& session, const model::OpenTrace& entry, const TimelinePage& above);
+    TimelinePicture picture_of(model::Session& session, const Part& part, const TimelineArea& area);
     void paint_part(ImDrawList& draw, model::Session& session, Part& part);
     void paint_heading(ImDrawList& draw, const model::Session& session, const model::OpenTrace& entry) const;
     void name_items(const Part& part) const;
@@ -61,6 +62,7 @@ class OtherRun {
     traces::store::RankIndex aligned_rank_;
     StepAlignment alignment_;
     std::vector<Part> parts_;
+    Part nothing_;  // while a gap between the other run's steps is all that is in sight
     bool each_step_ = true;
     std::optional<Hit> hit_;
 };
