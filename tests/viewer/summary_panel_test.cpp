@@ -39,6 +39,20 @@ TEST_F(SummaryPanelTest, FoldsCommunicationIntoKernelForSevenRows) {
     EXPECT_EQ(item("summary.categories.Kernel.us"), draw::format_decimal(folded.ranks[0].average_us[0], 1));
 }
 
+TEST_F(SummaryPanelTest, KeepsItsNumbersAndTabsInANarrowPane) {
+    open({.ranks = 3, .steps = 4}, "root.sqlite");
+    const auto panel = make_panel("summary");
+    constexpr float kWidth = 380;
+    draw(*panel, kWidth);
+    EXPECT_NE(item("summary.categories.Kernel.us"), "");
+    EXPECT_NE(item("summary.categories.Kernel.percent"), "");
+    for (const char* tab : {"every_step", "table_of_steps", "every_rank", "table_of_ranks"}) {
+        const auto button = draw::items::find(std::string("summary.view.") + tab);
+        ASSERT_TRUE(button) << tab;
+        EXPECT_LE(button->max.x, kWidth) << tab;
+    }
+}
+
 TEST_F(SummaryPanelTest, TablesListEveryStepAndRank) {
     open({.ranks = 3, .steps = 4}, "root.sqlite");
     const auto panel = make_panel("summary");

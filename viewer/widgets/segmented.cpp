@@ -30,7 +30,10 @@ bool segmented(std::string_view id, std::span<const std::string_view> labels, in
     draw::flow(width);
     ImGui::PushID(id.data(), id.data() + id.size());
     for (std::size_t i = 0; i < labels.size(); ++i) {
-        if (i > 0) ImGui::SameLine(0, kBetween);
+        if (i > 0) {
+            ImGui::SameLine(0, kBetween);
+            draw::flow(draw::button_width(labels[i]));
+        }
         if (on_button(std::string(labels[i]), chosen == static_cast<int>(i)) &&
             chosen != static_cast<int>(i)) {
             chosen = static_cast<int>(i);

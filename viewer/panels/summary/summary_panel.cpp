@@ -278,7 +278,9 @@ class SummaryPanel final : public model::Panel {
         const float height =
             line * static_cast<float>(traces::analysis::kTimeCategories + 2) + ImGui::GetTextLineHeight() + 2;
         const bool stepped = !session.trace()->steps.empty();
-        const float table = std::min(font * 32, ImGui::GetContentRegionAvail().x * 0.56F);
+        const float room = ImGui::GetContentRegionAvail().x;
+        const bool narrow = room < font * 34;  // the numbers are needed more than the ring
+        const float table = std::min(font * 32, narrow ? room : std::max(font * 23, room * 0.56F));
         draw::heading(stepped ? fmt::format("Rank {}: mean of {} step{}", rank.rank, rank.steps.size(),
                                             rank.steps.size() == 1 ? "" : "s")
                               : fmt::format("Rank {}: the whole trace, which has no steps", rank.rank));
@@ -289,13 +291,14 @@ class SummaryPanel final : public model::Panel {
                    categories_model_.of(summary, fmt::format("{}", rank.rank),
                                         [&] { return category_times(*summary, rank, stepped); }),
                    categories_, {.size = {table, height}, .filter = false, .name = "execution summary"});
-        const float donut_size = std::min(height * 0.86F, ImGui::GetContentRegionAvail().x * 0.24F);
+        if (narrow) return;
+        const float donut_size = std::min(height * 0.86F, room * 0.24F);
         ImGui::SetCursorScreenPos({top.x + table + font * 2, top.y + font * 0.5F});
         category_tip(
             rank, donut("donut", donut_size, segments_of(rank),
                         draw::format_duration(rank.average_step_us * 1e3), stepped ? "a window" : "in all"));
         const float left = table + donut_size + font * 4;
-        if (summary->ranks.size() > 1 && ImGui::GetContentRegionAvail().x - left > font * 16) {
+        if (summary->ranks.size() > 1 && room - left > font * 16) {
             ImGui::SetCursorScreenPos({top.x + left, top.y});
             draw_ranks(session, *summary, height, stepped);
         }
@@ -317,6 +320,7 @@ class SummaryPanel final : public model::Panel {
                            shown);
         view_ = shown + (steps ? 0 : kRanks);
         ImGui::SameLine(0, font * 1.5F);
+        draw::flow(font * 16);
         ImGui::AlignTextToFramePadding();
         draw::text_fit_dim(about(rank));
         if (view_ == kStepTable) return draw_step_table(session, summary, rank);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "traces/schema/text.h"
@@ -52,10 +53,12 @@ constexpr const char* kWindow =
 
 std::shared_ptr<const tables::TableModel> category_times(const ExecutionSummary& summary,
                                                          const RankSummary& rank, bool stepped) {
+    tables::TableColumn names = tables::text_column("category", "Category", 0);
+    names.least = 8;  // the numbers are needed in a narrow pane, too
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
-        tables::text_column("category", "Category", 0),
-        tables::number_column("us", stepped ? "Mean window" : "Time", kMicroseconds, 7.5F),
-        tables::number_column("percent", "Share", "%", 6.5F, 10, theme::accent())});
+        std::move(names),
+        tables::number_column("us", stepped ? "Mean window" : "Time", kMicroseconds, 6.5F),
+        tables::number_column("percent", "Share", "%", 5.5F, 10, theme::accent())});
     table->add({tables::text_cell(stepped ? "Average Step Time" : "Whole trace"),
                 tables::us_cell(rank.average_step_us),
                 tables::percent_cell(rank.average_step_us > 0 ? 100 : 0)});
