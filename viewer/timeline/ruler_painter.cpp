@@ -224,7 +224,7 @@ class NamePainter : private Canvas {
         const float y = y_of(row);
         pin(row, y);
         put(indent(), y + (row.height - font_) / 2, theme::text(), draw::fit_text(label(row), room()));
-        if (track.lanes.size() < 2) return;
+        if (track.lanes.size() < 2 || track.label == what_is(track)) return;
         put(indent(), y + row.height + (row.height - font_) / 2, theme::text_dim(),
             draw::fit_text(what_is(track), room()));
     }

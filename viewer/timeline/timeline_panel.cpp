@@ -322,7 +322,9 @@ class TimelinePanel final : public model::Panel {
         TimelineArea& area = page.area;
         const float height_before = area.height();
         area.names = std::round(font * 11);
-        area.ruler = std::round(font * (page.has_windows() ? 4.55F : 3.1F));
+        area.ruler = std::round(font * (page.has_windows()          ? 4.55F
+                                        : page.trace->steps.empty() ? 1.65F
+                                                                    : 3.1F));
         area.outer = room.main;
         area.min = {room.min.x, room.min.y + MinimapView::height() + 2};
         area.max = {room.main - scrollbar_width(), room.bottom};

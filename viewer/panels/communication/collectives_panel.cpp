@@ -136,7 +136,7 @@ class CollectivesPanel final : public model::Panel {
         const float font = ImGui::GetFontSize();
         std::vector<draw::LegendItem> labels;
         for (const auto& o : histogram_.operations)
-            labels.push_back({draw::spaced(traces::schema::name(o.operation)), operation_color(o.operation)});
+            labels.push_back({std::string(traces::schema::name(o.operation)), operation_color(o.operation)});
         legend(labels);
         ImGui::Dummy({0, font * 0.2F});
         const float label = ImGui::CalcTextSize("16 MiB - 256 MiB").x + font * 0.8F;
@@ -162,8 +162,8 @@ class CollectivesPanel final : public model::Panel {
             draw::items::mark("collectives.size." + size_class_text(size), count);
             if (hovered < 0) continue;
             const auto& o = histogram_.operations[static_cast<std::size_t>(hovered)];
-            draw::begin_tip(fmt::format("{}, {}", draw::spaced(traces::schema::name(o.operation)),
-                                        size_class_text(size)));
+            draw::begin_tip(
+                fmt::format("{}, {}", std::string(traces::schema::name(o.operation)), size_class_text(size)));
             draw::tip_row("Collectives", draw::format_count(o.count[size]));
             draw::tip_row("Full buffers", draw::format_size(o.bytes[size]));
             draw::end_tip();

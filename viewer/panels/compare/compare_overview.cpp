@@ -150,8 +150,13 @@ void CompareOverview::draw_cards(model::Session& session, const ComparedRuns& ru
     const float gap = font * 0.7F, available = ImGui::GetContentRegionAvail().x;
     const float width =
         std::max(font * 20, (available - gap * static_cast<float>(count - 1)) / static_cast<float>(count));
-    const float height = std::clamp(ImGui::GetContentRegionAvail().y * 0.62F, font * 29, font * 36);
     std::vector<CompareCard::Input> inputs = card_inputs(session, runs, comparison);
+    // Without memory and modules a card has figures and streams only.
+    const bool full = std::any_of(inputs.begin(), inputs.end(), [](const CompareCard::Input& input) {
+        return input.memory != nullptr || (input.modules != nullptr && !input.modules->modules.empty());
+    });
+    const float height =
+        full ? std::clamp(ImGui::GetContentRegionAvail().y * 0.62F, font * 29, font * 36) : font * 19;
     cards_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
         if (i > 0) ImGui::SameLine(0, gap);
@@ -239,7 +244,11 @@ void CompareOverview::draw_table(const ComparedRuns& runs) {
         ImGui::TableNextColumn();
         if (row.heading) {
             ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg0, theme::raised());
+            // Over all columns: it is longer than the first.
+            ImDrawList* over = ImGui::GetWindowDrawList();
+            over->PushClipRectFullScreen();
             draw::text(row.label);
+            over->PopClipRect();
             continue;
         }
         draw::text_dim(row.label);

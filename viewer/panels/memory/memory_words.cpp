@@ -49,7 +49,7 @@ std::string other_facts(const RankMemory& memory) {
     for (const traces::analysis::SpacePeak& space : memory.other_spaces)
         facts +=
             fmt::format("  {} memory: at most {}.", space.space == MemorySpace::pinned ? "Pinned" : "Host",
-                        draw::format_mb(space.peak_bytes));
+                        draw::format_size(space.peak_bytes));
     return facts;
 }
 
