@@ -179,6 +179,26 @@ TEST(Answers, SayWhatMakesUpThePeakAndWhen) {
     EXPECT_DOUBLE_EQ(figure(peak, "unsharded_parameters"), 3 << 20);
 }
 
+// Of a simulation's ranks the trace holds one of each kind.
+TEST(Answers, CountTheRanksThatTheShownOnesRepresent) {
+    RunBuilder run(2);
+    run.sink().add(schema::RunInfoRow{"run.ranks", "1024"});
+    for (int rank = 0; rank < 2; ++rank) {
+        run.step(rank, 0, 0, 1'000);
+        run.allocate(rank, 10, 1, 1 << 20, {.category = schema::MemoryCategory::parameters});
+    }
+    EXPECT_THAT(answer_to(*run.take(), Question::peak).says, StartsWith("Each of 2 ranks peaks at "));
+    RunBuilder simulated(2);
+    simulated.sink().add(schema::RunInfoRow{"run.ranks", "1024"});
+    simulated.sink().add(schema::RunInfoRow{"sim.ranks_as_rank_0", "1024 of 1024 ranks: peak 1048576 bytes"});
+    for (int rank = 0; rank < 2; ++rank) {
+        simulated.step(rank, 0, 0, 1'000);
+        simulated.allocate(rank, 10, 1, 1 << 20, {.category = schema::MemoryCategory::parameters});
+    }
+    EXPECT_THAT(answer_to(*simulated.take(), Question::peak).says,
+                StartsWith("Each of 1,024 ranks peaks at "));
+}
+
 TEST(Answers, SayWhichRunPeaksLowerAndWhy) {
     const auto high = run_with_peak(3 << 20), low = run_with_peak(1 << 20);
     const auto compared = compared_answers({high.get(), low.get()}, {"root", "block"}, {{}, {}});

@@ -7,9 +7,11 @@
 
 #include "traces/analysis/advice/advice_facts.h"
 #include "traces/analysis/answers/answer_parts.h"
+#include "traces/analysis/base/shown_ranks.h"
 #include "traces/analysis/memory/memory.h"
 #include "traces/analysis/memory/memory_explanation.h"
 #include "traces/store/columns/trace.h"
+#include "traces/store/grouped.h"
 
 namespace shardscope::traces::analysis {
 namespace {
@@ -112,9 +114,12 @@ Answer peak_answer(const store::Trace& trace, const Selection& selection) {
     const bool alike = std::all_of(explained.begin(), explained.end(), [&](const RankExplanation& rank) {
         return rank.memory.peak_bytes == memory.peak_bytes;
     });
-    const std::string who = explained.size() == 1 ? fmt::format("Rank {} peaks", memory.rank)
-                            : alike               ? fmt::format("Each of {} ranks peaks", explained.size())
-                                                  : fmt::format("Rank {} peaks highest,", memory.rank);
+    // Of a simulation, the ranks that are not shown did what one of these did.
+    const bool all = shows_some_ranks(trace) && explained.size() == trace.ranks.size();
+    const std::int64_t ranks = all ? ranks_of_run(trace) : static_cast<std::int64_t>(explained.size());
+    const std::string who = ranks == 1 ? fmt::format("Rank {} peaks", memory.rank)
+                            : alike    ? fmt::format("Each of {} ranks peaks", store::grouped(ranks))
+                                       : fmt::format("Rank {} peaks highest,", memory.rank);
     answer.says = fmt::format(
         "{} at {}{}{}: {}.", who, bytes_text(memory.peak_bytes), on_what(space), moment_text(most->moment),
         named ? largest_categories(memory.at_peak, memory.peak_bytes) : largest_holder(memory));
