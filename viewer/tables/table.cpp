@@ -139,16 +139,17 @@ constexpr auto kNoColumn = static_cast<std::size_t>(-1);
 class Drawing {
   public:
     Drawing(std::string id, const std::shared_ptr<const TableModel>& model, TableState& state,
-            const TableOptions& options, std::vector<std::size_t> columns)
+            const TableOptions& options, std::vector<std::size_t> columns, bool scrolls)
         : id_(std::move(id)),
           model_(model),
           state_(state),
           options_(options),
           columns_(std::move(columns)),
+          scrolls_(scrolls),
           scales_(state.scales.of(model)) {}
 
     TableEvents draw() {
-        ImGui::TableSetupScrollFreeze(state_.all_columns ? 1 : 0, 1);
+        ImGui::TableSetupScrollFreeze(scrolls_ ? 1 : 0, 1);
         draw_headers();
         const auto sorting = new_sorting();
         if (sorting && *sorting != state_.sort) {
@@ -187,7 +188,7 @@ class Drawing {
             const TableColumn& column = model_->columns()[columns_[i]];
             const bool number = column.kind == TableColumn::Kind::number;
             numbers.push_back(number);
-            const bool fixed = state_.all_columns || (column.width > 0 && columns_[i] != rest);
+            const bool fixed = scrolls_ || (column.width > 0 && columns_[i] != rest);
             ImGuiTableColumnFlags flags =
                 fixed ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch;
             if (number) flags |= ImGuiTableColumnFlags_PreferSortDescending;
@@ -339,6 +340,7 @@ class Drawing {
     TableState& state_;
     const TableOptions& options_;
     std::vector<std::size_t> columns_;
+    bool scrolls_ = false;  // to the side, for columns that do not fit
     const std::vector<ColumnScale>& scales_;
     const std::vector<std::uint32_t>* order_ = nullptr;
     TableEvents events_;
@@ -372,20 +374,26 @@ TableEvents draw_table(const char* id, const std::shared_ptr<const TableModel>& 
     if (options.filter) draw_filter(own, state);
     ImVec2 size = options.size;
     if (state.order.busy() && size.y == 0) size.y = -ImGui::GetFrameHeightWithSpacing();  // room for its bar
-    const std::vector<std::size_t> columns = columns_that_fit(
-        *model, state.hidden,
-        {.width = size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x, .all = state.all_columns});
+    const ColumnRoom room{.width = size.x > 0 ? size.x : ImGui::GetContentRegionAvail().x};
+    std::vector<std::size_t> columns = columns_that_fit(*model, state.hidden, room);
+    bool scrolls = false;
+    if (state.all_columns) {
+        std::vector<std::size_t> all =
+            columns_that_fit(*model, state.hidden, {.width = room.width, .all = true});
+        scrolls = all.size() > columns.size();
+        columns = std::move(all);
+    }
     ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_PadOuterX |
                             ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_Sortable |
                             ImGuiTableFlags_SortTristate | ImGuiTableFlags_Resizable |
                             ImGuiTableFlags_NoSavedSettings;
-    if (state.all_columns) flags |= ImGuiTableFlags_ScrollX;
+    if (scrolls) flags |= ImGuiTableFlags_ScrollX;
     // Dear ImGui stores widths by position, so another set of columns is another table for it.
-    unsigned set = static_cast<unsigned>(columns.size()) + (state.all_columns ? 1000U : 0U);
+    unsigned set = static_cast<unsigned>(columns.size()) + (scrolls ? 1000U : 0U);
     for (const std::size_t c : columns) set = set * 31 + static_cast<unsigned>(c);
     ImGui::PushID(static_cast<int>(set));
     if (ImGui::BeginTable("table", static_cast<int>(columns.size()), flags, size)) {
-        Drawing drawing(own, model, state, options, columns);
+        Drawing drawing(own, model, state, options, columns, scrolls);
         events = drawing.draw();
         ImGui::EndTable();
         draw_remarks(own, *model, state, drawing.empty());

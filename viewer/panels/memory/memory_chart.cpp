@@ -255,9 +255,9 @@ void draw_memory_over_time(const char* item, const MemoryTimeChart& input, ImVec
                        fmt::format("{} to {}", draw::format_duration(static_cast<double>(seen.from)),
                                    draw::format_duration(static_cast<double>(seen.to))));
     stacked_area(chart, stack, memory_category_colors());
-    draw_steps(chart, input);
     for (std::size_t i = 0; i < lines.size(); ++i)
         stepped_line(chart, lines[i], input.lines[i].color, input.lines[i].thickness);
+    draw_steps(chart, input);
     if (input.peak && input.peak->bytes > 0)
         draw_peak(chart, static_cast<double>(input.peak->time), input.peak->bytes);
     paint_limit(entry, chart);
