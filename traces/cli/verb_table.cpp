@@ -59,22 +59,22 @@ Work analysis_of_devices(Options&) {
 
 // The same for a list of rows for each rank, which needs no render() of its own.
 template <auto Report, auto Fields, auto Rows>
-Work rows_of_devices(std::string_view key) {
-    return [key](const Inputs& inputs) {
-        return analyse_devices(inputs, [key](const store::Trace& t, const analysis::Selection& s) {
-            return report::rank_rows(key, Fields(), Report(t, s).ranks, Rows);
+Work rows_of_devices(std::string_view key, std::string_view nothing) {
+    return [key, nothing](const Inputs& inputs) {
+        return analyse_devices(inputs, [key, nothing](const store::Trace& t, const analysis::Selection& s) {
+            return report::rank_rows(key, nothing, Fields(), Report(t, s).ranks, Rows);
         });
     };
 }
 
 Work copies(Options&) {
     return rows_of_devices<analysis::copies_report, analysis::copy_fields, &analysis::RankCopies::copies>(
-        "copies");
+        "copies", "No copies.");
 }
 
 Work exposed(Options&) {
     return rows_of_devices<analysis::exposed_report, analysis::exposed_fields,
-                           &analysis::RankExposed::shares>("exposed");
+                           &analysis::RankExposed::shares>("exposed", "Nothing is exposed.");
 }
 
 Work info(Options&) {

@@ -178,7 +178,7 @@ std::string csv_text(const analysis::CollectivesReport& report) {
 std::string table_text(const RankRows& rows, std::size_t width) {
     if (rows.ranks.empty()) return std::string(kNothingSelected);
     if (!rows.table.rows.empty()) return text_of(rows.table, width, 2);
-    return rows.key == "exposed" ? "Nothing is exposed.\n" : fmt::format("No {}.\n", rows.key);
+    return std::string(rows.nothing) + '\n';
 }
 
 std::string json_text(const RankRows& rows) {

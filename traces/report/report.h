@@ -81,14 +81,14 @@ std::string render(const analysis::OperatorsReport& report, Format format, std::
 
 // A list of rows per rank, printed without any other text. JSON: {"ranks":[{"rank":0,KEY:[...]},...]}.
 struct RankRows {
-    std::string_view key;
+    std::string_view key, nothing;  // `nothing`: the sentence where no rank has a row
     std::vector<int> ranks;
     analysis::ResultTable table;  // by_rank()
 };
 template <class Row, class Rank>
-RankRows rank_rows(std::string_view key, analysis::Fields<Row> fields, const std::vector<Rank>& ranks,
-                   std::vector<Row> Rank::*rows) {
-    RankRows result{key, {}, analysis::by_rank(fields, ranks, rows)};
+RankRows rank_rows(std::string_view key, std::string_view nothing, analysis::Fields<Row> fields,
+                   const std::vector<Rank>& ranks, std::vector<Row> Rank::*rows) {
+    RankRows result{key, nothing, {}, analysis::by_rank(fields, ranks, rows)};
     for (const Rank& rank : ranks) result.ranks.push_back(rank.rank);
     return result;
 }
