@@ -106,6 +106,8 @@ TEST(TimeReport, TablesSayWhenNothingIsSelectedOrRecorded) {
         EXPECT_THAT(text, HasSubstr("The current selection has no rank"));
     }
     EXPECT_THAT(render(analysis::kernels_report(*trace, {}, 1), Format::table), HasSubstr("the first 1"));
+    const RankRows none{.key = "copies", .nothing = "No copies.", .ranks = {0}, .table = {}};
+    EXPECT_EQ(render(none, Format::table), "No copies.\n");
 }
 
 TEST(TimeReport, KernelNamesLoseReturnTypeAndParametersBeforeTheirMiddle) {
