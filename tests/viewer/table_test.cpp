@@ -249,6 +249,17 @@ TEST_F(TableTest, TheWidestTextTakesTheRoomThatIsLeft) {
     EXPECT_TRUE(draw::items::find("t.header.operation"));
 }
 
+TEST_F(TableTest, ANarrowPaneKeepsANumberBesideTheName) {
+    auto table = std::make_shared<CellTable>(std::vector<TableColumn>{
+        {"name", "Kernel", "", TableColumn::Kind::text, 0, 20, 0, {}, 0, 22},
+        {"us", "Total", "\u00b5s", TableColumn::Kind::number, 6, 10, 0, {}},
+    });
+    table->add({text_cell("gemm"), us_cell(4)});
+    TablePanel panel(table);
+    draw(panel, 340);
+    EXPECT_TRUE(draw::items::find("t.header.us"));
+}
+
 TEST_F(TableTest, AHeaderWithoutUnitsIsOneLineHigh) {
     const auto height = [this](const char* unit) {
         auto table = std::make_shared<CellTable>(std::vector<TableColumn>{

@@ -247,7 +247,7 @@ void note(std::string_view t) {
 void heading(std::string_view t) {
     ImGui::Dummy({0, ImGui::GetFontSize() * 0.2F});
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    text(t);
+    wrapped(t);
     const float y = at.y + ImGui::GetFontSize() * 0.55F;
     const float from = at.x + width_of(t) + ImGui::GetFontSize() * 0.6F;
     const float to = at.x + ImGui::GetContentRegionAvail().x;

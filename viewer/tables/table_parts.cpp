@@ -30,8 +30,9 @@ std::vector<std::size_t> columns_that_fit(const TableModel& model, const std::se
     float used = room.used;
     for (const std::size_t c : by_priority) {
         if (c < room.first || (c != 0 && hidden.contains(columns[c].id))) continue;
-        const float least = columns[c].least > 0 ? columns[c].least : c == 0 ? 10.0F : 8.0F;
-        used += (columns[c].width > 0 ? columns[c].width : least) * font + padding;
+        float least = (columns[c].least > 0 ? columns[c].least : c == 0 ? 10.0F : 8.0F) * font;
+        if (c == 0) least = std::min(least, 0.5F * room.width);  // in a narrow pane a number is needed, too
+        used += (columns[c].width > 0 ? columns[c].width * font : least) + padding;
         if (used > room.width && !fit.empty() && !room.all) break;
         if (fit.size() + room.first == kMostColumns) break;
         fit.push_back(c);

@@ -133,7 +133,8 @@ class AdvicePanel final : public model::Panel {
         if (can_try) wide += ImGui::CalcTextSize("Try it").x + padding + font * 0.4F;
         if (place) wide += ImGui::CalcTextSize("Show me").x + padding + font * 0.4F;
         const float left = right - wide - start;  // relative to the card's group
-        ImGui::SameLine(std::max(left, ImGui::GetItemRectMax().x - start + font));
+        // Below the title in a narrow pane.
+        if (left > ImGui::GetItemRectMax().x - start + font) ImGui::SameLine(left);
         if (place) {
             if (draw::named_button("Show me", fmt::format("advice.{}.show", finding.id)))
                 wanted_ = std::string(finding.id);

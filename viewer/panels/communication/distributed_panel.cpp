@@ -98,12 +98,13 @@ class DistributedPanel final : public model::Panel {
         widgets::big_number(sum.communication() > 0 ? draw::format_percent(sum.overlap_percent()) : "-");
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
-        draw::text(fmt::format(
+        ImGui::BeginGroup();
+        draw::wrapped(fmt::format(
             "of the communication ran beside compute; {}, {}",
             traces::store::counted(static_cast<std::int64_t>(report.ranks.size()), "rank", "ranks"),
             traces::store::counted(report.collectives, "collective", "collectives")));
-        ImGui::SetCursorPos({right, at.y + font * 1.1F});
         draw::note(skew_text(trace, report, skew));
+        ImGui::EndGroup();
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         draw::items::value("distributed.overlap", draw::format_percent(sum.overlap_percent()));
     }

@@ -158,11 +158,12 @@ class IdlePanel final : public model::Panel {
         draw::heading(fmt::format("The longest gaps and the launches of {} (choose a stream above)", title));
         ImVec2 room = ImGui::GetContentRegionAvail();
         room.y = std::max(room.y, font * 17);  // the page scrolls if the window has less
-        const float charts = std::clamp(room.x * 0.4F, font * 20, font * 44);
+        const bool beside = room.x > font * 36;
+        const float charts = beside ? std::clamp(room.x * 0.4F, font * 20, font * 44) : room.x;
         const auto model =
             gaps_model_.of(details, fmt::format("{}/{}", session.rank.value, stream.stream.value),
                            [&] { return idle_gap_table(*session.trace(), waits, stream); });
-        ImGui::BeginChild("gaps", {room.x - charts - font * 1.5F, room.y});
+        ImGui::BeginChild("gaps", {beside ? room.x - charts - font * 1.5F : 0, room.y});
         if (model->rows() == 0) {
             draw::note("There is no gap between its events.");
         } else {
@@ -170,7 +171,7 @@ class IdlePanel final : public model::Panel {
             if (const auto row = events.go_to()) go_to(session, stream.gaps[*row]);
         }
         ImGui::EndChild();
-        ImGui::SameLine(0, font * 1.5F);
+        if (beside) ImGui::SameLine(0, font * 1.5F);
         ImGui::BeginChild("launches", {0, room.y});
         const float gap = ImGui::GetStyle().ItemSpacing.y,
                     height = (ImGui::GetContentRegionAvail().y - gap) / 2;

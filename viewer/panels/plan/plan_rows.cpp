@@ -6,7 +6,9 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -109,7 +111,9 @@ std::vector<PlanChoice> choices_of(const std::vector<PlanItem>& items) {
                 std::any_of(choices.begin(), choices.end(), [&](const PlanChoice& c) { return c.id == key; });
             if (known || choices.size() >= kMost) continue;
             const std::size_t point = key.find('.');
-            choices.push_back({key, point == std::string::npos ? key : key.substr(point + 1), 7,
+            std::string title = point == std::string::npos ? key : key.substr(point + 1);
+            if (!title.empty() && title[0] >= 'a' && title[0] <= 'z') title[0] -= 'a' - 'A';
+            choices.push_back({key, std::move(title), 7,
                                [key](const PlanSettings& settings) { return value_of(settings, key); }});
         }
     }

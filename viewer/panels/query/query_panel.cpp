@@ -62,10 +62,11 @@ class QueryPanel final : public model::Panel {
         draw_toolbar(session, files);
         const float font = ImGui::GetFontSize(), width = ImGui::GetContentRegionAvail().x;
         const float browser = std::clamp(width * 0.26F, font * 15, font * 26);
-        ImGui::BeginChild("schema", {browser, 0});
+        const bool beside = width > font * 36;
+        ImGui::BeginChild("schema", beside ? ImVec2{browser, 0} : ImVec2{0, font * 12});
         draw_schema(session, files);
         ImGui::EndChild();
-        ImGui::SameLine(0, font);
+        if (beside) ImGui::SameLine(0, font);
         ImGui::BeginChild("sql");
         draw_editor(session, files);
         offer_views(session, files);

@@ -171,6 +171,7 @@ class RunsPanel final : public model::Panel {
             if (link.panel == std::string_view("compare") && session.ready().size() < 2) continue;
             ImGui::SameLine(0, first ? font * 1.2F : font * 0.3F);
             first = false;
+            draw::flow(draw::button_width(link.label));
             if (draw::named_button(link.label, fmt::format("runs.go.{}", link.panel)))
                 session.wanted_panel = link.panel;
         }

@@ -110,9 +110,10 @@ class UnitsPanel final : public model::Panel {
         const float right = at.x + ImGui::GetItemRectSize().x + font;
         ImGui::SetCursorPos({right, at.y + font * 0.05F});
         const std::string_view a_step = report.stepped ? " per step" : "";
-        draw::text(fmt::format("of gathers and reductions{} outside compute, {}", a_step,
-                               rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
-        ImGui::SetCursorPos({right, at.y + font * 1.1F});
+        ImGui::BeginGroup();
+        draw::wrapped(
+            fmt::format("of gathers and reductions{} outside compute, {}", a_step,
+                        rank != nullptr ? fmt::format("rank {}", rank->rank) : "mean of the ranks"));
         std::string line =
             fmt::format("gathers {}, reductions {}, waits {}, limiter {}{}", mean(sum.gather_ns),
                         mean(sum.reduce_ns), mean(sum.wait_ns), mean(sum.limiter_ns), a_step);
@@ -123,6 +124,7 @@ class UnitsPanel final : public model::Panel {
                 line += fmt::format(", peak {}", draw::format_decimal(report.uneven.peak_bytes, 3));
         }
         draw::note(line);
+        ImGui::EndGroup();
         ImGui::SetCursorPos({at.x, std::max(at.y + font * 2.4F, ImGui::GetCursorPosY())});
         draw::items::value("units.exposed", mean(sum.exposed_ns()));
         if (const std::string again = regather_text(rows, steps, report.stepped); !again.empty())

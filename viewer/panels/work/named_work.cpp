@@ -85,7 +85,7 @@ void draw_occurrences(const char* id, model::Session& session, const std::string
     const float font = ImGui::GetFontSize();
     ImGui::AlignTextToFramePadding();
     if (name.empty()) {
-        return draw::text_dim(
+        return draw::text_fit_dim(
             "Click a row to step through its events in the timeline; double-click goes to the longest.");
     }
     const float buttons = font * 24;
