@@ -56,8 +56,7 @@ std::shared_ptr<const tables::TableModel> category_times(const ExecutionSummary&
     tables::TableColumn names = tables::text_column("category", "Category", 0);
     names.least = 8;  // the numbers are needed in a narrow pane, too
     auto table = std::make_shared<tables::CellTable>(std::vector<tables::TableColumn>{
-        std::move(names),
-        tables::number_column("us", stepped ? "Mean window" : "Time", kMicroseconds, 6.5F),
+        std::move(names), tables::number_column("us", stepped ? "Mean window" : "Time", kMicroseconds, 6.5F),
         tables::number_column("percent", "Share", "%", 5.5F, 10, theme::accent())});
     table->add({tables::text_cell(stepped ? "Average Step Time" : "Whole trace"),
                 tables::us_cell(rank.average_step_us),
