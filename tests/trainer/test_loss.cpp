@@ -62,6 +62,39 @@ TEST(CrossEntropy, GradientAgreesWithFiniteDifferences) {
               kFiniteDifferenceTolerance);
 }
 
+// (1 - s) of the target's loss and s of the mean of all classes', whose gradient finite differences give.
+TEST(CrossEntropy, SmoothsTheTarget) {
+    constexpr int kRows = 3, kClasses = 20;
+    constexpr double kSmoothing = 0.1;
+    const Floats logits = normals(kRows * kClasses, "logits");
+    const Tokens targets = {4, 0, 19};
+    const auto smoothed = [&](const Vector& v) {
+        double loss = (1 - kSmoothing) * reference::cross_entropy_forward(v, targets, kRows, kClasses).mean;
+        for (int c = 0; c < kClasses; ++c) {
+            const Tokens all(kRows, c);
+            loss += kSmoothing / kClasses * reference::cross_entropy_forward(v, all, kRows, kClasses).mean;
+        }
+        return loss;
+    };
+    Floats probabilities(logits.size(), NAN), dlogits(logits.size(), NAN);
+    double mean = NAN;
+    cross_entropy_forward(logits.data(), targets.data(), probabilities.data(), &mean, kRows, kClasses, 0,
+                          kSmoothing);
+    cross_entropy_backward(probabilities.data(), targets.data(), dlogits.data(), kRows, kClasses, 0,
+                           kSmoothing);
+    EXPECT_NEAR(mean / smoothed(in_double(logits)), 1.0, 1e-6);
+    EXPECT_LE(relative_error(dlogits, finite_differences(in_double(logits), smoothed)), kFloatTolerance);
+}
+
+TEST(CountCorrect, CountsRowsWhoseLargestLogitIsTheTargets) {
+    const Floats logits = {1, 3, 2, 5, 5, 1, 0, 0, 9};  // the first of two equal ones
+    double correct = NAN;
+    count_correct(logits.data(), Tokens{1, 0, 1}.data(), &correct, 3, 3);
+    EXPECT_EQ(correct, 2);
+    count_correct(logits.data(), Tokens{1, 1, 2}.data(), &correct, 3, 3);
+    EXPECT_EQ(correct, 2);
+}
+
 // Rows without a target do not count: the loss and its gradient are those of the other rows.
 TEST(CrossEntropy, LeavesOutRowsWithoutATarget) {
     constexpr int kRows = 5, kClasses = 40, kCounted = 2;

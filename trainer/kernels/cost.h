@@ -100,6 +100,22 @@ constexpr Cost rms_norm_backward_cost(Count rows, Count cols) {
     return {9 * rows * cols, 4 * (3 * rows * cols + 2 * cols + rows)};
 }
 
+// The forward of a convolution, and either of its two gradients: as many multiplications and additions each.
+constexpr Count convolution_flops(Count places, Count depth, Count out) {
+    return 2 * places * depth * out;
+}
+// A subtraction, a multiplication and the addition of the sums for mean and variance; then two for the
+// result. The backward: two sums of products, then the two terms of the input's gradient.
+constexpr Count batch_norm_forward_flops(Count rows, Count cols) {
+    return 6 * rows * cols;
+}
+constexpr Count batch_norm_evaluate_flops(Count rows, Count cols) {
+    return 2 * rows * cols;
+}
+constexpr Count batch_norm_backward_flops(Count rows, Count cols, bool input) {
+    return (5 + (input ? 4 : 0)) * rows * cols;
+}
+
 // Softmax of each token's logits and the search for the k largest.
 constexpr Cost choose_experts_cost(Count tokens, Count experts, Count k) {
     return {tokens * experts * (4 + k), 4 * tokens * (2 * experts + 2 * k)};

@@ -10,13 +10,18 @@ namespace shardscope::trainer::kernels {
 
 SHARDSCOPE_VECTOR_CLONES
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
-                           double* mean, int rows, int classes, int counted) {
+                           double* mean, int rows, int classes, int counted, double smoothing) {
     const std::size_t n = static_cast<std::size_t>(classes);
     double total = 0.0;
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* row = logits + i * n;
         const bool counts = targets[i] >= 0;
-        const double logit = counts ? row[targets[i]] : 0;  // read before softmax_row may overwrite it
+        double logit = counts ? row[targets[i]] : 0;  // read before softmax_row may overwrite it
+        if (smoothing > 0) {
+            const double sum =
+                lane_sum<double>(n, [=](std::size_t j) SHARDSCOPE_INLINE_LAMBDA { return row[j]; });
+            logit = (1 - smoothing) * logit + smoothing * sum / static_cast<double>(n);
+        }
         const SoftmaxTerms terms = softmax_row(row, probabilities + i * n, n);
         if (!counts) continue;
         total += std::log(static_cast<double>(terms.sum)) + static_cast<double>(terms.largest) - logit;
@@ -26,8 +31,10 @@ void cross_entropy_forward(const float* logits, const std::int32_t* targets, flo
 
 SHARDSCOPE_VECTOR_CLONES
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes, int counted) {
+                            int classes, int counted, double smoothing) {
     const std::size_t n = static_cast<std::size_t>(classes);
+    const auto of_each = static_cast<float>(smoothing / static_cast<double>(classes));
+    const auto of_the_target = static_cast<float>(1 - smoothing) + of_each;
     const float share = 1.0f / static_cast<float>(counted > 0 ? counted : rows);
     for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {
         const float* p = probabilities + i * n;
@@ -37,10 +44,17 @@ void cross_entropy_backward(const float* probabilities, const std::int32_t* targ
             continue;
         }
         const bool own = targets[i] < classes;
-        const float of_target = own ? (p[targets[i]] - 1.0f) * share : 0.0f;
-        for (std::size_t j = 0; j < n; ++j) gradient[j] = p[j] * share;
+        const float of_target = own ? (p[targets[i]] - of_the_target) * share : 0.0f;
+        for (std::size_t j = 0; j < n; ++j) gradient[j] = (p[j] - of_each) * share;
         if (own) gradient[targets[i]] = of_target;
     }
+}
+
+void count_correct(const float* logits, const std::int32_t* targets, double* correct, int rows, int classes) {
+    int count = 0;
+    for (int i = 0; i < rows; ++i, logits += classes)
+        count += std::max_element(logits, logits + classes) - logits == targets[i] ? 1 : 0;
+    *correct = count;
 }
 
 SHARDSCOPE_VECTOR_CLONES

@@ -9,14 +9,18 @@ namespace shardscope::trainer::kernels {
 
 // *mean = mean over the rows of -log softmax(logits)[target]; logits and probabilities [rows,classes],
 // targets in [0, classes); a row with a negative target adds nothing, and the mean is over the `counted` rows
-// that do add (0: all). probabilities = softmax(logits), kept for the backward; may be logits.
+// that do add (0: all). probabilities = softmax(logits), kept for the backward; may be logits. `smoothing`:
+// the share of the target that all classes get in equal parts (Szegedy et al.: arXiv 1512.00567, section 7).
 void cross_entropy_forward(const float* logits, const std::int32_t* targets, float* probabilities,
-                           double* mean, int rows, int classes, int counted = 0);
+                           double* mean, int rows, int classes, int counted = 0, double smoothing = 0);
 
-// dlogits = (probabilities - onehot(target)) / counted, 0 where the target is negative; may be
+// dlogits = (probabilities - smoothed onehot(target)) / counted, 0 where the target is negative; may be
 // probabilities. A target of `classes` or more belongs to another rank of a tensor group.
 void cross_entropy_backward(const float* probabilities, const std::int32_t* targets, float* dlogits, int rows,
-                            int classes, int counted = 0);
+                            int classes, int counted = 0, double smoothing = 0);
+
+// *correct = the rows whose largest logit, the first of several equal ones, is that of the target.
+void count_correct(const float* logits, const std::int32_t* targets, double* correct, int rows, int classes);
 
 // *mean = mean of (y - target)^2 over n elements.
 void mse_forward(const float* y, const float* target, double* mean, std::size_t n);
