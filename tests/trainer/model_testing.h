@@ -24,11 +24,19 @@ class PlainStore final : public model::ParameterStore {
             buffers_.push_back({parameter->path, plan::MemoryCategory::parameters, plan::MemorySpace::device,
                                 parameter->elements() * size_of(dtype), -1, -1});
         }
+        first_buffer_ = static_cast<plan::BufferId>(buffers_.size());
+        for (const model::ModuleBuffer* buffer : tree.buffers) {
+            buffers_.push_back({buffer->path, plan::MemoryCategory::parameters, plan::MemorySpace::device,
+                                buffer->elements * size_of(plan::DType::fp32), -1, -1});
+        }
     }
     const std::vector<plan::Buffer>& buffers() const { return buffers_; }
     void begin(plan::PlanBuilder& builder) { builder_ = &builder; }
 
     plan::Arg parameter(const model::Parameter& parameter) override { return builder_->whole(parameter.id); }
+    plan::Arg buffer(const model::ModuleBuffer& buffer) override {
+        return builder_->whole(first_buffer_ + buffer.id);
+    }
     plan::Tensor new_gradient(const model::Parameter& parameter) override {
         return builder_->new_tensor(parameter.path + ".grad", plan::MemoryCategory::unsharded_gradients,
                                     parameter.elements(), dtype_);
@@ -51,6 +59,7 @@ class PlainStore final : public model::ParameterStore {
     plan::DType dtype_;
     plan::PlanBuilder* builder_ = nullptr;
     std::vector<plan::Buffer> buffers_;
+    plan::BufferId first_buffer_ = 0;  // of modules
     std::map<int, plan::Tensor> gradients_;
     std::map<std::string, int> ready_;
 };

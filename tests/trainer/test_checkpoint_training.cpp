@@ -1,6 +1,11 @@
 // Training that stops and continues elsewhere has the losses of a run that never stopped.
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -103,6 +108,39 @@ class GoingOn : public ::testing::Test {
 };
 
 using Change = std::function<void(job::Job&)>;
+
+std::string bytes_of(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The running statistics are saved and loaded with the parameters: all that is saved at the end has the same
+// bits.
+TEST_F(GoingOn, KeepsTheRunningStatisticsOfBatchNorms) {
+    for (const char* mode : {"ddp", "fsdp"}) {
+        job::Job whole =
+            job::parse_job(fmt::format("[run]\nsteps = 6\nranks = 2\n[model]\nname = 'resnet18'\nwidth = "
+                                       "4\n[data]\ntype = 'images'\nimage = 16\nbatch = 4\nclasses = "
+                                       "4\n[parallel]\nmode = '{}'\n[checkpoint]\nformat = 'full'",
+                                       mode),
+                           "job.toml");
+        job::Job then = whole;
+        whole.checkpoint.save = folder_ / "whole";
+        then.checkpoint.save = folder_ / "then";
+        train(whole);
+        train_in_two(whole, then);
+        const StoredCheckpoint stored(folder_ / "whole"), continued(folder_ / "then");
+        const std::string expected = bytes_of(stored.folder() / "full.bin");
+        EXPECT_FALSE(expected.empty());
+        EXPECT_TRUE(bytes_of(continued.folder() / "full.bin") == expected) << mode;
+        const auto& parameters = stored.manifest().parameters;
+        EXPECT_EQ(std::count_if(parameters.begin(), parameters.end(),
+                                [](const ManifestParameter& p) { return p.path.ends_with(".running_var"); }),
+                  20);
+        std::filesystem::remove_all(folder_ / "whole");
+        std::filesystem::remove_all(folder_ / "then");
+    }
+}
 
 // 4 ranks in FULL_SHARD per block save; a run that continues with the same number of ranks sums in the same
 // order.

@@ -58,6 +58,17 @@ RunLayout layout_of(const sharding::Program& program) {
             parameter->width * (parameter->cut.cut == model::Cut::columns ? parameter->cut.ranks : 1);
         layout.parameters.push_back({parameter->path, parameter->whole_elements / width, width});
     }
+    // The buffers of modules are numbered after the parameters. Those of the first rank are kept, as in
+    // PyTorch's state dict.
+    std::vector<sharding::StatePiece> buffers;
+    for (const model::ModuleBuffer* buffer : program.modules().buffers) {
+        buffers.push_back({.parameter = static_cast<int>(layout.parameters.size()),
+                           .state = {},
+                           .first = 0,
+                           .elements = buffer->elements,
+                           .where = program.buffer(*buffer)});
+        layout.parameters.push_back({buffer->path, buffer->elements, 1});
+    }
     for (int role = 0; role < program.roles(); ++role) {
         const sharding::OptimizerPlanner& optimizer = program.role(role).optimizer();
         for (int place = 0; place < layout.mesh.copy_size(); ++place) {
@@ -68,6 +79,7 @@ RunLayout layout_of(const sharding::Program& program) {
                     *program.modules().parameters[static_cast<std::size_t>(piece.parameter)];
                 append_whole(held, piece, parameter, layout.mesh.place(parameter.cut.group, rank));
             }
+            held.insert(held.end(), buffers.begin(), buffers.end());
         }
     }
     return layout;

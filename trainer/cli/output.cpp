@@ -87,13 +87,15 @@ std::vector<std::string> options(const job::Job& job) {
 
 std::string model_words(const job::Job& job) {
     std::string text = job.model.name.empty() ? text_of(job, "model.type") : job.model.name;
+    if (job.reads_images())
+        return text + fmt::format(", width {}, images of {} × {} pixels, {} classes", job.model.width,
+                                  job.data.image, job.data.image, job.data.classes);
     text += fmt::format(", {}, width {}", count(job.model.layers, "layer"), job.model.width);
     if (job.model.activation != kernels::ActivationKind::none)
         text += fmt::format(", activation {}", name_of(job.model.activation));
     if (job.model.experts > 0)
         text += fmt::format(", {} of {} experts per token", job.model.experts_per_token, job.model.experts);
-    return job.model.type == job::ModelType::mlp ? text
-                                                 : text + fmt::format(", context {}", job.model.context);
+    return has_tokens(job.model.type) ? text + fmt::format(", context {}", job.model.context) : text;
 }
 
 // All digits; null for a value that is not finite, which JSON cannot express.
@@ -106,7 +108,7 @@ std::string json_loss(double loss) {
 Progress::Progress(const job::Job& job, std::int64_t first_step)
     : steps_(job.run.steps), first_step_(first_step), terminal_(isatty(STDERR_FILENO) == 1) {
     const model::BatchShape shape = model::batch_shape(job);
-    items_ = shape.tokens > 0 ? "tokens" : "samples";
+    items_ = shape.tokens > 0 ? "tokens" : job.reads_images() ? "images" : "samples";
     items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) *
                                           job.data_ranks() * job.train.accumulation);
 }

@@ -35,7 +35,7 @@ std::string comment_of(const Row& row, const std::string& plan_of) {
         "Row {} of: shardscope-train plan {}\nSimulated on the cluster {}. On devices of your own: "
         "--run.device=cuda, or cpu.",
         row.number, plan_of, row.job.sim.cluster);
-    if (row.job.model.type != job::ModelType::mlp && row.job.data.path.empty())
+    if (has_tokens(row.job.model.type) && row.job.data.path.empty())
         comment += "\nA real run reads text: --data.path=FILE or a folder.";
     return comment;
 }

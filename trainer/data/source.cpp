@@ -12,6 +12,7 @@
 
 #include "trainer/data/bpe.h"
 #include "trainer/data/bpe_training.h"
+#include "trainer/data/images.h"
 #include "trainer/data/masked.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/text_files.h"
@@ -173,6 +174,11 @@ DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> token
             if (source.validation)
                 validation = std::make_unique<MaskedDataset>(std::move(source.validation), masking);
             return {std::move(source.tokenizer), std::move(train), std::move(validation)};
+        }
+        if (job.reads_images()) {
+            return {nullptr,
+                    std::make_unique<SyntheticImages>(job.run.seed, job.data.image, job.data.classes),
+                    nullptr};
         }
         if (job.data.validation > 0) {
             throw DataError("data.validation",

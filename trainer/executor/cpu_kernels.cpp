@@ -11,8 +11,10 @@
 #include "trainer/kernels/activation.h"
 #include "trainer/kernels/attention.h"
 #include "trainer/kernels/attention_fused.h"
+#include "trainer/kernels/batch_norm.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/kernels/context_attention.h"
+#include "trainer/kernels/convolution.h"
 #include "trainer/kernels/dropout.h"
 #include "trainer/kernels/elementwise.h"
 #include "trainer/kernels/embedding.h"
@@ -21,10 +23,12 @@
 #include "trainer/kernels/layer_norm.h"
 #include "trainer/kernels/linear.h"
 #include "trainer/kernels/loss.h"
+#include "trainer/kernels/pool.h"
 #include "trainer/kernels/reductions.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
 #include "trainer/kernels/vocabulary.h"
+#include "trainer/kernels/window.h"
 
 namespace shardscope::trainer::executor {
 
@@ -240,6 +244,49 @@ void run_typed(const Operands& o, const device::KernelContext& context) {
     }
 }
 
+k::ImageShape image_shape(const Operands& o) {
+    return {o.d(0), o.d(1), o.d(2), o.d(3)};
+}
+
+// Kernels of images; false: the operation is not one of them.
+bool run_on_images(const Operands& o) {
+    const auto convolution = [&o] {
+        return k::ConvolutionShape{image_shape(o), o.d(4), k::Window::unpacked(o.own.dims[5])};
+    };
+    const auto window = [&o] { return k::Window::unpacked(o.own.dims[4]); };
+    switch (o.own.kernel) {
+        case plan::Kernel::convolution_forward:
+            return k::convolution_forward(o.f(1), o.f(2), o.f(0), convolution()), true;
+        case plan::Kernel::convolution_backward_input:
+            return k::convolution_backward_input(o.f(1), o.f(2), o.f(0), convolution()), true;
+        case plan::Kernel::convolution_backward_weight:
+            return k::convolution_backward_weight(o.f(1), o.f(2), o.f(0), convolution()), true;
+        case plan::Kernel::max_pool_forward:
+            return k::max_pool_forward(o.f(2), o.f(0), o.as<std::int32_t>(1), image_shape(o), window()), true;
+        case plan::Kernel::max_pool_backward:
+            return k::max_pool_backward(o.f(1), o.tokens(2), o.f(0), image_shape(o), window()), true;
+        case plan::Kernel::global_average_forward:
+            return k::global_average_forward(o.f(1), o.f(0), image_shape(o)), true;
+        case plan::Kernel::global_average_backward:
+            return k::global_average_backward(o.f(1), o.f(0), image_shape(o)), true;
+        case plan::Kernel::batch_norm_forward:
+            return k::batch_norm_forward(o.f(5), o.f(6), o.f(7), o.f(0), o.f(1), o.f(2),
+                                         {o.f(3), o.f(4), static_cast<float>(o.own.scalars[0])}, o.d(0),
+                                         o.d(1), device::kNormEps),
+                   true;
+        case plan::Kernel::batch_norm_evaluate:
+            return k::batch_norm_evaluate(o.f(3), o.f(4), o.f(5), o.f(1), o.f(2), o.f(0), o.d(0), o.d(1),
+                                          device::kNormEps),
+                   true;
+        case plan::Kernel::batch_norm_backward:
+            return k::batch_norm_backward(o.f(3), o.f(4), o.f(5), o.f(6), o.f(7), o.f(0), o.f(1), o.f(2),
+                                          o.d(0), o.d(1)),
+                   true;
+        default:
+            return false;
+    }
+}
+
 // Kernels whose element types are fixed; false: the operation is not one of them.
 bool run_untyped(const Operands& o, const device::KernelContext& context) {
     const std::size_t n = o.n();
@@ -259,10 +306,13 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::mse_backward:
             return k::mse_backward(o.f(1), o.f(2), o.f(0), n), true;
         case plan::Kernel::cross_entropy_forward:
-            return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1), o.d(2)),
+            return k::cross_entropy_forward(o.f(2), o.tokens(3), o.f(1), o.f64(0), o.d(0), o.d(1), o.d(2),
+                                            o.own.scalars[0]),
                    true;
         case plan::Kernel::cross_entropy_backward:
-            return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2)), true;
+            return k::cross_entropy_backward(o.f(1), o.tokens(2), o.f(0), o.d(0), o.d(1), o.d(2),
+                                             o.own.scalars[0]),
+                   true;
         case plan::Kernel::local_tokens:
             return k::local_tokens(o.tokens(2), o.as<std::int32_t>(0), o.as<std::int32_t>(1), n,
                                    context.tensor * o.own.dims[1], o.d(1)),
@@ -316,7 +366,7 @@ bool run_untyped(const Operands& o, const device::KernelContext& context) {
         case plan::Kernel::lamb:
             return step_segments(o.op, o.data, context), true;
         default:
-            return false;
+            return run_on_images(o);
     }
 }
 

@@ -27,6 +27,7 @@ class Checks {
     void run() {
         device();
         shape();
+        images();
         model();
         experts();
         attention();
@@ -55,6 +56,7 @@ class Checks {
     void device() const;
     void simulation() const;
     void shape();
+    void images() const;
     void model() const;
     void experts() const;
     void expert_groups() const;
@@ -85,16 +87,79 @@ void Checks::shape() {
     }
     model.type = shape->type;
     if (!given("model.layers")) model.layers = shape->layers;
+    if (!given("model.width")) model.width = shape->width;
+    if (!has_tokens(shape->type)) return;
     if (!given("model.heads")) model.heads = shape->heads;
     if (!given("model.kv_heads")) model.kv_heads = shape->kv_heads;
-    if (!given("model.width")) model.width = shape->width;
     if (!given("model.context")) model.context = shape->context;
     if (!given("model.vocabulary")) model.vocabulary = shape->vocabulary;
     if (!given("model.tied_embeddings")) model.tied_embeddings = shape->tied;
 }
 
+// What only images have, and what a network for images does not have.
+void Checks::images() const {
+    if (job_.model.type != ModelType::resnet) {
+        if (job_.reads_images()) {
+            refuse("data.type", "model.type",
+                   fmt::format("{} {} does not read images; set model.name to \"resnet50\", or omit the key",
+                               job_.model.type == ModelType::mlp ? "an" : "a", word_of(job_.model.type)));
+        }
+        const DataSection data;
+        const std::array<std::pair<const char*, bool>, 4> set = {
+            {{"data.image", job_.data.image != data.image},
+             {"data.classes", job_.data.classes != data.classes},
+             {"train.label_smoothing", job_.train.label_smoothing > 0},
+             {"ddp.broadcast_buffers", !job_.ddp.broadcast_buffers}}};
+        for (const auto& [key, wanted] : set)
+            if (wanted) refuse(key, key, "only networks for images have it; omit the key");
+        return;
+    }
+    if (job_.model.name.empty()) {
+        refuse("model.type", "model.type",
+               "a resnet is one of the published shapes; set model.name to \"resnet50\", or to 18, 34, 101 "
+               "or 152");
+    }
+    if (!job_.reads_images())
+        refuse("data.type", "model.name", "a resnet trains on \"images\"; set data.type to \"images\"");
+    const ModelSection &model = job_.model, defaults;
+    const std::array<std::pair<const char*, bool>, 11> set = {
+        {{"model.layers", model.layers != find_shape(model.name)->layers},
+         {"model.bias", model.bias != defaults.bias},
+         {"model.heads", model.heads != defaults.heads},
+         {"model.kv_heads", model.kv_heads != defaults.kv_heads},
+         {"model.context", model.context != defaults.context},
+         {"model.vocabulary", model.vocabulary != defaults.vocabulary},
+         {"model.dropout", model.dropout != defaults.dropout},
+         {"model.tied_embeddings", model.tied_embeddings},
+         {"model.activation", model.activation != defaults.activation},
+         {"model.fused_activation", model.fused_activation},
+         {"model.attention", model.attention != defaults.attention}}};
+    for (const auto& [key, wanted] : set)
+        if (wanted) refuse(key, key, "a resnet has none to choose; omit the key");
+    if (job_.run.device == DeviceKind::cuda) {
+        refuse("run.device", "model.name",
+               "convolutions have no kernels for a GPU; set run.device to \"cpu\" or \"sim\"");
+    }
+    for (const auto& [key, ranks] : {std::pair{"parallel.tensor", job_.parallel.tensor},
+                                     std::pair{"parallel.context", job_.parallel.context},
+                                     std::pair{"parallel.pipeline", job_.parallel.pipeline}}) {
+        if (ranks > 1)
+            refuse(key, "model.name", "a resnet is not divided among ranks this way; set the key to 1");
+    }
+    for (const auto& [key, value] : {std::pair{"precision.param", job_.precision.param},
+                                     std::pair{"precision.reduce", job_.precision.reduce}}) {
+        if (value != Precision::fp32)
+            refuse(key, "model.name", "convolutions compute in fp32; set the key to \"fp32\"");
+    }
+    if (!job_.ddp.broadcast_buffers && job_.parallel.mode != ParallelMode::ddp) {
+        refuse("ddp.broadcast_buffers", "parallel.mode",
+               "only ddp broadcasts buffers; set parallel.mode to \"ddp\", or omit the key");
+    }
+}
+
 void Checks::model() const {
     const ModelSection& model = job_.model;
+    if (model.type == ModelType::resnet) return;
     if (model.fused_activation && model.activation == kernels::ActivationKind::squared_relu) {
         refuse("model.fused_activation", "model.activation",
                "cuBLASLt computes relu and gelu in a matmul, not squared_relu; omit one of the two keys");
@@ -224,7 +289,7 @@ void Checks::expert_groups() const {
 // Resolves "auto". Heads with more features than the fused kernels hold in a GPU's registers need "plain".
 void Checks::attention() {
     ModelSection& model = job_.model;
-    if (model.type == ModelType::mlp) {
+    if (!has_tokens(model.type)) {
         if (model.attention != AttentionKind::automatic) {
             refuse("model.attention", "model.type", "an mlp has none; omit the key or set model.type");
         }
@@ -334,7 +399,7 @@ void Checks::data() const {
                "an mlp trains on \"synthetic\" data; set data.type to \"synthetic\", or "
                "model.type to \"gpt\"");
     }
-    if (job_.model.type != ModelType::mlp && !text) {
+    if (has_tokens(job_.model.type) && !text) {
         refuse("data.type", "model.type",
                fmt::format("a {} trains on \"text\"; set data.type to \"text\" and data.path to a file or "
                            "folder",
@@ -615,7 +680,7 @@ void Checks::rest() const {
 }  // namespace
 
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu) {
-    if (model.type == ModelType::mlp) return AttentionKind::automatic;
+    if (!has_tokens(model.type)) return AttentionKind::automatic;
     const bool fused =
         on_gpu && model.type != ModelType::bert && model.width / model.heads <= kMostFusedHeadWidth;
     return fused ? AttentionKind::fused : AttentionKind::plain;

@@ -24,12 +24,13 @@ class JobError : public std::runtime_error {
     static std::string one_line(std::string sentence);  // control characters of quoted input become '?'
 };
 
-enum class ModelType : std::uint8_t { mlp, gpt, llama, bert };
+enum class ModelType : std::uint8_t { mlp, gpt, llama, bert, resnet };
 // How attention is computed. load_job resolves `automatic`; for a simulation, the caller that knows the
 // cluster does.
 enum class AttentionKind : std::uint8_t { automatic, plain, fused };
 inline constexpr int kMostFusedHeadWidth = 256;
-enum class DataType : std::uint8_t { synthetic, text };
+enum class DataType : std::uint8_t { synthetic, text, images };
+inline constexpr int kImageChannels = 3;
 enum class ParallelMode : std::uint8_t { fsdp, ddp, none };
 // How the ranks of a context group see each other's keys and values: gathered, or passed on in a ring.
 enum class ContextExchange : std::uint8_t { allgather, ring };
@@ -152,9 +153,9 @@ struct RunSection {
 
 struct ModelSection {
     ModelType type = ModelType::mlp;
-    std::string name;  // a published shape ("gpt2", "bert-large"); keys that are given override its values
-    int width = 256;
-    int layers = 8;    // mlp: Linear layers; else blocks
+    std::string name;  // a published shape ("gpt2", "resnet50"); keys that are given override its values
+    int width = 256;   // resnet: channels of the first stage
+    int layers = 8;    // mlp: Linear layers; resnet: its depth, which model.name says; else blocks
     bool bias = true;  // mlp
     // gpt, llama and bert
     int heads = 4;
@@ -180,6 +181,8 @@ struct DataSection {
     int batch = 8;          // samples per rank and micro-batch
     int workers = 0;        // threads per rank that prepare batches ahead; 0: none
     double validation = 0;  // share of the text that is held out, at its end
+    int image = 224;        // images: pixels of a side
+    int classes = 1000;     // images
 };
 
 struct ParallelSection {
@@ -217,6 +220,7 @@ struct DdpSection {
     bool gradient_as_bucket_view = false;
     bool static_graph = false;
     bool shard_optimizer = false;  // ZeRO stage 1
+    bool broadcast_buffers = true;
 };
 
 struct TrainSection {
@@ -225,6 +229,7 @@ struct TrainSection {
     double clip_norm = 0;             // 0: gradients are not clipped
     std::int64_t validate_every = 0;  // steps; 0: only at the end, if data.validation holds text out
     ModuleSelection freeze;           // modules whose parameters are not trained
+    double label_smoothing = 0;       // images
 };
 
 struct PrecisionSection {
@@ -292,9 +297,15 @@ struct Job {
     int data_ranks() const { return run.ranks / model_ranks(); }
     // Ranks that together compute the whole model for their samples.
     int model_ranks() const { return parallel.tensor * parallel.context * parallel.pipeline; }
+    bool reads_images() const { return data.type == DataType::images; }
     // Whether a token attends only to those before it.
     bool is_causal() const { return model.type != ModelType::bert; }
 };
+
+// Whether a sample is a sequence of tokens.
+constexpr bool has_tokens(ModelType type) {
+    return type == ModelType::gpt || type == ModelType::llama || type == ModelType::bert;
+}
 
 // The meaning of model.attention = "auto": fused on a GPU that supports it, where attention is causal.
 AttentionKind automatic_attention(const ModelSection& model, bool on_gpu);

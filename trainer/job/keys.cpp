@@ -206,14 +206,14 @@ std::vector<Key> make_keys() {
             "run.trace")),
         own(run.boolean("overwrite", &RunSection::overwrite, "replace an existing trace (as --overwrite)")),
 
-        model.choice("type", &ModelSection::type, {"mlp", "gpt", "llama", "bert"},
+        model.choice("type", &ModelSection::type, {"mlp", "gpt", "llama", "bert", "resnet"},
                      "mlp: Linear layers with an activation between; gpt, llama: language models; bert: an "
-                     "encoder that fills gaps"),
-        model.text(
-            "name", &ModelSection::name,
-            "a published shape, such as gpt2, llama-8b or bert-large; other keys of [model] replace its "
-            "values"),
-        model.integer("width", &ModelSection::width, 1, 65536, "features of a layer"),
+                     "encoder that fills gaps; resnet: a network for images, which model.name chooses"),
+        model.text("name", &ModelSection::name,
+                   "a published shape, such as gpt2, llama-8b or resnet50; other keys of [model] replace its "
+                   "values"),
+        model.integer("width", &ModelSection::width, 1, 65536,
+                      "features of a layer; resnet: channels of its first stage"),
         model.integer("layers", &ModelSection::layers, 1, 4096,
                       "mlp: Linear layers; gpt, llama, bert: blocks"),
         model.boolean("bias", &ModelSection::bias, "mlp: Linear layers have a bias"),
@@ -256,14 +256,18 @@ std::vector<Key> make_keys() {
                      "coefficient of the loss that balances the experts; it acts on gradients, and is not in "
                      "the losses that are reported"),
 
-        data.choice("type", &DataSection::type, {"synthetic", "text"},
-                    "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert)"),
+        data.choice(
+            "type", &DataSection::type, {"synthetic", "text", "images"},
+            "synthetic: made from the seed (mlp); text: from data.path (gpt, llama, bert); images: made from "
+            "the seed (resnet)"),
         own(data.text("path", &DataSection::path, "text: a file, or a folder of files")),
         data.integer("batch", &DataSection::batch, 1, 1048576, "samples per rank and micro-batch"),
         own(data.integer("workers", &DataSection::workers, 0, 64,
                          "threads per rank that prepare batches ahead; 0: the rank prepares them")),
         data.number("validation", &DataSection::validation, 0, 0.5,
                     "text: share at its end that is held out for the validation loss"),
+        data.integer("image", &DataSection::image, 1, 4096, "images: pixels of a side"),
+        data.integer("classes", &DataSection::classes, 2, 1000000, "images: classes of the labels"),
 
         parallel.choice("mode", &ParallelSection::mode, {"fsdp", "ddp", "none"},
                         "fsdp: parameters sharded; ddp: replicated; none: one rank"),
@@ -346,6 +350,10 @@ std::vector<Key> make_keys() {
                     "the first step reduces after its backward, as the order is only then known"),
         ddp.boolean("shard_optimizer", &DdpSection::shard_optimizer,
                     "each rank keeps and updates its part of the optimizer state (ZeRO stage 1)"),
+        ddp.boolean("broadcast_buffers", &DdpSection::broadcast_buffers,
+                    "resnet: before each forward that follows a reduction, all ranks get the running "
+                    "statistics of the "
+                    "first one"),
 
         train.integer("accumulation", &TrainSection::accumulation, 1, 65536, "micro-batches per step"),
         train.boolean("accumulation_sync", &TrainSection::accumulation_sync,
@@ -356,6 +364,8 @@ std::vector<Key> make_keys() {
                       "steps between validation losses; 0: at the end only (with data.validation)"),
         train.parsed("freeze", &TrainSection::freeze, parse_modules,
                      "modules whose parameters are not trained: none, module:NAME[,NAME], path: or every:"),
+        train.number("label_smoothing", &TrainSection::label_smoothing, 0, 0.99,
+                     "images: share of the target that all classes get in equal parts"),
 
         precision.choice("param", &PrecisionSection::param, {"fp32", "bf16"},
                          "of gathered parameters and activations; shards stay fp32"),

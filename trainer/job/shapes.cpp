@@ -24,6 +24,8 @@ namespace {
 // 1810.04805), section 3: layers, hidden size, heads, a feed-forward part of 4 times the hidden size, 512
 // tokens; the vocabulary is that of the released uncased models. bert-2.5b: the shape that tutorials of
 // sharded training use, 192 layers, hidden size 1,024, feed-forward part 4,096; the rest as bert-large.
+// ResNet: He et al., "Deep residual learning for image recognition" (arXiv 1512.03385), table 1: 64 channels
+// in the first stage.
 constexpr NamedShape kShapes[] = {
     {"gpt2", ModelType::gpt, 12, 12, 0, 768, 4 * 768, 1024, 50257, true, 0},
     {"gpt2-medium", ModelType::gpt, 24, 16, 0, 1024, 4 * 1024, 1024, 50257, true, 0},
@@ -35,6 +37,11 @@ constexpr NamedShape kShapes[] = {
     {"bert-base", ModelType::bert, 12, 12, 0, 768, 3072, 512, 30522, true, 0},
     {"bert-large", ModelType::bert, 24, 16, 0, 1024, 4096, 512, 30522, true, 0},
     {"bert-2.5b", ModelType::bert, 192, 16, 0, 1024, 4096, 512, 30522, true, 0},
+    {"resnet18", ModelType::resnet, 18, 0, 0, 64, 0, 0, 0, false, 0},
+    {"resnet34", ModelType::resnet, 34, 0, 0, 64, 0, 0, 0, false, 0},
+    {"resnet50", ModelType::resnet, 50, 0, 0, 64, 0, 0, 0, false, 0},
+    {"resnet101", ModelType::resnet, 101, 0, 0, 64, 0, 0, 0, false, 0},
+    {"resnet152", ModelType::resnet, 152, 0, 0, 64, 0, 0, 0, false, 0},
 };
 
 }  // namespace

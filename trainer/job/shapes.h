@@ -1,4 +1,4 @@
-// Published shapes of language models, selected by model.name.
+// Published shapes of language models and of networks for images, selected by model.name.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace shardscope::trainer::job {
 struct NamedShape {
     std::string_view name;
     ModelType type = ModelType::gpt;
-    int layers = 0, heads = 0;
-    int kv_heads = 0;  // 0: as many as heads
+    int layers = 0, heads = 0;  // layers of a resnet: its depth
+    int kv_heads = 0;           // 0: as many as heads
     int width = 0;
     int feed_forward = 0;  // features inside the feed-forward part
     int context = 0, vocabulary = 0;

@@ -53,8 +53,8 @@ plan::Op& elementwise(Graph& graph, plan::Kernel kernel, std::string_view name, 
 
 }  // namespace
 
-Activation::Activation(std::string attribute, kernels::ActivationKind kind)
-    : Module(row_of(kind).module, std::move(attribute)), kind_(kind) {}
+Activation::Activation(std::string attribute, kernels::ActivationKind kind, bool in_place)
+    : Module(row_of(kind).module, std::move(attribute)), kind_(kind), in_place_(in_place) {}
 
 plan::Tensor Activation::forward(Graph& graph, const plan::Tensor& x) {
     const ActivationRow& row = row_of(kind_);
@@ -63,7 +63,12 @@ plan::Tensor Activation::forward(Graph& graph, const plan::Tensor& x) {
     if (y) {
         y.value = wants(graph, x) ? graph.tape.new_value() : -1;
     } else {
-        y = output_of(graph, path + ".output", n, wants(graph, x));
+        if (in_place_) {
+            y = x;
+            y.value = wants(graph, x) ? graph.tape.new_value() : -1;
+        } else {
+            y = output_of(graph, path + ".output", n, wants(graph, x));
+        }
         const plan::PlanBuilder::Range range(graph.builder, row.range);
         plan::Op& op = elementwise(graph, row.forward, kernel_info(row.forward).name, {y, x}, n, graph.routed,
                                    row.forward_cost);

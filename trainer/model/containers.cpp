@@ -30,11 +30,14 @@ plan::Tensor call_in_order(Graph& graph, Module& parent, const plan::Tensor& inp
     return x;
 }
 
-plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b) {
+namespace {
+
+plan::Tensor add_into(Graph& graph, plan::Tensor y, const plan::Tensor& a, const plan::Tensor& b,
+                      const char* name) {
     const std::int64_t n = a.elements();
-    plan::Tensor y = output_of(graph, "residual", n, wants(graph, a) || wants(graph, b));
+    y.value = wants(graph, a) || wants(graph, b) ? graph.tape.new_value() : -1;
     {
-        const plan::PlanBuilder::Range range(graph.builder, "aten::add");
+        const plan::PlanBuilder::Range range(graph.builder, name);
         graph.kernel(plan::Kernel::add, "elementwise_add", {y, a, b}, {n}, kernels::add_cost(n).flops);
     }
     if (y.value < 0) return y;
@@ -47,6 +50,16 @@ plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b) {
         },
         false);
     return y;
+}
+
+}  // namespace
+
+plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b) {
+    return add_into(graph, graph.activation("residual", a.elements()), a, b, "aten::add");
+}
+
+plan::Tensor add_in_place(Graph& graph, const plan::Tensor& a, const plan::Tensor& b) {
+    return add_into(graph, a, a, b, "aten::add_");
 }
 
 namespace {

@@ -98,24 +98,25 @@ plan::Tensor Gpt::forward(Graph& graph, const plan::Tensor& tokens) {
 
 void record_cross_entropy_backward(Graph& graph, const plan::Tensor& logits,
                                    const plan::Tensor& probabilities, const plan::Tensor& targets,
-                                   std::int64_t counted) {
+                                   std::int64_t counted, double smoothing) {
     const std::int64_t rows = targets.bytes() / size_of(plan::DType::int32), n = probabilities.elements();
-    graph.tape.node("NllLossBackward0",
-                    [&graph, probabilities, targets, rows, n, counted, value = logits.value] {
-                        const std::int64_t classes = n / rows;
-                        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
-                        graph
-                            .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
-                                    {dlogits, probabilities, targets}, {rows, classes, counted},
-                                    kernels::cross_entropy_backward_cost(rows, classes).flops)
-                            .kernel()
-                            .dtype = plan::DType::fp32;
-                        graph.tape.accumulate(value, std::move(dlogits));
-                    });
+    graph.tape.node("NllLossBackward0", [&graph, probabilities, targets, rows, n, counted, smoothing,
+                                         value = logits.value] {
+        const std::int64_t classes = n / rows;
+        plan::Tensor dlogits = graph.activation("logits.grad", n, plan::DType::fp32);
+        plan::KernelOp& own = graph
+                                  .kernel(plan::Kernel::cross_entropy_backward, "cross_entropy_backward",
+                                          {dlogits, probabilities, targets}, {rows, classes, counted},
+                                          kernels::cross_entropy_backward_cost(rows, classes).flops)
+                                  .kernel();
+        own.dtype = plan::DType::fp32;
+        own.scalars = {smoothing};
+        graph.tape.accumulate(value, std::move(dlogits));
+    });
 }
 
 plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
-                                std::int64_t counted) {
+                                std::int64_t counted, double smoothing) {
     const std::int64_t rows = targets.bytes() / size_of(plan::DType::int32);
     const std::int64_t classes = logits.elements() / rows;
     const std::int64_t n = rows * classes;
@@ -123,15 +124,16 @@ plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const 
     plan::Tensor probabilities = graph.activation("probabilities", n, plan::DType::fp32);
     {
         const plan::PlanBuilder::Range range(graph.builder, "aten::cross_entropy_loss");
-        graph
-            .kernel(plan::Kernel::cross_entropy_forward, "cross_entropy_forward",
-                    {loss, probabilities, logits, targets}, {rows, classes, counted},
-                    kernels::cross_entropy_forward_cost(rows, classes).flops)
-            .kernel()
-            .dtype = plan::DType::fp32;
+        plan::KernelOp& own = graph
+                                  .kernel(plan::Kernel::cross_entropy_forward, "cross_entropy_forward",
+                                          {loss, probabilities, logits, targets}, {rows, classes, counted},
+                                          kernels::cross_entropy_forward_cost(rows, classes).flops)
+                                  .kernel();
+        own.dtype = plan::DType::fp32;
+        own.scalars = {smoothing};
     }
     if (graph.tape.recording() && logits.value >= 0)
-        record_cross_entropy_backward(graph, logits, probabilities, targets, counted);
+        record_cross_entropy_backward(graph, logits, probabilities, targets, counted, smoothing);
     return loss;
 }
 

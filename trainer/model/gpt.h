@@ -56,13 +56,14 @@ class Gpt final : public Module {
 };
 
 // Mean of -log p(target) over the `counted` positions whose target is not negative (0: over all positions);
-// fp32 logits, int32 targets.
+// fp32 logits, int32 targets. `smoothing`: the
+// share of the target that all classes get.
 plan::Tensor cross_entropy_loss(Graph& graph, const plan::Tensor& logits, const plan::Tensor& targets,
-                                std::int64_t counted = 0);
+                                std::int64_t counted = 0, double smoothing = 0);
 
 // The backward of a cross-entropy that has kept its probabilities, as a node on the tape.
 void record_cross_entropy_backward(Graph& graph, const plan::Tensor& logits,
                                    const plan::Tensor& probabilities, const plan::Tensor& targets,
-                                   std::int64_t counted);
+                                   std::int64_t counted, double smoothing = 0);
 
 }  // namespace shardscope::trainer::model

@@ -58,11 +58,14 @@ std::unique_ptr<Linear> make_head(const HeadShape& shape, const Parameter& table
 // A module of the class that the activation's row names: ReLU, GELU.
 class Activation final : public Module {
   public:
-    Activation(std::string attribute, kernels::ActivationKind kind);
+    // `in_place`: the result overwrites the input, as with inplace=True in PyTorch; only for an activation
+    // whose backward reads the result.
+    Activation(std::string attribute, kernels::ActivationKind kind, bool in_place = false);
     plan::Tensor forward(Graph& graph, const plan::Tensor& input) override;
 
   private:
     kernels::ActivationKind kind_;
+    bool in_place_;
 };
 
 // Sets each feature to 0 with probability p while training and scales the others by 1 / (1 - p). The mask is
@@ -135,6 +138,8 @@ plan::Tensor call_stage(Graph& graph, Module& parent, const plan::Tensor& input)
 
 // a + b with both gradients: the residual.
 plan::Tensor add(Graph& graph, const plan::Tensor& a, const plan::Tensor& b);
+// The same, written over a, which no backward reads.
+plan::Tensor add_in_place(Graph& graph, const plan::Tensor& a, const plan::Tensor& b);
 
 // silu(gate) * up with both gradients, where silu(x) = x sigmoid(x). The result is named `path`.activation.
 plan::Tensor silu_mul(Graph& graph, const std::string& path, const plan::Tensor& gate,

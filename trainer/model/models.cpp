@@ -14,6 +14,7 @@
 #include "trainer/model/gpt.h"
 #include "trainer/model/llama.h"
 #include "trainer/model/mlp.h"
+#include "trainer/model/resnet.h"
 #include "trainer/model/selection.h"
 #include "trainer/model/tensor_parallel.h"
 #include "trainer/model/vocabulary_parallel.h"
@@ -74,6 +75,23 @@ BertShape bert_shape(const job::Job& job) {
     const job::NamedShape* published = job::find_shape(m.name);
     if (published && published->width == m.width) shape.feed_forward = published->feed_forward;
     return shape;
+}
+
+ResNetShape resnet_shape(const job::Job& job) {
+    return {.depth = job.model.layers,
+            .width = job.model.width,
+            .image = job.data.image,
+            .classes = job.data.classes};
+}
+
+// JobError if a batch norm would have one number per channel, whose variance is 0.
+void check_statistics(const job::Job& job) {
+    const int side = resnet_shape(job).last_side();
+    if (job.data.batch * side * side > 1) return;
+    throw job::JobError(fmt::format(
+        "{}data.batch: the last batch norm of a {} has one pixel per image of {} pixels and one image per "
+        "batch, of which there is no variance; set data.batch to 2 or more",
+        where(job, "data.batch"), job.model.name, job.data.image));
 }
 
 // JobError unless the ranks of a tensor group can have equal parts.
@@ -150,6 +168,9 @@ std::unique_ptr<Module> make_shape(const job::Job& job) {
             return std::make_unique<Llama>(llama_shape(job));
         case job::ModelType::bert:
             return std::make_unique<Bert>(bert_shape(job));
+        case job::ModelType::resnet:
+            check_statistics(job);
+            return std::make_unique<ResNet>(resnet_shape(job));
         case job::ModelType::mlp:
             break;
     }
@@ -178,9 +199,14 @@ BatchShape batch_shape(const job::Job& job) {
     shape.samples = job.data.batch;
     if (job.model.type == job::ModelType::mlp) {
         shape.input_bytes = shape.target_bytes = shape.samples * job.model.width * size_of(shape.dtype);
+    } else if (job.reads_images()) {
+        const std::int64_t pixels = std::int64_t{job.data.image} * job.data.image * job::kImageChannels;
+        shape.target_dtype = plan::DType::int32;
+        shape.input_bytes = shape.samples * pixels * size_of(shape.dtype);
+        shape.target_bytes = shape.samples * size_of(shape.target_dtype);
     } else {
         shape.tokens = shape.samples * job.model.context;
-        shape.dtype = plan::DType::int32;
+        shape.dtype = shape.target_dtype = plan::DType::int32;
         shape.input_bytes = shape.target_bytes = shape.tokens / job.parallel.context * size_of(shape.dtype);
     }
     return shape;
@@ -188,14 +214,14 @@ BatchShape batch_shape(const job::Job& job) {
 
 std::int64_t elements_between_layers(const job::Job& job) {
     const BatchShape shape = batch_shape(job);
-    const std::int64_t rows =
-        job.model.type == job::ModelType::mlp ? shape.samples : shape.tokens / job.parallel.context;
+    const std::int64_t rows = shape.tokens == 0 ? shape.samples : shape.tokens / job.parallel.context;
     return rows * job.model.width / (job.parallel.sequence ? job.parallel.tensor : 1);
 }
 
 plan::Tensor loss(Graph& graph, const job::Job& job, const plan::Tensor& output, const plan::Tensor& target) {
     const plan::Tensor scores = to_dtype(graph, output, plan::DType::fp32);
     if (job.model.type == job::ModelType::mlp) return mse_loss(graph, scores, target);
+    if (job.reads_images()) return cross_entropy_loss(graph, scores, target, 0, job.train.label_smoothing);
     const bool masked = job.model.type == job::ModelType::bert;  // then only masked positions have a target
     // The mean over the tokens of all ranks of a context group, each of which adds its own.
     const int of_sample = masked                     ? job::masked_tokens(job.model.context)

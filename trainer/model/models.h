@@ -18,7 +18,8 @@ struct BatchShape {
     std::int64_t input_bytes = 0, target_bytes = 0;
     std::int64_t samples = 0;
     std::int64_t tokens = 0;                // of all samples; 0: the model has none
-    plan::DType dtype = plan::DType::fp32;  // int32: tokens
+    plan::DType dtype = plan::DType::fp32;  // of the input; int32: tokens
+    plan::DType target_dtype = plan::DType::fp32;
 };
 
 // The model of the job: the shape of [model], with train.freeze's classes frozen and the classes of

@@ -156,6 +156,12 @@ void number(Module& module, int parent, const std::string& path, std::map<std::s
         tree.parameters.push_back(&parameter);
         tree.owners.push_back(module.id);
     }
+    for (ModuleBuffer& buffer : module.buffers()) {
+        buffer.id = static_cast<int>(tree.buffers.size());
+        buffer.module = module.id;
+        buffer.path = join(module.path, buffer.name);
+        tree.buffers.push_back(&buffer);
+    }
     const std::string& inner = module.is_wrapper() ? path : module.path;
     for (const auto& child : module.children()) number(*child, module.id, inner, counts, tree);
 }

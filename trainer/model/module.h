@@ -53,6 +53,19 @@ struct Parameter {
     std::string path;  // "net.0.weight", regardless of the wrap policy
 };
 
+// Numbers of a module that are not parameters: they have no gradient and no update, and every rank has all of
+// them (register_buffer in PyTorch). Checkpoints keep them.
+struct ModuleBuffer {
+    std::string name;  // "running_mean"
+    std::int64_t elements = 0;
+    float value = 0;  // of each element at the start
+
+    // Filled in by number_modules:
+    int id = -1;       // index into ModuleTree::buffers
+    int module = -1;   // its owner's id
+    std::string path;  // "bn1.running_mean"
+};
+
 // Where parameters live and what happens to their gradients, which is the part that depends on parallelism.
 // Implemented by trainer/sharding.
 class ParameterStore {
@@ -60,6 +73,7 @@ class ParameterStore {
     virtual ~ParameterStore() = default;
     // The parameter's values, for a kernel that is enqueued now.
     virtual plan::Arg parameter(const Parameter& parameter) = 0;
+    virtual plan::Arg buffer(const ModuleBuffer& buffer) = 0;
     // Memory for a gradient of the parameter, of the element type that the store keeps it in, allocated now.
     virtual plan::Tensor new_gradient(const Parameter& parameter) = 0;
     // Called when that gradient has just been enqueued on the compute stream: twice in a backward pass for a
@@ -152,6 +166,9 @@ class Module {
     std::vector<Parameter>& parameters() { return parameters_; }
     const std::vector<Parameter>& parameters() const { return parameters_; }
 
+    std::vector<ModuleBuffer>& buffers() { return buffers_; }
+    const std::vector<ModuleBuffer>& buffers() const { return buffers_; }
+
     // Parameters that forward() reads and another module owns (a tied head). The owner outlives this module.
     virtual std::vector<const Parameter*> shared_parameters() const { return {}; }
 
@@ -188,10 +205,15 @@ class Module {
         return added;
     }
 
+    void add_buffer(std::string name_of, std::int64_t elements, float value) {
+        buffers_.push_back({.name = std::move(name_of), .elements = elements, .value = value, .path = {}});
+    }
+
   private:
     std::string class_name_, attribute_;
     std::vector<std::unique_ptr<Module>> children_;
     std::vector<Parameter> parameters_;  // complete when the constructor ends: others may point into it
+    std::vector<ModuleBuffer> buffers_;
 };
 
 // Whether a parameter that the module or one inside it reads is trained.
@@ -208,6 +230,7 @@ struct ModuleTree {
     std::vector<Module*> modules;
     std::vector<int> parents;  // of `modules`, by position; -1 for the root
     std::vector<Parameter*> parameters;
+    std::vector<ModuleBuffer*> buffers;
     std::vector<const Parameter*>
         held;  // those of `parameters` that a rank holds: with a pipeline, its stages'
     // The stage that reads each of them, by parameter; -1: none that the rank holds. Empty without a

@@ -181,7 +181,7 @@ class Meshes {
         int most = job_.run.ranks;
         if (key == kPipeline) most = std::min(most, job_.model.layers);
         if (key == kContext) {
-            const bool tokens = job_.model.type != job::ModelType::mlp;
+            const bool tokens = has_tokens(job_.model.type);
             most = std::min(most, std::max(1, tokens ? job_.model.context / kFewestTokens : 1));
         }
         for (int size = 1; size <= most; size *= 2)

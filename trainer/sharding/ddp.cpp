@@ -26,6 +26,7 @@ DistributedDataParallel::DistributedDataParallel(std::unique_ptr<model::Module> 
 plan::Tensor DistributedDataParallel::forward(model::Graph& graph, const plan::Tensor& input) {
     const plan::PlanBuilder::Range range(graph.builder, "DistributedDataParallel.forward");
     static_cast<Ddp&>(graph.store).pre_forward();
+    static_cast<Ddp&>(graph.store).sync_buffers();
     return call(graph, child(0), input);
 }
 
@@ -251,6 +252,26 @@ void Ddp::pre_forward() {
             gradient_arg(*p) = own_gradients_[static_cast<std::size_t>(p->id)];
     }
     for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
+}
+
+// The buffers of the group's first rank, before each forward that follows one whose gradients are reduced
+// (require_forward_param_sync), and before those of a validation.
+void Ddp::sync_buffers() {
+    if (!options_.broadcast_buffers || buffers_.empty()) return;
+    if (!evaluating_ && !micro_.first() && !accumulation_sync_) return;
+    const plan::PlanBuilder::Range range(builder(), "_sync_buffers");
+    std::int64_t elements = 0;
+    for (const model::ModuleBuffer* b : module_buffers_) elements += b->elements;
+    const plan::Tensor flat =
+        builder().new_tensor("broadcast_coalesced", plan::MemoryCategory::communication, elements);
+    std::vector<plan::Arg> args = {flat};
+    args.insert(args.end(), buffers_.begin(), buffers_.end());
+    builder().kernel(plan::Kernel::cat, "flatten", args, {});
+    builder().order(plan::Stream::compute, plan::Stream::post_backward);
+    builder().collective({.operation = plan::Operation::broadcast, .group = mesh_.all_data()}, flat, flat,
+                         flat.bytes(), plan::Stream::post_backward);
+    builder().order(plan::Stream::post_backward, plan::Stream::compute);
+    builder().kernel(plan::Kernel::split, "unflatten", args, {});
 }
 
 bool Ddp::is_own(const model::Parameter& parameter) const {

@@ -27,6 +27,7 @@ class Ddp final : public Replicated {
     void begin_micro_batch(MicroBatch micro) override;
     void begin_backward(MicroBatch micro) override;
     void pre_forward();  // of the wrapper
+    void sync_buffers();
     void end_backward() override;
     int unit_of(const model::Parameter& parameter) const override;
     std::string state_key() const override;

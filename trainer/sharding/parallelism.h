@@ -40,6 +40,12 @@ class Parallelism : public model::ParameterStore {
     // Called once: parameters and other persistent buffers, initial values.
     virtual void setup(plan::PlanBuilder& builder) = 0;
 
+    // Called once, before set-up: the buffers of modules, which every rank has whole.
+    void set_up_buffers(plan::PlanBuilder& builder);
+    plan::Arg buffer(const model::ModuleBuffer& buffer) final {
+        return buffers_[static_cast<std::size_t>(buffer.id)];
+    }
+
     std::size_t add_slot(OptimizerSlot slot) { return optimizer_.add_slot(persistent_, std::move(slot)); }
 
     // The Plan of a step is written between begin_step and end_step, in this order: zero_grad; for each
@@ -116,6 +122,8 @@ class Parallelism : public model::ParameterStore {
     plan::Mesh mesh_;
     OptimizerPlanner optimizer_;
     std::vector<plan::Buffer> persistent_;
+    std::vector<const model::ModuleBuffer*> module_buffers_;
+    std::vector<plan::Arg> buffers_;  // of `module_buffers_`
     MicroBatch micro_;
     const model::Parameter* waiting_ = nullptr;
     bool evaluating_ = false;

@@ -222,6 +222,7 @@ plan::Plan Program::make_setup() {
         builder.memset(builder.whole(finite_host_), plan::Stream::host, 0xFF);  // -1: everything is finite
         if (losses_ >= 0) builder.allocate(losses_, plan::Stream::compute);
         if (workspace_ >= 0) builder.allocate(workspace_, plan::Stream::compute);
+        parallelism_->set_up_buffers(builder);
         parallelism_->setup(builder);
         // Set-up fills it from the checkpoint; without one, the first step makes it, as in PyTorch.
         if (!job_.checkpoint.load.empty() && purpose_ == Purpose::train)

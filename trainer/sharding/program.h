@@ -61,6 +61,9 @@ class Program {
     const std::vector<UnitInfo>& units() const { return units_; }
     int unit_of(const model::Parameter& parameter) const;
 
+    // Where every rank has the buffer of a module.
+    plan::Arg buffer(const model::ModuleBuffer& buffer) const { return parallelism_->buffer(buffer); }
+
     const OptimizerPlanner& optimizer() const { return std::as_const(*parallelism_).optimizer(); }
 
     const plan::Plan& setup() const { return setup_; }

@@ -9,7 +9,25 @@
 namespace shardscope::trainer::sharding {
 
 Parallelism::Parallelism(const job::Job& job, plan::Mesh mesh, const model::ModuleTree& tree)
-    : mesh_(mesh), optimizer_(job.optimizer, job.train.clip_norm, mesh, tree.parameters.size()) {}
+    : mesh_(mesh),
+      optimizer_(job.optimizer, job.train.clip_norm, mesh, tree.parameters.size()),
+      module_buffers_(tree.buffers.begin(), tree.buffers.end()) {
+    for (const model::ModuleBuffer* b : module_buffers_) {
+        buffers_.push_back(declare_whole({b->path, plan::MemoryCategory::parameters,
+                                          plan::MemorySpace::device, b->elements * kFloat, -1, b->module}));
+    }
+}
+
+void Parallelism::set_up_buffers(plan::PlanBuilder& builder) {
+    for (const model::ModuleBuffer* b : module_buffers_) {
+        const plan::PlanBuilder::Scope scope(builder, plan::Phase::setup, b->module, -1);
+        const plan::Arg& to = buffer(*b);
+        builder.allocate(to.buffer, plan::Stream::compute);
+        builder.kernel(plan::Kernel::init_constant, "initialize", {to}, {0, 0, b->elements})
+            .kernel()
+            .scalars = {b->value};
+    }
+}
 
 void Parallelism::initialize(plan::PlanBuilder& builder, const model::Parameter& parameter,
                              const plan::Arg& to, std::int64_t first, std::int64_t per_rank,

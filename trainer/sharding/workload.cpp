@@ -24,13 +24,13 @@ Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::J
                                         const BatchParts& parts) {
     const model::BatchShape shape = model::batch_shape(job);
     const std::int64_t input = shape.input_bytes / size_of(shape.dtype);
-    const std::int64_t target = shape.target_bytes / size_of(shape.dtype);
-    const auto on_host = [&](const char* name, std::int64_t elements) {
-        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, shape.dtype,
+    const std::int64_t target = shape.target_bytes / size_of(shape.target_dtype);
+    const auto on_host = [&](const char* name, std::int64_t elements, plan::DType dtype) {
+        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, dtype,
                                   plan::Stream::host, plan::MemorySpace::pinned);
     };
-    const plan::Tensor host_input = on_host("input (host)", input);
-    const plan::Tensor host_target = on_host("target (host)", target);
+    const plan::Tensor host_input = on_host("input (host)", input, shape.dtype);
+    const plan::Tensor host_target = on_host("target (host)", target, shape.target_dtype);
     {
         const plan::PlanBuilder::Range range(
             builder, job.data.workers > 0 ? "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -39,11 +39,11 @@ Workload::Batch JobWorkload::load_batch(plan::PlanBuilder& builder, const job::J
     }
     const plan::PlanBuilder::Range range(builder, "aten::to");
     Batch batch;
-    const auto on_device = [&](const char* name, std::int64_t elements) {
-        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, shape.dtype);
+    const auto on_device = [&](const char* name, std::int64_t elements, plan::DType dtype) {
+        return builder.new_tensor(name, plan::MemoryCategory::activations, elements, dtype);
     };
-    if (parts.input) batch.input = on_device("input", input);
-    if (parts.target) batch.target = on_device("target", target);
+    if (parts.input) batch.input = on_device("input", input, shape.dtype);
+    if (parts.target) batch.target = on_device("target", target, shape.target_dtype);
     if (parts.input) builder.memcpy(batch.input, host_input, traces::schema::kCopyHostToDevice);
     if (parts.target) builder.memcpy(batch.target, host_target, traces::schema::kCopyHostToDevice);
     return batch;
