@@ -2,7 +2,11 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
+#include <fmt/core.h>
+
+#include "trainer/data/text_files.h"
 #include "trainer/job/job.h"
 #include "trainer/kernels/random.h"
 
@@ -60,6 +64,77 @@ std::int32_t SyntheticImages::fill_one(std::uint64_t sample, float* image) const
         }
     }
     return static_cast<std::int32_t>(label);
+}
+
+namespace {
+
+constexpr std::size_t kPixels = std::size_t{CifarImages::kSide} * CifarImages::kSide;
+constexpr std::size_t kPixelBytes = kPixels * kChannels;
+
+std::int32_t label_of(const char* record) {
+    return static_cast<unsigned char>(*record);
+}
+
+std::vector<std::string> files_at(const std::string& path) {
+    const TextFiles found(path, "CIFAR");
+    std::vector<std::string> files;
+    files.reserve(static_cast<std::size_t>(found.files()));
+    for (int file = 0; file < found.files(); ++file) files.push_back(found.file(file).whole());
+    return files;
+}
+
+std::vector<const char*> records_of(const std::vector<std::string>& files, const std::string& path,
+                                    int classes) {
+    std::vector<const char*> records;
+    for (std::size_t f = 0; f < files.size(); ++f) {
+        const std::string& bytes = files[f];
+        const std::string name = files.size() == 1 ? path : fmt::format("file {} of {}", f + 1, path);
+        const std::size_t labels = bytes.size() % (kPixelBytes + 1) == 0 ? 1 : 2, size = kPixelBytes + labels;
+        if (bytes.empty() || bytes.size() % size != 0) {
+            throw DataError("data.path",
+                            fmt::format("{} has {} bytes, which is not a whole number of images of CIFAR-10 "
+                                        "({} bytes each) or CIFAR-100 ({}); name files of their binary "
+                                        "version that are complete",
+                                        name, bytes.size(), kPixelBytes + 1, kPixelBytes + 2));
+        }
+        for (std::size_t at = labels - 1; at < bytes.size(); at += size) {
+            records.push_back(bytes.data() + at);
+            if (label_of(records.back()) < classes) continue;
+            throw DataError(
+                "data.classes",
+                fmt::format("{} has the label {} at image {}, which is not below {}; set data.classes to the "
+                            "number of classes, 10 or 100",
+                            name, label_of(records.back()), at / size, classes));
+        }
+    }
+    return records;
+}
+
+}  // namespace
+
+CifarImages::CifarImages(const std::string& path, int classes, std::int64_t seed)
+    : files_(files_at(path)), records_(records_of(files_, path, classes)), sampler_(samples(), seed) {}
+
+std::int64_t CifarImages::input_bytes() const {
+    return static_cast<std::int64_t>(kPixelBytes * sizeof(float));
+}
+
+std::int64_t CifarImages::target_bytes() const {
+    return sizeof(std::int32_t);
+}
+
+void CifarImages::fill(std::int64_t first_sample, int count, void* input, void* target) const {
+    auto* image = static_cast<float*>(input);
+    auto* label = static_cast<std::int32_t*>(target);
+    for (int i = 0; i < count; ++i) {
+        const char* record = records_[static_cast<std::size_t>(sampler_.sample_at(first_sample + i))];
+        *label++ = label_of(record);
+        const auto* planes = reinterpret_cast<const unsigned char*>(record + 1);
+        for (std::size_t pixel = 0; pixel < kPixels; ++pixel) {
+            for (std::size_t c = 0; c < kChannels; ++c)
+                *image++ = (static_cast<float>(planes[c * kPixels + pixel]) / 255.0F - 0.5F) / 0.5F;
+        }
+    }
 }
 
 }  // namespace shardscope::trainer::data

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/sampler.h"
 
 namespace shardscope::trainer::data {
 
@@ -24,6 +27,29 @@ class SyntheticImages final : public Dataset {
     std::uint64_t seed_;
     std::size_t side_;
     std::uint64_t classes_;
+};
+
+// The images of CIFAR-10 or CIFAR-100 in their binary version (Krizhevsky: "Learning multiple layers of
+// features from tiny images", 2009), in memory as they are in the files: a label of one byte, or a coarse and
+// a fine one, then 32 x 32 pixels as planes of red, green and blue. A sample's values are (byte / 255 - 0.5)
+// / 0.5; the order is that of sampler.h.
+class CifarImages final : public Dataset {
+  public:
+    static constexpr int kSide = 32;
+
+    // `path`: a file, or a folder of files. Throws DataError if there is none, if a file is not a whole
+    // number of images, or if a label is not below `classes`.
+    CifarImages(const std::string& path, int classes, std::int64_t seed);
+
+    std::int64_t input_bytes() const override;
+    std::int64_t target_bytes() const override;
+    std::int64_t samples() const override { return static_cast<std::int64_t>(records_.size()); }
+    void fill(std::int64_t first_sample, int count, void* input, void* target) const override;
+
+  private:
+    std::vector<std::string> files_;
+    std::vector<const char*> records_;  // of each image: its label, which its pixels follow
+    Sampler sampler_;
 };
 
 }  // namespace shardscope::trainer::data

@@ -175,6 +175,17 @@ DataSource open_data(const job::Job& job, std::shared_ptr<const Tokenizer> token
                 validation = std::make_unique<MaskedDataset>(std::move(source.validation), masking);
             return {std::move(source.tokenizer), std::move(train), std::move(validation)};
         }
+        if (job.reads_images() && !job.data.path.empty()) {
+            if (job.data.image != CifarImages::kSide) {
+                throw DataError(
+                    "data.image",
+                    fmt::format("{} is not the side of CIFAR's images, which have {} × {} pixels; set it to "
+                                "{}, or omit data.path for images that are made",
+                                job.data.image, CifarImages::kSide, CifarImages::kSide, CifarImages::kSide));
+            }
+            return {nullptr, std::make_unique<CifarImages>(job.data.path, job.data.classes, job.run.seed),
+                    nullptr};
+        }
         if (job.reads_images()) {
             return {nullptr,
                     std::make_unique<SyntheticImages>(job.run.seed, job.data.image, job.data.classes),

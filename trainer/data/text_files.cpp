@@ -15,17 +15,22 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kKey = "data.path";
-constexpr const char* kWhatToGive = "give a text file, or a folder of text files";
 
-[[noreturn]] void fail_to_read(const fs::path& path, const std::error_code& error) {
+std::string what_to_give(const char* kind) {
+    return fmt::format("give a {0} file, or a folder of {0} files", kind);
+}
+
+[[noreturn]] void fail_to_read(const fs::path& path, const std::error_code& error, const char* kind) {
     const char* cure = error == std::errc::too_many_files_open
                            ? "raise the limit (ulimit -Hn), or join the folder's files"
-                           : "check its permissions or name another text";
-    throw DataError(kKey, fmt::format("cannot read {}: {}; {}", path.string(), error.message(), cure));
+                           : "check its permissions or name another";
+    throw DataError(kKey,
+                    fmt::format("cannot read {}: {}; {}{}", path.string(), error.message(), cure,
+                                error == std::errc::too_many_files_open ? "" : fmt::format(" {}", kind)));
 }
 
 // The regular files directly in a folder, by name.
-std::vector<fs::path> text_files_in(const fs::path& folder) {
+std::vector<fs::path> text_files_in(const fs::path& folder, const char* kind) {
     std::vector<fs::path> files;
     std::error_code error;
     fs::directory_iterator entry(folder, error);
@@ -35,42 +40,42 @@ std::vector<fs::path> text_files_in(const fs::path& folder) {
         const bool hidden = entry->path().filename().native().front() == '.';
         if (fs::is_regular_file(status) && !hidden) files.push_back(entry->path());
     }
-    if (error) fail_to_read(folder, error);
+    if (error) fail_to_read(folder, error, kind);
     std::sort(files.begin(), files.end());
     return files;
 }
 
-std::vector<fs::path> text_files_at(const fs::path& path) {
-    if (path.empty()) throw DataError(kKey, fmt::format("is not set; {}", kWhatToGive));
+std::vector<fs::path> text_files_at(const fs::path& path, const char* kind) {
+    if (path.empty()) throw DataError(kKey, fmt::format("is not set; {}", what_to_give(kind)));
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
-        if (error && error != std::errc::no_such_file_or_directory) fail_to_read(path, error);
-        throw DataError(kKey, fmt::format("{} does not exist; {}", path.string(), kWhatToGive));
+        if (error && error != std::errc::no_such_file_or_directory) fail_to_read(path, error, kind);
+        throw DataError(kKey, fmt::format("{} does not exist; {}", path.string(), what_to_give(kind)));
     }
     if (fs::is_directory(status)) {
-        std::vector<fs::path> files = text_files_in(path);
+        std::vector<fs::path> files = text_files_in(path, kind);
         if (files.empty()) {
-            throw DataError(kKey, fmt::format("the folder {} has no text file directly in it; {}",
-                                              path.string(), kWhatToGive));
+            throw DataError(kKey, fmt::format("the folder {} has no {} file directly in it; {}",
+                                              path.string(), kind, what_to_give(kind)));
         }
         return files;
     }
     if (!fs::is_regular_file(status)) {
-        throw DataError(kKey,
-                        fmt::format("{} is neither a file nor a folder; {}", path.string(), kWhatToGive));
+        throw DataError(
+            kKey, fmt::format("{} is neither a file nor a folder; {}", path.string(), what_to_give(kind)));
     }
     return {path};
 }
 
 }  // namespace
 
-TextFiles::TextFiles(const std::string& path) : path_(path), starts_{0} {
-    for (const fs::path& file : text_files_at(path)) {
+TextFiles::TextFiles(const std::string& path, const char* kind) : path_(path), starts_{0} {
+    for (const fs::path& file : text_files_at(path, kind)) {
         try {
             files_.emplace_back(file.string());
         } catch (const std::system_error& error) {
-            fail_to_read(file, error.code());
+            fail_to_read(file, error.code(), kind);
         }
         starts_.push_back(starts_.back() + files_.back().size());
     }

@@ -13,8 +13,9 @@ namespace shardscope::trainer::data {
 class TextFiles {
   public:
     // In a folder, symbolic links (they would repeat a text), hidden files and sub-folders are ignored.
-    // Throws DataError (data.path) if it does not exist, is not readable, or is empty.
-    explicit TextFiles(const std::string& path);
+    // Throws DataError (data.path) if it does not exist, is not readable, or is empty; `kind` is the word for
+    // such files in the message.
+    explicit TextFiles(const std::string& path, const char* kind = "text");
 
     const std::string& path() const { return path_; }
     int files() const { return static_cast<int>(files_.size()); }

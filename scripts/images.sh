@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Compares a ResNet's training with PyTorch's: a network in plain torch.nn with the same weights reads the same images, and
+# the loss, every gradient and the running statistics of its batch norms are laid side by side; so are DDP's buckets, which
+# PyTorch's reducer makes between processes on gloo (docs/resnet.md).
+#
+#   scripts/images.sh
+#
+# Exits with 1 if a gradient differs by more than 1e-4 of its largest entry, the loss or a statistic by more than 1e-5, or a
+# bucket in its bytes. The first run makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may name an
+# interpreter that has it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+. scripts/fidelity/environment.sh
+with_torch scripts/images.py "$@"
