@@ -5,9 +5,9 @@
 #
 #   scripts/images.sh
 #
-# Exits with 1 if a gradient differs by more than 1e-4 of its largest entry, the loss or a statistic by more than 1e-5, or a
-# bucket in its bytes. The first run makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may name an
-# interpreter that has it.
+# Exits with 1 if a gradient differs from PyTorch's in fp64 by more than 1e-4 of its largest entry, the loss or a statistic
+# by more than 1e-5, each unless PyTorch's own fp32 differs by a third of that, or if a bucket has other bytes. The first run
+# makes a virtual environment with the pinned PyTorch; SHARDSCOPE_PYTHON may name an interpreter that has it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Lays a ResNet's training in PyTorch beside shardscope-train's; see images.sh."""
+
+import argparse
+import json
+import os
+import random
+import re
+import struct
+import sys
+import tempfile
+
+import torch_peer
+
+CASES = [("resnet18", 1), ("resnet34", 1), ("resnet50", 1), ("resnet34", 2), ("resnet50", 2)]  # model, ranks of DDP
+WIDTH, CLASSES, IMAGES, SMOOTHING = 16, 10, 16, 0.1
+MOST = 3  # times PyTorch's own difference between fp32 and fp64: a ReLU of a number near 0 goes either way in fp32
+LOSS, GRADIENTS, STATISTICS, BUCKETS = range(4)  # of what a rank returns
+BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+JOB = """
+[run]
+steps = 1
+ranks = %(ranks)d
+[model]
+name = "%(model)s"
+width = %(width)d
+[data]
+type = "images"
+path = "%(images)s"
+image = 32
+classes = %(classes)d
+batch = %(batch)d
+[parallel]
+mode = "%(mode)s"
+[train]
+label_smoothing = %(smoothing)g
+[optimizer]
+type = "sgd"
+momentum = 0.9
+lr = 0
+[checkpoint]
+save = "%(saved)s"
+format = "full"
+"""
+
+
+def write_images(path):
+    """CIFAR-10's format: a label, then 32 x 32 pixels in three planes. A batch has all of them, on every rank, so that their
+    order does not matter."""
+    made = random.Random(1)
+    with open(path, "wb") as file:
+        for i in range(IMAGES):
+            file.write(bytes([i % CLASSES]) + bytes(made.randrange(256) for _ in range(3072)))
+
+
+def depth_of(model):
+    return int(model[len("resnet"):])
+
+
+def network(depth):
+    """torchvision's ResNet, in plain torch.nn."""
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self, before, inside, after, stride, bottleneck):
+            super().__init__()
+            shapes = [(before, inside, 3, stride), (inside, after, 3, 1)]
+            if bottleneck:
+                shapes = [(before, inside, 1, 1), (inside, inside, 3, stride), (inside, after, 1, 1)]
+            self.count = len(shapes)
+            for i, (n, m, size, step) in enumerate(shapes, 1):
+                setattr(self, "conv%d" % i, nn.Conv2d(n, m, size, step, size // 2, bias=False))
+                setattr(self, "bn%d" % i, nn.BatchNorm2d(m))
+            self.relu = nn.ReLU(inplace=True)
+            self.downsample = None
+            if stride != 1 or before != after:
+                self.downsample = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+        def forward(self, x):
+            y = x
+            for i in range(1, self.count + 1):
+                y = getattr(self, "bn%d" % i)(getattr(self, "conv%d" % i)(y))
+                if i < self.count:
+                    y = self.relu(y)
+            y += self.downsample(x) if self.downsample else x
+            return self.relu(y)
+
+    class ResNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = nn.Conv2d(3, WIDTH, 7, 2, 3, bias=False)
+            self.bn1 = nn.BatchNorm2d(WIDTH)
+            self.relu = nn.ReLU(inplace=True)
+            self.maxpool = nn.MaxPool2d(3, 2, 1)
+            before, bottleneck = WIDTH, depth >= 50
+            for stage, blocks in enumerate(BLOCKS[depth]):
+                inside = WIDTH << stage
+                layers = []
+                for i in range(blocks):
+                    after = inside * (4 if bottleneck else 1)
+                    layers.append(Block(before, inside, after, 2 if stage and not i else 1, bottleneck))
+                    before = after
+                setattr(self, "layer%d" % (stage + 1), nn.Sequential(*layers))
+            self.avgpool = nn.AdaptiveAvgPool2d(1)
+            self.fc = nn.Linear(before, CLASSES)
+
+        def forward(self, x):
+            x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+            x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+            return self.fc(self.avgpool(x).flatten(1))
+
+    return ResNet()
+
+
+def saved(folder):
+    """{(path, state): values} of the latest checkpoint in the folder, whose format is "full"."""
+    with open(os.path.join(folder, "latest"), encoding="utf-8") as file:
+        step = os.path.join(folder, file.read().strip())
+    with open(os.path.join(step, "manifest.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    values = {}
+    for parameter in manifest["parameters"]:
+        for piece in parameter["pieces"]:
+            with open(os.path.join(step, piece["file"]), "rb") as file:
+                file.seek(piece["offset"])
+                found = struct.unpack("<%df" % piece["elements"], file.read(4 * piece["elements"]))
+            values.setdefault((parameter["path"], piece["state"] or ""), []).extend(found)
+    return values
+
+
+def like(values, ours):
+    """Ours in the shape of PyTorch's: the channels of a filter are its last dimension."""
+    import torch
+    tensor = torch.tensor(ours)
+    if values.dim() != 4:
+        return tensor.reshape(values.shape)
+    out, channels, height, width = values.shape
+    return tensor.reshape(out, height, width, channels).permute(0, 3, 1, 2).contiguous()
+
+
+def relative(ours, theirs):
+    return ((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1e-12)).item()
+
+
+def largest(exact, other):
+    """The largest difference of the tensors that other(name, fp64 tensor) gives from those of {name: fp64 array}."""
+    import torch
+    exact = {name: torch.from_numpy(value) for name, value in exact.items()}
+    return max(relative(other(name, value).double(), value) for name, value in exact.items())
+
+
+def our_buckets(tool, path):
+    """Elements of DDP's buckets after the first step, in their order."""
+    lines = torch_peer.ours(tool, path, "--dry-run").splitlines()
+    found = [re.match(r"\s*\d+\s+bucket \d+\s+\S+\s+([\d,]+)\s", line) for line in lines]
+    return [4 * int(match.group(1).replace(",", "")) for match in found if match]
+
+
+def torch_rank(rank, case, given, _mesh):
+    import torch
+    import torch.nn.functional as F
+    torch.set_num_threads(1)
+    weights, images, labels = given
+    images = images.contiguous(memory_format=torch.channels_last)
+    net, ranks = network(depth_of(case.model)).to(images.dtype), case.ranks
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            parameter.copy_(like(parameter, weights[name, ""]))
+    net = net.to(memory_format=torch.channels_last)
+    wrapped = torch.nn.parallel.DistributedDataParallel(net) if ranks > 1 else net
+    for step in range(3 if ranks > 1 else 1):  # the reducer makes its last buckets in the second
+        wrapped.zero_grad()
+        loss = F.cross_entropy(wrapped(images), labels, label_smoothing=SMOOTHING)
+        loss.backward()
+        if step == 0:
+            gradients = {name: parameter.grad.clone().contiguous().numpy() for name, parameter in net.named_parameters()}
+            statistics = {name: value.clone().numpy() for name, value in net.named_buffers() if "running" in name}
+            first_loss = loss.item()
+    buckets = []
+    if ranks > 1:
+        text = wrapped._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+        buckets = [int(size) for size in text.split(",")]
+    return (first_loss, gradients, statistics, buckets) if rank == 0 else None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", required=True)
+    arguments = parser.parse_args()
+    import torch
+    torch.set_num_threads(1)
+    wrong, port = 0, 29900
+    with tempfile.TemporaryDirectory() as folder:
+        data = os.path.join(folder, "images.bin")
+        write_images(data)
+        with open(data, "rb") as file:
+            records = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8).reshape(IMAGES, 3073)
+        labels = records[:, 0].long()
+        images = (records[:, 1:].reshape(IMAGES, 3, 32, 32).float() / 255 - 0.5) / 0.5
+        print("Largest difference from PyTorch in fp64, of us and of PyTorch in fp32, relative to the largest entry")
+        print("%-9s %5s  %-19s  %-19s  %-19s  %s" % ("model", "ranks", "loss: us, PyTorch", "gradients", "statistics",
+                                                     "buckets, bytes"))
+        for model, ranks in CASES:
+            port += 1
+            path = os.path.join(folder, "job.toml")
+            folder_of = os.path.join(folder, "%s-%d" % (model, ranks))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(JOB % {"ranks": ranks, "model": model, "width": WIDTH, "images": data, "classes": CLASSES,
+                                  "batch": IMAGES, "mode": "ddp" if ranks > 1 else "none", "smoothing": SMOOTHING,
+                                  "saved": folder_of})
+            loss = torch_peer.our_losses(arguments.tool, path)[0]
+            ours = saved(folder_of)
+            case = torch_peer.Case(model, ranks)
+            given = (ours, images, labels)
+            theirs = torch_peer.run(torch_rank, case, given, port, 1)[0] if ranks > 1 else torch_rank(0, case, given, None)
+            exact = torch_rank(0, torch_peer.Case(model), (ours, images.double(), labels), None)
+            buckets = theirs[BUCKETS]
+            of_loss = [abs(value / exact[LOSS] - 1) for value in (loss, theirs[LOSS])]
+            of_gradients = [largest(exact[GRADIENTS], lambda name, like_it: like(like_it, ours[name, "momentum_buffer"])),
+                            largest(exact[GRADIENTS], lambda name, _: torch.from_numpy(theirs[GRADIENTS][name]))]
+            of_statistics = [largest(exact[STATISTICS], lambda name, like_it: like(like_it, ours[name, ""])),
+                             largest(exact[STATISTICS], lambda name, _: torch.from_numpy(theirs[STATISTICS][name]))]
+            mine = our_buckets(arguments.tool, path) if ranks > 1 else []
+            bad = mine != buckets or any(ours_is > max(limit, MOST * theirs_is) for (ours_is, theirs_is), limit in
+                                         ((of_loss, 1e-5), (of_gradients, 1e-4), (of_statistics, 1e-5)))
+            wrong += bad
+            print("%-9s %5d  %9.1e %9.1e  %9.1e %9.1e  %9.1e %9.1e  %s  %s" % (
+                model, ranks, *of_loss, *of_gradients, *of_statistics, mine or "-", "DIFFERS" if bad else ""), flush=True)
+            if mine != buckets:
+                print("  PyTorch's buckets: %s" % buckets)
+    print("PyTorch %s" % torch.__version__)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
