@@ -64,7 +64,7 @@ $dry && keys+=(--run.steps=4 --model.layers=1 --model.width=64 --model.heads=1 -
 # Tokens per second after the first step, from the last line of progress.
 ours() { # KEY ...
     timeout 120 "$bin/shardscope-train" "$job" "${keys[@]}" "$@" --format json >"$work/ours.json" 2>"$work/ours.err"
-    sed -n 's|^step .* \([0-9]*\) tokens/s .*done$|\1|p' "$work/ours.err" | tail -n 1
+    sed -n 's|^step .* tokens/s (mean \([0-9]*\)) .*done$|\1|p' "$work/ours.err" | tail -n 1
 }
 python=${SHARDSCOPE_PYTHON:-python3}
 theirs() {

@@ -44,6 +44,7 @@ struct PartSpec {
     int device = -1;  // the device of all its ranks; -1: the rank's number
     std::string class_name = "Linear";
     std::vector<schema::ScheduleRow> schedule;
+    std::vector<std::pair<std::string, schema::MetricRow>> metrics;  // by name; `time` in the job's time
     std::vector<std::pair<std::string, std::string>> run = {{"model.width", "256"}};
     std::uint64_t schema_size = 0;  // of a payload's schema with a dynamic id; 0: there is none
     bool finished = true;
@@ -82,6 +83,11 @@ class PartWriter {
         }
         for (schema::StopRow row : spec_.stops) {
             row.at_ns = at(row.at_ns);
+            writer_.add(row);
+        }
+        for (auto [name, row] : spec_.metrics) {
+            row.time = at(row.time);
+            row.name = writer_.intern(name);
             writer_.add(row);
         }
         writer_.add(schema::LossRow{.step = 0, .loss = 2.5});

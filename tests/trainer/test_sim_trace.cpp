@@ -13,6 +13,7 @@
 #include "traces/analysis/time/summary.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/trace.h"
+#include "trainer/job/learning_rate.h"
 #include "trainer/sim/sim_trace.h"
 
 namespace shardscope::trainer::sim {
@@ -65,6 +66,29 @@ TEST(SimTrace, IsCompleteAndAgreesWithTheSimulation) {
     EXPECT_NEAR(overlap.ranks[3].mean_us(overlap.ranks[3].sum.exposed_communication), exposed * 1e6, 1e-3);
     const traces::analysis::MemoryReport memory = traces::analysis::memory_report(trace);
     EXPECT_EQ(memory.ranks[3].peak_bytes, simulated.result.of(3).peak.bytes);
+}
+
+TEST(SimTrace, HasTheMetricsOfEveryStepThatNeedNoData) {
+    job::Job job = job_of(8);
+    job.optimizer.warmup_steps = 2;
+    const Simulated simulated = simulate(job, 2);
+    std::map<std::string, std::vector<double>> values;
+    for (const traces::schema::MetricRow& row : simulated.trace->metrics) {
+        values[std::string(simulated.trace->strings[row.name])].push_back(row.value);
+        EXPECT_EQ(row.sample, (row.step + 1) * 8 * job.data.batch);
+        EXPECT_EQ(row.rank, -1);
+    }
+    EXPECT_EQ(values.size(), 4u);
+    for (const auto& [name, of_steps] : values) EXPECT_EQ(of_steps.size(), 4u) << name;
+    for (std::int64_t step = 0; step < 4; ++step) {
+        EXPECT_EQ(values["learning_rate"].at(static_cast<std::size_t>(step)),
+                  job::learning_rate(job.optimizer, job::batch_factor(job), job.run.steps, step));
+    }
+    EXPECT_EQ(values["peak_bytes"].back(), static_cast<double>(simulated.result.of(0).peak.bytes));
+    EXPECT_LT(values["allocated_bytes"].back(), values["peak_bytes"].back());
+    const double seconds = simulated.result.of(0).steps.at(2).seconds;
+    EXPECT_NEAR(values["samples_per_second"].at(2), 8.0 * job.data.batch / seconds,
+                0.5 * values["samples_per_second"].at(2));
 }
 
 TEST(SimTrace, ShowsTheFirstRanksAndOneOfEachOtherKind) {

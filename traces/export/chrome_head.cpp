@@ -192,6 +192,21 @@ void write_steps_and_losses(ChromeContext& context) {
     out += '}';
 }
 
+void write_metrics(ChromeContext& context) {
+    std::string& out = context.out();
+    out += ",\n\"metrics\":";
+    JsonList list(out);
+    scan_table(context.database(), "SHARD_METRICS", {"step", "sample", "time", "rank", "nameId", "value"},
+               "WHERE value NOT NULL", [&](const store::Statement& row) {
+                   fmt::format_to(std::back_inserter(list.next()),
+                                  "{{\"step\":{},\"sample\":{},\"time_ns\":{},\"rank\":{},\"name\":{},"
+                                  "\"value\":{}}}",
+                                  row.integer_or(0, -1), row.integer_or(1, -1), row.integer(2),
+                                  row.integer_or(3, -1), context.name(row.integer(4)), row.real(5));
+               });
+    out += ']';
+}
+
 // The measured clocks of the ranks' hosts, and the ranks' stops.
 void write_processes(ChromeContext& context) {
     write_list(context, "clocks", "SHARD_CLOCKS", {"rank", "time", "offset", "uncertainty"},
@@ -257,6 +272,7 @@ void write_ours(ChromeContext& context) {
     write_schedule(context);
     write_model(context);
     write_steps_and_losses(context);
+    write_metrics(context);
     write_processes(context);
     write_predictions(context);
     write_list(context, "segments", "SHARD_SEGMENTS", {"rank", "time", "address", "bytes", "streamId"},

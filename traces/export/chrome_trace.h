@@ -32,6 +32,7 @@
 //     "units":[{"id":0, "module":0, "name":"root", "elements":1, "padded_elements":1, "shard_bytes":1,
 //               "bytes":1}],
 //     "steps":[{"rank":0, "step":3, "start_ns":0, "end_ns":9, "thread":5000}], "losses":{"3":0.5},
+//     "metrics":[{"step":3, "sample":64, "time_ns":9, "rank":-1, "name":"learning_rate", "value":0.1}],
 //     "predictions":[{"rank":0, "peak_bytes":1, "where":"...", "at_peak":{"parameters":1, ...}}],
 //     "prediction_parts":[{"rank":0, "part":"unit", "id":0, "name":"", "bytes":1}],
 //     "segments":[{"rank":0, "time_ns":0, "address":1, "bytes":1, "stream":0}]}

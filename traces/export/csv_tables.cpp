@@ -25,7 +25,7 @@ struct Table {
 };
 
 // docs/schema.md describes the columns, which are those of the schema's views.
-constexpr std::array<Table, 9> kTables = {{
+constexpr std::array<Table, 10> kTables = {{
     {"events",
      R"(SELECT rank, device, stream, stream_name, kind, name, start_ns, duration_ns, bytes, correlation FROM (
 SELECT rank, device, stream, stream_name, CASE WHEN communication THEN 'communication' ELSE 'kernel' END AS kind, name,
@@ -49,6 +49,7 @@ LEFT JOIN SHARD_STREAMS s ON s.rank = r.rank AND s.streamId = t.streamId))"},
      "SELECT c.rank, c.time AS time_ns, s.value AS name, c.value FROM SHARD_COUNTERS c LEFT JOIN StringIds s "
      "ON "
      "s.id = c.nameId"},
+    {"metrics", "SELECT rank, step, sample, time_ns, name, value FROM metrics"},
     {"steps", "SELECT rank, step, start_ns, duration_ns, loss FROM steps"},
     {"modules",
      "SELECT rank, id, parent, path, name, class, unit, parameters AS parameters_elements, calls, host_ns "

@@ -16,8 +16,9 @@ struct CsvTable {
 };
 
 // Writes events.csv (kernels, memcpys and memsets), ranges.csv, calls.csv, collectives.csv, memory.csv,
-// counters.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into `folder`, which
-// is created if missing. Each file gets its name when it is complete. Throws StoreError; Cancelled on demand.
+// counters.csv, metrics.csv, steps.csv, modules.csv and units.csv of the Shardscope database `input` into
+// `folder`, which is created if missing. Each file gets its name when it is complete. Throws StoreError;
+// Cancelled on demand.
 std::vector<CsvTable> export_csv(const std::string& input, const std::string& folder, bool overwrite,
                                  const merge::WorkOptions& work = {});
 

@@ -232,9 +232,16 @@ class Slice {
     void copy_facts(const schema::SchemaTable& table) {
         TableCopy rows(part_.database, output_->database(), table, ids_);
         const RowPlaces at(table, rows);
-        const int step = table.name == "SHARD_LOSSES" ? rows.place("step") : -1;
+        const bool metrics = table.name == "SHARD_METRICS";
+        const int step = metrics || table.name == "SHARD_LOSSES" ? rows.place("step") : -1;
         rows.run(watch_, [&] {
-            if (step >= 0) return !cuts_time() || steps_kept_.contains(rows.integer_at(step).value_or(0));
+            if (step >= 0 && cuts_time()) {
+                const auto number = rows.integer_at(step);
+                const std::int64_t time = rows.integer_at(at.start).value_or(0);
+                if (number ? !steps_kept_.contains(*number)
+                           : time < windows_.hull().from || time >= windows_.hull().to)
+                    return false;
+            }
             if (const auto rank = rows.integer_at(at.rank)) return !windows_.of_rank(*rank).empty();
             if (const auto thread = rows.integer_at(at.thread)) return !windows_.of_thread(*thread).empty();
             if (const auto process = rows.integer_at(at.process)) return windows_.has_process(*process);

@@ -146,8 +146,10 @@ TableRole table_role(const SchemaTable& table) {
         std::find(kMade.begin(), kMade.end(), table.name) != kMade.end()) {
         return TableRole::made;
     }
-    // These describe the recording, not the recorded run: equal rows are merged, and a slice has them all.
-    if (table.name == "DIAGNOSTIC_EVENT" || table.name == "SHARD_CLOCKS" || table.name == "SHARD_STOPS")
+    // Equal rows of these are merged. The first three describe the recording, not the recorded run, and a
+    // slice has them all; of metrics that no rank reports, slices of several ranks have equal rows.
+    if (table.name == "DIAGNOSTIC_EVENT" || table.name == "SHARD_CLOCKS" || table.name == "SHARD_STOPS" ||
+        table.name == "SHARD_METRICS")
         return TableRole::facts;
     for (const SchemaColumn& column : table.columns) {
         const ColumnRole role = column_role(table.name, column);

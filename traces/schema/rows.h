@@ -492,6 +492,31 @@ struct LossRow {  // the global mean loss of a step, known one step late
     double loss = std::numeric_limits<double>::quiet_NaN();
 };
 
+// The value of a metric, such as the learning rate, at a step. The training loss is a LossRow.
+struct MetricRow {
+    static constexpr std::string_view kTable = "SHARD_METRICS";
+    static constexpr std::string_view kVerb = kKeepFirst;
+    std::int64_t step = -1;    // -1: it belongs to no step
+    std::int64_t sample = -1;  // samples that training has used by the end of the step; -1: unknown
+    std::int64_t time = 0;     // when it was known
+    int rank = -1;             // the rank that reports it; -1: it is the whole job's
+    StringId name = StringId::empty;
+    double value = std::numeric_limits<double>::quiet_NaN();
+
+    template <typename Row, typename Visit>
+    static void each_name(Row& row, Visit visit) {
+        visit(row.name);
+    }
+    template <typename Row, typename Visit>
+    static void each_time(Row& row, Visit visit) {
+        visit(row.time);
+    }
+    auto order() const { return std::tie(step, rank, time, name); }
+    struct Kept {
+        std::vector<MetricRow> metrics;
+    };
+};
+
 // --- participants ----------------------------------------------------------------------------------
 
 struct RunInfoRow {  // configuration and facts of the run: "model.width" = "1024"
@@ -707,7 +732,7 @@ using AnyRow =
                  PayloadSchemaRow, PayloadEnumRow, ScopeRow, CudaEventRow, OverheadRow, GraphTraceRow,
                  CudaMemoryRow, CudaPoolRow, GpuRow, CudaContextRow, CudaStreamRow, NcclCommunicatorRow,
                  NcclOperationRow, LinkRow, SegmentRow, AllocatorEventRow, FlightRow, ClockRow, StopRow,
-                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow>;
+                 PlanRow, ProfilerOverheadRow, GroupRow, ScheduleRow, MetricRow>;
 
 // Calls `visit` with each StringId of a row.
 template <typename Row, typename Visit>

@@ -138,6 +138,24 @@ constexpr std::array kLosses = {
                  from<&LossRow::loss>},
 };
 
+constexpr std::array kMetrics = {
+    SchemaColumn{"step", kInt, "", "The step's number; NULL: it belongs to no step.",
+                 unless_negative<&MetricRow::step>},
+    SchemaColumn{"sample", kInt, "samples",
+                 "Samples that training has used by the end of the step; NULL: unknown.",
+                 unless_negative<&MetricRow::sample>},
+    SchemaColumn{"time", kIntNN, "ns",
+                 "When it was known, since the start of the capture. A loss is read one step late.",
+                 from<&MetricRow::time>},
+    SchemaColumn{"rank", kInt, "rank", "The rank that reports it; NULL: it is the whole job's.",
+                 unless_negative<&MetricRow::rank>},
+    SchemaColumn{
+        "nameId", kIntNN, "id",
+        "The metric, with its unit where it has one: \"learning_rate\", \"peak_bytes\". StringIds.id",
+        from<&MetricRow::name>},
+    SchemaColumn{"value", "REAL", "", "Its value; NULL where it was not a number.", from<&MetricRow::value>},
+};
+
 constexpr std::array kModules = {
     SchemaColumn{"id", own::kKey, "id", "The module. NVTX_EVENTS.int64Value", from<&ModuleRow::id>},
     SchemaColumn{"parent", kInt, "id", "The module around it. SHARD_MODULES.id",
@@ -234,7 +252,7 @@ constexpr auto kPhaseRows = enum_rows(kPhaseNames, kPhaseLabels);
 constexpr auto kPartRows = enum_rows(kPredictionPartNames, kPartLabels);
 constexpr auto kOperationRows = enum_rows(kOperationNames, kOperationNcclNames);
 
-constexpr std::array<SchemaTable, 15> kTables = {{
+constexpr std::array<SchemaTable, 16> kTables = {{
     {"SHARD_STATE", "Whether the run ended and what was lost; one row.", kState},
     {"SHARD_RUN", "The run's configuration and facts.", kRun},
     {"SHARD_RANKS", "The ranks, their devices, and their place in the mesh.", kRanks},
@@ -252,6 +270,13 @@ constexpr std::array<SchemaTable, 15> kTables = {{
      {},
      7},
     {"SHARD_LOSSES", "The loss of each step.", kLosses},
+    {"SHARD_METRICS",
+     "Values that training reports beside its loss: validation loss, learning rate, throughput, memory. "
+     "Since "
+     "schema version 8.",
+     kMetrics,
+     {},
+     8},
     {"SHARD_MODULES", "The module tree.", kModules},
     {"SHARD_UNITS", "The FSDP units.", kUnits},
     {"SHARD_PREDICTION", "The memory account's prediction.", kPrediction},

@@ -195,6 +195,27 @@ constexpr std::string_view kStepsSql =
 FROM SHARD_STEPS s
 LEFT JOIN SHARD_LOSSES l ON l.step = s.step)";
 
+constexpr std::array kMetrics = {
+    SchemaColumn{"rank", "", "rank", "The rank that reports it; NULL: it is the whole job's."},
+    SchemaColumn{"step", "", "", "The step's number; NULL: it belongs to no step."},
+    SchemaColumn{"sample", "", "samples", "Samples that training has used by the end of the step."},
+    SchemaColumn{"time_ns", "", "ns", "When it was known."},
+    SchemaColumn{"name", "", "",
+                 "\"loss\", \"validation_loss\", \"learning_rate\", \"tokens_per_second\", \"peak_bytes\" …"},
+    SchemaColumn{"value", "", "", "Its value; NULL where it was not a number."},
+};
+// A loss takes its sample and time from another metric of its step or, in older files, the step's end.
+constexpr std::string_view kMetricsSql =
+    R"(SELECT m.rank AS rank, m.step AS step, m.sample AS sample, m.time AS time_ns, s.value AS name, m.value AS value
+FROM SHARD_METRICS m
+LEFT JOIN StringIds s ON s.id = m.nameId
+UNION ALL
+SELECT NULL, l.step, k.sample, coalesce(k.time, e."end"), 'loss', l.loss
+FROM SHARD_LOSSES l
+LEFT JOIN (SELECT step, min(sample) AS sample, min(time) AS time FROM SHARD_METRICS WHERE rank IS NULL GROUP BY step) k
+       ON k.step = l.step
+LEFT JOIN (SELECT step, max("end") AS "end" FROM SHARD_STEPS GROUP BY step) e ON e.step = l.step)";
+
 constexpr std::array kMemory = {
     kRank,
     SchemaColumn{"time_ns", "", "ns", "When, in the host program's order."},
@@ -324,7 +345,7 @@ LEFT JOIN SHARD_NCCL_COMMUNICATORS c ON c.communicator = o.communicator AND c.gl
 LEFT JOIN SHARD_THREADS t ON t.globalTid = o.globalTid)";
 
 // The text lives as long as the program.
-std::array<SchemaView, 12> make_views() {
+std::array<SchemaView, 13> make_views() {
     static const std::string kernels = fmt::format(
         fmt::runtime(kKernelsSql), communication_kernel_sql("s.value", "d.value"), collective_kernels_sql());
     static const std::string collectives = fmt::format(
@@ -337,6 +358,8 @@ std::array<SchemaView, 12> make_views() {
         {"units", "FSDP units, for each rank, and what gathering and reducing them took.", kUnits, units},
         {"modules", "The module tree, for each rank, and its forward calls.", kModules, kModulesSql},
         {"steps", "Training steps as the ranks' host threads ran them.", kSteps, kStepsSql},
+        {"metrics", "The loss and the other metrics of training. Since schema version 8.", kMetrics,
+         kMetricsSql, 8},
         {"memory", "Allocations and frees.", kMemory, kMemorySql},
         {"predictions", "The memory account's prediction in parts. Since schema version 2.", kPredictions,
          kPredictionsSql, 2},
@@ -351,7 +374,7 @@ std::array<SchemaView, 12> make_views() {
 }  // namespace
 
 std::span<const SchemaView> views() {
-    static const std::array<SchemaView, 12> all = make_views();
+    static const std::array<SchemaView, 13> all = make_views();
     return all;
 }
 

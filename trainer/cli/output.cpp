@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "traces/analysis/memory/memory.h"
@@ -98,6 +99,12 @@ std::string model_words(const job::Job& job) {
     return has_tokens(job.model.type) ? text + fmt::format(", context {}", job.model.context) : text;
 }
 
+// The columns in which a line can be rewritten: a longer one would wrap.
+std::size_t terminal_columns() {
+    winsize size{};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 78U;
+}
+
 // All digits; null for a value that is not finite, which JSON cannot express.
 std::string json_loss(double loss) {
     return std::isfinite(loss) ? fmt::format("{:.17g}", loss) : "null";
@@ -106,12 +113,7 @@ std::string json_loss(double loss) {
 }  // namespace
 
 Progress::Progress(const job::Job& job, std::int64_t first_step)
-    : steps_(job.run.steps), first_step_(first_step), terminal_(isatty(STDERR_FILENO) == 1) {
-    const model::BatchShape shape = model::batch_shape(job);
-    items_ = shape.tokens > 0 ? "tokens" : job.reads_images() ? "images" : "samples";
-    items_per_step_ = static_cast<double>((shape.tokens > 0 ? shape.tokens : shape.samples) *
-                                          job.data_ranks() * job.train.accumulation);
-}
+    : steps_(job.run.steps), first_step_(first_step), items_(job), terminal_(isatty(STDERR_FILENO) == 1) {}
 
 void Progress::report(const executor::StepReport& step) {
     const std::lock_guard lock(mutex_);
@@ -126,11 +128,17 @@ void Progress::report(const executor::StepReport& step) {
     const double time = first ? step.seconds_since_start : step.seconds_since_start - first_done_;
     const double per_step = time / steps_timed;
     const double left = per_step * static_cast<double>(steps_ - 1 - step.step);
-    const std::string line = fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  {}", step.step + 1, steps_,
-                                         step.loss, items_per_step_ / std::max(per_step, 1e-9), items_,
-                                         last ? "done" : duration(left) + " left");
+    const auto rate = [&](double seconds) {
+        return static_cast<double>(items_.count) / std::max(seconds, 1e-9);
+    };
+    const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+    const std::string line = fmt::format(
+        "step {}/{}  loss {:.4f}  {:.0f} {}/s (mean {:.0f})  {:.1f} MiB (peak {:.1f})  {}", step.step + 1,
+        steps_, step.loss, rate(step.seconds), items_.name, rate(per_step), mib(step.memory.allocated),
+        mib(step.memory.peak), last ? "done" : duration(left) + " left");
     if (terminal_) {
-        fmt::print(stderr, "\r{:<78}", line);
+        const std::size_t columns = terminal_columns();
+        fmt::print(stderr, "\r{:<{}}", line.substr(0, columns), columns);
         open_ = true;
     } else {
         fmt::print(stderr, "{}\n", line);

@@ -15,8 +15,9 @@ struct Trace;
 
 namespace shardscope::trainer::cli {
 
-// Prints on standard error: step, loss, throughput and time left, rewritten in place on a terminal, otherwise
-// a new line every few seconds; and a line for each event. Called from the ranks' threads, possibly
+// Prints on standard error: step, loss, throughput (now and the mean), device memory (now and at the peak, of
+// the rank that has most) and time left, rewritten in place on a terminal, otherwise a new line every few
+// seconds; and a line for each event. Called from the ranks' threads, possibly
 // concurrently.
 class Progress {
   public:
@@ -32,8 +33,7 @@ class Progress {
 
     std::mutex mutex_;
     std::int64_t steps_, first_step_;
-    double items_per_step_;
-    const char* items_;
+    executor::StepItems items_;
     bool terminal_;
     double last_shown_ = -1;
     double first_done_ = 0;

@@ -16,17 +16,20 @@ LossBoard::LossBoard(const Size& size, std::function<void(const BoardLoss&)> on_
       on_step_(std::move(on_step)),
       latest_(ranks_, std::numeric_limits<std::int64_t>::min()) {}
 
-void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module) {
+void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module,
+                     const StepMemory& memory) {
     const std::lock_guard lock(mutex_);
     const auto r = static_cast<std::size_t>(rank);
     if (step <= latest_[r]) return;
     latest_[r] = step;
     Row& row = rows_
                    .try_emplace(step, Row{std::vector<std::vector<double>>(ranks_),
-                                          std::vector<std::int32_t>(ranks_, -1)})
+                                          std::vector<std::int32_t>(ranks_, -1),
+                                          {}})
                    .first->second;
     row.losses[r].assign(losses.begin(), losses.end());
     row.modules[r] = module;
+    row.memory = {std::max(row.memory.allocated, memory.allocated), std::max(row.memory.peak, memory.peak)};
     if (++row.told < ranks_) return;
     const BoardLoss total = sum(step, row);
     rows_.erase(step);
@@ -36,6 +39,7 @@ void LossBoard::tell(int rank, std::int64_t step, std::span<const double> losses
 BoardLoss LossBoard::sum(std::int64_t step, const Row& row) const {
     BoardLoss total;
     total.step = step;
+    total.memory = row.memory;
     std::size_t pieces = 0, reports = 0;
     for (const std::vector<double>& losses : row.losses) {
         pieces = std::max(pieces, losses.size());

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "trainer/executor/step_metrics.h"
+
 namespace shardscope::trainer::executor {
 
 // The loss of a step over all ranks.
@@ -17,6 +19,7 @@ struct BoardLoss {
     double loss = 0;           // for each piece rank by rank, summed in double, divided once by their number
     std::int32_t module = -1;  // first with a non-finite output, of the lowest rank that has one; -1: none
     std::int64_t pieces = 0;   // number summed, of all ranks
+    StepMemory memory;         // the largest of all ranks
 };
 
 class LossBoard {
@@ -31,12 +34,14 @@ class LossBoard {
 
     // `losses`: of the rank's micro-batches (or batches), as many as on the others that compute losses; none
     // if it computes none. Steps increase; one that the rank has submitted before is ignored.
-    void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1);
+    void tell(int rank, std::int64_t step, std::span<const double> losses, std::int32_t module = -1,
+              const StepMemory& memory = {});
 
   private:
     struct Row {
         std::vector<std::vector<double>> losses;  // by rank
         std::vector<std::int32_t> modules;        // by rank
+        StepMemory memory;                        // the largest so far
         std::size_t told = 0;
     };
     BoardLoss sum(std::int64_t step, const Row& row) const;

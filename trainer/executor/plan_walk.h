@@ -38,6 +38,7 @@ template <class Backend>
 class PlanWalk {
   public:
     const plan::MemoryPeak& peak() const { return counter_.peak(); }
+    std::int64_t live_bytes() const { return counter_.live_bytes(); }
     const Allocator& allocator() const { return allocator_; }
 
   protected:

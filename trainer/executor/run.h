@@ -12,6 +12,7 @@
 
 #include "trainer/data/dataset.h"
 #include "trainer/executor/devices.h"
+#include "trainer/executor/step_metrics.h"
 #include "trainer/plan/account.h"
 
 namespace shardscope::profiler {
@@ -46,6 +47,8 @@ struct StepReport {  // called in order of steps, from one of rank 0's process's
     double loss =
         0;  // mean over micro-batches and ranks, summed in double: for each micro-batch, rank by rank
     double seconds_since_start = 0;
+    double seconds = 0;  // that the step took on the host of the process's first rank
+    StepMemory memory;
 };
 
 struct ValidationReport {      // called as StepReport is

@@ -1,6 +1,8 @@
 #include "trainer/executor/training_run.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -19,6 +21,7 @@
 #include "trainer/executor/loss_board.h"
 #include "trainer/executor/peaks_together.h"
 #include "trainer/executor/ranks.h"
+#include "trainer/executor/step_metrics.h"
 #include "trainer/executor/stop_agreement.h"
 #include "trainer/world/message.h"
 
@@ -68,7 +71,11 @@ class Training {
     void step(int rank, std::int64_t number, RankRunner& runner);
     void read_last_loss(int rank, std::int64_t steps_done, RankRunner& runner);
     void tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
-              std::int32_t module);
+              std::int32_t module, const StepMemory& memory);
+    MetricPlace place_of(std::int64_t step) const;
+    std::atomic<double>& took(std::int64_t step) {
+        return step_seconds_[static_cast<std::size_t>(step) % step_seconds_.size()];
+    }
     void hear(LossBoard& board, int rank, std::string_view text);
     void listen();
     Rank& own(int rank) { return ranks_state_[static_cast<std::size_t>(rank - ranks_.here().front())]; }
@@ -100,6 +107,8 @@ class Training {
     const From train_;
     const std::int64_t validation_batches_;  // of each rank
     const Clock::time_point start_ = Clock::now();
+    // Seconds of the latest steps on this process's first rank. No rank is so many steps ahead of another.
+    std::array<std::atomic<double>, 16> step_seconds_{};
     RunResult result_;      // the boards' locks guard what several threads write
     bool flagged_ = false;  // an output was not finite in this step or the next
     LossBoard losses_, validation_;
@@ -156,13 +165,18 @@ void Training::listen() {
 
 // The process of rank 0 collects the losses, of a tensor group its first rank's: the others have the same.
 void Training::tell(const char* board, int rank, std::int64_t step, std::span<const double> losses,
-                    std::int32_t module) {
+                    std::int32_t module, const StepMemory& memory) {
     if (program_.mesh().tensor_index(rank) > 0) return;
     if (options_.processes) {
-        options_.processes->world->tell(board,
-                                        world::MessageWriter().add(step).add(module).add_all(losses).text());
+        options_.processes->world->tell(board, world::MessageWriter()
+                                                   .add(step)
+                                                   .add(module)
+                                                   .add(memory.allocated)
+                                                   .add(memory.peak)
+                                                   .add_all(losses)
+                                                   .text());
     } else {
-        (board == kLoss ? losses_ : validation_).tell(board_rank(rank), step, losses, module);
+        (board == kLoss ? losses_ : validation_).tell(board_rank(rank), step, losses, module, memory);
     }
 }
 
@@ -172,7 +186,10 @@ void Training::hear(LossBoard& board, int rank, std::string_view text) {
         world::MessageReader message(text);
         const auto step = message.number<std::int64_t>();
         const auto module = message.number<std::int32_t>();
-        board.tell(board_rank(rank), step, message.numbers<double>(), module);
+        StepMemory memory;
+        memory.allocated = message.number<std::int64_t>();
+        memory.peak = message.number<std::int64_t>();
+        board.tell(board_rank(rank), step, message.numbers<double>(), module, memory);
     } catch (...) {
         ranks_.fail(std::current_exception());
     }
@@ -232,7 +249,9 @@ void Training::host(int rank, RankRunner& runner) {
     };
     const auto every = [&](std::int64_t period) { return period > 0 && done % period == 0; };
     while (done < steps && gate_.enter(done)) {
+        const double before = seconds_since(begin) - aside;
         step(rank, done, runner);
+        if (rank == ranks_.here().front()) took(done) = seconds_since(begin) - aside - before;
         ++done;
         if (every(job_.train.validate_every)) validate_now();
         if (every(job_.checkpoint.every)) save_now();
@@ -275,7 +294,7 @@ void Training::validate(int rank, std::int64_t steps_done, RankRunner& runner) {
     runner.drain();
     state.validating = false;
     runner.trace().pop_range();
-    tell(kValidation, rank, steps_done - 1, state.validation_losses, -1);
+    tell(kValidation, rank, steps_done - 1, state.validation_losses, -1, {});
 }
 
 void Training::save(int rank, std::int64_t steps_done, RankRunner& runner) {
@@ -297,7 +316,9 @@ HostCalls Training::calls_of(int rank) {
     };
     calls.read_loss = [this, rank](std::int64_t step, std::span<const double> losses, std::int32_t module) {
         // What a stage before the last has copied is no loss.
-        tell(kLoss, rank, step, program_.of(rank).has_loss() ? losses : std::span<const double>(), module);
+        const RankRunner& runner = ranks_.runner(rank);
+        tell(kLoss, rank, step, program_.of(rank).has_loss() ? losses : std::span<const double>(), module,
+             {runner.live_bytes(), runner.peak().bytes});
     };
     calls.read_validation_loss = [&state](double loss) { state.validation_losses.push_back(loss); };
     return calls;
@@ -310,13 +331,33 @@ void Training::on_loss(const BoardLoss& loss) {
     const bool flagged = loss.module >= 0 && (std::exchange(flagged_, loss.module >= 0) || last);
     if (!std::isfinite(loss.loss) || flagged) throw RunError(not_finite(loss));
     result_.losses.push_back(loss.loss);
-    if (options_.recorder) options_.recorder->describe(traces::schema::LossRow{loss.step, loss.loss});
-    if (options_.on_step) options_.on_step({loss.step, loss.loss, seconds_since(start_)});
+    const double now = seconds_since(start_);
+    const double seconds = took(loss.step);
+    if (options_.recorder) {
+        options_.recorder->describe_with(
+            [&job = job_, place = place_of(loss.step), loss, seconds](traces::store::EventSink& sink) {
+                sink.add(traces::schema::LossRow{loss.step, loss.loss});
+                add_step_metrics(sink, job, place, seconds, loss.memory);
+            });
+    }
+    if (options_.on_step) options_.on_step({loss.step, loss.loss, now, seconds, loss.memory});
+}
+
+MetricPlace Training::place_of(std::int64_t step) const {
+    return {.step = step,
+            .sample = options_.first_sample + (step + 1 - options_.first_step) * StepItems(job_).samples,
+            .time = options_.recorder->now_ns()};
 }
 
 void Training::on_validation(const BoardLoss& loss) {
     const ValidationReport report{loss.step, loss.loss, loss.pieces};
     result_.validation.push_back(report);
+    if (options_.recorder) {
+        options_.recorder->describe_with(
+            [place = place_of(loss.step), value = loss.loss](traces::store::EventSink& sink) {
+                add_metric(sink, place, "validation_loss", value);
+            });
+    }
     if (options_.on_validation) options_.on_validation(report);
 }
 

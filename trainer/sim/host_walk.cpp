@@ -99,7 +99,7 @@ void HostWalk::end_stage() {
             return begin(Stage::step);
         case Stage::step:
             close_range();
-            walk_.observer.step_ended(class_, step_, step_start_, clock_);
+            walk_.observer.step_ended(class_, step_, step_start_, clock_, {live_bytes(), peak().bytes});
             steps_.push_back({step_start_, clock_, take_peak()});
             ++step_;
             return begin(Stage::step);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trainer/executor/allocator.h"
+#include "trainer/executor/step_metrics.h"
 #include "trainer/executor/trace_names.h"
 #include "trainer/plan/mesh.h"
 #include "trainer/plan/plan.h"
@@ -37,7 +38,8 @@ class RunObserver {
     // A negative count has not changed.
     virtual void memory_counts(int /*rank_class*/, Time /*at*/, std::int64_t /*active*/,
                                std::int64_t /*reserved*/) {}
-    virtual void step_ended(int /*rank_class*/, std::int64_t /*step*/, Time /*start*/, Time /*end*/) {}
+    virtual void step_ended(int /*rank_class*/, std::int64_t /*step*/, Time /*start*/, Time /*end*/,
+                            const executor::StepMemory& /*memory*/) {}
 
     // --- the device --------------------------------------------------------------------------------------
     virtual void work_ended(int /*rank_class*/, const StreamItem&, Time /*start*/, Time /*end*/) {}

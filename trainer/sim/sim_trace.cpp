@@ -249,9 +249,23 @@ void SimTrace::memory_counts(int rank_class, Time at, std::int64_t active, std::
     }
 }
 
-void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time end) {
+void SimTrace::step_ended(int rank_class, std::int64_t step, Time start, Time end,
+                          const executor::StepMemory& memory) {
     for (const int rank : of(rank_class).full)
         add(traces::schema::StepRow{rank, step, start, end, tid_of(rank)}, end);
+    EndedStep& ended = ended_steps_[step];
+    ended = {ended.classes + 1,
+             std::max(ended.start, start),
+             std::max(ended.end, end),
+             {std::max(ended.memory.allocated, memory.allocated), std::max(ended.memory.peak, memory.peak)}};
+    if (ended.classes < classes_.size()) return;
+    const executor::MetricPlace place = {step, (step + 1) * executor::StepItems(program_.job()).samples,
+                                         ended.end};
+    const Time from = step_end_ < 0 ? ended.start : step_end_;
+    executor::add_step_metrics(sink_, program_.job(), place, static_cast<double>(ended.end - from) * 1e-9,
+                               ended.memory);
+    step_end_ = ended.end;
+    ended_steps_.erase(step);
 }
 
 // --- the device ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ class SimTrace final : public RunObserver {
     void freed(int rank_class, Time at, const plan::Plan& plan, const plan::Op& op,
                const executor::MemoryBlock& block) override;
     void memory_counts(int rank_class, Time at, std::int64_t active, std::int64_t reserved) override;
-    void step_ended(int rank_class, std::int64_t step, Time start, Time end) override;
+    void step_ended(int rank_class, std::int64_t step, Time start, Time end,
+                    const executor::StepMemory& memory) override;
     void work_ended(int rank_class, const StreamItem& item, Time start, Time end) override;
 
   private:
@@ -51,6 +53,13 @@ class SimTrace final : public RunObserver {
     struct Class {
         std::vector<int> full;  // ranks that the trace shows
         std::vector<Range> open;
+    };
+
+    // A step that some classes of ranks have ended.
+    struct EndedStep {
+        std::size_t classes = 0;
+        Time start = 0, end = 0;  // the latest
+        executor::StepMemory memory;
     };
 
     Class& of(int rank_class) { return classes_[static_cast<std::size_t>(rank_class)]; }
@@ -70,6 +79,8 @@ class SimTrace final : public RunObserver {
     std::vector<int> shown_;  // ranks, sorted
     std::vector<Class> classes_;
     traces::schema::StringId nccl_domain_;
+    std::map<std::int64_t, EndedStep> ended_steps_;
+    Time step_end_ = -1;  // of the latest step that all have ended; -1: none
     Time latest_ = 0;
     std::int64_t uncommitted_ = 0;
 };

@@ -16,6 +16,7 @@ namespace TEST_FILE {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 TEST(CommandLine, VersionIsTheProjectsAndTheSchemas) {
@@ -91,7 +92,9 @@ TEST(CommandLine, JsonIsAloneOnStandardOutput) {
     ASSERT_EQ(result.at("ranks").size(), 4u);
     for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(result["ranks"][rank].at("rank"), rank);
     // Progress is meant for the user, so it is on standard error.
-    EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"), HasSubstr("samples/s")));
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("step 3/3"), HasSubstr("loss"),
+                                   ContainsRegex("[0-9]+ samples/s \\(mean [0-9]+\\)  [0-9.]+ MiB "
+                                                 "\\(peak [0-9.]+\\)")));
 }
 
 TEST(CommandLine, ALossThatIsNotFiniteEndsTheRunAndNamesTheModule) {

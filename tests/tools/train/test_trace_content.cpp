@@ -92,6 +92,21 @@ TEST_P(WholeTrace, HasConsistentRowsOfEveryKind) {
     for (std::size_t step = 0; step < stored.size(); ++step)
         EXPECT_EQ(std::get<double>(stored[step][0]), run.result().at("losses").at(step).get<double>());
 
+    // Every step has its metrics, at the sample up to which it trained.
+    const std::string unit = GetParam() == Way::gpt ? "tokens" : "samples";
+    for (const std::string& name : {std::string("loss"), std::string("learning_rate"), unit + "_per_second",
+                                    std::string("allocated_bytes"), std::string("peak_bytes")}) {
+        EXPECT_EQ(number(trace,
+                         "SELECT count(DISTINCT step) FROM metrics WHERE rank IS NULL AND value > 0 AND "
+                         "time_ns > 0 AND sample = (step + 1) * (SELECT min(sample) FROM metrics) AND "
+                         "name = '" +
+                             name + "'"),
+                  kSteps)
+            << name;
+    }
+    EXPECT_EQ(number(trace, "SELECT CAST(max(value) AS INTEGER) FROM metrics WHERE name = 'peak_bytes'"),
+              number(trace, "SELECT max(peakBytes) FROM SHARD_PREDICTION"));
+
     // The input and the target of each batch are copied.
     EXPECT_EQ(number(trace, "SELECT count(*) FROM memcpys WHERE kind = 'Host-to-Device'"),
               2 * kSteps * run.ranks());

@@ -120,6 +120,11 @@ void KinetoRows::ours(std::string_view json) {
         row.global_tid = actors_.thread_of(rank->pid, step.thread != 0 ? step.thread : rank->thread);
         sink_.add(row);
     }
+    for (const OurMetric& metric : known->metrics) {
+        schema::MetricRow row = metric.row;
+        row.name = sink_.intern(metric.name);
+        sink_.add(row);
+    }
     if (!known->ended)
         note(schema::Severity::warning, "the run did not end: it was killed or was still running");
     if (known->dropped > 0)

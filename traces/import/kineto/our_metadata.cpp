@@ -171,6 +171,19 @@ void read_steps(const Json& json, OurMetadata& into) {
     }
 }
 
+void read_metrics(const Json& json, OurMetadata& into) {
+    each_object(member(json, "metrics"), [&](const Json& m) {
+        const Json& value = member(m, "value");
+        if (!value.is_number()) return;
+        into.metrics.push_back({.row = {.step = integer<std::int64_t>(m, "step", -1),
+                                        .sample = integer<std::int64_t>(m, "sample", -1),
+                                        .time = integer<std::int64_t>(m, "time_ns", 0),
+                                        .rank = integer(m, "rank", -1),
+                                        .value = value.get<double>()},
+                                .name = schema::string_member(m, "name")});
+    });
+}
+
 void read_processes(const Json& json, OurMetadata& into) {
     each_object(member(json, "clocks"), [&](const Json& c) {
         into.rows.push_back(
@@ -216,6 +229,7 @@ std::optional<OurMetadata> read_our_metadata(std::string_view text_of_it) {
     read_schedule(json, ours);
     read_model(json, ours);
     read_steps(json, ours);
+    read_metrics(json, ours);
     read_predictions(json, ours);
     read_processes(json, ours);
     each_object(member(json, "segments"), [&](const Json& s) {

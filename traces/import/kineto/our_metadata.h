@@ -23,6 +23,11 @@ struct OurStep {
     std::int64_t thread = 0;  // as the events have it
 };
 
+struct OurMetric {
+    schema::MetricRow row;  // without its name
+    std::string name;
+};
+
 struct OurMetadata {
     bool exported =
         true;  // our export wrote the file, which lists its ranks; false: only facts about the run
@@ -30,6 +35,7 @@ struct OurMetadata {
     std::int64_t dropped = 0;
     std::vector<OurRank> ranks;
     std::vector<OurStep> steps;
+    std::vector<OurMetric> metrics;
     std::vector<schema::AnyRow> rows;  // rows that need no translation
 };
 
