@@ -49,10 +49,11 @@ TEST_F(TraceTool, HelpNamesEveryVerbAndOption) {
     const Outcome outcome = tool({"--help"});
     EXPECT_EQ(outcome.status, 0);
     for (const char* verb :
-         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
-          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
-          "operators",  "critical-path", "advice",  "compare", "query",       "report",    "export",
-          "timeline",   "check",         "import",  "merge",   "slice",       "allocator", "answers"}) {
+         {"info",        "summary",    "modules",   "memory",        "collectives", "units",
+          "distributed", "stragglers", "scaling",   "steps",         "overlap",     "temporal",
+          "idle",        "kernels",    "operators", "critical-path", "advice",      "compare",
+          "query",       "report",     "export",    "timeline",      "check",       "import",
+          "merge",       "slice",      "allocator", "answers",       "metrics"}) {
         EXPECT_THAT(outcome.out, HasSubstr(verb));
         EXPECT_EQ(tool({verb, "--help"}).status, 0) << verb;
     }
@@ -85,9 +86,9 @@ TEST_F(TraceTool, WritesATimelineThatFits) {
 
 TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
     for (const char* verb :
-         {"info",       "summary",       "modules", "memory",  "collectives", "units",    "distributed",
-          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",     "kernels",
-          "operators",  "critical-path", "advice",  "answers", "check",       "allocator"}) {
+         {"info",       "summary",       "modules", "memory",  "collectives", "units",     "distributed",
+          "stragglers", "scaling",       "steps",   "overlap", "temporal",    "idle",      "kernels",
+          "operators",  "critical-path", "advice",  "answers", "check",       "allocator", "metrics"}) {
         for (const char* format : {"table", "json", "csv"}) {
             std::vector<std::string> arguments = {verb, run_, "--format", format};
             if (std::string(verb) == "scaling") arguments.push_back(run_);  // it compares several runs
@@ -101,6 +102,26 @@ TEST_F(TraceTool, EveryVerbPrintsInEveryFormat) {
             }
         }
     }
+}
+
+// A program under torch.profiler reports metrics by the names of ranges; a tracer by those of instants.
+TEST_F(TraceTool, MetricsOfOtherProgramsAreThoseThatTheyMark) {
+    const std::string file = folder_ / "run.json";
+    std::ofstream(file) << R"({"schemaVersion":1,"distributedInfo":{"rank":3,"world_size":4},"traceEvents":[
+{"ph":"X","cat":"user_annotation","name":"ProfilerStep#4","pid":9,"tid":9,"ts":1000,"dur":500},
+{"ph":"X","cat":"user_annotation","name":"metric loss=2.5","pid":9,"tid":9,"ts":1400,"dur":1},
+{"ph":"i","cat":"user","name":"metric accuracy=0.25 step=9","pid":9,"tid":9,"ts":1450,"s":"t"}]})";
+    const json metrics = json::parse(tool({"metrics", file, "--format", "json"}).out).at("metrics");
+    ASSERT_EQ(metrics.size(), 2u);
+    EXPECT_EQ(metrics[0].at("name"), "loss");
+    EXPECT_EQ(metrics[0].at("last"), 2.5);
+    EXPECT_EQ(metrics[0].at("rank"), 3);
+    EXPECT_EQ(metrics[0].at("points").at(0).at("step"), 4);
+    EXPECT_EQ(metrics[1].at("name"), "accuracy");
+    EXPECT_EQ(metrics[1].at("points").at(0).at("step"), 9);
+    const Outcome refused = tool({"metrics", file, "--to-loss", "low"});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--to-loss low is not a number; give a loss, such as 2.5"));
 }
 
 TEST_F(TraceTool, AnswersNameTheEvidenceOfTheStepsThatWereAskedFor) {

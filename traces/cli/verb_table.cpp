@@ -23,6 +23,7 @@ Work memory_verb(Options& options);
 Work allocator_verb(Options& options);
 Work scaling_verb(Options& options);
 Work idle_verb(Options& options);
+Work metrics_verb(Options& options);
 Work kernels_verb(Options& options);
 Work operators_verb(Options& options);
 Work critical_path_verb(Options& options);
@@ -122,6 +123,8 @@ constexpr Verb kVerbs[] = {
      scaling_verb},
     {"steps", "Step by step: how long, where the time went, which was slowest", Reads::selection,
      analysis<analysis::steps_report>},
+    {"metrics", "Losses, learning rate, throughput and what else training reported, by step",
+     Reads::selection, metrics_verb},
     {"overlap", "Overlap of communication and compute: computation, overlapped, exposed, other",
      Reads::selection, analysis_of_devices<analysis::overlap_report>},
     {"exposed", "Why communication and copies are exposed: late ranks, queues, the host, too little compute",

@@ -16,6 +16,7 @@
 #include "traces/analysis/time/idle.h"
 #include "traces/analysis/time/kernels.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/analysis/waits/exposed.h"
 #include "traces/cli/analyse.h"
 #include "traces/cli/arguments.h"
@@ -177,6 +178,19 @@ Work idle_verb(Options& options) {
             analysis::IdleReport report = idle_report(t, s, ns);
             name_gaps(t, s, report);
             return report;
+        });
+    };
+}
+
+Work metrics_verb(Options& options) {
+    const std::string& name = options.text("--name", "NAME", "Only this metric, step by step");
+    const std::string& loss = options.text("--to-loss", "LOSS", "When the loss was first so low");
+    return [&](const Inputs& inputs) {
+        const auto asked = schema::number_of<double>(loss);
+        if (!loss.empty() && (!asked || !std::isfinite(*asked)))
+            throw UsageError("--to-loss " + loss + " is not a number; give a loss, such as 2.5");
+        return analyse(inputs, [&](const store::Trace& t, const analysis::Selection& s) {
+            return metrics_report(t, s, name, asked);
         });
     };
 }

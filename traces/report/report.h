@@ -25,6 +25,7 @@ struct IdleReport;
 struct KernelsReport;
 struct MemoryExplanation;
 struct MemoryReport;
+struct MetricsReport;
 struct ModuleView;
 struct OperatorsReport;
 struct OverlapReport;
@@ -75,6 +76,8 @@ std::string render(const analysis::OverlapReport& report, Format format, std::si
 std::string render(const analysis::TemporalReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::IdleReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::StepsReport& report, Format format, std::size_t width = kTableWidth);
+// One metric that was asked for by name: a row for each point. JSON has the points of all, CSV is of points.
+std::string render(const analysis::MetricsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::PipelineReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::KernelsReport& report, Format format, std::size_t width = kTableWidth);
 std::string render(const analysis::OperatorsReport& report, Format format, std::size_t width = kTableWidth);

@@ -1,0 +1,129 @@
+// Metrics as curves: the losses of steps, recorded metrics, and those in the text of marks and ranges; when a
+// loss was reached.
+#include "traces/analysis/training/metrics.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/traces/run_builder.h"
+#include "traces/report/report.h"
+
+namespace shardscope::traces::analysis {
+namespace TEST_FILE {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+class Metrics : public ::testing::Test {
+  protected:
+    // Two ranks with four steps of 100 ns; the losses are 4, 3, 2, 1.
+    Metrics() {
+        for (const int rank : {0, 1}) {
+            for (int s = 0; s < 4; ++s) run_.step(rank, s, 1000 + s * 100, 1100 + s * 100);
+        }
+        for (int s = 0; s < 4; ++s) run_.sink().add(schema::LossRow{.step = s, .loss = 4.0 - s});
+    }
+    void metric(const char* name, schema::MetricRow row) {
+        row.name = run_.sink().intern(name);
+        run_.sink().add(row);
+    }
+    void mark(int rank, std::int64_t time, const std::string& text) {
+        schema::RangeRow row{.start = time, .end = {}, .event_type = schema::kNvtxMark};
+        row.text = run_.sink().intern(text);
+        row.global_tid = RunBuilder::tid(rank);
+        run_.sink().add(row);
+    }
+    static std::vector<std::string> curves(const MetricsReport& report) {
+        std::vector<std::string> texts;
+        for (const MetricCurve& curve : report.curves) {
+            std::string& text = texts.emplace_back(fmt::format("{} {}:", curve.name, curve.rank));
+            for (const MetricPoint& p : curve.points)
+                text += fmt::format(" {}/{}/{}={}", p.step, p.sample, p.time, p.value);
+        }
+        return texts;
+    }
+
+    RunBuilder run_{2};
+};
+
+TEST_F(Metrics, HaveTheLossesFirstAtTheSamplesOfTheOthers) {
+    for (int s = 1; s >= 0; --s)
+        metric("learning_rate", {.step = s, .sample = 8 * (s + 1), .time = 1150 + s * 100, .value = 0.5});
+    metric("accuracy", {.step = 3, .time = 1400, .rank = 1, .value = std::nan("")});
+    const auto trace = run_.take();
+    EXPECT_THAT(curves(metrics_report(*trace)),
+                ElementsAre("loss -1: 0/8/1150=4 1/16/1250=3 2/-1/1300=2 3/-1/1400=1",
+                            "accuracy 1: 3/-1/1400=nan", "learning_rate -1: 0/8/1150=0.5 1/16/1250=0.5"));
+    EXPECT_THAT(curves(metrics_report(*trace, {.rank = 0, .first_step = 1, .last_step = 2})),
+                ElementsAre("loss -1: 1/16/1250=3 2/-1/1300=2", "learning_rate -1: 1/16/1250=0.5"));
+    EXPECT_THAT(curves(metrics_report(*trace, {.from_ns = 1250, .to_ns = 1300})),
+                ElementsAre("loss -1: 1/16/1250=3", "learning_rate -1: 1/16/1250=0.5"));
+    EXPECT_THAT(curves(metrics_report(*trace, {}, "accuracy")), ElementsAre("accuracy 1: 3/-1/1400=nan"));
+}
+
+TEST_F(Metrics, AreReadFromMarksAndRanges) {
+    mark(1, 1120, "metric loss=2.5 accuracy=1e-1 step=7 sample=64");
+    mark(1, 1320, "metric loss=2.25");  // within step 3
+    mark(1, 5000, "metric loss=2");     // within none
+    mark(0, 1120, "metrics loss=9");
+    schema::RangeRow range{.start = 1210, .end = 1212};
+    range.text = run_.sink().intern("metric loss=8 step=2");
+    range.global_tid = RunBuilder::tid(0);
+    run_.sink().add(range);
+    EXPECT_THAT(
+        curves(metrics_report(*run_.take())),
+        ElementsAre("loss -1: 0/-1/1100=4 1/-1/1200=3 2/-1/1300=2 3/-1/1400=1", "loss 0: 2/-1/1210=8",
+                    "loss 1: -1/-1/5000=2 3/-1/1320=2.25 7/64/1120=2.5", "accuracy 1: 7/64/1120=0.1"));
+}
+
+TEST(MarkedMetrics, NeedTheirFormAndNumbers) {
+    const MarkedMetrics marked = marked_metrics("metric a=1  b=x c= =3 step=-2 d=-0.5 e");
+    EXPECT_THAT(marked.values, ElementsAre(Pair("a", 1), Pair("d", -0.5)));
+    EXPECT_EQ(marked.step, -1);
+    for (const char* text : {"", "metric", "metric ", "Metric a=1", "metric step=4", "the metric a=1"})
+        EXPECT_THAT(marked_metrics(text).values, IsEmpty()) << text;
+}
+
+TEST_F(Metrics, SayWhenALossWasReached) {
+    const auto trace = run_.take();
+    const auto reached = [&](double loss) { return *metrics_report(*trace, {}, "other", loss).reached; };
+    EXPECT_EQ(reached(2.5).point->step, 2);
+    EXPECT_EQ(reached(2.5).since_start, 300);
+    EXPECT_EQ(reached(3).point->step, 1);
+    EXPECT_FALSE(reached(0.5).point);
+    EXPECT_THAT(curves(metrics_report(*trace, {}, "other", 3)), IsEmpty());
+    const auto text = [&](double loss, report::Format format) {
+        return render(metrics_report(*trace, {}, {}, loss), format);
+    };
+    EXPECT_THAT(text(3, report::Format::table), HasSubstr("Loss 3 was reached at step 1, 0.000 s after"));
+    EXPECT_THAT(text(0.5, report::Format::table), HasSubstr("The loss did not reach 0.5."));
+    EXPECT_THAT(text(0.5, report::Format::json), HasSubstr(R"("to_loss":{"loss":0.5,"step":null,)"));
+}
+
+TEST_F(Metrics, ArePrintedAsASummaryOrPointByPoint) {
+    const auto trace = run_.take();
+    const auto text = [&](const char* name, report::Format format) {
+        return render(metrics_report(*trace, {}, name), format);
+    };
+    EXPECT_THAT(text("", report::Format::table), AllOf(HasSubstr("Lowest"), HasSubstr("loss")));
+    EXPECT_THAT(text("loss", report::Format::table), AllOf(HasSubstr("Step"), Not(HasSubstr("Lowest"))));
+    EXPECT_THAT(text("", report::Format::csv),
+                AllOf(HasSubstr("name,rank,step,sample,time_ns,value"), HasSubstr("loss,,1,,1200,3")));
+    EXPECT_THAT(
+        text("", report::Format::json),
+        HasSubstr(
+            R"("lowest":1.0,"lowest_step":3,"highest":4.0,"highest_step":0,"points":[{"name":"loss",)"));
+    EXPECT_THAT(text("nothing", report::Format::table), HasSubstr("no such metric"));
+}
+
+}  // namespace TEST_FILE
+}  // namespace shardscope::traces::analysis

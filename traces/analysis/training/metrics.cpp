@@ -1,0 +1,231 @@
+// See metrics.h.
+#include "traces/analysis/training/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "traces/schema/sort_rows.h"
+#include "traces/schema/text.h"
+#include "traces/store/columns/trace.h"
+
+namespace shardscope::traces::analysis {
+namespace {
+
+constexpr std::string_view kLoss = "loss", kValidationLoss = "validation_loss", kMark = "metric ";
+
+// Losses first, then by name, then by rank.
+using CurveKey = std::tuple<int, std::string, int>;
+using Curves = std::map<CurveKey, std::vector<MetricPoint>>;
+
+CurveKey key_of(std::string_view name, int rank) {
+    const int order = name == kLoss ? 0 : name == kValidationLoss ? 1 : 2;
+    return {order, std::string(name), rank};
+}
+
+// The losses of steps, at the sample of another metric of the job or, without one, at the step's end.
+void add_losses(const store::Trace& trace, Curves& curves) {
+    std::map<std::int64_t, MetricPoint> losses;
+    for (const store::Step& step : trace.steps) {
+        if (!step.loss) continue;
+        MetricPoint& point = losses[step.number];
+        point = {step.number, -1, std::max(point.time, step.end), *step.loss};
+    }
+    for (const schema::MetricRow& row : trace.metrics) {
+        const auto loss = losses.find(row.step);
+        if (loss == losses.end() || row.rank >= 0 || loss->second.sample >= 0) continue;
+        loss->second.sample = row.sample;
+        loss->second.time = row.time;
+    }
+    for (const auto& [step, point] : losses) curves[key_of(kLoss, -1)].push_back(point);
+}
+
+// The rank of a thread and the number of its step at a time; -1: none.
+struct Owner {
+    int rank = -1;
+    std::int64_t step = -1;
+};
+Owner owner_of(const store::Trace& trace, std::uint16_t thread, std::int64_t time) {
+    const store::RankIndex rank = trace.threads[thread].rank;
+    if (!rank.known()) return {};
+    Owner owner{trace.ranks[rank.at()].number, -1};
+    const auto after = std::partition_point(  // sorted by rank, then start
+        trace.steps.begin(), trace.steps.end(),
+        [&](const store::Step& step) { return std::tie(step.rank, step.start) <= std::tie(rank, time); });
+    if (after == trace.steps.begin()) return owner;
+    const store::Step& step = *(after - 1);
+    if (step.rank == rank && time < step.end) owner.step = step.number;
+    return owner;
+}
+
+void add_marks(const store::Trace& trace, Curves& curves) {
+    std::map<schema::StringId, MarkedMetrics> marked;
+    for (std::size_t i = 0; i < trace.strings.size(); ++i) {
+        const auto id = static_cast<schema::StringId>(i);
+        if (!trace.strings[id].starts_with(kMark)) continue;
+        if (MarkedMetrics metrics = marked_metrics(trace.strings[id]); !metrics.values.empty())
+            marked.emplace(id, std::move(metrics));
+    }
+    if (marked.empty()) return;
+    const auto add = [&](schema::StringId name, std::uint16_t thread, std::int64_t time) {
+        const auto found = marked.find(name);
+        if (found == marked.end()) return;
+        const Owner owner = owner_of(trace, thread, time);
+        const std::int64_t step = found->second.step >= 0 ? found->second.step : owner.step;
+        for (const auto& [metric, value] : found->second.values)
+            curves[key_of(metric, owner.rank)].push_back({step, found->second.sample, time, value});
+    };
+    for (std::size_t i = 0; i < trace.marks.size(); ++i)
+        add(trace.marks.name[i], trace.marks.thread[i], trace.marks.time[i]);
+    for (std::size_t i = 0; i < trace.ranges.size(); ++i)
+        add(trace.ranges.name[i], trace.ranges.thread[i], trace.ranges.start[i]);
+}
+
+bool is_kept(const Selection& selection, int rank, const MetricPoint& point) {
+    return (!selection.rank || rank < 0 || rank == *selection.rank) &&
+           (point.step < 0 || selection.has_step(point.step)) &&
+           (!selection.from_ns || point.time >= *selection.from_ns) &&
+           (!selection.to_ns || point.time < *selection.to_ns);
+}
+
+template <class Less>
+const MetricPoint& extreme(const std::vector<MetricPoint>& points, Less less) {
+    const MetricPoint* best = &points.front();
+    for (const MetricPoint& point : points) {
+        if (!std::isnan(point.value) && (std::isnan(best->value) || less(point.value, best->value)))
+            best = &point;
+    }
+    return *best;
+}
+
+store::Cell known_number(std::int64_t value) {
+    return value >= 0 ? store::Cell(value) : store::Cell();
+}
+store::Cell number_cell(double value) {
+    return std::isnan(value) ? store::Cell() : store::Cell(value);
+}
+
+}  // namespace
+
+MarkedMetrics marked_metrics(std::string_view text) {
+    MarkedMetrics metrics;
+    if (!text.starts_with(kMark)) return metrics;
+    text.remove_prefix(kMark.size());
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+        const std::size_t equals = word.find('=');
+        if (equals == std::string_view::npos || equals == 0) continue;
+        const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
+        if (key == "step" || key == "sample") {
+            const auto number = schema::number_of<std::int64_t>(value);
+            if (number && *number >= 0) (key == "step" ? metrics.step : metrics.sample) = *number;
+        } else if (const auto number = schema::number_of<double>(value)) {
+            metrics.values.emplace_back(key, *number);
+        }
+    }
+    return metrics;
+}
+
+const MetricPoint& MetricCurve::lowest() const {
+    return extreme(points, [](double a, double b) { return a < b; });
+}
+const MetricPoint& MetricCurve::highest() const {
+    return extreme(points, [](double a, double b) { return a > b; });
+}
+
+std::vector<PointOfCurve> points_of(const MetricCurve& curve) {
+    std::vector<PointOfCurve> rows;
+    rows.reserve(curve.points.size());
+    for (const MetricPoint& point : curve.points) rows.push_back({curve, point});
+    return rows;
+}
+
+const MetricCurve* MetricsReport::find(std::string_view name) const {
+    const auto found = std::find_if(curves.begin(), curves.end(),
+                                    [&](const MetricCurve& curve) { return curve.name == name; });
+    return found == curves.end() ? nullptr : &*found;
+}
+
+MetricsReport metrics_report(const store::Trace& trace, const Selection& selection, std::string_view name,
+                             std::optional<double> loss) {
+    Curves all;
+    add_losses(trace, all);
+    for (const schema::MetricRow& row : trace.metrics)
+        all[key_of(trace.strings[row.name], row.rank)].push_back({row.step, row.sample, row.time, row.value});
+    add_marks(trace, all);
+    MetricsReport report;
+    report.one_metric = !name.empty();
+    for (auto& [key, points] : all) {
+        const auto& [order, metric, rank] = key;
+        if (!name.empty() && metric != name && !(loss && metric == kLoss)) continue;
+        std::erase_if(points, [&, of = rank](const MetricPoint& p) { return !is_kept(selection, of, p); });
+        if (points.empty()) continue;
+        schema::sort_rows(points, [](const MetricPoint& a, const MetricPoint& b) {
+            return std::tie(a.step, a.time) < std::tie(b.step, b.time);
+        });
+        report.curves.push_back({metric, rank, std::move(points)});
+    }
+    if (!loss) return report;
+    report.reached = ReachedLoss{*loss, {}, 0};
+    if (const MetricCurve* curve = report.find(kLoss)) {
+        const auto at = std::find_if(curve->points.begin(), curve->points.end(),
+                                     [&](const MetricPoint& point) { return point.value <= *loss; });
+        std::int64_t start = std::numeric_limits<std::int64_t>::max();
+        for (const store::Step& step : trace.steps) start = std::min(start, step.start);
+        if (at != curve->points.end()) {
+            report.reached->point = *at;
+            report.reached->since_start = at->time - std::min(start, at->time);
+        }
+    }
+    if (!name.empty())
+        std::erase_if(report.curves, [&](const MetricCurve& curve) { return curve.name != name; });
+    return report;
+}
+
+Fields<MetricCurve> metric_fields() {
+    using R = MetricCurve;
+    static const Field<R> kFields[] = {
+        {{"name", "Metric", Unit::text, "Its name, with its unit where it has one."}, value_of<&R::name>},
+        {{"rank", "Rank", Unit::index, "The rank that reports it; none: it is the whole job's."},
+         [](const R& r) { return known_number(r.rank); }},
+        {{"count", "Points", Unit::count, "Its values."},
+         [](const R& r) { return store::Cell(static_cast<std::int64_t>(r.points.size())); }},
+        {{"first", "First", Unit::digits6, "The value of the first step."},
+         [](const R& r) { return number_cell(r.points.front().value); }},
+        {{"last", "Last", Unit::digits6, "The value of the last step."},
+         [](const R& r) { return number_cell(r.points.back().value); }},
+        {{"lowest", "Lowest", Unit::digits6, "The lowest value."},
+         [](const R& r) { return number_cell(r.lowest().value); }},
+        {{"lowest_step", "at step", Unit::index, "The first step with the lowest value."},
+         [](const R& r) { return known_number(r.lowest().step); }},
+        {{"highest", "Highest", Unit::digits6, "The highest value."},
+         [](const R& r) { return number_cell(r.highest().value); }},
+        {{"highest_step", "at step", Unit::index, "The first step with the highest value."},
+         [](const R& r) { return known_number(r.highest().step); }},
+    };
+    return kFields;
+}
+
+Fields<PointOfCurve> metric_point_fields() {
+    using R = PointOfCurve;
+    static const Field<R> kFields[] = {
+        {{"name", "Metric", Unit::text, "The metric."}, [](const R& r) { return store::Cell(r.curve.name); }},
+        {{"rank", "Rank", Unit::index, "The rank that reports it; none: it is the whole job's."},
+         [](const R& r) { return known_number(r.curve.rank); }},
+        {{"step", "Step", Unit::index, "The step's number; none: it belongs to no step."},
+         [](const R& r) { return known_number(r.point.step); }},
+        {{"sample", "Samples", Unit::count, "Samples used by the end of the step; none: unknown."},
+         [](const R& r) { return known_number(r.point.sample); }},
+        {{"time_ns", "Time", Unit::ns, "When it was known, since the start of the capture."},
+         [](const R& r) { return store::Cell(r.point.time); }},
+        {{"value", "Value", Unit::digits6, "Its value; none where it was not a number."},
+         [](const R& r) { return number_cell(r.point.value); }},
+    };
+    return kFields;
+}
+
+}  // namespace shardscope::traces::analysis
