@@ -19,6 +19,7 @@
 #include "traces/analysis/modules/modules.h"
 #include "traces/analysis/pipeline/pipeline.h"
 #include "traces/analysis/time/summary.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/write/writer.h"
@@ -39,6 +40,8 @@ void write_run(store::DatabaseWriter& to) {
     to.add(UnitRow{.id = 0, .module = 0, .name = "net"});
     to.add(GroupRow{.group = 0, .axis = "tensor", .ranks = "0,1", .name = {}, .description = {}});
     to.add(ScheduleRow{.rank = 0, .position = 0, .stage = 0, .kind = "F", .micro_batch = 0});
+    to.add(MetricRow{
+        .step = 1, .sample = 8, .time = 900, .rank = 0, .name = to.intern("learning_rate"), .value = 0.5});
     const auto range = [&](std::int64_t start, std::int64_t end, std::string_view name,
                            std::string_view domain, int id) {
         RangeRow row{.start = start, .end = end};
@@ -54,6 +57,7 @@ void write_run(store::DatabaseWriter& to) {
         const std::int64_t t = i * 1000;
         to.add(StepRow{.rank = 0, .step = i, .start = t, .end = t + 900, .global_tid = tid});
         range(t, t + 900, "ProfilerStep#" + std::to_string(i), "", -1);
+        range(t + 5, t + 6, "metric loss=" + std::to_string(i), "", -1);
         range(t + 10, t + 800, "nn.Module: Linear_0", "", 0);
         range(t + 15, t + 790, i % 2 == 0 ? "PP:0F0" : "PP:0B0", "", -1);
         range(t + 20, t + 700, "aten::mm", store::kOperatorDomain, -1);
@@ -136,6 +140,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)analysis::collectives_report(*trace);
         (void)analysis::distributed_report(*trace);
         (void)analysis::pipeline_report(*trace);
+        (void)analysis::metrics_report(*trace, {}, {}, 1.0);
     } catch (const store::StoreError&) {
         // Refused with an error message, as it should be.
     }
