@@ -79,6 +79,11 @@ TEST_F(SampleQueries, HiddenCollectives) {
                                      chars("100.000 µs"), chars("50.000 µs"), chars("50.000 µs"))));
 }
 
+TEST_F(SampleQueries, Losses) {
+    EXPECT_THAT(rows_of("losses.sql"), ElementsAre(ElementsAre(whole(0), null(), real(2.5), null(), null()),
+                                                   ElementsAre(whole(1), null(), real(1.5), null(), null())));
+}
+
 TEST_F(SampleQueries, PeakMemory) {
     // The first of the equal peaks, at 90 us in the first step; rank 1 is 10 us later.
     EXPECT_THAT(
