@@ -119,6 +119,8 @@ TEST_F(TraceTool, MetricsOfOtherProgramsAreThoseThatTheyMark) {
     EXPECT_EQ(metrics[0].at("points").at(0).at("step"), 4);
     EXPECT_EQ(metrics[1].at("name"), "accuracy");
     EXPECT_EQ(metrics[1].at("points").at(0).at("step"), 9);
+    EXPECT_THAT(tool({"compare", run_, run_, "--to-loss", "1.5"}).out, HasSubstr("Time to loss 1.5"));
+    EXPECT_EQ(tool({"compare", run_, run_, "--to-loss", "1.5", "--by", "kernel"}).status, 2);
     const Outcome refused = tool({"metrics", file, "--to-loss", "low"});
     EXPECT_EQ(refused.status, 2);
     EXPECT_THAT(refused.err, HasSubstr("--to-loss low is not a number; give a loss, such as 2.5"));

@@ -2,6 +2,7 @@
 // loss was reached.
 #include "traces/analysis/training/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/traces/run_builder.h"
+#include "traces/analysis/compare/compare.h"
 #include "traces/report/report.h"
 
 namespace shardscope::traces::analysis {
@@ -107,6 +109,29 @@ TEST_F(Metrics, SayWhenALossWasReached) {
     EXPECT_THAT(text(3, report::Format::table), HasSubstr("Loss 3 was reached at step 1, 0.000 s after"));
     EXPECT_THAT(text(0.5, report::Format::table), HasSubstr("The loss did not reach 0.5."));
     EXPECT_THAT(text(0.5, report::Format::json), HasSubstr(R"("to_loss":{"loss":0.5,"step":null,)"));
+}
+
+TEST_F(Metrics, CompareTheTimesToALoss) {
+    RunBuilder slower;
+    for (int s = 0; s < 2; ++s) slower.step(0, s, 1000 + s * 4000, 5000 + s * 4000);
+    slower.sink().add(schema::LossRow{.step = 1, .loss = 3});
+    const auto first = run_.take(), second = slower.take();
+    const std::vector<const store::Trace*> runs = {first.get(), second.get()};
+    Comparison comparison = compare(runs);
+    const std::size_t figures = compared_figures(comparison).size();
+    add_times_to_loss(comparison, runs, 3);
+    const std::vector<ComparedFigure> all = compared_figures(comparison);
+    ASSERT_EQ(all.size(), figures + 1);
+    const auto to_loss = std::find_if(all.begin(), all.end(), [](const ComparedFigure& figure) {
+        return figure.title == "Time to loss 3 (µs)";
+    });
+    ASSERT_NE(to_loss, all.end());
+    EXPECT_DOUBLE_EQ(to_loss->runs.at(0).mean, 0.2);
+    EXPECT_DOUBLE_EQ(to_loss->runs.at(1).mean, 8);
+    add_times_to_loss(comparison, runs, 1);
+    EXPECT_DOUBLE_EQ(comparison.runs.at(0).to_loss_us, 0.4);
+    add_times_to_loss(comparison, runs, 0.5);
+    EXPECT_THAT(render(comparison, report::Format::json), HasSubstr(R"("to_loss_us":null)"));
 }
 
 TEST_F(Metrics, ArePrintedAsASummaryOrPointByPoint) {

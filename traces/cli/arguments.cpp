@@ -101,6 +101,14 @@ analysis::Selection parse_selection(const SelectionText& text) {
     return selection;
 }
 
+std::optional<double> parse_loss(const std::string& text) {
+    if (text.empty()) return std::nullopt;
+    const auto loss = schema::number_of<double>(text);
+    if (!loss || !std::isfinite(*loss))
+        throw UsageError("--to-loss " + text + " is not a number; give a loss, such as 2.5");
+    return loss;
+}
+
 std::int64_t parse_duration(const std::string& option, const std::string& text) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

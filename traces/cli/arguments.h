@@ -46,6 +46,9 @@ analysis::Selection parse_selection(const SelectionText& text);
 // As on the command line: " --rank 2 --step 3:5"; empty if all is selected.
 std::string options_text(const SelectionText& text);
 
+// The loss of --to-loss; none if the text is empty. Throws UsageError.
+std::optional<double> parse_loss(const std::string& text);
+
 // Nanoseconds of "250ms" or "10s" (ns, us, ms, s), more than 0. Throws UsageError.
 std::int64_t parse_duration(const std::string& option, const std::string& text);
 

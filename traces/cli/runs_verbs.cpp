@@ -1,5 +1,6 @@
 // compare, scaling and report: several runs, each a trace or the folder of its ranks' traces.
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <fmt/core.h>
@@ -70,8 +71,12 @@ Work compare_verb(Options& options) {
         "result, > >= < or <=, and a number; with a sign it is relative to the first run ("
         "'median_step_us>+5%', 'average_step_us>+5%'; with --by kernel also 'kernels.NAME.us>+5%'). "
         "May be repeated");
+    const std::string& loss =
+        options.text("--to-loss", "LOSS", "Also the time until the training loss was first so low");
     return [&](const Inputs& inputs) {
         const analysis::Selection selection = parse_selection(inputs.selection);
+        const std::optional<double> asked = parse_loss(loss);
+        if (asked && !by.empty()) throw UsageError("--to-loss is of whole runs; omit --by");
         const std::optional<analysis::CompareBy> parts = analysis::compare_by(by);
         if (!by.empty() && !parts) {
             throw UsageError(
@@ -84,8 +89,13 @@ Work compare_verb(Options& options) {
                 print(report::render(comparison, inputs.format, table_width()));
                 return report::failures(conditions, report::render(comparison, report::Format::json));
             };
-            const auto failed = parts ? failed_of(compare_parts(runs.pointers, *parts, selection))
-                                      : failed_of(compare(runs.pointers, selection));
+            const auto whole = [&] {
+                analysis::Comparison comparison = compare(runs.pointers, selection);
+                if (asked) add_times_to_loss(comparison, runs.pointers, *asked);
+                return comparison;
+            };
+            const auto failed =
+                parts ? failed_of(compare_parts(runs.pointers, *parts, selection)) : failed_of(whole());
             for (const std::string& sentence : failed) fmt::print(stderr, "shardscope-trace: {}\n", sentence);
             return failed.empty() ? kDone : kFailed;
         } catch (const report::BadCondition& error) {

@@ -186,9 +186,7 @@ Work metrics_verb(Options& options) {
     const std::string& name = options.text("--name", "NAME", "Only this metric, step by step");
     const std::string& loss = options.text("--to-loss", "LOSS", "When the loss was first so low");
     return [&](const Inputs& inputs) {
-        const auto asked = schema::number_of<double>(loss);
-        if (!loss.empty() && (!asked || !std::isfinite(*asked)))
-            throw UsageError("--to-loss " + loss + " is not a number; give a loss, such as 2.5");
+        const std::optional<double> asked = parse_loss(loss);
         return analyse(inputs, [&](const store::Trace& t, const analysis::Selection& s) {
             return metrics_report(t, s, name, asked);
         });

@@ -17,6 +17,7 @@
 #include "traces/analysis/communication/host_collectives.h"
 #include "traces/analysis/communication/matching.h"
 #include "traces/analysis/time/device_time.h"
+#include "traces/analysis/training/metrics.h"
 #include "traces/store/columns/trace.h"
 
 namespace shardscope::traces::analysis {
@@ -293,6 +294,15 @@ Comparison compare(const std::vector<const store::Trace*>& traces, const std::ve
     return comparison;
 }
 
+void add_times_to_loss(Comparison& comparison, const std::vector<const store::Trace*>& traces, double loss) {
+    comparison.loss = loss;
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const auto reached = metrics_report(*traces[i], {}, {}, loss).reached;
+        comparison.runs[i].to_loss_us =
+            reached->point ? static_cast<double>(reached->since_start) * 1e-3 : kUnknown;
+    }
+}
+
 namespace {
 
 template <Spread RunColumn::*Of>
@@ -344,6 +354,11 @@ Fields<RunColumn> run_fields() {
          value_of<&R::device_busy_percent>},
         {{"device_busy_spread_percent", "", Unit::percent, "Its spread over the steps.", in_json},
          spread_cell<&R::device_busy_spread>},
+        {{"to_loss_us", "", Unit::us,
+          "From the start of the first step until the loss of --to-loss; none: not reached, or not asked "
+          "for.",
+          in_json},
+         value_of<&R::to_loss_us>},
         {{"collectives", "", Unit::text, "The collectives, mean of the ranks; the keys of `collectives`.",
           in_json},
          nested<R>},
@@ -408,6 +423,12 @@ class FigureList {
                 return {r.device_busy_percent, r.device_busy_spread.spread};
             },
             false);
+    }
+
+    void add_time_to_loss(double loss) {
+        add(fmt::format("Time to loss {} (µs)", loss), Unit::us, [](const RunColumn& r) -> ComparedValue {
+            return {r.to_loss_us, 0};
+        });
     }
 
     void add_memory() {
@@ -481,6 +502,7 @@ class FigureList {
 std::vector<ComparedFigure> compared_figures(const Comparison& comparison) {
     FigureList list(comparison);
     list.add_times();
+    if (comparison.loss) list.add_time_to_loss(*comparison.loss);
     list.add_memory();
     list.add_collectives();
     return list.take();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,10 +55,12 @@ struct RunColumn {
     std::int64_t predicted_peak_bytes = -1;  // by the memory account, for the same rank; -1 none stored
     std::array<Spread, kTimeCategories> categories_spread{};
     Spread communication_spread, exposed_communication_spread, memcpy_spread, device_busy_spread;
+    double to_loss_us = std::numeric_limits<double>::quiet_NaN();  // until Comparison::loss was reached
 };
 
 struct Comparison {
     std::vector<RunColumn> runs;
+    std::optional<double> loss;  // the runs' times to this loss are compared, too
 
     bool any_stepped() const;  // some run has steps
 };
@@ -91,6 +94,9 @@ std::vector<ComparedFigure> compared_figures(const Comparison& comparison);
 Comparison compare(const std::vector<const store::Trace*>& traces, const Selection& selection = {});
 // The same with one selection per run.
 Comparison compare(const std::vector<const store::Trace*>& traces, const std::vector<Selection>& selections);
+
+// Adds the runs' times from the start of the first step to a training loss of at most `loss`.
+void add_times_to_loss(Comparison& comparison, const std::vector<const store::Trace*>& traces, double loss);
 
 // Whether a fact stored with a run can make it another run: not where it was written to, what a simulation
 // found, or how well its parts were merged.
