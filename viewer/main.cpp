@@ -241,6 +241,7 @@ int run(int argc, char** argv) {
     const bool with_window = options.window || (!script && options.screenshot.empty());
     const bool with_state = with_window && !script && options.state;  // for repeatable runs
     if (with_state) {
+        program.session.keep_columns = true;
         if (const auto state = app::read_state(app::state_path(), program.notice))
             restore(*state, program, !options.names_files());
         if (!program.notice.empty())

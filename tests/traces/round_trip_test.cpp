@@ -49,7 +49,7 @@ class RoundTrip : public ::testing::Test {
 };
 
 // Texts, because ids differ between sinks.
-std::vector<std::string> texts(const Trace& trace, const std::vector<schema::StringId>& ids) {
+std::vector<std::string> texts(const Trace& trace, const Column<schema::StringId>& ids) {
     std::vector<std::string> result;
     for (const schema::StringId id : ids) result.emplace_back(trace.strings[id]);
     return result;

@@ -95,7 +95,7 @@ TEST_F(StateTest, IsRestored) {
     state.appearance = "light";
     state.zoom = 150;
     state.rail = RailWidth::narrow;
-    state.follow = false;
+    state.follow = state.keep_columns = false;
     state.recent = {"/a/run.sqlite"};
     state.desk = {1280, 720, true};
     state.keys = {{"fit", {"Ctrl+J"}}, {"zoom_in", {}}};

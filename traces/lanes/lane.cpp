@@ -72,7 +72,12 @@ Paint LanePaints::dominant(const Lane& lane, std::size_t first, std::size_t last
 }
 
 std::size_t LanePaints::memory() const {
-    return paint_.capacity() + used_.capacity() + sums_.capacity() * sizeof(std::int64_t);
+    return paint_.memory() + used_.memory() + sums_.memory();
+}
+
+bool LanePaints::fits(std::size_t events) const {
+    return paint_.size() == events && !used_.empty() &&
+           sums_.size() == (used_.size() < 2 ? 0 : (events / kGroup + 1) * used_.size());
 }
 
 void Lane::reserve(std::size_t events) {
@@ -182,9 +187,38 @@ std::size_t Lane::next_lasting(std::size_t at, std::int64_t ns) const {
 }
 
 std::size_t Lane::memory() const {
-    return (offset_.capacity() + busy_in_block_.capacity() + row_.capacity()) * sizeof(std::uint32_t) +
-           blocks_.capacity() * sizeof(Block) + longest_super_.capacity() * sizeof(std::int64_t) +
-           wide_.capacity() * sizeof(Wide) + paints_.memory();
+    return offset_.memory() + busy_in_block_.memory() + row_.memory() + blocks_.memory() +
+           longest_super_.memory() + wide_.memory() + paints_.memory();
+}
+
+bool Lane::complete(const store::Trace& trace) {
+    const std::size_t events = row_.size();
+    if (events == 0 || offset_.size() != events || busy_in_block_.size() != events ||
+        blocks_.size() != (events + kBlock - 1) / kBlock + 1 ||
+        longest_super_.size() != events / kSuperBlock + 1 || !paints_.fits(events))
+        return false;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        const std::size_t its_events = std::min(events, (b + 1) * kBlock) - std::min(events, b * kBlock);
+        const std::int64_t wide = blocks_[b].wide;
+        if (wide < -1 || wide > static_cast<std::int64_t>(wide_.size()) ||
+            (wide >= 0 && its_events > wide_.size() - static_cast<std::size_t>(wide)))
+            return false;
+    }
+    std::array<std::size_t, std::size_t{1} << (32 - kKindShift)> rows{};
+    const auto rows_of = [&rows](store::EventKind kind) -> std::size_t& {
+        return rows[static_cast<std::size_t>(kind)];
+    };
+    rows_of(store::EventKind::none) = std::size_t{kRowMask} + 1;
+    rows_of(store::EventKind::device) = trace.device.size();
+    rows_of(store::EventKind::range) = trace.ranges.size();
+    rows_of(store::EventKind::runtime) = trace.runtime.size();
+    rows_of(store::EventKind::wait) = trace.synchronizations.size();
+    rows_of(store::EventKind::mark) = trace.marks.size();
+    bool known = true;
+    for (const std::uint32_t row : row_) known &= (row & kRowMask) < rows[row >> kKindShift];
+    busy_ = blocks_.back().busy;
+    last_end_ = blocks_.back().start;
+    return known;
 }
 
 }  // namespace shardscope::traces::lanes

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "traces/analysis/waits/waits.h"
+#include "traces/store/columns/column.h"
+#include "traces/store/columns/column_bound.h"
 #include "traces/store/columns/event_columns.h"
 #include "traces/store/columns/names.h"
 #include "traces/store/columns/trace.h"
@@ -74,16 +76,24 @@ class LanePaints {
     Paint dominant(const Lane& lane, std::size_t first, std::size_t last) const;
     // Adds the busy time of events [first, last) by paint.
     void add_times(const Lane& lane, std::size_t first, std::size_t last, PaintTimes& times) const;
-    const std::vector<Paint>& used() const { return used_; }
+    const store::Column<Paint>& used() const { return used_; }
     std::size_t memory() const;
+    // Calls visit(name, column, bound) for each column, to keep them in a file or take them from one.
+    template <typename Self, typename Visit>
+    static void visit_columns(Self& self, Visit visit) {
+        visit("paint", self.paint_, store::ColumnBound::index(kPaints));
+        visit("used", self.used_, store::ColumnBound::index(kPaints));
+        visit("sums", self.sums_, store::ColumnBound());
+    }
+    bool fits(std::size_t events) const;  // whether columns that were taken are those of so many events
 
   private:
     static constexpr std::size_t kGroup = 16;  // number of events with a common sum
     void walk(const Lane& lane, std::size_t first, std::size_t last, PaintTimes& times) const;
 
-    std::vector<Paint> paint_;
-    std::vector<Paint> used_;         // in order; sums are kept only if there are several
-    std::vector<std::int64_t> sums_;  // up to each group, by used paint
+    store::Column<Paint> paint_;
+    store::Column<Paint> used_;         // in order; sums are kept only if there are several
+    store::Column<std::int64_t> sums_;  // up to each group, by used paint
 };
 
 class Lane {
@@ -126,6 +136,21 @@ class Lane {
 
     // Bytes used on the heap.
     std::size_t memory() const;
+    // As in LanePaints, with those of the lane's own paints.
+    template <typename Self, typename Visit>
+    static void visit_columns(Self& self, Visit visit) {
+        constexpr store::ColumnBound any;
+        visit("offset", self.offset_, any);
+        visit("busy", self.busy_in_block_, any);
+        visit("row", self.row_, any);
+        visit("blocks", self.blocks_, any);
+        visit("longest", self.longest_super_, any);
+        visit("wide", self.wide_, any);
+        LanePaints::visit_columns(self.paints_, visit);
+    }
+    // Completes a lane whose columns were taken from a file; false: they do not fit together, or one of its
+    // events is not in the trace.
+    bool complete(const store::Trace& trace);
 
   private:
     static constexpr std::size_t kBlock = 64, kSuperBlock = kBlock * 64;
@@ -155,10 +180,10 @@ class Lane {
     }
     void seal();
 
-    std::vector<std::uint32_t> offset_, busy_in_block_, row_;
-    std::vector<Block> blocks_;
-    std::vector<std::int64_t> longest_super_;
-    std::vector<Wide> wide_;
+    store::Column<std::uint32_t> offset_, busy_in_block_, row_;
+    store::Column<Block> blocks_;
+    store::Column<std::int64_t> longest_super_;
+    store::Column<Wide> wide_;
     LanePaints paints_;
     std::vector<Whole> open_;  // the events of the block that is being filled
     std::int64_t busy_ = 0, last_end_ = std::numeric_limits<std::int64_t>::min();

@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "traces/lanes/kept_tracks.h"
 #include "traces/lanes/lane.h"
 #include "traces/lanes/thread_titles.h"
 #include "traces/schema/sort_rows.h"
@@ -261,17 +262,16 @@ Lane union_of_lanes(const std::vector<const Track*>& tracks) {
     return all.take();
 }
 
-}  // namespace
-
-Tracks make_tracks(const store::Trace& trace) {
-    Tracks result;
+// The tracks of a trace's events.
+std::vector<Track> tracks_of_events(const store::Trace& trace) {
+    std::vector<Track> tracks;
     const auto take = [&](std::vector<Track> part) {
         for (Track& track : part) {
             std::erase_if(track.lanes, [](const Lane& lane) { return lane.size() == 0; });
             if (track.lanes.empty()) continue;
             for (Lane& lane : track.lanes) lane.finish();
             if (track.kind == Track::Kind::stream) track.work = work_of(track);
-            result.tracks.push_back(std::move(track));
+            tracks.push_back(std::move(track));
         }
     };
     const std::vector<std::string> titles = thread_titles(trace);
@@ -280,12 +280,20 @@ Tracks make_tracks(const store::Trace& trace) {
     take(thread_tracks(trace, titles));
     take(wait_tracks(trace));
     take(mark_tracks(trace, titles));
-    schema::sort_rows(result.tracks, [](const Track& a, const Track& b) {
+    schema::sort_rows(tracks, [](const Track& a, const Track& b) {
         const bool a_joined = a.kind == Track::Kind::collectives,
                    b_joined = b.kind == Track::Kind::collectives;
         if (a_joined || b_joined) return a_joined && !b_joined;
         return a.rank < b.rank;  // those of no rank last
     });
+    return tracks;
+}
+
+}  // namespace
+
+Tracks make_tracks(const store::Trace& trace) {
+    Tracks result;
+    if (!take_tracks(trace, result.tracks)) result.tracks = tracks_of_events(trace);
     result.counters = counter_tracks(trace);
     result.has_memory.resize(trace.ranks.size());
     for (std::size_t i = 0; i < trace.memory.size(); ++i) {

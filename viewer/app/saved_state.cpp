@@ -140,6 +140,7 @@ SavedState state_of(const Program& program) {
     state.desk = program.desk;
     state.rail = program.rail;
     state.follow = program.session.follow;
+    state.keep_columns = program.session.keep_columns;
     for (const std::string& path : program.recent) state.recent.push_back(full_path(path));
     state.keys = saved_keys(program.keys);
     for (const auto& panel : program.panels) {
@@ -156,6 +157,7 @@ void restore(const SavedState& state, Program& program, bool files) {
     program.set_appearance(state.appearance == "light" ? theme::Appearance::light : theme::Appearance::dark);
     program.rail = state.rail;
     program.session.follow = state.follow;
+    program.session.keep_columns = state.keep_columns;
     program.session.color_by = state.session.color_by;
     program.recent = state.recent;
     program.keys = changed_keys(state.keys);

@@ -20,7 +20,7 @@ struct SavedState {
     int zoom = 100;
     Desk desk, second_desk;
     RailWidth rail = RailWidth::automatic;
-    bool follow = true;
+    bool follow = true, keep_columns = true;
     std::vector<std::string> recent;
     std::map<std::string, std::vector<std::string>> keys;  // by action: changed_keys.h
     std::map<std::string, std::string> panels;             // by panel: Panel::saved()
@@ -30,7 +30,8 @@ struct SavedState {
 
 template <model::IsOrIsConst<SavedState> T, class Visit>
 void fields(T& value, Visit&& visit) {
-    auto& [session, appearance, zoom, desk, second_desk, rail, follow, recent, keys, panels, tables] = value;
+    auto& [session, appearance, zoom, desk, second_desk, rail, follow, keep_columns, recent, keys, panels,
+           tables] = value;
     fields(session, visit);
     visit("appearance", appearance);
     visit("zoom", zoom);
@@ -38,6 +39,7 @@ void fields(T& value, Visit&& visit) {
     visit("second_window", second_desk);
     visit("rail", rail);
     visit("follow", follow);
+    visit("keep_columns", keep_columns);
     visit("recent", recent);
     visit("keys", keys);
     visit("panels", panels);

@@ -28,6 +28,7 @@ namespace {
 // Whether the check mark of a menu entry is set.
 bool is_on(const Action& action, Program& program) {
     return action.id == program.shown().name() || (action.id == "follow" && program.session.follow) ||
+           (action.id == "keep_columns" && program.session.keep_columns) ||
            (action.id == "rail" && program.rail_is_wide);
 }
 
@@ -39,12 +40,9 @@ std::string ranks_text(const traces::store::Trace& trace) {
 }
 
 std::string extent_text(const traces::store::Trace& trace) {
-    return fmt::format(
-        "{}, {}, {}", ranks_text(trace),
-        traces::store::counted(static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                         trace.runtime.size() + trace.memory.size()),
-                               "event", "events"),
-        draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
+    return fmt::format("{}, {}, {}", ranks_text(trace),
+                       traces::store::counted(static_cast<std::int64_t>(trace.events()), "event", "events"),
+                       draw::format_duration(static_cast<double>(trace.last_ns - trace.first_ns)));
 }
 
 std::string plan_text(const traces::store::Trace& trace) {
@@ -426,6 +424,7 @@ void Shell::draw_status() {
 // The progress of current work, otherwise the result of the latest action.
 std::string Shell::progress_text() const {
     model::Session& session = program_.session;
+    if (!session.to_say.empty()) program_.notice = std::exchange(session.to_say, {});
     if (std::string failure = session.analyses.failure(); !failure.empty()) return failure;
     if (session.only_follows()) return program_.notice;
     if (session.loading()) {

@@ -67,8 +67,7 @@ TraceIdentity identity_of(const traces::store::Trace& trace) {
     add_named(trace.counters, trace.counters.time);
     add_named(trace.memory, trace.memory.time);
     add_sample(content, trace.memory.size(), [&](std::size_t i) { content.add(trace.memory.bytes[i]); });
-    const auto events = static_cast<std::int64_t>(trace.device.size() + trace.ranges.size() +
-                                                  trace.runtime.size() + trace.memory.size());
+    const auto events = static_cast<std::int64_t>(trace.events());
     // A trace without a start says too little of its run: another one could say the same.
     return {trace.start_utc_ns == 0 ? content.text() : run.text(), content.text(), events};
 }

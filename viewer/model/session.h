@@ -159,8 +159,10 @@ class Session {
     int selected_module = -1;  // ModuleRow::id
     traces::store::UnitIndex selected_unit;
     ColorBy color_by = ColorBy::kind;
-    bool animating = false;    // a panel is animated: frames are drawn without input; reset after each frame
-    std::string wanted_panel;  // a panel's name: the shell shows it next frame and clears this
+    bool animating = false;     // a panel is animated: frames are drawn without input; reset after each frame
+    bool keep_columns = false;  // of large traces in a file beside them (traces/lanes/kept_tracks.h)
+    std::string to_say;         // by a panel: the shell shows it in the status line, and clears this
+    std::string wanted_panel;   // a panel's name: the shell shows it next frame and clears this
     std::optional<TextToSave> wanted_save;  // the shell asks for the file name, and clears this
     // Shows this time of the active trace on the timeline, framed, with the event selected and the rank
     // visible (if they are given).

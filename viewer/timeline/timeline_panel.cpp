@@ -28,6 +28,7 @@
 #include "viewer/model/session.h"
 #include "viewer/model/trace_waits.h"
 #include "viewer/theme/theme.h"
+#include "viewer/timeline/columns_keeper.h"
 #include "viewer/timeline/details.h"
 #include "viewer/timeline/fold_lane.h"
 #include "viewer/timeline/minimap.h"
@@ -247,9 +248,12 @@ class TimelinePanel final : public model::Panel {
     }
 
   private:
-    static std::shared_ptr<const Tracks> tracks_of(model::Session& session, const model::TracePtr& trace) {
+    std::shared_ptr<const Tracks> tracks_of(model::Session& session, const model::TracePtr& trace) {
         auto plain = session.analyses.get<Tracks>("timeline tracks", {trace},
                                                   [](const auto& t) { return make_tracks(*t.front()); });
+        if (plain != nullptr && session.keep_columns) {
+            if (std::string said = keeper_.keep(trace, plain); !said.empty()) session.to_say = std::move(said);
+        }
         const model::OpenTrace* entry = session.current();
         if (entry == nullptr || entry->result == nullptr || entry->result->trace.lock() != trace)
             return plain;
@@ -468,6 +472,7 @@ class TimelinePanel final : public model::Panel {
     std::map<const traces::store::Trace*, std::unique_ptr<TraceOnPage>> traces_;
     TraceOnPage* on_ = nullptr;  // of the active trace
     TimelineParts parts_;
+    ColumnsKeeper keeper_;
     std::optional<model::TimeAxis> axis_;
     std::optional<model::MarkedArea> seen_area_;  // of the last frame, as the selected event
     model::SelectedEvent seen_event_;

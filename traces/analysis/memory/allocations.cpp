@@ -101,7 +101,7 @@ AllocationsReport allocations_report(const store::Trace& trace, const Selection&
         const auto at = names.find(id);
         return at != names.end() ? at->second : std::string_view();
     };
-    const auto text = [&](const std::vector<schema::StringId>& column, std::uint32_t row) {
+    const auto text = [&](const store::Column<schema::StringId>& column, std::uint32_t row) {
         return column.empty() ? std::string_view() : trace.strings[column[row]];
     };
     AllocationsReport report;

@@ -26,7 +26,7 @@ constexpr const char* kNotTold = "(unattributed)";
 
 // Sums the bytes of the live rows by their text in a column.
 std::unordered_map<schema::StringId, std::int64_t> by_text(const store::MemoryEvents& memory,
-                                                           const std::vector<schema::StringId>& column,
+                                                           const store::Column<schema::StringId>& column,
                                                            const std::vector<std::uint32_t>& live) {
     std::unordered_map<schema::StringId, std::int64_t> bytes;
     for (const std::uint32_t row : live) bytes[column[row]] += memory.bytes[row];
@@ -99,7 +99,7 @@ std::int64_t moment_of(const store::Trace& trace, store::RankIndex rank,
 // `peak`.
 void add_places(const store::Trace& trace, store::RankIndex rank, const Peak& peak,
                 const std::vector<std::uint32_t>& live, RankMemory& result) {
-    const auto told = [&](const std::vector<schema::StringId>& column) {
+    const auto told = [&](const store::Column<schema::StringId>& column) {
         return std::any_of(live.begin(), live.end(),
                            [&](std::uint32_t row) { return column[row] != schema::StringId::empty; });
     };

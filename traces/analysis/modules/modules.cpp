@@ -56,7 +56,7 @@ class Builder {
           ranks_(selected_ranks(trace, selection)),
           time_(selected_host_times(trace, steps_, selection)),
           states_(trace.ranges.size()),
-          covered_until_(trace.ranges.start),
+          covered_until_(trace.ranges.start.begin(), trace.ranges.start.end()),
           tree_(trace),
           autograd_(trace),
           texts_(trace.strings) {

@@ -102,7 +102,7 @@ OperatorTimes operator_times(const store::Trace& trace) {
     OperatorTimes times;
     times.innermost.resize(ranges.size());
     times.host_self.resize(ranges.size());
-    times.covered_until = ranges.start;
+    times.covered_until.assign(ranges.start.begin(), ranges.start.end());
     times.device_self.assign(ranges.size(), 0);
 
     // Merges child operators and runtime calls, both sorted by start.

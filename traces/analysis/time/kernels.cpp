@@ -19,7 +19,7 @@ bool is_kernel(const store::DeviceEvents& device, std::size_t event) {
 // Sum of value x duration, and of the durations of the events with a value.
 struct WeightedMean {
     double sum = 0, weight = 0;
-    void add(const std::vector<float>& column, std::size_t event, std::int64_t duration) {
+    void add(const store::Column<float>& column, std::size_t event, std::int64_t duration) {
         if (column.empty() || !(column[event] >= 0)) return;
         sum += static_cast<double>(column[event]) * static_cast<double>(duration);
         weight += static_cast<double>(duration);

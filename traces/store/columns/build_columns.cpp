@@ -51,6 +51,10 @@ void build_columns(PendingRows&& rows, Trace& trace) {
     build_segments(rows.segments, ranks, trace);
     build_counters(rows.counters, ranks, trace);
     build_steps(rows, ranks, trace);
+    put_kept_in_order(trace);
+}
+
+void put_kept_in_order(Trace& trace) {
     sort_unique(trace.modules);
     sort_unique(trace.units);
     Trace::each_kind([&]<typename Row>(Row*) { schema::put_in_order(trace.kept<Row>()); });

@@ -84,7 +84,7 @@ std::uint64_t allocator_of(const PendingMemory& m, std::size_t row) {
 }
 
 bool asks_for_origin(const PendingMemory& m, std::size_t row) {
-    const auto none = [&](const std::vector<schema::StringId>& column) {
+    const auto none = [&](const Column<schema::StringId>& column) {
         return column.empty() || column[row] == schema::StringId::empty;
     };
     return m.global_tid[row] != 0 && m.category[row] == schema::MemoryCategory::other && none(m.annotation) &&

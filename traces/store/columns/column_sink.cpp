@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "traces/store/columns/append_rows.h"
 #include "traces/store/columns/device_streams.h"
 #include "traces/store/columns/name_facts.h"
 #include "traces/store/columns/pending_rows.h"
@@ -52,7 +53,9 @@ class RecentTexts {
 }  // namespace
 
 struct ColumnSink::Impl {
-    std::unique_ptr<Trace> trace = std::make_unique<Trace>();
+    explicit Impl(std::unique_ptr<Trace> begun = std::make_unique<Trace>()) : trace(std::move(begun)) {}
+
+    std::unique_ptr<Trace> trace;
     RecentTexts recent;
     PendingRows rows;
     NameFacts names{trace->strings};
@@ -63,6 +66,7 @@ struct ColumnSink::Impl {
 };
 
 ColumnSink::ColumnSink() : impl_(std::make_unique<Impl>()) {}
+ColumnSink::ColumnSink(std::unique_ptr<Trace> begun) : impl_(std::make_unique<Impl>(std::move(begun))) {}
 ColumnSink::~ColumnSink() = default;
 
 schema::StringId ColumnSink::intern(std::string_view text) {
@@ -260,6 +264,17 @@ NameFacts& ColumnSink::names() {
     return impl_->names;
 }
 
+void ColumnSink::begin_with_strings_of(const ColumnSink& whole) {
+    const StringTable& strings = whole.impl_->trace->strings;
+    for (std::size_t s = 0; s < strings.size(); ++s)
+        impl_->trace->strings.intern(strings[schema::StringId(s)]);
+}
+
+bool ColumnSink::append(ColumnSink& part) {
+    const auto from = std::exchange(part.impl_, std::make_unique<Impl>());
+    return append_rows(std::move(from->rows), from->trace->strings, impl_->rows, impl_->trace->strings);
+}
+
 std::unique_ptr<Trace> ColumnSink::take() {
     auto done = std::exchange(impl_, std::make_unique<Impl>());
     if (done->rows.first <= done->rows.last) {
@@ -268,6 +283,12 @@ std::unique_ptr<Trace> ColumnSink::take() {
     }
     done->trace->invalid_events = done->rows.refused;
     build_columns(std::move(done->rows), *done->trace);
+    return std::move(done->trace);
+}
+
+std::unique_ptr<Trace> ColumnSink::take_begun() {
+    auto done = std::exchange(impl_, std::make_unique<Impl>());
+    put_kept_in_order(*done->trace);
     return std::move(done->trace);
 }
 

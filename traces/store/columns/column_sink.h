@@ -25,6 +25,8 @@ struct PendingRows;
 class ColumnSink final : public EachRow<ColumnSink> {
   public:
     ColumnSink();
+    // Goes on with a trace that has its columns already: takes only what is no column.
+    explicit ColumnSink(std::unique_ptr<Trace> begun);
     ~ColumnSink() override;
 
     schema::StringId intern(std::string_view text) override;
@@ -45,7 +47,14 @@ class ColumnSink final : public EachRow<ColumnSink> {
     // A rank that rows refer to without a RankRow is created with the number of its device.
     // Throws StoreError if a column cannot hold the trace (more than 65,535 ranks, streams or threads).
     std::unique_ptr<Trace> take();
+    // The same for a trace that had its columns: they stay, and what else it had.
+    std::unique_ptr<Trace> take_begun();
 
+    // For a sink that takes a part of the rows: its strings begin with those of `whole`, in their order.
+    void begin_with_strings_of(const ColumnSink& whole);
+    // Adds what such a sink has taken, as if this one had taken it last; the other one is empty afterwards.
+    // False: some of it would have been refused.
+    bool append(ColumnSink& part);
     // For the loader, which fills columns without the rows in between (pending_rows.h).
     PendingRows& pending();
     NameFacts& names();

@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "traces/store/columns/column.h"
 
 namespace shardscope::traces::store {
 
@@ -16,7 +19,6 @@ class IndexColumn {
     void reset(std::size_t rows) {
         rows_ = rows;
         values_.clear();
-        values_.shrink_to_fit();
     }
     void set(std::size_t row, std::int32_t value) {
         if (values_.empty()) {
@@ -30,13 +32,20 @@ class IndexColumn {
     bool empty() const { return rows_ == 0; }
     // A plain vector with one value per row.
     std::vector<std::int32_t> all() const {
-        return values_.empty() ? std::vector<std::int32_t>(rows_, kNone) : values_;
+        return values_.empty() ? std::vector<std::int32_t>(rows_, kNone)
+                               : std::vector<std::int32_t>(values_.begin(), values_.end());
     }
-    std::size_t memory() const { return values_.capacity() * sizeof(std::int32_t); }  // bytes on the heap
+    // The values, none if there is none in any row; for what keeps a column in a file.
+    const Column<std::int32_t>& values() const { return values_; }
+    void set_values(std::size_t rows, Column<std::int32_t> values) {
+        rows_ = rows;
+        values_ = std::move(values);
+    }
+    std::size_t memory() const { return values_.memory(); }  // bytes on the heap
 
   private:
     std::size_t rows_ = 0;
-    std::vector<std::int32_t> values_;
+    Column<std::int32_t> values_;
 };
 
 }  // namespace shardscope::traces::store

@@ -16,15 +16,15 @@
 namespace shardscope::traces::store {
 
 // Appends to a column that few traces fill: it stays empty until the first row that has a value.
-template <typename T>
-void put_rare(std::vector<T>& column, std::size_t row, T value, T none) {
+template <typename Values, typename T = typename Values::value_type>
+void put_rare(Values& column, std::size_t row, T value, T none) {
     if (column.empty() && value == none) return;
     column.resize(row, none);
     column.push_back(value);
 }
 // At the end: fills the rows after the last one that had a value.
-template <typename T>
-void fill_rare(std::vector<T>& column, std::size_t rows, T none) {
+template <typename Values, typename T = typename Values::value_type>
+void fill_rare(Values& column, std::size_t rows, T none) {
     if (!column.empty()) column.resize(rows, none);
 }
 
@@ -211,5 +211,7 @@ struct PendingRows {
 
 // Sorts and links `rows` and fills the columns of `trace`, which already contains the strings.
 void build_columns(PendingRows&& rows, Trace& trace);
+// Puts into order what it keeps as rows; the end of build_columns().
+void put_kept_in_order(Trace& trace);
 
 }  // namespace shardscope::traces::store

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "traces/store/columns/column.h"
+
 namespace shardscope::traces::store {
 
 // Row numbers in the order of `less(i, j)`, ties in their original order; empty if they are in order already.
@@ -48,18 +50,18 @@ std::vector<std::uint32_t> row_order(std::size_t size, Less less) {
 }
 
 // A column in such an order. An empty column (without any value) stays empty.
-template <typename T>
-void reorder(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
+template <typename Values>
+void reorder(Values& column, const std::vector<std::uint32_t>& order) {
     if (order.empty() || column.empty()) return;
-    std::vector<T> moved;
+    std::vector<typename Values::value_type> moved;
     moved.reserve(column.size());
     for (const std::uint32_t row : order) moved.push_back(column[row]);
-    column.swap(moved);
+    column = std::move(moved);
 }
 
 // The same, moved into `to`.
 template <typename T>
-void reorder_into(std::vector<T>& from, const std::vector<std::uint32_t>& order, std::vector<T>& to) {
+void reorder_into(std::vector<T>& from, const std::vector<std::uint32_t>& order, Column<T>& to) {
     reorder(from, order);
     to = std::move(from);
 }

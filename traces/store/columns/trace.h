@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,10 @@
 
 #include "traces/schema/enums.h"
 #include "traces/schema/rows.h"
+#include "traces/store/columns/column.h"
 #include "traces/store/columns/index.h"
 #include "traces/store/columns/index_column.h"
+#include "traces/store/trace_identity.h"
 
 namespace shardscope::traces::store {
 
@@ -58,21 +61,21 @@ inline constexpr std::array<std::string_view, kDeviceKinds> kDeviceKindNames = {
 
 // Kernels, memcpys, memsets of all devices, in one set of columns sorted by (start, end, order in the file).
 struct DeviceEvents {
-    std::vector<std::int64_t> start, end;
-    std::vector<std::int64_t> correlation;  // of the launch; 0 none
-    std::vector<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
-    std::vector<schema::StringId> name;     // a kernel's (name_facts.h), or "Memcpy HtoD", "Memset"
-    IndexColumn launch;                     // index into RuntimeCalls, -1 none
-    IndexColumn collective;                 // index into Collectives, -1 none
-    std::vector<std::uint16_t> rank;
-    std::vector<std::uint16_t> stream;  // index into Trace::streams
-    std::vector<DeviceKind> kind;
-    std::vector<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
+    Column<std::int64_t> start, end;
+    Column<std::int64_t> correlation;  // of the launch; 0 none
+    Column<std::int64_t> bytes;        // memcpy, memset and collectives; 0 otherwise
+    Column<schema::StringId> name;     // a kernel's (name_facts.h), or "Memcpy HtoD", "Memset"
+    IndexColumn launch;                // index into RuntimeCalls, -1 none
+    IndexColumn collective;            // index into Collectives, -1 none
+    Column<std::uint16_t> rank;
+    Column<std::uint16_t> stream;  // index into Trace::streams
+    Column<DeviceKind> kind;
+    Column<std::uint8_t> copy_kind;  // ENUM_CUDA_MEMCPY_OPER for memcpys, else 0
     // The host range that launched it: the innermost one around the launching call or, if no call is
     // known, the operator that the source names. -1 none.
     IndexColumn range;
     // Empty if no event of the trace has them; negative: unknown for this one.
-    std::vector<float> blocks_per_sm, occupancy;  // occupancy in percent
+    Column<float> blocks_per_sm, occupancy;  // occupancy in percent
     std::size_t size() const { return start.size(); }
 };
 
@@ -90,80 +93,80 @@ enum class RangeKind : std::uint8_t {
 
 // NVTX ranges with an end, sorted by (start, longer first).
 struct HostRanges {
-    std::vector<std::int64_t> start, end;
-    std::vector<schema::StringId> name;
-    std::vector<std::int32_t> module;   // ModuleRow::id, -1 unknown
-    std::vector<std::int32_t> parent;   // index of the innermost enclosing range of the thread, -1 none
-    std::vector<std::uint16_t> thread;  // index into Trace::threads
-    std::vector<std::uint16_t> depth;   // nesting on the thread, 0 outermost
-    std::vector<RangeKind> kind;
+    Column<std::int64_t> start, end;
+    Column<schema::StringId> name;
+    Column<std::int32_t> module;   // ModuleRow::id, -1 unknown
+    Column<std::int32_t> parent;   // index of the innermost enclosing range of the thread, -1 none
+    Column<std::uint16_t> thread;  // index into Trace::threads
+    Column<std::uint16_t> depth;   // nesting on the thread, 0 outermost
+    Column<RangeKind> kind;
     // Empty if no range of the trace has them.
-    std::vector<schema::StringId> detail;  // RangeRow::detail
-    std::vector<std::int32_t> forward;     // of a backward operator: the forward operator's row, -1 none
+    Column<schema::StringId> detail;  // RangeRow::detail
+    Column<std::int32_t> forward;     // of a backward operator: the forward operator's row, -1 none
     std::size_t size() const { return start.size(); }
 };
 
 // NVTX marks, sorted by time.
 struct Marks {
-    std::vector<std::int64_t> time;
-    std::vector<schema::StringId> name;
-    std::vector<std::uint16_t> thread;  // index into Trace::threads
+    Column<std::int64_t> time;
+    Column<schema::StringId> name;
+    Column<std::uint16_t> thread;  // index into Trace::threads
     std::size_t size() const { return time.size(); }
 };
 
 struct RuntimeCalls {
-    std::vector<std::int64_t> start, end;
-    std::vector<std::int64_t> correlation;
-    std::vector<schema::StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
-    std::vector<std::uint16_t> thread;
-    std::vector<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
+    Column<std::int64_t> start, end;
+    Column<std::int64_t> correlation;
+    Column<schema::StringId> name;  // without CUDA's version suffix: "cudaLaunchKernel"
+    Column<std::uint16_t> thread;
+    Column<std::int32_t> range;  // the innermost HostRanges row around the call's start, -1 none
     std::size_t size() const { return start.size(); }
 };
 
 // Waiting for events, streams and devices, sorted by (start, end).
 struct Synchronizations {
-    std::vector<std::int64_t> start, end;
-    std::vector<std::int32_t> call;    // index into RuntimeCalls, -1 none
-    std::vector<std::int32_t> stream;  // index into Trace::streams, -1 not applicable or not known
-    std::vector<std::uint16_t> rank;
-    std::vector<std::uint8_t> type;  // ENUM_CUPTI_SYNC_TYPE
+    Column<std::int64_t> start, end;
+    Column<std::int32_t> call;    // index into RuntimeCalls, -1 none
+    Column<std::int32_t> stream;  // index into Trace::streams, -1 not applicable or not known
+    Column<std::uint16_t> rank;
+    Column<std::uint8_t> type;  // ENUM_CUPTI_SYNC_TYPE
     std::size_t size() const { return start.size(); }
 };
 
 struct Collectives {
-    std::vector<std::int64_t> correlation, bytes, padding, group, sequence;
-    std::vector<std::int32_t> group_size, unit, event;  // event: index into DeviceEvents, -1 none
-    std::vector<std::uint16_t> rank;
-    std::vector<schema::Operation> operation;
-    std::vector<schema::Phase> phase;
+    Column<std::int64_t> correlation, bytes, padding, group, sequence;
+    Column<std::int32_t> group_size, unit, event;  // event: index into DeviceEvents, -1 none
+    Column<std::uint16_t> rank;
+    Column<schema::Operation> operation;
+    Column<schema::Phase> phase;
     std::size_t size() const { return bytes.size(); }
 };
 
 // Allocations and frees, sorted by (time, order in the file).
 struct MemoryEvents {
-    std::vector<std::int64_t> time;
-    std::vector<std::int64_t> bytes;  // > 0 allocation, < 0 free
-    std::vector<std::uint64_t> address;
-    std::vector<std::int32_t> unit, module;  // -1 none
-    std::vector<schema::StringId> name;
-    std::vector<std::uint16_t> rank;
-    std::vector<schema::MemoryCategory> category;
-    std::vector<schema::MemorySpace> space;
-    std::vector<schema::Phase> phase;
+    Column<std::int64_t> time;
+    Column<std::int64_t> bytes;  // > 0 allocation, < 0 free
+    Column<std::uint64_t> address;
+    Column<std::int32_t> unit, module;  // -1 none
+    Column<schema::StringId> name;
+    Column<std::uint16_t> rank;
+    Column<schema::MemoryCategory> category;
+    Column<schema::MemorySpace> space;
+    Column<schema::Phase> phase;
     // Empty if no event of the trace has them.
-    std::vector<schema::StringId> annotation, stack;  // as in MemoryRow
+    Column<schema::StringId> annotation, stack;  // as in MemoryRow
     // The index of the device among the rank's; empty: the events of each rank belong to one device.
-    std::vector<std::uint16_t> device;
-    std::vector<std::int32_t> stream;  // as in MemoryRow; empty if no event of the trace has one
+    Column<std::uint16_t> device;
+    Column<std::int32_t> stream;  // as in MemoryRow; empty if no event of the trace has one
     std::size_t size() const { return time.size(); }
 };
 
 // Memory that the caching allocator reserves, sorted by time: > 0 taken from the device, < 0 returned to it.
 struct Segments {
-    std::vector<std::int64_t> time, bytes;
-    std::vector<std::uint64_t> address;
-    std::vector<std::int32_t> stream;  // the id, -1 unknown
-    std::vector<std::uint16_t> rank;
+    Column<std::int64_t> time, bytes;
+    Column<std::uint64_t> address;
+    Column<std::int32_t> stream;  // the id, -1 unknown
+    Column<std::uint16_t> rank;
     std::size_t size() const { return time.size(); }
 };
 
@@ -171,10 +174,10 @@ struct Segments {
 inline constexpr std::uint16_t kNoRank = RankIndex().column();
 
 struct Counters {
-    std::vector<std::int64_t> time;
-    std::vector<double> value;
-    std::vector<schema::StringId> name;
-    std::vector<std::uint16_t> rank;  // or kNoRank
+    Column<std::int64_t> time;
+    Column<double> value;
+    Column<schema::StringId> name;
+    Column<std::uint16_t> rank;  // or kNoRank
     std::size_t size() const { return time.size(); }
 };
 
@@ -244,10 +247,14 @@ struct KeptRows<std::variant<Rows...>> : KeptOf<Rows>... {
     }
 };
 
+class ColumnFile;
+
 struct Trace : KeptRows<schema::AnyRow> {
     std::string path;
-    int schema_version = 0;  // PRAGMA user_version; 0: not written by Shardscope
-    bool ended = true;       // false: the run was killed or still runs
+    std::optional<TraceIdentity> identity;  // of the database that was read, if it was alone and at rest
+    std::shared_ptr<ColumnFile> beside;  // the file that has its columns; nullptr: they were read from rows
+    int schema_version = 0;              // PRAGMA user_version; 0: not written by Shardscope
+    bool ended = true;                   // false: the run was killed or still runs
     std::int64_t dropped = 0;
     std::int64_t start_utc_ns = 0;
     std::int64_t start_system_ns = 0;        // CLOCK_MONOTONIC at that moment; 0 unknown
@@ -276,6 +283,8 @@ struct Trace : KeptRows<schema::AnyRow> {
     Segments segments;
     Counters counters;
 
+    // The number that the viewer gives as the trace's.
+    std::size_t events() const { return device.size() + ranges.size() + runtime.size() + memory.size(); }
     // Not known() if the trace does not contain the rank.
     RankIndex rank_of_number(int number) const {
         for (std::size_t r = 0; r < ranks.size(); ++r)

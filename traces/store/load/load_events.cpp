@@ -22,6 +22,7 @@ namespace {
 // Facts for which the device tables have no column, looked up by the event's start, device, stream and
 // launch.
 class Details {
+  public:
     struct Row {
         std::int64_t start = 0, device = 0, stream = 0, correlation = 0, external_id = 0;
         float blocks_per_sm = -1, occupancy = -1;
@@ -30,7 +31,6 @@ class Details {
         }
     };
 
-  public:
     explicit Details(LoadSource& source) {
         source.scan_fast(
             "SHARD_DEVICE_DETAILS",
@@ -45,32 +45,45 @@ class Details {
             std::stable_sort(rows_.begin(), rows_.end(), less);
     }
 
+    const std::vector<Row>& rows() const { return rows_; }
+
+  private:
+    std::vector<Row> rows_;
+};
+
+// Looks details up for events in their order.
+class NextDetail {
+  public:
+    explicit NextDetail(const Details& details) : rows_(details.rows()) {}
+
     // Adds the details of the event that was added last.
     void add_to(PendingRows& into, std::int64_t start, std::int64_t device, std::int64_t stream,
                 std::int64_t correlation) {
         if (rows_.empty()) return;
-        const Row sought = {start, device, stream, correlation};
+        const Details::Row sought = {start, device, stream, correlation};
         // Events arrive in the same order, so that the next detail mostly matches.
         if (next_ >= rows_.size() || rows_[next_].place() != sought.place()) {
-            next_ = static_cast<std::size_t>(
-                std::lower_bound(rows_.begin(), rows_.end(), sought,
-                                 [](const Row& a, const Row& b) { return a.place() < b.place(); }) -
-                rows_.begin());
+            next_ =
+                static_cast<std::size_t>(std::lower_bound(rows_.begin(), rows_.end(), sought,
+                                                          [](const Details::Row& a, const Details::Row& b) {
+                                                              return a.place() < b.place();
+                                                          }) -
+                                         rows_.begin());
             if (next_ == rows_.size() || rows_[next_].place() != sought.place()) return;
         }
-        const Row& found = rows_[next_++];
+        const Details::Row& found = rows_[next_++];
         into.detail_device(found.external_id, found.blocks_per_sm, found.occupancy);
     }
 
   private:
-    std::vector<Row> rows_;
+    const std::vector<Details::Row>& rows_;
     std::size_t next_ = 0;
 };
 
 class DeviceLoader {
   public:
-    explicit DeviceLoader(LoadSource& source)
-        : source_(source), rows_(source.sink.pending()), names_(source.sink.names()), details_(source) {
+    DeviceLoader(LoadSource& source, const Details& details)
+        : source_(source), rows_(source.sink.pending()), names_(source.sink.names()), details_(details) {
         std::int64_t room = 0;
         for (const char* table : kDeviceTables) room += source.rows_at_most(table);
         PendingDevice& d = rows_.device;
@@ -80,8 +93,17 @@ class DeviceLoader {
         reserve(d.start, d.end, d.correlation, d.bytes, d.name, d.lane, d.kind, d.copy_kind);
     }
 
-    void load() {
-        load_kernels();
+    void load_kernels() {
+        source_.scan_fast(kDeviceTables[0],
+                          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "shortName",
+                           "demangledName"},
+                          [&](const FastRow& r) {
+                              const auto [name, kind] =
+                                  names_.kernel(source_.string_or_empty(r, 6), source_.string_or_empty(r, 7));
+                              add(r, name, kind, 0, 0);
+                          });
+    }
+    void load_copies() {
         source_.scan_fast(
             kDeviceTables[1],
             {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind"},
@@ -89,6 +111,8 @@ class DeviceLoader {
                 add(r, names_.memcpy(narrow(r.integer(7))), DeviceKind::memcpy, r.integer(6),
                     NameFacts::known_copy_kind(r.integer(7)));
             });
+    }
+    void load_others() {
         source_.scan_fast(
             kDeviceTables[2], {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes"},
             [&](const FastRow& r) { add(r, names_.memset(), DeviceKind::memset, r.integer(6), 0); });
@@ -106,17 +130,6 @@ class DeviceLoader {
         rows_.add_device(start, end, rows_.device.lane_of(r.integer(5), device, stream), correlation, name,
                          kind, bytes, copy_kind);
         details_.add_to(rows_, start, device, stream, correlation);
-    }
-
-    void load_kernels() {
-        source_.scan_fast(kDeviceTables[0],
-                          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "shortName",
-                           "demangledName"},
-                          [&](const FastRow& r) {
-                              const auto [name, kind] =
-                                  names_.kernel(source_.string_or_empty(r, 6), source_.string_or_empty(r, 7));
-                              add(r, name, kind, 0, 0);
-                          });
     }
 
     // A whole graph stands for its kernels if they were not traced individually.
@@ -139,7 +152,7 @@ class DeviceLoader {
     LoadSource& source_;
     PendingRows& rows_;
     NameFacts& names_;
-    Details details_;
+    NextDetail details_;
 };
 
 void load_collectives(LoadSource& source) {
@@ -256,7 +269,12 @@ void load_links(LoadSource& source) {
 }  // namespace
 
 void load_device_events(LoadSource& source) {
-    DeviceLoader(source).load();
+    const Details details(source);
+    load_in_parts(source, kDeviceTables[0],
+                  [&](LoadSource& part) { DeviceLoader(part, details).load_kernels(); });
+    load_in_parts(source, kDeviceTables[1],
+                  [&](LoadSource& part) { DeviceLoader(part, details).load_copies(); });
+    DeviceLoader(source, details).load_others();
     load_collectives(source);
 }
 
@@ -272,7 +290,9 @@ void load_nccl_calls(LoadSource& source) {
     for (const schema::DiagnosticRow& note : found.notes) source.sink.add(note);
 }
 
-void load_host_events(LoadSource& source) {
+namespace {
+
+void load_calls(LoadSource& source) {
     PendingRows& rows = source.sink.pending();
     NameFacts& names = source.sink.names();
     PendingCalls& c = rows.runtime;
@@ -286,6 +306,12 @@ void load_host_events(LoadSource& source) {
                          rows.add_call(start, end, r.integer(2), r.integer(3),
                                        names.call(source.string(r.integer(4))));
                      });
+}
+
+}  // namespace
+
+void load_host_events(LoadSource& source) {
+    load_in_parts(source, "CUPTI_ACTIVITY_KIND_RUNTIME", load_calls);
     source.scan_fast("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                      {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType"},
                      [&](const FastRow& r) {
@@ -297,7 +323,7 @@ void load_host_events(LoadSource& source) {
                          row.sync_type = narrow(r.integer(6));
                          source.sink.add(row);
                      });
-    RangeLoader(source).load();
+    load_in_parts(source, "NVTX_EVENTS", [](LoadSource& part) { RangeLoader(part).load(); });
     load_links(source);
 }
 

@@ -94,7 +94,7 @@ void load_cuda_memory(LoadSource& source) {
 }  // namespace
 
 void load_memory(LoadSource& source) {
-    load_allocations(source);
+    load_in_parts(source, "SHARD_MEMORY", load_allocations);
     source.add_rows<schema::SegmentRow>();
     source.add_rows<schema::CounterRow>();
     // CUDA's allocations, for a program that records no categories. With categories, they would be

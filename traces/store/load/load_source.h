@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +20,7 @@
 #include "traces/schema/row_access.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/columns/pending_rows.h"
+#include "traces/store/load/load_tables.h"
 #include "traces/store/load/loader.h"
 #include "traces/store/sqlite/sqlite.h"
 
@@ -62,9 +65,18 @@ class FastRow {
     sqlite3_value** values_;
 };
 
+// A range of a table's row ids, both ends included.
+struct RowIds {
+    std::int64_t first = 0, last = 0;
+};
+
 class LoadSource final : public schema::LoadedStrings {
   public:
-    LoadSource(Database& database, ColumnSink& into, LoadProgress* progress);
+    LoadSource(Database& database, ColumnSink& into, LoadProgress* progress, const TableParts& parts);
+    // For another thread: reads only these rows of one table, on a connection of its own, into a sink of its
+    // own, which gets the strings of `whole` first.
+    LoadSource(Database& database, ColumnSink& into, const LoadSource& whole, std::string_view table,
+               RowIds ids);
     ~LoadSource() override;
     LoadSource(const LoadSource&) = delete;
     LoadSource& operator=(const LoadSource&) = delete;
@@ -72,6 +84,11 @@ class LoadSource final : public schema::LoadedStrings {
     // has_plain_table(), called once per table.
     bool has(std::string_view table);
     bool has(std::string_view table, std::string_view column);
+    // Ranges of row ids that share out a large table's rows; fewer than two: it is to be read as a whole.
+    std::vector<RowIds> parts_of(std::string_view table);
+    // From now on reads only these rows of the table, one of so many parts; nullopt: all again.
+    void set_part(std::string_view table, std::optional<RowIds> ids, std::size_t parts = 1);
+    Database open_again() const;
     // An upper bound on the rows, for reserving memory and for progress; at most what the file could hold.
     std::int64_t rows_at_most(std::string_view table);
 
@@ -177,20 +194,32 @@ class LoadSource final : public schema::LoadedStrings {
         std::exception_ptr failure;
     };
     static void receive(sqlite3_context* context, int count, sqlite3_value** values);
+    void receive_here();
     void run_fast(std::string_view table, const std::vector<std::string_view>& columns);
     std::string values(std::string_view table, const std::vector<std::string_view>& columns);
     void count_row() {
         if ((++rows_ & 0xFFF) == 0) report();
     }
-    void report() const;
+    void report();
+    std::string where(std::string_view table) const;  // the condition of a part
 
     LoadProgress* progress_;
+    const TableParts parts_;
+    const bool is_part_;
+    std::string part_of_;  // the table
+    std::optional<RowIds> part_;
+    std::int64_t weight_ = 1;  // rows that one row stands for: those that other threads read meanwhile
     Receiver receiver_;
     std::vector<schema::StringId> strings_;                           // by StringIds.id
     std::unordered_map<std::int64_t, schema::StringId> far_strings_;  // ids that are far from the others
     std::unordered_map<std::string, bool> known_tables_;
-    std::int64_t rows_ = 0, total_ = 0, file_rows_ = 0;
+    std::int64_t rows_ = 0, counted_ = 0;  // as far as reported
+    std::int64_t reported_ = 0, total_ = 0, file_rows_ = 0;
 };
+
+// Reads a table by load(source) or, if it is large, on several threads, each a part by
+// load() with a source of its own; the result is the same.
+void load_in_parts(LoadSource& source, std::string_view table, const std::function<void(LoadSource&)>& load);
 
 // The parts of load_tables().
 void load_facts(LoadSource& source);

@@ -1,18 +1,64 @@
 #include "traces/store/load/loader.h"
 
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "traces/store/beside/column_file.h"
+#include "traces/store/beside/kept_trace.h"
 #include "traces/store/columns/column_sink.h"
 #include "traces/store/load/load_tables.h"
 #include "traces/store/sqlite/open.h"
 
 namespace shardscope::traces::store {
+namespace {
+
+// nullptr if there is no sound file of columns beside this very trace.
+std::unique_ptr<Trace> load_kept(Database& database, const std::string& path, const TraceIdentity& identity,
+                                 LoadProgress* progress) {
+    const std::shared_ptr<ColumnFile> file = ColumnFile::open(path, identity);
+    auto trace = std::make_unique<Trace>();
+    if (file == nullptr || !take_columns(*file, *trace)) return nullptr;
+    Trace& begun = *trace;
+    begun.beside = file;
+    ColumnSink sink(std::move(trace));
+    load_small_tables(database, sink, begun, progress);
+    return sink.take_begun();
+}
+
+std::unique_ptr<Trace> load_rows(Database& database, const std::string& path, LoadProgress* progress,
+                                 const TableParts& parts) {
+    ColumnSink sink;
+    sink.set_path(path);  // for errors
+    load_tables(database, sink, progress, parts);
+    return sink.take();
+}
+
+}  // namespace
 
 std::unique_ptr<Trace> load_trace(const std::string& path, LoadProgress* progress) {
+    std::optional<TraceIdentity> identity = identity_of(path);
+    if (identity && !is_settled(*identity)) identity.reset();
     Database database = open_trace(path);
-    ColumnSink sink;
-    sink.set_path(path);
-    sink.set_schema_version(schema_version(database));
-    load_tables(database, sink, progress);
-    auto trace = sink.take();
+    std::unique_ptr<Trace> trace = identity ? load_kept(database, path, *identity, progress) : nullptr;
+    if (trace == nullptr) {
+        try {
+            constexpr unsigned kThreadsAtMost = 8;
+            const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kThreadsAtMost);
+            trace = load_rows(database, path, progress,
+                              identity ? TableParts{.threads = static_cast<int>(threads)} : TableParts());
+        } catch (const NotInParts&) {
+            trace = load_rows(database, path, progress, {});
+        }
+        if (identity && identity_of(path) != identity) {  // it was not at rest
+            identity.reset();
+            trace = load_rows(database, path, progress, {});
+        }
+    }
+    trace->path = path;
+    trace->schema_version = schema_version(database);
+    trace->identity = identity;
     if (progress != nullptr) progress->fraction = 1;
     return trace;
 }

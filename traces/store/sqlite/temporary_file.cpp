@@ -28,10 +28,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kSideFiles[] = {"-wal", "-shm", "-journal"};
+constexpr const char* kSideFiles[] = {"-wal", "-shm", "-journal", kColumnsSuffix};
 
-// Renames the files that SQLite keeps next to a database until the database itself is replaced: the new
-// database would take them for its own, and if the old one stays it needs them.
+// Renames the files that are kept next to a database until the database itself is replaced: the new database
+// would take SQLite's for its own, and if the old one stays it needs them.
 class SideFilesApart {
   public:
     explicit SideFilesApart(const std::string& database) : database_(database) {

@@ -6,6 +6,9 @@
 
 namespace shardscope::traces::store {
 
+// Ends the name of the file of columns next to a trace (beside/column_file.h).
+inline constexpr const char* kColumnsSuffix = ".shardscope-columns";
+
 class TemporaryFile {
   public:
     // Creates the file for its owner only. Throws StoreError, also if it exists.
@@ -16,14 +19,14 @@ class TemporaryFile {
 
     const std::string& path() const { return path_; }
 
-    // Renames the file to `target` atomically. Removes SQLite's files next to an older `target`.
+    // Renames the file to `target` atomically. Removes the files next to an older `target`.
     void rename_to(const std::string& target, bool replace);
 
   private:
     std::string path_;
 };
 
-// Renames the database `from` to `target` atomically. Removes SQLite's files next to an older `target`; on
+// Renames the database `from` to `target` atomically. Removes the files next to an older `target`; on
 // failure (StoreError) they stay.
 void rename_database(const std::string& from, const std::string& target, bool replace);
 
@@ -37,8 +40,8 @@ void remove_left_ones(const std::string& target, std::string_view kind);
 // Removes the files that killed processes left next to `target` while they wrote or finalized it.
 void remove_litter(const std::string& target);
 
-// Removes the files that SQLite keeps next to a database. Without the database they are useless; a new
-// database would take them for its own.
+// Removes the files that are kept next to a database, SQLite's and that of its columns. Without the database
+// they are useless; a new database would take SQLite's for its own.
 void remove_side_files(const std::string& path);
 
 }  // namespace shardscope::traces::store
